@@ -1,0 +1,131 @@
+"""The settings: read from the environment once, checked, typed; nothing else reads the environment."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from app.errors import SettingsError
+
+T = TypeVar("T")
+Network = IPv4Network | IPv6Network
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting, typed. `docs/settings.md` describes them."""
+
+    database_url: str
+    redis_url: str
+    broker_url: str
+    secret_keys: tuple[bytes, ...]  # Fernet keys, newest first
+    base_url: str
+    port: int
+    retry_schedule_seconds: tuple[int, ...]
+    stop_after_failures: int
+    webhook_timeout_seconds: float
+    webhook_allowed_networks: tuple[Network, ...]
+    webhook_ca_file: Path | None
+    rate_limit_per_minute: int
+    log_format: str
+
+
+@cache
+def settings() -> Settings:
+    """The process's settings. Raises SettingsError naming the first one that is missing or wrong."""
+    return read(os.environ)
+
+
+def read(environment: Mapping[str, str]) -> Settings:
+    def setting(name: str, parse: Callable[[str], T], default: str | None = None) -> T:
+        text = environment.get(name) or default
+        if text is None:
+            raise SettingsError(f"{name} is not set. Set it in the environment; docs/settings.md describes it.")
+        try:
+            return parse(text)
+        except (ValueError, OSError) as error:
+            raise SettingsError(f"{name} is wrong: {error}.") from error
+
+    redis_url = setting("REDIS_URL", _url("redis", "rediss"))
+    return Settings(
+        database_url=setting("DATABASE_URL", _url("postgresql", "postgres")),
+        redis_url=redis_url,
+        broker_url=setting("BROKER_URL", _url("redis", "rediss", "amqp", "amqps"), redis_url),
+        secret_keys=setting("SECRET_KEY", _keys),
+        base_url=setting("BASE_URL", _url("http", "https"), "http://127.0.0.1:8000").rstrip("/"),
+        port=setting("PORT", _whole(1, 65535), "8000"),
+        retry_schedule_seconds=setting("RETRY_SCHEDULE", _schedule, "60,300,1800,7200,43200"),
+        stop_after_failures=setting("STOP_AFTER_FAILURES", _whole(1, 1_000_000), "50"),
+        webhook_timeout_seconds=setting("WEBHOOK_TIMEOUT_SECONDS", _seconds, "10"),
+        webhook_allowed_networks=setting("WEBHOOK_ALLOWED_NETWORKS", _networks, ","),
+        webhook_ca_file=setting("WEBHOOK_CA_FILE", _file, " "),
+        rate_limit_per_minute=setting("RATE_LIMIT", _whole(0, 100_000_000), "6000"),
+        log_format=setting("LOG_FORMAT", _one_of("json", "console"), "json"),
+    )
+
+
+def _url(*schemes: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if urlsplit(text).scheme not in schemes or "://" not in text:
+            raise ValueError(f"it must begin with {' or '.join(f'{scheme}://' for scheme in schemes)}")
+        return text
+
+    return parse
+
+
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+            raise ValueError(f"it must be a whole number from {least} to {most}")
+        return int(text)
+
+    return parse
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds <= 60:
+        raise ValueError("it must be more than 0 and at most 60 seconds")
+    return seconds
+
+
+def _schedule(text: str) -> tuple[int, ...]:
+    return tuple(_whole(1, 604_800)(part.strip()) for part in text.split(","))
+
+
+def _networks(text: str) -> tuple[Network, ...]:
+    return tuple(ip_network(part.strip()) for part in text.split(",") if part.strip())
+
+
+def _file(text: str) -> Path | None:
+    if not text.strip():
+        return None
+    path = Path(text)
+    if not path.is_file():
+        raise ValueError(f"there is no file {text}")
+    return path
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"it must be {' or '.join(words)}")
+        return text
+
+    return parse
+
+
+def _keys(text: str) -> tuple[bytes, ...]:
+    # A key of any form is accepted; what encrypts is its SHA-256, so its strength is the operator's.
+    parts = [part.strip() for part in text.split(",")]
+    if any(len(part) < 32 for part in parts):
+        raise ValueError("each key must have at least 32 characters; make one with: openssl rand -hex 32")
+    return tuple(base64.urlsafe_b64encode(hashlib.sha256(part.encode()).digest()) for part in parts)
