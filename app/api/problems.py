@@ -1,0 +1,94 @@
+"""Turns whatever is raised while a request is answered into a problem document."""
+
+from __future__ import annotations
+
+import peewee
+import psycopg2
+import structlog
+from flask import Flask, Response, request
+from werkzeug.exceptions import BadRequestKeyError, HTTPException, InternalServerError
+from werkzeug.http import HTTP_STATUS_CODES
+
+from app.api.request_ids import request_id
+from app.lib import json
+from app.lib.problems import PROBLEMS, problem_document, problem_of_error, slug_of
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_SECONDS = "5"
+
+_DATABASE_IS_AWAY = (
+    peewee.OperationalError,
+    peewee.InterfaceError,
+    psycopg2.OperationalError,
+    psycopg2.InterfaceError,
+)
+_SLUG_OF_STATUS = {
+    status: slug
+    for slug, status in ((problem.slug, problem.status) for problem in PROBLEMS.values())
+    if slug not in ("automation-not-published", "idempotency-key-reused")
+}
+_HEADERS_KEPT = {"allow", "retry-after", "www-authenticate"}
+_log = structlog.get_logger("api")
+
+
+def install(app: Flask, base_url: str) -> None:
+    """Makes every error of `app` answer with a problem whose type is below `base_url`."""
+
+    def answer(error: Exception) -> Response:
+        if isinstance(error, InternalServerError) and isinstance(error.original_exception, Exception):
+            error = error.original_exception
+        if slug_of(error) is not None:
+            return _refused(problem_of_error(error, request_id(), base_url=base_url))
+        if isinstance(error, HTTPException):
+            return _http_refused(error, base_url)
+        if isinstance(error, _DATABASE_IS_AWAY):
+            _log.error("database_unavailable", request_id=request_id(), exc_info=error)
+            return _refused(problem_document("unavailable", None, request_id(), base_url=base_url))
+        _log.error("unexpected_error", request_id=request_id(), exc_info=error)
+        return _refused(problem_document("internal-error", None, request_id(), base_url=base_url))
+
+    app.register_error_handler(Exception, answer)
+    app.register_error_handler(HTTPException, answer)
+
+
+def problem_response(document: dict[str, object], headers: dict[str, str] | None = None) -> Response:
+    """A response that carries `document`, with its status."""
+    status = document["status"]
+    assert isinstance(status, int)
+    return Response(json.dumps(document), status, headers, mimetype=MEDIA_TYPE)
+
+
+def _refused(document: dict[str, object]) -> Response:
+    response = problem_response(document)
+    if document["status"] == 401:
+        # RFC 6750, section 3.1: no error code where no token was sent.
+        sent = "Authorization" in request.headers
+        response.headers["WWW-Authenticate"] = 'Bearer error="invalid_token"' if sent else "Bearer"
+    if document["status"] in (429, 503):
+        response.headers["Retry-After"] = RETRY_AFTER_SECONDS
+    return response
+
+
+def _http_refused(error: HTTPException, base_url: str) -> Response:
+    status = error.code or 500
+    slug = _SLUG_OF_STATUS.get(status)
+    if slug is None:
+        # A status the table lacks: RFC 9457, section 4.2.1.
+        document: dict[str, object] = {"type": "about:blank", "title": HTTP_STATUS_CODES.get(status, "Error")}
+        document |= {"status": status, "detail": "The request was refused.", "traceId": request_id()}
+    else:
+        document = dict(problem_document(slug, _said_of(error), request_id(), base_url=base_url))
+    if slug == "validation-failed":
+        document["errors"] = [{"pointer": "", "detail": document["detail"]}]
+    response = _refused(document)
+    for name, value in error.get_headers(request.environ):
+        if name.lower() in _HEADERS_KEPT:
+            response.headers[name] = value
+    return response
+
+
+def _said_of(error: HTTPException) -> str | None:
+    """What the code that raised `error` had to say itself: not werkzeug's words, and nothing of a 5xx."""
+    if (error.code or 500) >= 500 or isinstance(error, BadRequestKeyError):
+        return None
+    return None if error.description == type(error).description else error.description

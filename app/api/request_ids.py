@@ -1,0 +1,71 @@
+"""The identifier that every request and its response carry, and the one line that the access log has for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from flask import Flask, g, request
+from structlog.contextvars import bind_contextvars, clear_contextvars
+
+from app.lib.request_ids import kept_or_new
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+_KEY = "bellhop.request_id"
+_ROUTE = "bellhop.route"
+_log = structlog.get_logger("access")
+
+
+def install(app: Flask) -> None:
+    """Gives every request of `app` an identifier (`g.request_id`), every response its X-Request-Id."""
+    # Outside of Flask, so that a response has the header whatever fails inside, other hooks included.
+    app.wsgi_app = _identified(app.wsgi_app)  # type: ignore[method-assign]
+    app.before_request_funcs.setdefault(None, []).insert(0, _remember)
+
+
+def request_id() -> str:
+    """The identifier of the present request; also where no hook has run yet."""
+    environ = request.environ
+    found: str = environ.get(_KEY) or environ.setdefault(_KEY, kept_or_new(None))
+    return found
+
+
+def _remember() -> None:
+    environ = request.environ
+    g.request_id = environ[_KEY]
+    if request.url_rule is not None:
+        environ[_ROUTE] = request.url_rule.rule
+
+
+def _identified(wsgi_app: WSGIApplication) -> WSGIApplication:
+    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        started = perf_counter()
+        identifier = environ[_KEY] = kept_or_new(environ.get("HTTP_X_REQUEST_ID"))
+        clear_contextvars()
+        bind_contextvars(request_id=identifier)
+        status_line = "500"
+
+        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+            nonlocal status_line
+            status_line = status
+            headers.append(("X-Request-Id", identifier))
+            return start_response(status, headers, exc_info)
+
+        try:
+            return wsgi_app(environ, start)
+        finally:
+            # The route and not the path: names of tags and query strings may hold personal data.
+            _log.info(
+                "request",
+                method=environ["REQUEST_METHOD"],
+                route=environ.get(_ROUTE),
+                status=int(status_line[:3]),
+                duration_ms=round((perf_counter() - started) * 1000, 2),
+            )
+            clear_contextvars()
+
+    return application

@@ -1,0 +1,85 @@
+"""Connections to PostgreSQL and transactions: one connection a thread, kept open, replaced when the server has closed it."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from peewee import InterfaceError, OperationalError, PostgresqlDatabase
+
+from app.config import settings
+
+# What a lost or absent server raises.
+DatabaseAway = (OperationalError, InterfaceError)
+
+_SESSION = "-c timezone=UTC -c statement_timeout=30s -c idle_in_transaction_session_timeout=60s"
+
+
+class Database(PostgresqlDatabase):
+    """PostgreSQL in autocommit mode. Threads do not share connections."""
+
+    def freshen(self) -> None:
+        """Makes sure of a live connection, without a round trip: a server that closed an idle one has left something to read."""
+        if not self.is_closed():
+            connection = self.connection()
+            if connection.closed or self._has_hung_up(connection):
+                self.discard()
+        self.connect(reuse_if_open=True)
+
+    def discard(self) -> None:
+        """Drops this thread's connection, whatever state it is in; the next query makes another."""
+        state = self._state
+        if state.conn is not None:
+            state.conn.close()
+        state.reset()
+
+    @staticmethod
+    def _has_hung_up(connection: Any) -> bool:
+        poller = select.poll()
+        poller.register(connection.fileno(), select.POLLIN)
+        return bool(poller.poll(0))
+
+
+database = Database(None)
+
+
+def connect_to(url: str) -> None:
+    """Points the process at a database; connections are made when they are needed."""
+    database.init(url.replace("postgres://", "postgresql://", 1), connect_timeout=3, options=_SESSION)
+
+
+def connect() -> None:
+    connect_to(settings().database_url)
+
+
+@contextmanager
+def transaction() -> Iterator[None]:
+    """All or nothing. A connection lost on the way is dropped, so that the next transaction gets a new one."""
+    database.freshen()
+    try:
+        with database.atomic():
+            yield
+    except DatabaseAway:
+        if not database.in_transaction():
+            database.discard()
+        raise
+
+
+@contextmanager
+def savepoint() -> Iterator[None]:
+    """Inside a transaction: what fails here undoes only itself."""
+    with database.atomic():
+        yield
+
+
+def rows(sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
+    """Runs one statement of `app/sql` or of a named query and returns its rows."""
+    cursor = database.execute_sql(sql, parameters)
+    return cursor.fetchall() if cursor.description else []
+
+
+def count(sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:
+    """Runs one statement and returns how many rows it touched."""
+    return int(database.execute_sql(sql, parameters).rowcount)

@@ -1,0 +1,59 @@
+"""JSON as Bellhop reads and writes it: strict on the way in, UTC milliseconds on the way out."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import orjson
+
+# orjson writes at most 254 levels; what is read must still fit inside an envelope when it is written again.
+MAX_DEPTH = 128
+
+
+def dumps(value: object) -> bytes:
+    """`value` as compact UTF-8 JSON. Raises TypeError for what JSON cannot say."""
+    return orjson.dumps(value, default=_default, option=orjson.OPT_PASSTHROUGH_DATETIME)
+
+
+def loads(raw: bytes | str) -> Any:
+    """The value that `raw` says.
+
+    Raises ValueError for broken JSON, NaN, invalid UTF-8, lone surrogates and more than MAX_DEPTH levels. Of a key
+    given twice in one object the last value stays.
+    """
+    value = orjson.loads(raw)
+    data = raw if isinstance(raw, bytes) else raw.encode()
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and _is_deep(value):
+        raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
+    return value
+
+
+def timestamp(moment: datetime) -> str:
+    """RFC 3339 in UTC with milliseconds: `2026-11-21T10:00:00.000Z`. Raises ValueError for a time without a zone."""
+    if moment.tzinfo is None:
+        raise ValueError("a time must have a zone")
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+def _default(value: object) -> str:
+    if isinstance(value, datetime):
+        return timestamp(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def _is_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, (dict, list))
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return bool(level)

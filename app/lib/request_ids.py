@@ -1,0 +1,15 @@
+"""Request identifiers: which of a caller's are kept, and how new ones are made."""
+
+from __future__ import annotations
+
+import re
+import secrets
+
+_is_acceptable = re.compile(r"[A-Za-z0-9._-]{1,128}").fullmatch
+
+
+def kept_or_new(proposed: str | None) -> str:
+    """The caller's identifier if it is 1 to 128 characters of `A-Za-z0-9._-`, otherwise a new random one."""
+    if proposed and _is_acceptable(proposed):
+        return proposed
+    return secrets.token_hex(16)

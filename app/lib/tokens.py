@@ -1,0 +1,37 @@
+"""API tokens: `bhp_`, 30 random base62 characters (178 bits) and a 6-character CRC-32, so that scanners can tell one."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import string
+import zlib
+
+_ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
+_PREFIX = "bhp_"
+_RANDOM = 30
+_CHECKSUM = 6
+
+
+def new() -> str:
+    body = "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM))
+    return _PREFIX + body + _checksum(body)
+
+
+def is_token(text: str) -> bool:
+    """Whether `text` has the form and checksum of a token; says nothing of whether it was ever issued."""
+    body, checksum = text[len(_PREFIX) : -_CHECKSUM], text[-_CHECKSUM:]
+    return text.startswith(_PREFIX) and len(body) == _RANDOM and text.isascii() and checksum == _checksum(body)
+
+
+def digest(token: str) -> bytes:
+    """What the database keeps of a token."""
+    return hashlib.sha256(token.encode()).digest()
+
+
+def _checksum(body: str) -> str:
+    number, digits = zlib.crc32(body.encode()), ""
+    for _ in range(_CHECKSUM):
+        number, digit = divmod(number, len(_ALPHABET))
+        digits = _ALPHABET[digit] + digits
+    return digits

@@ -1,0 +1,23 @@
+"""Secrets at rest: Fernet (AES-128-CBC with HMAC-SHA256) under the newest of several keys, readable under any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from cryptography.fernet import Fernet, MultiFernet
+
+
+def encrypt(keys: Sequence[bytes], secret: str) -> bytes:
+    return _fernet(tuple(keys)).encrypt(secret.encode())
+
+
+@lru_cache(maxsize=10_000)
+def decrypt(keys: tuple[bytes, ...], sealed: bytes) -> str:
+    """The secret. Raises cryptography.fernet.InvalidToken if none of the keys made it."""
+    return _fernet(keys).decrypt(sealed).decode()
+
+
+@lru_cache(maxsize=4)
+def _fernet(keys: tuple[bytes, ...]) -> MultiFernet:
+    return MultiFernet([Fernet(key) for key in keys])

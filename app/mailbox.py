@@ -1,0 +1,168 @@
+"""Mail: work that waits in a table, taken under a lease, its outcome recorded only by the worker that holds the claim.
+
+A mailbox is all the mail with one owner: the writes of a workspace, the deliveries of an endpoint. A table of
+mail has two columns for it. `due_at` says when a row may next be taken; taking it moves `due_at` to the end of
+the lease, so a row whose worker died falls due again by itself, and a finished row has none. `claim` counts how
+often the row was taken: it is the fence, and an outcome counts only under the number it was taken with.
+
+In order (`in_order`), one worker at a time has the mailbox: while any of its mail is leased none can be taken,
+and `holding` keeps a late worker from recording. Otherwise workers share it, each taking different rows.
+
+The bells (`app/bells.py`) only say where to look, and the scheduler looks where no bell was heard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from app import bells
+from app.database import count, rows, transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """A kind of mail: its table, the column that names the owner, the queue its bells ring on, and how it is taken."""
+
+    table: str
+    owner: str
+    queue: str
+    order: str
+    lease_seconds: float
+    in_order: bool = False
+    on_claim: str = ""  # further columns that change when a row is taken
+    guard: str = "true"  # a condition on the row, read as `mail`, that holds while its owner may be served
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A row of mail in hand: `claim` is the number it was taken under."""
+
+    id: str
+    owner: str
+    claim: int
+
+
+def ring(mail: Mail, owner: str) -> None:
+    """Tells some worker that the owner has mail. Never waits and never fails; call it after the commit."""
+    bells.ring(mail.queue, owner)
+
+
+def hear(mail: Mail, owner: str) -> None:
+    """A worker is about to look: a bell that rings from now on is a new one."""
+    bells.hear(mail.queue, owner)
+
+
+def claim(mail: Mail, rooms: Mapping[str, int]) -> list[Claimed]:
+    """Takes up to so many due rows of each owner, in their order."""
+    if not rooms:
+        return []
+    if mail.in_order:
+        return [claimed for owner, room in rooms.items() for claimed in _claim_in_order(mail, owner, room)]
+    return _claim_shared(mail, rooms)
+
+
+def holding(mail: Mail, batch: Sequence[Claimed]) -> bool:
+    """Inside a transaction that will record outcomes: keeps others off these rows; False if any is no longer held.
+
+    For mail in order it also keeps others from claiming in that mailbox until the transaction ends.
+    """
+    if mail.in_order:
+        _take_turn(batch[0].owner, wait=True)
+    return batch_size(mail, batch) == len(batch)
+
+
+def batch_size(mail: Mail, batch: Sequence[Claimed]) -> int:
+    """How many of the batch are still held under the claim they were taken with; those are locked."""
+    held = f"""
+        SELECT mail.id FROM {mail.table} mail
+        JOIN unnest(%s::text[], %s::int[]) AS held(id, claim) ON mail.id = held.id AND mail.claim = held.claim
+        WHERE mail.due_at IS NOT NULL
+        ORDER BY mail.id FOR NO KEY UPDATE OF mail
+    """
+    return len(rows(held, ([row.id for row in batch], [row.claim for row in batch])))
+
+
+def put_back(mail: Mail, batch: Sequence[Claimed]) -> None:
+    """Ends the lease on rows that were not worked on; they are due at once."""
+    if batch:
+        count(
+            f"""
+            UPDATE {mail.table} mail SET due_at = now()
+            FROM unnest(%s::text[], %s::int[]) AS held(id, claim)
+            WHERE mail.id = held.id AND mail.claim = held.claim AND mail.due_at IS NOT NULL
+            """,
+            ([row.id for row in batch], [row.claim for row in batch]),
+        )
+
+
+def overdue(mail: Mail, seconds: float, limit: int, after: str = "") -> list[str]:
+    """Up to `limit` owners, in the order of their names after `after`, with mail due for longer than `seconds`.
+
+    Steps through the index from owner to owner (a loose index scan), so its cost is that of the owners with
+    unfinished mail, not of the mail.
+    """
+    first = f"""
+        SELECT mail.{mail.owner} AS owner, mail.due_at FROM {mail.table} mail
+        WHERE mail.due_at IS NOT NULL AND mail.{mail.owner} > %s ORDER BY mail.{mail.owner}, mail.{mail.order} LIMIT 1
+    """
+    return [
+        owner
+        for (owner,) in rows(
+            f"""
+            WITH RECURSIVE heads AS (
+                ({first})
+                UNION ALL
+                SELECT next.* FROM heads CROSS JOIN LATERAL ({first.replace("%s", "heads.owner")}) AS next
+            )
+            SELECT owner FROM heads WHERE due_at < now() - %s * interval '1 second' LIMIT %s
+            """,
+            (after, seconds, limit),
+        )
+    ]
+
+
+def _claim_in_order(mail: Mail, owner: str, room: int) -> list[Claimed]:
+    with transaction():
+        # The lock comes first and alone: the next statement then sees all that the worker before has committed.
+        if not _take_turn(owner, wait=False):
+            return []
+        taken = rows(
+            f"""
+            WITH head AS (
+                SELECT id, due_at FROM {mail.table} WHERE {mail.owner} = %s AND due_at IS NOT NULL
+                ORDER BY {mail.order} LIMIT %s
+            )
+            UPDATE {mail.table} mail
+            SET due_at = now() + %s * interval '1 second', claim = mail.claim + 1 {mail.on_claim}
+            FROM head WHERE mail.id = head.id AND NOT EXISTS (SELECT FROM head WHERE due_at > now())
+            RETURNING mail.id, mail.claim, mail.{mail.order}
+            """,
+            (owner, room, mail.lease_seconds),
+        )
+    return [Claimed(id, owner, number) for id, number, _ in sorted(taken, key=lambda row: row[2])]
+
+
+def _claim_shared(mail: Mail, rooms: Mapping[str, int]) -> list[Claimed]:
+    taken = rows(
+        f"""
+        UPDATE {mail.table} mail
+        SET due_at = now() + %s * interval '1 second', claim = mail.claim + 1 {mail.on_claim}
+        FROM unnest(%s::text[], %s::int[]) AS box(owner, room)
+        CROSS JOIN LATERAL (
+            SELECT mail.id, mail.{mail.order} AS place FROM {mail.table} mail
+            WHERE mail.{mail.owner} = box.owner AND mail.due_at <= now() AND {mail.guard}
+            ORDER BY mail.{mail.order} LIMIT box.room FOR NO KEY UPDATE SKIP LOCKED
+        ) AS due
+        WHERE mail.id = due.id
+        RETURNING mail.id, mail.{mail.owner}, mail.claim, due.place
+        """,
+        (mail.lease_seconds, list(rooms), list(rooms.values())),
+    )
+    return [Claimed(id, owner, number) for id, owner, number, _ in sorted(taken, key=lambda row: row[3])]
+
+
+def _take_turn(owner: str, *, wait: bool) -> bool:
+    # Held to the end of the transaction, so it excludes also through a pooler that hands connections round.
+    function = "pg_advisory_xact_lock" if wait else "pg_try_advisory_xact_lock"
+    return rows(f"SELECT {function}(hashtextextended(%s, 0))", (owner,))[0][0] is not False

@@ -1,0 +1,1 @@
+"""Tables, their relations and their named queries: a file for each noun."""

@@ -1,0 +1,38 @@
+"""What every table shares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from peewee import Field, Model, TextField
+from playhouse.postgres_ext import ArrayField, BinaryJSONField, DateTimeTZField
+
+from app.database import database
+from app.lib import json
+
+__all__ = ["ArrayField", "BaseModel", "TimeField", "json_field", "page_before", "text_array"]
+
+TimeField = DateTimeTZField
+
+
+class BaseModel(Model):
+    """A table of Bellhop. `app/migrations` makes it; the models only describe it."""
+
+    class Meta:
+        database = database
+        legacy_table_names = False
+
+
+def text_array(**options: Any) -> Field[list[str]]:
+    return ArrayField(TextField, index=False, **options)
+
+
+def json_field(**options: Any) -> Field[Any]:
+    return BinaryJSONField(index=False, dumps=lambda value: json.dumps(value).decode(), **options)
+
+
+def page_before(query: Any, model: Any, last_id: str | None, limit: int) -> Any:
+    """Newest first, after `last_id`, one more than `limit`, so that the caller sees whether there is more."""
+    if last_id is not None:
+        query = query.where(model.id < last_id)
+    return query.order_by(model.id.desc()).limit(limit + 1)

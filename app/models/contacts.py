@@ -1,0 +1,61 @@
+"""Contacts: the people a workspace talks to."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from peewee import SQL, BooleanField, TextField, fn
+
+from app.models.base import BaseModel, TimeField, json_field, text_array
+
+
+class Contact(BaseModel):
+    id = TextField(primary_key=True)
+    workspace_id = TextField()
+    external_id = TextField(null=True)
+    email = TextField(null=True)
+    phone = TextField(null=True)
+    first_name = TextField(null=True)
+    last_name = TextField(null=True)
+    locale = TextField(null=True)
+    timezone = TextField(null=True)
+    tags = text_array()
+    custom_fields = json_field()
+    opted_out = BooleanField(default=False)
+    created_at = TimeField()
+    updated_at = TimeField()
+
+    class Meta:
+        table_name = "contacts"
+
+    @classmethod
+    def in_workspace(cls, workspace_id: str) -> Any:
+        return cls.select().where(cls.workspace_id == workspace_id)
+
+    @classmethod
+    def holding(cls, workspace_id: str, identifiers: dict[str, str]) -> list[Contact]:
+        """The contacts that hold any of `external_id`, `email` (in any case) and `phone`."""
+        held = None
+        for name, value in identifiers.items():
+            test = fn.lower(cls.email) == fn.lower(value) if name == "email" else getattr(cls, name) == value
+            held = test if held is None else held | test
+        return list(cls.in_workspace(workspace_id).where(held)) if held is not None else []
+
+    @classmethod
+    def matching(cls, workspace_id: str, filters: dict[str, Any]) -> Any:
+        """The query behind the list: `email`, `phone`, `external_id`, `tag`, `updated_since`, `q`, all that are given."""
+        query = cls.in_workspace(workspace_id)
+        if "email" in filters:
+            query = query.where(fn.lower(cls.email) == fn.lower(filters["email"]))
+        for name in ("phone", "external_id"):
+            if name in filters:
+                query = query.where(getattr(cls, name) == filters[name])
+        if "tag" in filters:
+            query = query.where(cls.tags.contains(filters["tag"]))  # type: ignore[attr-defined]
+        if "updated_since" in filters:
+            query = query.where(cls.updated_at >= filters["updated_since"])
+        if "q" in filters:
+            pattern = re.sub(r"([\\%_])", r"\\\1", filters["q"])
+            query = query.where(SQL("search LIKE lower(%s)", (f"%{pattern}%",)))  # a generated column
+        return query

@@ -1,0 +1,65 @@
+"""Deliveries: one event on its way to one endpoint, the mail of the endpoint; and their attempts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from peewee import IntegerField, TextField
+
+from app.models.base import BaseModel, TimeField
+
+
+class Delivery(BaseModel):
+    id = TextField(primary_key=True)
+    workspace_id = TextField()
+    event_id = TextField()
+    endpoint_id = TextField()
+    kind = TextField()
+    status = TextField(default="pending")
+    attempts = IntegerField(default=0)
+    step = IntegerField(default=0)
+    last_error = TextField(null=True)
+    resent_from = TextField(null=True)
+    due_at = TimeField(null=True)
+    claim = IntegerField(default=0)
+    created_at = TimeField()
+    delivered_at = TimeField(null=True)
+
+    class Meta:
+        table_name = "deliveries"
+
+    @classmethod
+    def in_workspace(cls, workspace_id: str) -> Any:
+        return cls.select().where(cls.workspace_id == workspace_id)
+
+    @classmethod
+    def matching(cls, workspace_id: str, filters: dict[str, Any]) -> Any:
+        """The query behind the list: `endpoint_id`, `status`, `kind`, `since`, `until`, all that are given."""
+        query = cls.in_workspace(workspace_id)
+        for name in ("endpoint_id", "status", "kind"):
+            if name in filters:
+                query = query.where(getattr(cls, name) == filters[name])
+        if "since" in filters:
+            query = query.where(cls.created_at >= filters["since"])
+        if "until" in filters:
+            query = query.where(cls.created_at < filters["until"])
+        return query
+
+
+class Attempt(BaseModel):
+    delivery_id = TextField()
+    number = IntegerField()
+    at = TimeField()
+    duration_ms = IntegerField()
+    status = IntegerField(null=True)
+    error = TextField(null=True)
+    response_body = TextField(null=True)
+    trigger = TextField(default="automatic")
+
+    class Meta:
+        table_name = "attempts"
+        primary_key = False
+
+    @classmethod
+    def of(cls, delivery_id: str) -> list[Attempt]:
+        return list(cls.select().where(cls.delivery_id == delivery_id).order_by(cls.number))

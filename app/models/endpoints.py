@@ -1,0 +1,41 @@
+"""Webhook endpoints: the addresses that a workspace's events go to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from peewee import BlobField, IntegerField, TextField
+
+from app.models.base import BaseModel, TimeField, text_array
+
+
+class Endpoint(BaseModel):
+    id = TextField(primary_key=True)
+    workspace_id = TextField()
+    address = TextField()
+    events = text_array()
+    description = TextField(null=True)
+    state = TextField(default="active")
+    stop_reason = TextField(null=True)
+    stopped_at = TimeField(null=True)
+    consecutive_failures = IntegerField(default=0)
+    secret = BlobField()
+    previous_secret = BlobField(null=True)
+    previous_secret_until = TimeField(null=True)
+    created_at = TimeField()
+    updated_at = TimeField()
+
+    class Meta:
+        table_name = "endpoints"
+
+    @classmethod
+    def in_workspace(cls, workspace_id: str) -> Any:
+        return cls.select().where(cls.workspace_id == workspace_id)
+
+    @classmethod
+    def locked(cls, ids: list[str]) -> list[Endpoint]:
+        """The endpoints, locked for this transaction, always in the same order so that two workers never deadlock."""
+        return list(cls.select().where(cls.id.in_(ids)).order_by(cls.id).for_update("FOR NO KEY UPDATE"))
+
+    def wants(self, kind: str) -> bool:
+        return "*" in self.events or kind in self.events

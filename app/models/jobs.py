@@ -1,0 +1,64 @@
+"""Jobs: accepted writes, the mail of a workspace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from peewee import BigIntegerField, IntegerField, TextField
+
+from app.models.base import BaseModel, TimeField, json_field
+
+
+class Job(BaseModel):
+    id = TextField(primary_key=True)
+    position = BigIntegerField()
+    workspace_id = TextField()
+    token_id = TextField(null=True)
+    kind = TextField()
+    status = TextField(default="queued")
+    payload = json_field(null=True)
+    effect = TextField(null=True)
+    resource_type = TextField(null=True)
+    resource_id = TextField(null=True)
+    problem = json_field(null=True)
+    trace_id = TextField()
+    due_at = TimeField(null=True)
+    claim = IntegerField(default=0)
+    created_at = TimeField()
+    started_at = TimeField(null=True)
+    finished_at = TimeField(null=True)
+
+    class Meta:
+        table_name = "jobs"
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status in ("succeeded", "failed")
+
+    @classmethod
+    def in_workspace(cls, workspace_id: str) -> Any:
+        return cls.select().where(cls.workspace_id == workspace_id)
+
+    @classmethod
+    def batch(cls, ids: list[str]) -> list[Job]:
+        """The jobs in the order in which they were accepted."""
+        return list(cls.select().where(cls.id.in_(ids)).order_by(cls.position))
+
+    @classmethod
+    def will_make(cls, workspace_id: str, resource_id: str) -> bool:
+        """Whether a job that has not ended yet concerns that resource."""
+        return bool(
+            cls.in_workspace(workspace_id).where(cls.resource_id == resource_id, cls.due_at.is_null(False)).exists()
+        )
+
+
+class IdempotencyKey(BaseModel):
+    token_id = TextField()
+    key = TextField()
+    fingerprint = TextField()
+    job_id = TextField()
+    created_at = TimeField()
+
+    class Meta:
+        table_name = "idempotency_keys"
+        primary_key = False
