@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import peewee
-import psycopg2
 import structlog
 from flask import Flask, Response, request
 from werkzeug.exceptions import BadRequestKeyError, HTTPException, InternalServerError
@@ -16,12 +15,7 @@ from app.lib.problems import PROBLEMS, problem_document, problem_of_error, slug_
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = "5"
 
-_DATABASE_IS_AWAY = (
-    peewee.OperationalError,
-    peewee.InterfaceError,
-    psycopg2.OperationalError,
-    psycopg2.InterfaceError,
-)
+_DATABASE_IS_AWAY = (peewee.OperationalError, peewee.InterfaceError)
 _SLUG_OF_STATUS = {
     status: slug
     for slug, status in ((problem.slug, problem.status) for problem in PROBLEMS.values())

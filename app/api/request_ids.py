@@ -23,7 +23,7 @@ _log = structlog.get_logger("access")
 def install(app: Flask) -> None:
     """Gives every request of `app` an identifier (`g.request_id`), every response its X-Request-Id."""
     # Outside of Flask, so that a response has the header whatever fails inside, other hooks included.
-    app.wsgi_app = _identified(app.wsgi_app)  # type: ignore[method-assign]
+    app.wsgi_app = _identified(app.wsgi_app)  # type: ignore[assignment, method-assign]
     app.before_request_funcs.setdefault(None, []).insert(0, _remember)
 
 

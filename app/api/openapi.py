@@ -1,0 +1,285 @@
+"""The OpenAPI document: what all operations share is added here, so that blueprints describe only what is their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from http import HTTPStatus
+from typing import Any
+
+import flask_smorest
+from apispec import BasePlugin
+from flask import Flask
+
+from app.lib.problems import PROBLEMS
+
+# Swagger UI in the bundle reads 3.0 and not 3.1.
+OPENAPI_VERSION = "3.0.3"
+_WRITES = {"post", "put", "patch", "delete"}
+_ANY_TOKEN = ("/auth/me", "/webhooks/events")
+_EXAMPLE_ID = "5f0c6f1d2b7e4a8f9d3c1b2a4e6f8071"
+View = Callable[..., Any]
+
+HEADERS: dict[str, dict[str, Any]] = {
+    "X-Request-Id": {
+        "description": "Identifies the request; equal to the traceId of a problem.",
+        "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,128}$"},
+    },
+    "Location": {
+        "description": "Address of the job (202) or of what was made (201).",
+        "schema": {"type": "string", "format": "uri-reference"},
+    },
+    "Preference-Applied": {
+        "description": "The preference that was honoured (RFC 7240), such as `wait=10`.",
+        "schema": {"type": "string"},
+    },
+    "Idempotent-Replayed": {
+        "description": "`true` where the answer is that of an earlier request with the same Idempotency-Key.",
+        "schema": {"type": "string", "enum": ["true"]},
+    },
+    "Retry-After": {
+        "description": "Seconds to wait before trying again.",
+        "schema": {"type": "integer", "minimum": 0},
+    },
+    "WWW-Authenticate": {
+        "description": 'The scheme to authenticate with: `Bearer`, with `error="invalid_token"` if a token was sent.',
+        "schema": {"type": "string"},
+    },
+    "RateLimit": {"description": "What is left of the rate limit, and until when.", "schema": {"type": "string"}},
+    "RateLimit-Policy": {"description": "The rate limit that applies.", "schema": {"type": "string"}},
+    "Allow": {"description": "The methods that the address answers.", "schema": {"type": "string"}},
+}
+
+PARAMETERS: dict[str, dict[str, Any]] = {
+    "Prefer": {
+        "description": "`wait=N`: answer with the result if the write ends within N seconds (1 to 30; RFC 7240).",
+        "schema": {"type": "string"},
+        "example": "wait=10",
+    },
+    "Idempotency-Key": {
+        "description": "A UUIDv4, new for each operation. Within 24 hours the same request with the same key gets the "
+        "same job and does nothing else.",
+        "schema": {"type": "string"},
+        "example": "7f1b8f5e-3c0d-4a53-9d0e-2f6a1c9b8d47",
+    },
+    "X-Request-Id": {
+        "description": "The caller's own identifier of the request, kept if it is 1 to 128 of `A-Za-z0-9._-`.",
+        "schema": {"type": "string"},
+    },
+}
+
+_OWN_HEADERS = {
+    401: ["WWW-Authenticate"],
+    405: ["Allow"],
+    429: ["Retry-After"],
+    503: ["Retry-After"],
+}
+
+
+class DocumentedBlueprint(flask_smorest.Blueprint):
+    """A blueprint whose decorators that only document leave the view as it is."""
+
+    @staticmethod
+    def refusals(*statuses: int) -> Callable[[View], View]:
+        """Documents problem responses beyond those that `Conventions` adds to every operation."""
+
+        def decorate(view: View) -> View:
+            apidoc = deepcopy(getattr(view, "_apidoc", {}))
+            responses = apidoc.setdefault("response", {}).setdefault("responses", {})
+            for status in statuses:
+                responses[status] = [response_name(status)]
+            view._apidoc = apidoc  # type: ignore[attr-defined]
+            return view
+
+        return decorate
+
+    @staticmethod
+    def doc(**described: Any) -> Callable[[View], View]:
+        def decorate(view: View) -> View:
+            apidoc = deepcopy(getattr(view, "_apidoc", {}))
+            apidoc["manual_doc"] = apidoc.get("manual_doc", {}) | described
+            view._apidoc = apidoc  # type: ignore[attr-defined]
+            return view
+
+        return decorate
+
+
+class Conventions(BasePlugin):
+    """Adds to every operation what holds for all: problems, headers, Prefer and Idempotency-Key, an operationId."""
+
+    def operation_helper(self, path: str | None = None, operations: dict[str, Any] | None = None, **_: Any) -> None:
+        for method, operation in (operations or {}).items():
+            operation.setdefault("operationId", _operation_id(method, path or ""))
+            _add_problems(operation, method, path or "")
+            _add_parameters(operation, method)
+            _add_headers(operation, method)
+
+
+class Api(flask_smorest.Api):
+    """flask-smorest's registration and document, without its error responses and error handler."""
+
+    DEFAULT_ERROR_RESPONSE_NAME = None
+
+    def _register_error_handlers(self) -> None:
+        """`app.api.problems` answers errors."""
+
+    def _register_responses(self) -> None:
+        components = self.spec.components
+        components.security_scheme(
+            "bearer",
+            {"type": "http", "scheme": "bearer", "description": "A token of the workspace: `bhp_…`."},
+        )
+        for name, header in HEADERS.items():
+            components.header(name, header)
+        for name, parameter in PARAMETERS.items():
+            components.parameter(name, "header", deepcopy(parameter))
+        for name, schema in _problem_schemas().items():
+            components.schema(name, component=schema)
+        for status in sorted({problem.status for problem in PROBLEMS.values()}):
+            components.response(response_name(status), _problem_response(status))
+
+    def _register_etag_headers(self) -> None:
+        """There are no ETags."""
+
+    def _register_pagination_header(self) -> None:
+        """Lists have cursors, in their envelope."""
+
+
+def install(app: Flask, base_url: str) -> Api:
+    """The Api with which blueprints are registered; serves the document at `/api/v1/openapi.json`."""
+    app.config.setdefault("API_TITLE", "Bellhop")
+    app.config.setdefault("API_VERSION", "v1")
+    app.config.setdefault("OPENAPI_VERSION", OPENAPI_VERSION)
+    app.config.setdefault("OPENAPI_URL_PREFIX", "/api/v1")
+    app.config.setdefault("OPENAPI_JSON_PATH", "openapi.json")
+    options = {
+        "extra_plugins": [Conventions()],
+        "servers": [{"url": base_url}],
+        "security": [{"bearer": []}],
+        "info": {
+            "description": "Contacts, automations, the inbox and outbound webhooks of a workspace. Every write is a "
+            "job; every error is a problem document (RFC 9457)."
+        },
+    }
+    return Api(app, spec_kwargs=options)
+
+
+def response_name(status: int) -> str:
+    """The name of a problem response among the components: `NotFound` for 404."""
+    return HTTPStatus(status).phrase.title().replace(" ", "").replace("-", "")
+
+
+def header_references(*names: str) -> dict[str, dict[str, str]]:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def _add_problems(operation: dict[str, Any], method: str, path: str) -> None:
+    is_public = operation.get("security") == []
+    statuses = [422, 429, 500, 503]
+    if not is_public:
+        statuses += [401]
+    if not is_public and not path.endswith(_ANY_TOKEN):
+        statuses += [403]
+    if "{" in path:
+        statuses += [404]
+    if method in _WRITES:
+        statuses += [400, 413, 415]
+    responses = operation.setdefault("responses", {})
+    present = {str(status) for status in responses}
+    for status in sorted(statuses):
+        if str(status) not in present:
+            responses[status] = response_name(status)
+    operation["responses"] = dict(sorted(responses.items(), key=lambda item: str(item[0])))
+
+
+def _add_parameters(operation: dict[str, Any], method: str) -> None:
+    names = ["X-Request-Id", "Prefer", "Idempotency-Key"] if method in _WRITES else ["X-Request-Id"]
+    parameters = operation.setdefault("parameters", [])
+    present = {parameter if isinstance(parameter, str) else parameter.get("name") for parameter in parameters}
+    parameters += [name for name in names if name not in present]
+
+
+def _add_headers(operation: dict[str, Any], method: str) -> None:
+    for status, response in operation["responses"].items():
+        if isinstance(response, dict) and "$ref" not in response:
+            names = ["X-Request-Id", "RateLimit", "RateLimit-Policy"]
+            if method in _WRITES and str(status).startswith("2"):
+                names += ["Idempotent-Replayed"]
+                names += ["Location"] if str(status) in ("201", "202") else []
+                names += ["Preference-Applied"] if str(status) != "202" else []
+            response["headers"] = header_references(*names) | response.get("headers", {})
+
+
+def _operation_id(method: str, path: str) -> str:
+    words = path.removeprefix("/api/v1/").replace("{", "").replace("}", "").replace("-", "_").split("/")
+    return "_".join([method, *words])
+
+
+def _problem_response(status: int) -> dict[str, Any]:
+    problems = [problem for problem in PROBLEMS.values() if problem.status == status]
+    schema = "ValidationProblem" if status == 422 else "Problem"
+    examples = {
+        problem.slug: {
+            "value": {
+                "type": f"/problems/{problem.slug}",
+                "title": problem.title,
+                "status": status,
+                "detail": problem.detail,
+                "traceId": _EXAMPLE_ID,
+            }
+            | ({"errors": [_EXAMPLE_FAULT]} if problem.slug == "validation-failed" else {})
+        }
+        for problem in problems
+    }
+    return {
+        "description": " or ".join(f"{problem.title} (`{problem.slug}`)" for problem in problems),
+        "headers": header_references("X-Request-Id", "RateLimit", "RateLimit-Policy", *_OWN_HEADERS.get(status, [])),
+        "content": {
+            "application/problem+json": {"schema": {"$ref": f"#/components/schemas/{schema}"}, "examples": examples}
+        },
+    }
+
+
+_EXAMPLE_FAULT = {"pointer": "/contact_id", "detail": "Missing data for required field."}
+
+
+def _problem_schemas() -> dict[str, dict[str, Any]]:
+    slugs = ", ".join(f"`{slug}`" for slug in PROBLEMS)
+    return {
+        "Problem": {
+            "type": "object",
+            "description": "A problem document (RFC 9457). Some problems have further members.",
+            "required": ["type", "title", "status", "detail", "traceId"],
+            "properties": {
+                "type": {
+                    "type": "string",
+                    "format": "uri",
+                    "description": f"`<base_url>/problems/<slug>`; the slugs are {slugs}.",
+                },
+                "title": {"type": "string", "description": "Short summary."},
+                "status": {"type": "integer", "minimum": 400, "maximum": 599},
+                "detail": {"type": "string", "description": "Explanation to show to operators."},
+                "traceId": {"type": "string", "description": "Keep it for support; equal to X-Request-Id."},
+            },
+        },
+        "ValidationProblem": {
+            "allOf": [
+                {"$ref": "#/components/schemas/Problem"},
+                {
+                    "type": "object",
+                    "properties": {"errors": {"type": "array", "items": {"$ref": "#/components/schemas/Fault"}}},
+                },
+            ]
+        },
+        "Fault": {
+            "type": "object",
+            "required": ["pointer", "detail"],
+            "properties": {
+                "pointer": {
+                    "type": "string",
+                    "description": "RFC 6901 pointer into the body, or `/` and the name of a query parameter.",
+                },
+                "detail": {"type": "string"},
+            },
+        },
+    }

@@ -1,0 +1,298 @@
+"""Reads what a request says: its body, its query, and where either is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from functools import wraps
+from json import loads as loads_leniently
+from typing import Any, NoReturn, cast
+
+import marshmallow
+from flask import Flask, Request, Response
+from flask.globals import request_ctx
+from flask.json.provider import JSONProvider
+from marshmallow import RAISE, ValidationError, fields
+from webargs.core import is_json
+from webargs.flaskparser import FlaskParser
+from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
+
+from app.api.openapi import DocumentedBlueprint
+from app.errors import Fault, Invalid, NotFound
+from app.lib import json
+
+MAX_BODY_BYTES = 256 * 1024
+MAX_FAULTS = 100
+_BODY_REQUIRED = Fault("", "A JSON object is required.")
+_BAD_TEXT = "The text holds a character that cannot be stored (U+0000 or half of a surrogate pair)."
+_SCHEMA_MESSAGES = {"unknown": "This field is not known.", "type": "A JSON object is required."}
+_UNKNOWN: dict[str, str | None] = {"query": RAISE}
+_LOADERS: dict[str, Any] = {"json": "load_json", "optional_json": "load_optional_json", "query": "load_querystring"}
+_PLAIN_JSON = frozenset({"application/json", "application/json; charset=utf-8", "application/json;charset=utf-8"})
+View = Callable[..., Any]
+
+
+class Schema(marshmallow.Schema):
+    """The base of every schema for a request: a field it does not know is an error."""
+
+    error_messages = _SCHEMA_MESSAGES
+
+    class Meta:
+        unknown = RAISE
+
+
+class Nothing(Schema):
+    """A body or query that has no fields."""
+
+
+class JSON(JSONProvider):
+    """Flask's JSON, by way of `app.lib.json`."""
+
+    def dumps(self, obj: Any, **_: Any) -> str:
+        return json.dumps(obj).decode()
+
+    def loads(self, s: str | bytes, **_: Any) -> Any:
+        return json.loads(s)
+
+    def response(self, *args: Any, **kwargs: Any) -> Response:
+        body = json.dumps(self._prepare_response_obj(args, kwargs))
+        return Response(body, mimetype="application/json")
+
+
+def install(app: Flask) -> None:
+    """Gives `app` the JSON and the limits of this module."""
+    app.json = JSON(app)
+    # One byte more than is accepted: werkzeug cuts a chunked body off at its limit without a word, so that only a
+    # body that reaches past ours shows that it was too large.
+    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES + 1
+    app.before_request(_refuse_bad_path)
+
+
+def read_body(req: Request) -> bytes:
+    """The raw body, kept for later readers. Raises RequestEntityTooLarge above MAX_BODY_BYTES."""
+    raw = req.get_data(cache=True)
+    if len(raw) > MAX_BODY_BYTES:
+        raise RequestEntityTooLarge
+    return raw
+
+
+def read_object(req: Request) -> dict[str, Any] | None:
+    """The body's JSON object, None if there is no body. Raises what is refused with 400, 413, 415 or 422."""
+    raw = read_body(req)
+    if not raw:
+        return None
+    if req.environ.get("CONTENT_TYPE") not in _PLAIN_JSON and not is_json(req.mimetype):
+        raise UnsupportedMediaType
+    if req.environ.get("HTTP_CONTENT_ENCODING", "identity") != "identity":
+        raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
+    value = _read_json(raw)
+    if not isinstance(value, dict):
+        raise Invalid(_BODY_REQUIRED)
+    return value
+
+
+def pointer(*parts: object) -> str:
+    """The RFC 6901 pointer to `parts`: `pointer("tags", 0)` is `/tags/0`."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def faults_of(messages: object, schema: marshmallow.Schema) -> tuple[Fault, ...]:
+    """What marshmallow says of data for `schema`, each message at its place; at most MAX_FAULTS."""
+    found = _faults(messages, "", schema)
+    return tuple(fault for _, fault in zip(range(MAX_FAULTS), found, strict=False))
+
+
+class Parser(FlaskParser):
+    """webargs, with bodies and queries read as this API reads them."""
+
+    DEFAULT_UNKNOWN_BY_LOCATION = _UNKNOWN
+    __location_map__ = _LOADERS
+
+    def get_default_request(self) -> Request:
+        return request_ctx.request
+
+    def load_json(self, req: Request, schema: marshmallow.Schema) -> dict[str, Any]:
+        value = read_object(req)
+        if value is None:
+            raise Invalid(_BODY_REQUIRED)
+        return value
+
+    def load_optional_json(self, req: Request, schema: marshmallow.Schema) -> dict[str, Any]:
+        return read_object(req) or {}
+
+    def load_querystring(self, req: Request, schema: marshmallow.Schema) -> dict[str, Any]:
+        if not req.query_string:
+            return {}
+        given = req.args.to_dict(flat=False)
+        lists = {field.data_key or name for name, field in schema.load_fields.items() if _is_list(field)}
+        repeated = [name for name, values in given.items() if len(values) > 1 and name not in lists]
+        if repeated:
+            raise Invalid(*(Fault(pointer(name), "Give this parameter once.") for name in repeated[:MAX_FAULTS]))
+        query = {name: values if name in lists else values[0] for name, values in given.items()}
+        if b"%00" in req.query_string:
+            _refuse_bad_text(query)
+        return query
+
+    def handle_error(self, error: ValidationError, req: Request, schema: marshmallow.Schema, **_: Any) -> NoReturn:
+        (messages,) = cast("dict[str, Any]", error.messages).values()  # webargs puts the location around them
+        raise Invalid(*faults_of(messages, schema)) from error
+
+
+parser = Parser()
+
+
+class Blueprint(DocumentedBlueprint):
+    """A blueprint whose views get what `arguments` says, and whose requests hold nothing that it does not say."""
+
+    def arguments(
+        self,
+        schema: type[marshmallow.Schema] | marshmallow.Schema,
+        *,
+        location: str = "json",
+        required: bool = True,
+        as_kwargs: bool = False,
+        **documentation: Any,
+    ) -> Callable[[View], View]:
+        """Passes the body (`location="json"`) or the query (`"query"`), loaded by `schema`, to the view.
+
+        It comes after the other positional arguments. With `required=False` a missing body counts as `{}`.
+        """
+        loaded_by = schema() if isinstance(schema, type) else schema
+        read_from = "optional_json" if location == "json" and not required else location
+        described = {"in": location, "required": required, "schema": schema, **documentation}
+
+        def decorate(view: View) -> View:
+            @wraps(view)
+            def parsed(*args: Any, **kwargs: Any) -> Any:
+                values = parser.parse(loaded_by, location=read_from)
+                return view(*args, **kwargs, **values) if as_kwargs else view(*args, values, **kwargs)
+
+            apidoc = deepcopy(getattr(view, "_apidoc", {}))
+            apidoc.setdefault("arguments", {}).setdefault("parameters", []).append(described)
+            parsed._apidoc = apidoc  # type: ignore[attr-defined]
+            return parsed
+
+        return decorate
+
+    def add_url_rule(
+        self, rule: str, endpoint: str | None = None, view_func: Any = None, *args: Any, **options: Any
+    ) -> None:
+        if isinstance(view_func, type):
+            for name in (method.lower() for method in self.HTTP_METHODS):
+                if view := getattr(view_func, name, None):
+                    setattr(view_func, name, _strict(view))
+            endpoint = endpoint or view_func.__name__
+        elif view_func is not None:
+            endpoint, view_func = endpoint or view_func.__name__, _strict(view_func)
+        super().add_url_rule(rule, endpoint, view_func, *args, **options)
+
+
+def _strict(view: View) -> View:
+    """`view`, refusing a query or a body where it has declared none."""
+    if getattr(view, "_is_strict", False):
+        return view
+    declared = getattr(view, "_apidoc", {}).get("arguments", {}).get("parameters", ())
+    has_query = any(parameter["in"] == "query" for parameter in declared)
+    has_body = any(parameter["in"] == "json" for parameter in declared)
+    nothing = Nothing()
+
+    @wraps(view)
+    def strict(*args: Any, **kwargs: Any) -> Any:
+        req = request_ctx.request
+        if not has_query and req.query_string:
+            parser.parse(nothing, req, location="query")
+        if not has_body and req.method not in ("GET", "HEAD", "OPTIONS"):
+            parser.parse(nothing, req, location="optional_json")
+        return view(*args, **kwargs)
+
+    strict._is_strict = True  # type: ignore[attr-defined]
+    return strict
+
+
+def _is_list(field: fields.Field[Any]) -> bool:
+    # False of webargs' DelimitedList alone, which is one parameter.
+    return isinstance(field, (fields.List, fields.Tuple)) and getattr(field, "is_multiple", True)
+
+
+def _refuse_bad_path() -> None:
+    if "\x00" in request_ctx.request.environ["PATH_INFO"]:
+        raise NotFound
+
+
+def _read_json(raw: bytes) -> Any:
+    try:
+        value = json.loads(raw)
+    except ValueError as error:
+        if b"\\ud" in raw.lower():
+            _refuse_lone_surrogates(raw)
+        raise BadRequest(f"The body is not valid JSON: {error}.") from error
+    if b"\\u0000" in raw:
+        _refuse_bad_text(value)
+    return value
+
+
+def _refuse_lone_surrogates(raw: bytes) -> None:
+    """Names the places of lone surrogates, if these are what is wrong with `raw`; our own reader does not."""
+    try:
+        value = loads_leniently(raw)
+    except (ValueError, RecursionError):
+        return
+    _refuse_bad_text(value)
+
+
+def _refuse_bad_text(value: Any) -> None:
+    try:
+        places = [place for _, place in zip(range(MAX_FAULTS), _bad_texts(value, ""), strict=False)]
+    except RecursionError:
+        return
+    if places:
+        raise Invalid(*(Fault(place, _BAD_TEXT) for place in places))
+
+
+def _bad_texts(value: Any, at: str) -> Iterator[str]:
+    if isinstance(value, str):
+        if _is_bad(value):
+            yield at
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _bad_texts(inner, f"{at}/{index}")
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if _is_bad(key):
+                yield at
+            else:
+                yield from _bad_texts(inner, at + pointer(key))
+
+
+def _is_bad(text: str) -> bool:
+    return "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _faults(messages: object, at: str, shape: object) -> Iterator[Fault]:
+    if isinstance(messages, dict):
+        for key, inner in messages.items():
+            if key == "_schema":
+                yield from _faults(inner, at, shape)
+            elif isinstance(shape, fields.Mapping) and isinstance(inner, dict) and inner.keys() <= {"key", "value"}:
+                # marshmallow puts one level more here, to tell a wrong key from a wrong value.
+                yield from _faults(inner.get("key", []), at + pointer(key), None)
+                yield from _faults(inner.get("value", []), at + pointer(key), shape.value_field)
+            else:
+                yield from _faults(inner, at + pointer(key), _inside(shape, key))
+    elif isinstance(messages, list):
+        for message in messages:
+            yield from _faults(message, at, shape)
+    else:
+        yield Fault(at, str(messages))
+
+
+def _inside(shape: object, key: object) -> object:
+    if isinstance(shape, fields.List):
+        return shape.inner
+    if isinstance(shape, fields.Nested):
+        shape = shape.schema
+    if isinstance(shape, marshmallow.Schema):
+        if isinstance(key, int):
+            return shape
+        return next((field for name, field in shape.fields.items() if (field.data_key or name) == key), None)
+    return None
