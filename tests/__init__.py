@@ -1,0 +1,1 @@
+"""The tests, and in `stack` the real servers they run against."""

@@ -1,0 +1,1 @@
+"""Real servers on loopback, for `make up`, the tests and the benchmarks."""

@@ -1,0 +1,29 @@
+"""The certificate of the local receiver, and the authority that signed it."""
+
+import ssl
+from pathlib import Path
+
+import trustme
+
+
+class Certificates:
+    """A certificate for 127.0.0.1 and localhost, made once and kept in the directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.ca_file = directory.resolve() / "ca.pem"
+        self._server_file = directory.resolve() / "server.pem"
+        if not self._server_file.exists():
+            self._make()
+
+    def server_context(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self._server_file)
+        return context
+
+    def _make(self) -> None:
+        self.ca_file.parent.mkdir(parents=True, exist_ok=True)
+        authority = trustme.CA()
+        authority.cert_pem.write_to_path(self.ca_file)
+        certificate = authority.issue_cert("127.0.0.1", "localhost")
+        self._server_file.touch(mode=0o600)
+        certificate.private_key_and_cert_chain_pem.write_to_path(self._server_file)

@@ -1,0 +1,21 @@
+"""What can go wrong with a server or a process of the stack."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+
+class StackError(Exception):
+    """Something of the stack does not work; the message is for people."""
+
+
+class DidNotStart(StackError):
+    """A server or process ended or stayed silent at its start; the message shows its last lines."""
+
+    def __init__(self, name: str, last_lines: Iterable[str]) -> None:
+        shown = "\n".join(f"  {line}" for line in last_lines)
+        super().__init__(f"{name} did not start. Its last lines:\n{shown or '  (it printed nothing)'}")
+
+
+def last_lines(log: Path, count: int = 12) -> list[str]:
+    """The end of a log file; empty if there is none."""
+    return log.read_text(errors="replace").splitlines()[-count:] if log.exists() else []

