@@ -16,6 +16,8 @@ class DidNotStart(StackError):
         super().__init__(f"{name} did not start. Its last lines:\n{shown or '  (it printed nothing)'}")
 
 
-def last_lines(log: Path, count: int = 12) -> list[str]:
+def last_lines(log: Path, count: int = 12, from_byte: int = 0) -> list[str]:
     """The end of a log file; empty if there is none."""
-    return log.read_text(errors="replace").splitlines()[-count:] if log.exists() else []
+    if not log.exists():
+        return []
+    return log.read_bytes()[from_byte:].decode(errors="replace").splitlines()[-count:]

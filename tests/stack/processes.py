@@ -1,0 +1,125 @@
+"""Runs the process types of the Procfile and keeps them running, as a platform would."""
+
+import atexit
+import shlex
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from honcho.environ import parse_procfile
+
+from tests.stack.errors import DidNotStart
+from tests.stack.process import Process
+
+ROOT = Path(__file__).parents[2]
+GRACE_SECONDS = 25
+
+
+def process_types(procfile: Path = ROOT / "Procfile") -> dict[str, str]:
+    """The commands of the Procfile by process type, in its order."""
+    return dict(parse_procfile(procfile.read_text()).processes)
+
+
+class Processes:
+    """Any number of each process type: `{"web": 1, "writes": 4}` makes web.1, writes.1 … writes.4.
+
+    A process that ends without being asked to is started again after half a second. Each writes to `<name>.log` in
+    the directory; `on_line(name, line)` sees every line too, `on_end(name, code)` every end that nobody asked for.
+    """
+
+    def __init__(
+        self,
+        counts: Mapping[str, int],
+        environment: Mapping[str, str],
+        directory: Path,
+        on_line: Callable[[str, str], None] | None = None,
+        on_end: Callable[[str, int], None] | None = None,
+    ) -> None:
+        self.environment = dict(environment)
+        self.directory = directory
+        commands = process_types()
+        self._release = commands.pop("release", None)
+        unknown = counts.keys() - commands.keys()
+        if unknown:
+            raise ValueError(f"The Procfile has no process type {', '.join(sorted(unknown))}.")
+        self._processes = {
+            f"{kind}.{number}": Process(
+                f"{kind}.{number}", command, self.environment, directory, ROOT, on_line=on_line, on_end=on_end
+            )
+            for kind, command in commands.items()
+            for number in range(1, counts.get(kind, 0) + 1)
+        }
+        atexit.register(self.stop)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._processes)
+
+    def release(self) -> None:
+        """Run the release command to its end. Raises DidNotStart if it fails."""
+        if self._release is None:
+            return
+        command = shlex.split(self._release)
+        done = subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise DidNotStart("release", (done.stdout + done.stderr).splitlines()[-20:])
+
+    def start(self, name: str | None = None) -> None:
+        """Start one process, or all in the order of the Procfile. Does nothing to those that run."""
+        for process in self._chosen(name):
+            process.start()
+
+    def stop(self, name: str | None = None) -> None:
+        """SIGTERM to one process or to all, SIGKILL to what is left of them after the grace. Safe to repeat."""
+        chosen = self._chosen(name)
+        deadline = time.monotonic() + GRACE_SECONDS
+        for process in chosen:
+            process.ask_to_stop()
+        for process in chosen:
+            process.finish(deadline)
+
+    def kill(self, name: str, signal_number: int = signal.SIGKILL, tree: bool = True) -> None:
+        """Send a signal to a process and all it started, or to the leader alone; it is started again if it ends.
+
+        `name` is one process (`writes.2`) or a type, which means the first of it.
+        """
+        self._processes[name if name in self._processes else f"{name}.1"].send(signal_number, tree)
+
+    def pids(self, kind: str) -> list[int]:
+        """The leaders of a process type that live now."""
+        pids = (process.pid for name, process in self._processes.items() if name.rpartition(".")[0] == kind)
+        return [pid for pid in pids if pid is not None]
+
+    def log(self, name: str) -> Path:
+        return self._processes[name if name in self._processes else f"{name}.1"].log
+
+    def wait_ready(self, timeout_seconds: float = 60) -> None:
+        """Until every process has run for a while and the web process, if there is one, answers /readyz with 200.
+
+        Raises DidNotStart, naming the process, if one ended meanwhile without having been killed here.
+        """
+        failures_before = {name: process.failures for name, process in self._processes.items()}
+        deadline = time.monotonic() + timeout_seconds
+        while not self._is_ready():
+            for name, process in self._processes.items():
+                if process.failures > failures_before[name] or time.monotonic() > deadline:
+                    raise DidNotStart(name, process.last_lines())
+            time.sleep(0.05)
+
+    def _is_ready(self) -> bool:
+        settled = all(process.has_settled for process in self._processes.values())
+        return settled and (not self.pids("web") or self._web_is_ready())
+
+    def _web_is_ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.environment['BASE_URL']}/readyz", timeout=2) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def _chosen(self, name: str | None) -> list[Process]:
+        return list(self._processes.values()) if name is None else [self._processes[name]]

@@ -1,0 +1,136 @@
+"""The whole service on loopback: servers, settings, processes."""
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.stack.certificates import Certificates
+from tests.stack.errors import StackError
+from tests.stack.ports import free_port
+from tests.stack.postgres import Postgres
+from tests.stack.processes import ROOT, Processes
+from tests.stack.redis import Redis
+
+# Settings of whoever runs this, which must not reach the processes.
+FOREIGN = {"BROKER_URL", "RETRY_SCHEDULE", "STOP_AFTER_FAILURES", "WEBHOOK_TIMEOUT_SECONDS", "RATE_LIMIT", "LOG_FORMAT"}
+
+
+class Stack:
+    """PostgreSQL, Redis and the given number of each process type, with their data in one directory.
+
+    With no processes it is the servers and the settings alone. `settings` are the service's own and win over those
+    made here; `ports` are wishes for `web`, `postgres` and `redis`, and free ones are taken where a wish is not.
+    As a context manager it is migrated and ready inside, and gone with all its processes outside.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        processes: Mapping[str, int] | None = None,
+        settings: Mapping[str, str] | None = None,
+        ports: Mapping[str, int] | None = None,
+        postgres_settings: Mapping[str, str] | None = None,
+        on_line: Callable[[str, str], None] | None = None,
+        on_end: Callable[[str, int], None] | None = None,
+    ) -> None:
+        self.directory = directory.resolve()
+        self.directory.mkdir(parents=True, exist_ok=True)
+        wishes = ports or {}
+        self.port = free_port(wishes.get("web"))
+        self.postgres = Postgres(
+            self.directory / "postgres", free_port(wishes.get("postgres")), settings=postgres_settings
+        )
+        self.redis = Redis(self.directory / "redis", free_port(wishes.get("redis")))
+        self.certificates = Certificates(self.directory / "certificates")
+        self.environment = self._environment(settings or {})
+        self.processes = Processes(
+            processes or {}, self.environment, self.directory / "logs", on_line=on_line, on_end=on_end
+        )
+
+    @property
+    def base_url(self) -> str:
+        return self.environment["BASE_URL"]
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Servers, then migrations, then the processes. Raises DidNotStart."""
+        self.start_servers()
+        if self.processes.names:
+            self.processes.release()
+            self.processes.start()
+            self.processes.wait_ready()
+
+    def start_servers(self) -> None:
+        self.postgres.start()
+        self.redis.start()
+
+    def stop(self) -> None:
+        """Everything, the processes first. Safe to repeat."""
+        self.processes.stop()
+        self.redis.stop()
+        self.postgres.stop()
+
+    def command(self, *arguments: str, input: str | None = None) -> Any:
+        """What `python -m app …` prints, read as JSON; None if it prints nothing. Raises StackError if it fails."""
+        done = subprocess.run(
+            [sys.executable, "-m", "app", *arguments],
+            cwd=ROOT,
+            env=self.environment,
+            input=input or "",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise StackError(f"python -m app {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
+        return _read(done.stdout)
+
+    def _environment(self, settings: Mapping[str, str]) -> dict[str, str]:
+        inherited = {name: value for name, value in os.environ.items() if name not in FOREIGN}
+        own = {
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+            "PYTHONUNBUFFERED": "1",
+            "DATABASE_URL": self.postgres.url,
+            "REDIS_URL": self.redis.url,
+            "SECRET_KEY": _kept_secret(self.directory / "secret-key"),
+            "BASE_URL": f"http://127.0.0.1:{self.port}",
+            "PORT": str(self.port),
+            "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
+            "WEBHOOK_CA_FILE": str(self.certificates.ca_file),
+        }
+        return inherited | own | dict(settings)
+
+
+def _kept_secret(path: Path) -> str:
+    if not path.exists():
+        # Written under another name first: a key cut short would lock the data for good.
+        unfinished = path.with_suffix(".new")
+        unfinished.touch(mode=0o600)
+        unfinished.write_text(secrets.token_hex(32))
+        unfinished.rename(path)
+    return path.read_text().strip()
+
+
+def _read(output: str) -> Any:
+    try:
+        return json.loads(output) if output.strip() else None
+    except ValueError as error:
+        raise StackError(f"Not JSON: {output}") from error

@@ -1,0 +1,150 @@
+"""`make up`: the whole service on this machine, with a demo workspace and a receiver for its webhooks."""
+
+import fcntl
+import json
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TextIO
+
+from tests.stack.demo import EMAIL, Demo
+from tests.stack.errors import StackError
+from tests.stack.ports import free_port
+from tests.stack.processes import ROOT, process_types
+from tests.stack.receiver import Receiver
+from tests.stack.reports import Report
+from tests.stack.stack import Stack
+
+DIRECTORY = ROOT / ".data"
+PORTS = {"web": 8000, "postgres": 5432, "redis": 6379}
+RECEIVER_PORT = 8443
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def main() -> int:
+    """Run until Ctrl-C or SIGTERM, then stop everything. 1 if something did not start."""
+    for number in ENDING:
+        signal.signal(number, _interrupt)
+    try:
+        with _only_one(DIRECTORY):
+            _run()
+    except StackError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        say("Everything is stopped.")
+    return 0
+
+
+def _run() -> None:
+    counts = {kind: 1 for kind in process_types() if kind != "release"}
+    stack = Stack(DIRECTORY, counts, ports=PORTS, on_line=_show_errors, on_end=_show_end)
+    demo = Demo(stack)
+    report = Report(demo.secret_file)
+    receiver = Receiver(
+        stack.certificates.ca_file.parent,
+        free_port(RECEIVER_PORT),
+        on_receive=lambda received: say(report.line(received)),
+    )
+    receiver.keeps = False
+    try:
+        _start(stack, receiver, demo)
+        _show_addresses(stack, receiver, demo)
+        threading.Event().wait()
+    finally:
+        _stop(stack, receiver)
+
+
+def _start(stack: Stack, receiver: Receiver, demo: Demo) -> None:
+    stack.postgres.start()
+    say(f"PostgreSQL     ready on port {_port(stack.postgres.port, PORTS['postgres'])}")
+    stack.redis.start()
+    say(f"Redis          ready on port {_port(stack.redis.port, PORTS['redis'])}")
+    stack.processes.release()
+    say("Migrations     done")
+    receiver.start()
+    say(f"Receiver       ready on port {_port(receiver.port, RECEIVER_PORT)}")
+    demo.seed(receiver.url())
+    say("Workspace      Demo, with an endpoint for every event at the receiver")
+    stack.processes.start()
+    stack.processes.wait_ready()
+    kinds = ", ".join(name.rpartition(".")[0] for name in stack.processes.names)
+    say(f"Processes      {kinds}: running; web on port {_port(stack.port, PORTS['web'])}")
+
+
+def _stop(stack: Stack, receiver: Receiver) -> None:
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+    say("\nStopping …")
+    stack.processes.stop()
+    receiver.stop()
+    stack.stop()
+
+
+def _show_addresses(stack: Stack, receiver: Receiver, demo: Demo) -> None:
+    say(f"""
+Address    {stack.base_url}
+Docs       {stack.base_url}/api/docs
+Token      {demo.token}
+Sign-in    {EMAIL}, password {demo.password}
+Logs       {stack.directory / "logs"}
+
+Make a contact, and see its webhooks arrive below:
+
+{demo.curl()}
+
+Deliveries to {receiver.url()} (Ctrl-C stops everything):
+""")
+
+
+def say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _port(port: int, usual: int) -> str:
+    return str(port) if port == usual else f"{port} ({usual} is taken)"
+
+
+def _show_errors(name: str, line: str) -> None:
+    if _is_error(line):
+        say(f"{name}: {line}")
+
+
+def _is_error(line: str) -> bool:
+    """An error of a process's JSON log, or a line that is no log at all, such as a traceback's."""
+    try:
+        return json.loads(line).get("level") in ("error", "critical")
+    except (ValueError, AttributeError):
+        return bool(line.strip()) and "[INFO]" not in line and "[DEBUG]" not in line
+
+
+def _show_end(name: str, code: int) -> None:
+    say(f"{name} ended with code {code}; starting it again")
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def _only_one(directory: Path) -> Iterator[None]:
+    """Hold the directory: two at once would take each other's PostgreSQL away."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / "lock").open("w") as lock:
+        _hold(lock)
+        yield
+
+
+def _hold(lock: TextIO) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise StackError("`make up` is already running in this checkout.") from error
+
+
+if __name__ == "__main__":
+    sys.exit(main())
