@@ -32,7 +32,8 @@ LONGEST_ANSWER = 1024 * 1024  # on the wire: chunk sizes and extensions count, a
 MOST_ADDRESSES = 8  # of one name; each is tried in turn, so a name with thousands would keep the loop busy
 RESOLVER_THREADS = 64  # getaddrinfo cannot be cancelled: a name whose server is silent holds its thread for a while
 
-REFUSED_BY_NETWORK = {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
+CLOSED = "The server closed the connection without an answer."
+
 INTERIM_HEADS = rb"(?:HTTP/1\.[01] 1\d\d[^\r\n]*\r?\n(?:[^\r\n]+\r?\n)*\r?\n)*"
 STATUS_LINE = re.compile(INTERIM_HEADS + rb"HTTP/1\.[01] ([2-5]\d\d)(?: [^\r\n]*)?\r?\n")
 
@@ -212,7 +213,7 @@ class _Connector(aiohttp.TCPConnector):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._factory = functools.partial(_Conversation, loop=asyncio.get_running_loop())
+        self._factory = functools.partial(_Conversation, loop=asyncio.get_running_loop())  # type: ignore[assignment]
 
     async def connect(self, *arguments: Any, **options: Any) -> aiohttp.connector.Connection:
         connection = await super().connect(*arguments, **options)
@@ -241,7 +242,8 @@ class _Conversation(ResponseHandler):
         super().data_received(data)
         if self._received > LONGEST_ANSWER or (self._head is not None and len(self._head) > LONGEST_HEAD):
             self.set_exception(HttpProcessingError(message="The answer is too long."))
-            self.abort()
+            if self.transport is not None:
+                self.transport.abort()
 
     def feed_data(self, data: Any, size: int = 0) -> None:
         if not 100 <= data[0].code < 200:
@@ -266,12 +268,13 @@ class _Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        lookup = functools.partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG)
+        kind = socket.SOCK_STREAM
+        lookup = functools.partial(socket.getaddrinfo, host.encode(), port, family, kind, flags=socket.AI_ADDRCONFIG)
         found = await asyncio.get_running_loop().run_in_executor(self._threads, lookup)
         flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
         return [
-            ResolveResult(hostname=host, host=str(end[0]), port=port, family=kind, proto=protocol, flags=flags)
-            for kind, _, protocol, _, end in found[:MOST_ADDRESSES]
+            ResolveResult(hostname=host, host=str(end[0]), port=port, family=version, proto=protocol, flags=flags)
+            for version, _, protocol, _, end in found[:MOST_ADDRESSES]
         ]
 
     async def close(self) -> None:
@@ -284,29 +287,34 @@ def _sentence(error: Exception) -> str:
             return f"The certificate is not valid: {reason.verify_message.rstrip('.')}."
         case aiohttp.ClientConnectorDNSError():
             return f"The name {error.host} could not be resolved."
-        case aiohttp.ClientConnectorSSLError(reason=str() as reason):
-            return f"No TLS connection could be made: {reason.replace('_', ' ').lower()}."
-        case aiohttp.ClientConnectorError(os_error=os_error):
-            return _system_sentence(os_error)
-        case aiohttp.ClientResponseError() | HttpProcessingError() | aiohttp.ClientPayloadError():
-            return "The answer is not valid HTTP."
+        case aiohttp.ClientConnectorError(os_error=reason):
+            return _system_sentence(reason)
         case aiohttp.ServerDisconnectedError():
-            return "The server closed the connection without an answer."
+            return CLOSED
+        case aiohttp.ClientOSError(__cause__=ssl.SSLError() as reason):
+            return _system_sentence(reason)
         case OSError():
             return _system_sentence(error)
+        case aiohttp.ClientResponseError() | aiohttp.ClientPayloadError() | HttpProcessingError():
+            return "The answer is not valid HTTP."
     return "The request could not be sent."
 
 
 def _system_sentence(error: OSError) -> str:
-    if isinstance(error, _NotPublic):
-        return str(error)
-    if isinstance(error, ConnectionRefusedError) or error.errno == errno.ECONNREFUSED:
-        return "The connection was refused."
-    if error.errno in REFUSED_BY_NETWORK:
-        return "The server cannot be reached."
-    if isinstance(error, ConnectionError | ssl.SSLError) or error.errno in {None, errno.ECONNRESET, errno.EPIPE}:
-        return "The server closed the connection without an answer."
-    return f"The connection failed: {os.strerror(error.errno or 0)}."
+    match error:
+        case _NotPublic():
+            return str(error)
+        case ConnectionRefusedError() | OSError(errno=errno.ECONNREFUSED):
+            return "The connection was refused."
+        case ConnectionError() | ssl.SSLEOFError() | ssl.SSLZeroReturnError():
+            return CLOSED
+        case ssl.SSLError(reason=str() as reason):
+            return f"No TLS connection could be made: {reason.replace('_', ' ').lower()}."
+        case OSError(errno=errno.ECONNRESET | errno.EPIPE | None):
+            return CLOSED
+        case OSError(errno=errno.EHOSTUNREACH | errno.ENETUNREACH | errno.EADDRNOTAVAIL | errno.EAFNOSUPPORT):
+            return "The server cannot be reached."
+    return f"The connection failed: {os.strerror(error.errno)}."
 
 
 def _seconds(seconds: float) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 from flask import Flask, g, request
+from flask.globals import request_ctx
 from structlog.contextvars import bind_contextvars, clear_contextvars
 
 from app.lib.request_ids import kept_or_new
@@ -35,10 +36,11 @@ def request_id() -> str:
 
 
 def _remember() -> None:
-    environ = request.environ
+    present = request_ctx.request
+    environ = present.environ
     g.request_id = environ[_KEY]
-    if request.url_rule is not None:
-        environ[_ROUTE] = request.url_rule.rule
+    if present.url_rule is not None:
+        environ[_ROUTE] = present.url_rule.rule
 
 
 def _identified(wsgi_app: WSGIApplication) -> WSGIApplication:

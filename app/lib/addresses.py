@@ -80,7 +80,8 @@ def check_address(address: str, allowed: Sequence[Network] = ()) -> str | None:
         return "The address must begin with https://."
     if "#" in address:
         return "The address must not have a fragment (a part after '#')."
-    if "@" in re.split("[/?]", address[8:], maxsplit=1)[0]:
+    authority = re.split("[/?]", address[8:], maxsplit=1)[0]
+    if "@" in authority:
         return "The address must not contain a user name or a password."
     try:
         # yarl is the parser of aiohttp, which does the dialling. Another parser may see another host in the same text.
@@ -91,6 +92,8 @@ def check_address(address: str, allowed: Sequence[Network] = ()) -> str | None:
         return "The address has no host."
     if url.port == 0:
         return "The port of the address must be from 1 to 65535."
+    if authority.startswith("[") != (":" in url.raw_host):
+        return "The host of the address is not a valid IPv6 address."
     return _check_host(url.raw_host, allowed)
 
 
@@ -101,7 +104,9 @@ def _check_host(host: str, allowed: Sequence[Network]) -> str | None:
         return _check_name(host, allowed)
     if "%" in host:
         return "The address must not name a network interface (a part after '%')."
-    return None if is_public(ip, allowed) else f"{ip} is not a public address."
+    if is_public(ip, allowed):
+        return None
+    return f"{getattr(ip, 'ipv4_mapped', None) or ip} is not a public address."
 
 
 def _check_name(host: str, allowed: Sequence[Network]) -> str | None:
@@ -110,7 +115,7 @@ def _check_name(host: str, allowed: Sequence[Network]) -> str | None:
     last_label = host.rstrip(".").rpartition(".")[2]
     if NUMBER.fullmatch(last_label):
         # 127.1, 0x7f000001, 2130706433 and 0177.0.0.1 are all 127.0.0.1 to a resolver.
-        return "The host of the address is a number in an unusual form. Write it as four decimal numbers, or use a name."
+        return "The host of the address is a number in an unusual form. Write it as four decimal numbers or use a name."
     if last_label == "localhost" and not is_public(IPv4Address("127.0.0.1"), allowed):
         return f"{host} is not a public name."
     return None

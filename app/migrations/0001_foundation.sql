@@ -102,7 +102,7 @@ CREATE TABLE endpoints (
     address text NOT NULL,
     events text[] NOT NULL,
     description text,
-    state text NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'stopped')),
+    state text NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'stopped', 'deleted')),
     stop_reason text,
     stopped_at timestamptz,
     consecutive_failures integer NOT NULL DEFAULT 0,
@@ -113,7 +113,7 @@ CREATE TABLE endpoints (
     updated_at timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX endpoints_page ON endpoints (workspace_id, id);
-CREATE INDEX endpoints_stopped ON endpoints (id) WHERE state = 'stopped';
+CREATE INDEX endpoints_not_served ON endpoints (state, id) WHERE state <> 'active';
 
 CREATE TABLE events (
     id text COLLATE "C" PRIMARY KEY,
@@ -144,6 +144,7 @@ CREATE TABLE deliveries (
     delivered_at timestamptz
 );
 CREATE INDEX deliveries_mail ON deliveries (endpoint_id, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX deliveries_unfinished ON deliveries (endpoint_id, id) WHERE status IN ('pending', 'held');
 CREATE INDEX deliveries_page ON deliveries (workspace_id, id);
 CREATE INDEX deliveries_endpoint_page ON deliveries (endpoint_id, id);
 CREATE INDEX deliveries_event ON deliveries (event_id);

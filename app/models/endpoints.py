@@ -30,7 +30,7 @@ class Endpoint(BaseModel):
 
     @classmethod
     def in_workspace(cls, workspace_id: str) -> Any:
-        return cls.select().where(cls.workspace_id == workspace_id)
+        return cls.select().where(cls.workspace_id == workspace_id, cls.state != "deleted")
 
     @classmethod
     def locked(cls, ids: list[str]) -> list[Endpoint]:

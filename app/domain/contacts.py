@@ -1,0 +1,185 @@
+"""Contacts: found by what identifies them, changed only where something differs, erased for good."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from peewee import fn
+
+from app.database import rows
+from app.domain import events
+from app.domain.changes import Change, Effect
+from app.errors import Conflict, NotFound
+from app.lib import ids
+from app.models.contacts import Contact
+
+# In the order in which an upsert looks for the contact.
+IDENTIFIERS = ("external_id", "email", "phone")
+_PLAIN = (*IDENTIFIERS, "first_name", "last_name", "locale", "timezone", "opted_out")
+
+
+def upsert(change: Change) -> Effect:
+    """Finds the contact by the first identifier that is given, or makes it; tags are added, custom fields merged.
+
+    Raises Conflict where another contact holds one of the identifiers.
+    """
+    given = {name: change.payload[name] for name in IDENTIFIERS if change.payload.get(name)}
+    holders = Contact.holding(change.workspace_id, given)
+    name, value = next(iter(given.items()))
+    found = next((holder for holder in holders if _same(name, getattr(holder, name), value)), None)
+    _refuse_taken(holders, found)
+    if found is None:
+        return Effect("made", "contact", _make(change))
+    _alter(change, found)
+    return Effect("changed", "contact", found.id)
+
+
+def update(change: Change) -> Effect:
+    """Changes the fields that are given; `tags` replaces, custom fields are merged. Raises NotFound, Conflict."""
+    contact = find(change.workspace_id, change.target)
+    given = {name: change.payload[name] for name in IDENTIFIERS if change.payload.get(name)}
+    _refuse_taken(Contact.holding(change.workspace_id, given), contact)
+    if not any(change.payload.get(name, getattr(contact, name)) for name in IDENTIFIERS):
+        raise Conflict("A contact needs at least one of external_id, email and phone.")
+    _alter(change, contact, removed_tags=set(contact.tags) - set(change.payload.get("tags", contact.tags)))
+    return Effect("changed", "contact", contact.id)
+
+
+def delete(change: Change) -> Effect:
+    """Erases the contact's data everywhere, stored bodies and waiting writes included. Raises NotFound."""
+    contact = find(change.workspace_id, change.target)
+    Contact.delete().where(Contact.id == contact.id).execute()
+    events.erase_contact(contact.id)
+    _erase_kept_payloads(contact)
+    change.events.record("contact.deleted", {"contact": {"id": contact.id}}, contact.id)
+    return Effect("deleted", "contact", contact.id)
+
+
+def add_tag(change: Change) -> Effect:
+    """Adds the tag; nothing happens if the contact has it. Raises NotFound."""
+    contact = find(change.workspace_id, change.target)
+    _alter(change, contact, added_tags={change.payload["name"]})
+    return Effect("changed", "contact", contact.id)
+
+
+def remove_tag(change: Change) -> Effect:
+    """Removes the tag; nothing happens if the contact does not have it. Raises NotFound."""
+    contact = find(change.workspace_id, change.target)
+    _alter(change, contact, removed_tags={change.payload["name"]})
+    return Effect("changed", "contact", contact.id)
+
+
+def find(workspace_id: str, contact_id: str) -> Contact:
+    """Raises NotFound."""
+    contact = None
+    if ids.is_id(contact_id, "con"):
+        contact = Contact.in_workspace(workspace_id).where(Contact.id == contact_id).first()
+    if contact is None:
+        raise NotFound()
+    return contact  # type: ignore[no-any-return]
+
+
+def represent(contact: Contact) -> dict[str, Any]:
+    return {
+        "id": contact.id,
+        "external_id": contact.external_id,
+        "email": contact.email,
+        "phone": contact.phone,
+        "first_name": contact.first_name,
+        "last_name": contact.last_name,
+        "locale": contact.locale,
+        "timezone": contact.timezone,
+        "tags": contact.tags,
+        "custom_fields": contact.custom_fields,
+        "opted_out": contact.opted_out,
+        "created_at": contact.created_at,
+        "updated_at": contact.updated_at,
+    }
+
+
+def _make(change: Change) -> str:
+    payload = change.payload
+    contact = Contact(
+        id=ids.new("con"),
+        workspace_id=change.workspace_id,
+        tags=sorted(set(payload.get("tags", ()))),
+        custom_fields=_merged({}, payload.get("custom_fields", {})),
+        **{name: payload[name] for name in _PLAIN if payload.get(name) is not None},
+    )
+    values = {field: getattr(contact, field.name) for field in contact.dirty_fields}
+    [(contact.created_at, contact.updated_at)] = (
+        Contact.insert(values).returning(Contact.created_at, Contact.updated_at).tuples().execute()
+    )
+    _record(change, contact, "contact.created")
+    for tag in contact.tags:
+        _record(change, contact, "tag.added", tag=tag)
+    return contact.id
+
+
+def _alter(
+    change: Change, contact: Contact, added_tags: set[str] | None = None, removed_tags: set[str] | None = None
+) -> None:
+    """Writes what differs, and an event for each kind of difference; nothing at all where nothing does."""
+    payload, had = change.payload, set(contact.tags)
+    for name in _PLAIN:
+        if name in payload and payload[name] != getattr(contact, name):
+            setattr(contact, name, payload[name])
+    merged = _merged(contact.custom_fields, payload.get("custom_fields", {}))
+    if merged != contact.custom_fields:
+        contact.custom_fields = merged
+    changed_fields = sorted(field.name for field in contact.dirty_fields)
+    tags = (had | set(payload.get("tags", ())) | (added_tags or set())) - (removed_tags or set())
+    if tags != had:
+        contact.tags = sorted(tags)
+    if not contact.dirty_fields:
+        return
+    _save(contact)
+    if changed_fields:
+        _record(change, contact, "contact.updated", changed=changed_fields)
+    for tag in sorted(tags - had):
+        _record(change, contact, "tag.added", tag=tag)
+    for tag in sorted(had - tags):
+        _record(change, contact, "tag.removed", tag=tag)
+
+
+def _save(contact: Contact) -> None:
+    values = {field: getattr(contact, field.name) for field in contact.dirty_fields}
+    update = Contact.update({**values, Contact.updated_at: fn.now()}).where(Contact.id == contact.id)
+    [(contact.updated_at,)] = update.returning(Contact.updated_at).tuples().execute()
+
+
+def _record(change: Change, contact: Contact, kind: str, **further: Any) -> None:
+    change.events.record(kind, {"contact": represent(contact), **further}, contact.id)
+
+
+def _refuse_taken(holders: list[Contact], own: Contact | None) -> None:
+    for holder in holders:
+        if own is None or holder.id != own.id:
+            raise Conflict(
+                "Another contact of this workspace already has one of these identifiers.",
+                conflicting_contact_id=holder.id,
+            )
+
+
+def _same(name: str, held: str | None, given: str) -> bool:
+    return held is not None and (held.lower() == given.lower() if name == "email" else held == given)
+
+
+def _merged(before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Custom fields after a merge: null removes (contract of the API; RFC 7396 for one level)."""
+    return {name: value for name, value in {**before, **given}.items() if value is not None}
+
+
+def _erase_kept_payloads(contact: Contact) -> None:
+    # Only jobs that failed unexpectedly keep what they were asked to do.
+    known = [value for value in (contact.id, *(getattr(contact, name) for name in IDENTIFIERS)) if value]
+    rows(
+        """
+        UPDATE jobs SET payload = NULL
+        WHERE workspace_id = %s AND status = 'failed' AND payload IS NOT NULL AND (
+            resource_id = %s OR payload->>'external_id' = ANY(%s) OR lower(payload->>'email') = lower(%s)
+            OR payload->>'phone' = ANY(%s))
+        """,
+        (contact.workspace_id, contact.id, known, contact.email, known),
+    )

@@ -1,0 +1,111 @@
+"""Events: what happened, in bytes that never change, and a delivery for every endpoint that wants it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from app.database import database, rows
+from app.domain import deliveries
+from app.lib import clock, ids, json
+from app.models.endpoints import Endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What an event came of: a job and the request that made it."""
+
+    job_id: str | None
+    trace_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """An event that is recorded but not yet written."""
+
+    id: str
+    kind: str
+    contact_id: str | None
+    cause: Cause
+    body: bytes
+    at: datetime
+
+
+def body(event_id: str, kind: str, at: datetime, workspace_id: str, data: Mapping[str, Any]) -> bytes:
+    """The body that receivers get; the only place that makes one."""
+    document = {"id": event_id, "kind": kind, "created_at": at, "workspace_id": workspace_id, "data": data}
+    return json.dumps(document)
+
+
+class Recorder:
+    """Collects the events of one workspace within a transaction and writes them, with their deliveries, in one go."""
+
+    def __init__(self, workspace_id: str) -> None:
+        self.workspace_id = workspace_id
+        self.cause = Cause(None, "")
+        self._pending: list[Happening] = []
+
+    def record(self, kind: str, data: Mapping[str, Any], contact_id: str | None = None) -> None:
+        event_id, at = ids.new("evt"), clock.now()
+        content = body(event_id, kind, at, self.workspace_id, data)
+        self._pending.append(Happening(event_id, kind, contact_id, self.cause, content, at))
+
+    def mark(self) -> int:
+        """A place to go back to with `forget_after`, when what was recorded since did not happen after all."""
+        return len(self._pending)
+
+    def forget_after(self, mark: int) -> None:
+        del self._pending[mark:]
+
+    def write(self) -> None:
+        """Inserts what is pending; the endpoints' bells ring when the transaction commits."""
+        if not self._pending:
+            return
+        happened, self._pending = self._pending, []
+        self._insert(happened)
+        wanted = list(Endpoint.in_workspace(self.workspace_id).order_by(Endpoint.id))
+        pairs = [(event, endpoint) for event in happened for endpoint in wanted if endpoint.wants(event.kind)]
+        if pairs:
+            deliveries.create(self.workspace_id, pairs)
+            for endpoint_id in {endpoint.id for _, endpoint in pairs}:
+                database.after_commit(lambda owner=endpoint_id: deliveries.ring(owner))
+
+    def _insert(self, happened: list[Happening]) -> None:
+        rows(
+            """
+            INSERT INTO events (id, workspace_id, kind, contact_id, job_id, trace_id, body, created_at)
+            SELECT new.id, %s, new.kind, new.contact_id, new.job_id, new.trace_id, new.body, new.created_at
+            FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bytea[], %s::timestamptz[])
+                AS new(id, kind, contact_id, job_id, trace_id, body, created_at)
+            """,
+            (
+                self.workspace_id,
+                [event.id for event in happened],
+                [event.kind for event in happened],
+                [event.contact_id for event in happened],
+                [event.cause.job_id for event in happened],
+                [event.cause.trace_id for event in happened],
+                [event.body for event in happened],
+                [event.at for event in happened],
+            ),
+        )
+
+
+def erase_contact(contact_id: str) -> None:
+    """Takes a contact's data out of every stored body, and of what receivers answered to them; the identifiers stay."""
+    rows(
+        """
+        UPDATE attempts SET response_body = NULL
+        WHERE response_body IS NOT NULL AND delivery_id IN (
+            SELECT deliveries.id FROM deliveries JOIN events ON events.id = deliveries.event_id
+            WHERE events.contact_id = %s)
+        """,
+        (contact_id,),
+    )
+    for event_id, kind, at, workspace_id in rows(
+        "SELECT id, kind, created_at, workspace_id FROM events WHERE contact_id = %s", (contact_id,)
+    ):
+        erased = body(event_id, kind, at, workspace_id, {"contact": {"id": contact_id}})
+        rows("UPDATE events SET body = %s WHERE id = %s", (erased, event_id))

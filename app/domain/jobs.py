@@ -1,0 +1,243 @@
+"""Jobs: every write, accepted first and applied later, in order, once."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from app import mailbox, sql
+from app.config import settings
+from app.database import DatabaseAway, rows, savepoint, transaction
+from app.domain import contacts, endpoints
+from app.domain.changes import Change, Effect
+from app.domain.events import Cause, Recorder
+from app.errors import BellhopError, IdempotencyKeyReused, NotFound
+from app.lib import ids, json
+from app.lib.problems import problem_of_error
+from app.mailbox import Claimed, Mail
+from app.models.jobs import IdempotencyKey, Job
+
+log = structlog.get_logger(__name__)
+
+MAIL = Mail(
+    table="jobs",
+    owner="workspace_id",
+    queue="writes",
+    order="position",
+    lease_seconds=5,  # a batch under way is also kept by its lock, so this only bounds how long a dead worker's waits
+    in_order=True,
+    on_claim=", status = 'running', started_at = coalesce(mail.started_at, now())",
+)
+BATCH = 100
+# After so long a worker lets others' workspaces have their turn.
+TURN_SECONDS = 0.25
+# A job whose worker died is tried alone, and given up when this many have died of it.
+MOST_CLAIMS = 5
+
+IDEMPOTENCY_WINDOW = "24 hours"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of write: its verb, the restriction it needs, the resource it is about.
+
+    `after_events`: events recorded before it in the same transaction are written first, because it changes what
+    they say or where they go.
+    """
+
+    verb: Callable[[Change], Effect]
+    restriction: str
+    resource_type: str
+    after_events: bool = False
+
+
+KINDS: Mapping[str, Kind] = {
+    "contacts.upsert": Kind(contacts.upsert, "contacts", "contact"),
+    "contacts.update": Kind(contacts.update, "contacts", "contact"),
+    "contacts.delete": Kind(contacts.delete, "contacts", "contact", after_events=True),
+    "contacts.add_tag": Kind(contacts.add_tag, "contacts", "contact"),
+    "contacts.remove_tag": Kind(contacts.remove_tag, "contacts", "contact"),
+    "endpoints.create": Kind(endpoints.create, "webhooks", "endpoint", after_events=True),
+    "endpoints.update": Kind(endpoints.update, "webhooks", "endpoint", after_events=True),
+    "endpoints.delete": Kind(endpoints.delete, "webhooks", "endpoint", after_events=True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """What a caller asks for: a kind with its checked payload, and the identifier of the resource where it is known."""
+
+    workspace_id: str
+    kind: str
+    payload: Mapping[str, Any]
+    trace_id: str
+    resource_id: str | None = None
+    token_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OnceKey:
+    """An idempotency key, and a digest of the request that it stands for."""
+
+    key: UUID
+    fingerprint: bytes
+
+
+def fingerprint(*parts: bytes) -> bytes:
+    """A digest of a request's method, path, query and body."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.digest()
+
+
+def accept(write: Write, once: OnceKey | None = None) -> tuple[Job, bool]:
+    """Stores the write, durably, and rings for it. Returns its job, and whether that was there before.
+
+    One statement, atomic: of any number of equal requests with one key, one makes the job and the others get it.
+    Raises IdempotencyKeyReused.
+    """
+    job = Job(
+        id=ids.new("job"),
+        workspace_id=write.workspace_id,
+        token_id=write.token_id,
+        kind=write.kind,
+        status="queued",
+        payload=write.payload,
+        resource_type=KINDS[write.kind].resource_type,
+        resource_id=write.resource_id,
+        trace_id=write.trace_id,
+    )
+    stored = rows(sql.load("accept_once" if once else "accept"), _columns(job, once))
+    if not stored:
+        assert once is not None
+        return _earlier(job.token_id, once), True
+    job.created_at = stored[0][0]
+    mailbox.ring(MAIL, write.workspace_id)
+    log.info("job.accepted", job=job.id, kind=job.kind, workspace=job.workspace_id)
+    return job, False
+
+
+def replayed(token_id: str, once: OnceKey) -> Job | None:
+    """The job that this key made before, if it still counts. Raises IdempotencyKeyReused."""
+    try:
+        return _earlier(token_id, once)
+    except NotFound:
+        return None
+
+
+def work(workspace_id: str) -> None:
+    """Applies the workspace's waiting writes, in order of acceptance, until none is left or its turn is over."""
+    mailbox.hear(MAIL, workspace_id)
+    turn_ends = time.monotonic() + TURN_SECONDS
+    while batch := mailbox.claim(MAIL, {workspace_id: BATCH}):
+        if any(claimed.claim > 1 for claimed in batch):
+            # A worker died of this batch, or lost its database: one at a time, to find out by which.
+            for claimed in batch:
+                _apply([claimed])
+        else:
+            _apply(batch)
+        if time.monotonic() > turn_ends:
+            mailbox.ring(MAIL, workspace_id)
+            return
+
+
+def find(workspace_id: str, job_id: str) -> Job:
+    """Raises NotFound."""
+    job = Job.in_workspace(workspace_id).where(Job.id == job_id).first() if ids.is_id(job_id, "job") else None
+    if job is None:
+        raise NotFound()
+    return job  # type: ignore[no-any-return]
+
+
+def forget_old_keys(limit: int = 10_000) -> int:
+    """Deletes up to `limit` idempotency keys whose window is over; returns how many."""
+    return len(rows(sql.load("forget_old_keys"), {"window": IDEMPOTENCY_WINDOW, "limit": limit}))
+
+
+def _apply(batch: Sequence[Claimed]) -> None:
+    with transaction():
+        if not mailbox.holding(MAIL, batch):
+            log.warning("jobs.not_held", workspace=batch[0].owner, jobs=len(batch))
+            return
+        jobs = Job.batch([claimed.id for claimed in batch])
+        recorder = Recorder(batch[0].owner)
+        for job in jobs:
+            _run(job, recorder)
+        recorder.write()
+        rows(sql.load("finish_jobs"), _outcomes(jobs))
+    for job in jobs:
+        log.info("job.finished", request_id=job.trace_id, job=job.id, kind=job.kind, status=job.status)
+
+
+def _run(job: Job, recorder: Recorder) -> None:
+    """Runs one job in a savepoint and sets its outcome on it; whatever it raises undoes and fails it alone."""
+    kind = KINDS[job.kind]
+    if kind.after_events:
+        recorder.write()
+    mark, recorder.cause = recorder.mark(), Cause(job.id, job.trace_id)
+    try:
+        if job.claim > MOST_CLAIMS:
+            raise RuntimeError(f"job {job.id} has ended {MOST_CLAIMS} workers")
+        with savepoint():
+            effect = kind.verb(Change(job.workspace_id, job.payload or {}, job.resource_id, recorder))
+    except DatabaseAway:
+        raise
+    except Exception as error:
+        recorder.forget_after(mark)
+        job.status, job.problem = "failed", problem_of_error(error, job.trace_id, base_url=settings().base_url)
+        if isinstance(error, BellhopError):
+            job.payload = None
+        else:  # kept for replay
+            log.exception("job.broke", request_id=job.trace_id, job=job.id, kind=job.kind)
+    else:
+        job.status, job.payload = "succeeded", None
+        job.effect, job.resource_type, job.resource_id = effect.kind, effect.resource_type, effect.resource_id
+
+
+def _earlier(token_id: str | None, once: OnceKey) -> Job:
+    found = (
+        Job.select(Job, IdempotencyKey.fingerprint)
+        .join(IdempotencyKey, on=(IdempotencyKey.job_id == Job.id), attr="once")
+        .where(IdempotencyKey.token_id == token_id, IdempotencyKey.key == once.key)
+        .first()
+    )
+    if found is None:
+        raise NotFound()
+    if bytes(found.once.fingerprint) != once.fingerprint:
+        raise IdempotencyKeyReused()
+    return found  # type: ignore[no-any-return]
+
+
+def _columns(job: Job, once: OnceKey | None) -> dict[str, Any]:
+    columns = {
+        "id": job.id,
+        "workspace_id": job.workspace_id,
+        "token_id": job.token_id,
+        "kind": job.kind,
+        "payload": json.dumps(job.payload).decode(),
+        "resource_type": job.resource_type,
+        "resource_id": job.resource_id,
+        "trace_id": job.trace_id,
+    }
+    if once:
+        columns |= {"key": str(once.key), "fingerprint": once.fingerprint, "window": IDEMPOTENCY_WINDOW}
+    return columns
+
+
+def _outcomes(jobs: Sequence[Job]) -> dict[str, list[Any]]:
+    return {
+        "ids": [job.id for job in jobs],
+        "statuses": [job.status for job in jobs],
+        "effects": [job.effect for job in jobs],
+        "types": [job.resource_type for job in jobs],
+        "resources": [job.resource_id for job in jobs],
+        "problems": [json.dumps(job.problem).decode() if job.problem else None for job in jobs],
+        "keeps": [job.payload is not None for job in jobs],
+    }

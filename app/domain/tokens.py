@@ -1,0 +1,137 @@
+"""API tokens: issued once, looked up by digest, remembered for no longer than a revocation may take."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from app.database import rows
+from app.errors import Fault, Invalid, Unauthenticated
+from app.lib import clock, ids, tokens
+from app.models.tokens import Token
+
+RESTRICTIONS = ("contacts", "inbox", "automations", "billing", "webhooks")
+
+# A revoked token stops within a second; half of that leaves room for the request itself.
+_REMEMBERED_SECONDS = 0.5
+_MOST_REMEMBERED = 10_000
+# `last_used_at` is true to the minute, and is not written for each request.
+_USE_NOTED_EVERY = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who a valid token speaks for."""
+
+    token_id: str
+    token_name: str
+    workspace_id: str
+    workspace_name: str
+    restrictions: tuple[str, ...] | None  # None: unrestricted
+    expires_at: datetime | None
+    last_used_at: datetime | None
+
+    def may(self, restriction: str) -> bool:
+        return self.restrictions is None or restriction in self.restrictions
+
+
+def issue(
+    workspace_id: str, name: str, restrictions: Sequence[str] | None = None, expires_in_seconds: int | None = None
+) -> tuple[str, str]:
+    """Makes a token. Returns its identifier and the token itself, which cannot be had again. Raises Invalid."""
+    for restriction in restrictions or ():
+        if restriction not in RESTRICTIONS:
+            raise Invalid(Fault("/restrictions", f"'{restriction}' is none of {', '.join(RESTRICTIONS)}."))
+    token, token_id = tokens.new(), ids.new("tok")
+    expires_at = clock.now() + timedelta(seconds=expires_in_seconds) if expires_in_seconds is not None else None
+    Token.insert(
+        id=token_id,
+        workspace_id=workspace_id,
+        name=name,
+        digest=tokens.digest(token),
+        restrictions=sorted(set(restrictions)) if restrictions else None,
+        expires_at=expires_at,
+    ).execute()
+    return token_id, token
+
+
+def revoke(token_id: str) -> None:
+    """Ends a token; every process refuses it within a second. Safe to repeat."""
+    Token.update(revoked_at=clock.now()).where(Token.id == token_id, Token.revoked_at.is_null()).execute()
+
+
+def authenticate(token: str) -> Caller:
+    """Raises Unauthenticated for a token that was never issued, has expired or has been revoked."""
+    if not tokens.is_token(token):
+        raise Unauthenticated()
+    digest = tokens.digest(token)
+    caller = _memory.get(digest)
+    if caller is None:
+        caller = _load(digest)
+        _memory.put(digest, caller)
+    if caller.expires_at is not None and caller.expires_at <= clock.now():
+        raise Unauthenticated("The token has expired. Make a new one.")
+    return caller
+
+
+def represent(caller: Caller) -> dict[str, Any]:
+    """What `auth/me` says."""
+    return {
+        "token": {
+            "id": caller.token_id,
+            "name": caller.token_name,
+            "restrictions": list(caller.restrictions) if caller.restrictions is not None else None,
+            "expires_at": caller.expires_at,
+            "last_used_at": caller.last_used_at,
+        },
+        "workspace": {"id": caller.workspace_id, "name": caller.workspace_name},
+    }
+
+
+class _Memory:
+    """Callers seen in the last half second, by digest."""
+
+    def __init__(self) -> None:
+        self._callers: dict[bytes, tuple[float, Caller]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, digest: bytes) -> Caller | None:
+        seen = self._callers.get(digest)
+        return seen[1] if seen and time.monotonic() - seen[0] < _REMEMBERED_SECONDS else None
+
+    def put(self, digest: bytes, caller: Caller) -> None:
+        with self._lock:
+            if len(self._callers) >= _MOST_REMEMBERED:
+                self._callers.clear()
+            self._callers[digest] = (time.monotonic(), caller)
+
+
+_memory = _Memory()
+
+
+def _load(digest: bytes) -> Caller:
+    found = rows(
+        """
+        SELECT tokens.id, tokens.name, workspaces.id, workspaces.name, tokens.restrictions, tokens.expires_at,
+            tokens.last_used_at
+        FROM tokens JOIN workspaces ON workspaces.id = tokens.workspace_id
+        WHERE tokens.digest = %s AND tokens.revoked_at IS NULL
+        """,
+        (digest,),
+    )
+    if not found:
+        raise Unauthenticated()
+    token_id, name, workspace_id, workspace_name, restrictions, expires_at, last_used_at = found[0]
+    _note_use(token_id, last_used_at)
+    allowed = tuple(restrictions) if restrictions is not None else None
+    return Caller(token_id, name, workspace_id, workspace_name, allowed, expires_at, last_used_at)
+
+
+def _note_use(token_id: str, last_used_at: datetime | None) -> None:
+    now = clock.now()
+    if last_used_at is None or now - last_used_at > _USE_NOTED_EVERY:
+        Token.update(last_used_at=now).where(Token.id == token_id).execute()

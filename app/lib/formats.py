@@ -1,0 +1,53 @@
+"""Formats of what people enter: e-mail addresses, phone numbers, locales, time zones. Each raises ValueError with a sentence."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from zoneinfo import available_timezones
+
+import email_validator
+import phonenumbers
+
+# Addresses are stored, not dialled: shop.test and example.com are as good as any.
+email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
+
+_LOCALE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z]{4})?([-_]([A-Za-z]{2}|[0-9]{3}))?")
+
+
+def email(text: str) -> str:
+    """The address with its domain in normal form (RFC 5321, at most 254 characters)."""
+    try:
+        return email_validator.validate_email(text, check_deliverability=False).normalized
+    except email_validator.EmailNotValidError as error:
+        raise ValueError(f"This is not an e-mail address: {error}") from error
+
+
+def phone(text: str) -> str:
+    """The number in E.164, such as +4930123456; it must be given with its country code."""
+    try:
+        number = phonenumbers.parse(text, None)
+    except phonenumbers.NumberParseException as error:
+        raise ValueError("Give the phone number with its country code, such as +4930123456.") from error
+    if not phonenumbers.is_possible_number(number):
+        raise ValueError("This phone number is too short or too long for its country.")
+    return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
+
+
+def locale(text: str) -> str:
+    """A language with an optional script and region (BCP 47), such as en, pt-BR or zh-Hant-TW."""
+    if not _LOCALE.fullmatch(text):
+        raise ValueError("Give a locale such as en, pt-BR or zh-Hant-TW.")
+    return text.replace("_", "-")
+
+
+def timezone(text: str) -> str:
+    """A name of the IANA time zone database, such as Europe/Berlin."""
+    if text not in _timezones():
+        raise ValueError("Give a time zone of the IANA database, such as Europe/Berlin.")
+    return text
+
+
+@cache
+def _timezones() -> frozenset[str]:
+    return frozenset(available_timezones())

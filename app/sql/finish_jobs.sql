@@ -1,0 +1,10 @@
+-- Writes the outcomes of a batch of jobs. What they were asked to do is forgotten, except where one broke unexpectedly.
+UPDATE jobs
+SET status = done.status, effect = done.effect, resource_type = done.resource_type, resource_id = done.resource_id,
+    problem = done.problem, payload = CASE WHEN done.keeps_payload THEN jobs.payload END,
+    due_at = NULL, finished_at = clock_timestamp()
+FROM unnest(
+    %(ids)s::text[], %(statuses)s::text[], %(effects)s::text[], %(types)s::text[], %(resources)s::text[],
+    %(problems)s::jsonb[], %(keeps)s::boolean[]
+) AS done(id, status, effect, resource_type, resource_id, problem, keeps_payload)
+WHERE jobs.id = done.id
