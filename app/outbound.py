@@ -314,7 +314,7 @@ def _system_sentence(error: OSError) -> str:
             return CLOSED
         case OSError(errno=errno.EHOSTUNREACH | errno.ENETUNREACH | errno.EADDRNOTAVAIL | errno.EAFNOSUPPORT):
             return "The server cannot be reached."
-    return f"The connection failed: {os.strerror(error.errno)}."
+    return f"The connection failed: {os.strerror(error.errno or 0)}."
 
 
 def _seconds(seconds: float) -> str:

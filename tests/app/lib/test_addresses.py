@@ -1,0 +1,215 @@
+"""Which addresses a webhook may have."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from app.lib.addresses import check_address, is_public
+
+LOOPBACK = [ip_network("127.0.0.0/8")]
+V4 = [
+    "0.0.0.0/8",
+    "10.0.0.0/8",
+    "100.64.0.0/10",
+    "127.0.0.0/8",
+    "169.254.0.0/16",
+    "172.16.0.0/12",
+    "192.0.0.0/24",
+    "192.0.2.0/24",
+    "192.88.99.0/24",
+    "192.168.0.0/16",
+    "198.18.0.0/15",
+    "198.51.100.0/24",
+    "203.0.113.0/24",
+    "224.0.0.0/4",
+    "240.0.0.0/4",
+]
+V6 = [
+    "::/96",
+    "64:ff9b::/96",
+    "64:ff9b:1::/48",
+    "100::/64",
+    "2001:db8::/32",
+    "2002::/16",
+    "3fff::/20",
+    "5f00::/16",
+    "fc00::/7",
+    "fe80::/10",
+    "fec0::/10",
+    "ff00::/8",
+]
+PRIVATE = [ip_network(network) for network in V4 + V6]
+
+
+@pytest.mark.parametrize("network", V4 + V6)
+def test_both_ends_of_every_listed_network_are_private(network: str) -> None:
+    assert not is_public(ip_network(network)[0])
+    assert not is_public(ip_network(network)[-1])
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "1.1.1.1",
+        "9.255.255.255",
+        "11.0.0.0",
+        "100.63.255.255",
+        "100.128.0.0",
+        "126.255.255.255",
+        "128.0.0.0",
+        "172.15.255.255",
+        "172.32.0.0",
+        "192.0.1.0",
+        "192.88.98.255",
+        "198.17.255.255",
+        "198.20.0.0",
+        "223.255.255.255",
+        "2606:4700::1111",
+        "::1:0:0",
+        "::ffff:8.8.8.8",
+        "64:ff9b:2::",
+        "2001:db7:ffff::",
+        "2003::",
+        "3ffe::",
+        "5eff::",
+        "fbff::",
+        "fe7f::",
+    ],
+)  # fmt: skip
+def test_their_neighbours_are_public(address: str) -> None:
+    assert is_public(ip_address(address))
+
+
+@given(st.ip_addresses(v=4))
+def test_an_ipv4_address_is_public_unless_listed(ip: IPv4Address) -> None:
+    assert is_public(ip) == (not any(ip in network for network in PRIVATE))
+
+
+@given(st.ip_addresses(v=4))
+def test_a_mapped_address_is_judged_by_the_one_inside(ip: IPv4Address) -> None:
+    assert is_public(IPv6Address(f"::ffff:{ip}")) == is_public(ip)
+
+
+@given(st.ip_addresses(v=6))
+def test_an_ipv6_address_is_public_unless_listed(ip: IPv6Address) -> None:
+    assume(ip.ipv4_mapped is None)
+    assert is_public(ip) == (not any(ip in network for network in PRIVATE))
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.255.255.255", "::ffff:127.0.0.1"])
+def test_an_allowed_network_goes_first(address: str) -> None:
+    assert is_public(ip_address(address), LOOPBACK)
+    assert not is_public(ip_address("10.0.0.1"), LOOPBACK)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://shop.example",
+        "https://shop.example/hooks?key=a%20b&who=a@b.example",
+        "HTTPS://Shop.Example:8443/@x",
+        "https://bücher.example/",
+        "https://under_score.example./",
+        "https://8.8.8.8/",
+        "https://[2606:4700::1111]:8443/",
+        "https://3com.example/",
+        "https://localhost.example/",
+    ],
+)
+def test_a_public_address_is_accepted(address: str) -> None:
+    assert check_address(address) is None
+
+
+@pytest.mark.parametrize(
+    "address", ["", "shop.example", "http://shop.example/", "ftp://shop.example/", "https:/a", "//a"]
+)
+def test_anything_but_https_is_refused(address: str) -> None:
+    assert check_address(address) == "The address must begin with https://."
+
+
+def test_an_address_may_have_2048_characters_and_no_more() -> None:
+    address = "https://shop.example/".ljust(2048, "x")
+    assert check_address(address) is None
+    assert check_address(address + "x") == "The address is longer than 2,048 characters."
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://a:b@shop.example/", "https://a@shop.example", "https://@shop.example/", "https://a@b@shop.example?x"],
+)
+def test_a_user_name_is_refused(address: str) -> None:
+    assert check_address(address) == "The address must not contain a user name or a password."
+
+
+@pytest.mark.parametrize("character", list("\t\r\n \\\0\x7f\x85\xa0\u200b\u2028\ud800\ufeff"))
+def test_spaces_backslashes_and_control_characters_are_refused(character: str) -> None:
+    sentence = "The address contains a space, a backslash or a control character."
+    assert check_address(f"https://shop.example/{character}") == sentence
+    assert check_address(f"https://shop{character}.example/") == sentence
+    assert check_address(f"{character}https://shop.example/") == sentence
+
+
+def test_a_fragment_is_refused() -> None:
+    assert check_address("https://shop.example/#a") == "The address must not have a fragment (a part after '#')."
+
+
+@pytest.mark.parametrize("address", ["https://", "https:///hook", "https://?a", "https://:443/"])
+def test_an_address_without_a_host_is_refused(address: str) -> None:
+    assert check_address(address) is not None
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "-1", "x", "99999999999"])
+def test_a_port_that_cannot_be_is_refused(port: str) -> None:
+    assert check_address(f"https://shop.example:{port}/") is not None
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "a..example", ".example", "shop.example..", "a" * 64 + ".example", "a." * 130 + "example", "shop%2eexample",
+        "a,b.example", "[::1", "[v1.a]", "[::g]", "a<b.example", "shop.example:1:2",
+    ],
+)  # fmt: skip
+def test_a_host_that_is_no_name_is_refused(host: str) -> None:
+    assert check_address(f"https://{host}/") is not None
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1", "10.1.2.3", "169.254.169.254", "0.0.0.0", "[::1]", "[::]", "[fe80::1]", "[fe80::1%25eth0]",
+        "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:0:0:1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]",
+        "127.1", "127.0.1", "0x7f000001", "0x7F.1", "2130706433", "017700000001", "0177.0.0.1", "127.0.0.1.", "127.1.",
+        "\uff11\uff12\uff17.\uff10.\uff10.\uff11", "\u2460\u2461\u2466.\u24ea.\u24ea.\u2460",
+        "127\u30020\u30020\u30021", "%31%32%37.0.0.1", "0", "1", "0x",
+        "localhost", "LOCALHOST", "localhost.", "a.localhost", "\uff4cocalhost",
+    ],
+)  # fmt: skip
+def test_a_private_host_is_refused_however_it_is_written(host: str) -> None:
+    assert check_address(f"https://{host}/") is not None
+    assert check_address(f"https://{host}:8443/hook") is not None
+
+
+def test_a_private_address_is_named_in_the_refusal() -> None:
+    assert check_address("https://[::ffff:10.0.0.5]/") == "10.0.0.5 is not a public address."
+    assert check_address("https://10.0.0.5/") == "10.0.0.5 is not a public address."
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::ffff:127.0.0.1]", "localhost", "a.localhost"])
+def test_loopback_may_be_allowed(host: str) -> None:
+    assert check_address(f"https://{host}:8443/", LOOPBACK) is None
+
+
+@pytest.mark.parametrize("host", ["127.1", "0x7f000001", "10.0.0.1"])
+def test_what_is_never_dialled_is_refused_even_then(host: str) -> None:
+    assert check_address(f"https://{host}:8443/", LOOPBACK) is not None
+
+
+@given(st.text())
+def test_any_text_is_judged_without_an_error(text: str) -> None:
+    assert check_address(text) != ""
+    assert check_address(f"https://{text}") != ""

@@ -1,0 +1,591 @@
+"""Outbound against real servers on loopback, kind and hostile."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import gzip
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from aiohttp.abc import AbstractResolver, ResolveResult
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.outbound import LONGEST_BODY, Answer, Outbound
+
+LOOPBACK = ("127.0.0.0/8", "::1/128")
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+AUTHORITY = trustme.CA()
+
+Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+class Names(AbstractResolver):
+    """Plays DNS: each question takes the next of a name's answers, the last one for good."""
+
+    def __init__(self, **names: list[list[str]]) -> None:
+        self.names = names
+
+    async def resolve(self, host: str, port: int = 0, family: int = 0) -> list[ResolveResult]:
+        answers = self.names[host.partition(".")[0]]
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        return [
+            ResolveResult(hostname=host, host=address, port=port, family=socket.AF_INET, proto=0, flags=0)
+            for address in answer
+        ]
+
+    async def close(self) -> None:
+        pass
+
+
+class NoSuchName(Names):
+    async def resolve(self, host: str, port: int = 0, family: int = 0) -> list[ResolveResult]:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+
+class SilentNames(Names):
+    async def resolve(self, host: str, port: int = 0, family: int = 0) -> list[ResolveResult]:
+        if host == "silent.example":
+            await asyncio.Event().wait()
+        return await super().resolve(host, port, family)
+
+
+@dataclass
+class Receiver:
+    """A TLS server; `talk` is what it does with each connection."""
+
+    talk: Talk
+    accepted: int = 0
+    requests: list[bytes] = field(default_factory=list)
+    talks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    async def start(self, certificate: trustme.LeafCert | None, demanding: bool) -> int:
+        context = None
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            certificate.configure_cert(context)
+            context.verify_mode = ssl.CERT_REQUIRED if demanding else ssl.CERT_NONE
+        self.server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=context)
+        return int(self.server.sockets[0].getsockname()[1])
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.accepted += 1
+        task = asyncio.current_task()
+        assert task is not None
+        self.talks.append(task)
+        with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            await self.talk(reader, writer)
+        writer.transport.abort()
+
+    async def stop(self) -> None:
+        self.server.close()
+        for talk in self.talks:
+            talk.cancel()
+        await asyncio.gather(*self.talks, return_exceptions=True)
+
+    async def read_request(self, reader: asyncio.StreamReader) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+        self.requests.append(head + await reader.readexactly(length))
+
+
+@dataclass
+class World:
+    """A receiver and what was sent to it."""
+
+    runner: asyncio.Runner
+    folder: Path
+    receiver: Receiver = field(init=False)
+
+    @asynccontextmanager
+    async def meeting(
+        self,
+        talk: Talk,
+        *,
+        timeout_seconds: float = 5,
+        allowed: Sequence[str] = LOOPBACK,
+        trusted: trustme.CA | None = AUTHORITY,
+        certificate: trustme.LeafCert | None = None,
+        plain: bool = False,
+        demanding: bool = False,
+        resolver: AbstractResolver | None = None,
+    ) -> AsyncIterator[tuple[Outbound, int]]:
+        """An Outbound, and the port of a receiver that does `talk`."""
+        ca_file = None
+        if trusted is not None:
+            ca_file = self.folder / "ca.pem"
+            trusted.cert_pem.write_to_path(str(ca_file))
+        leaf = certificate or AUTHORITY.issue_cert("127.0.0.1", "localhost", "shop.example")
+        self.receiver = Receiver(talk)
+        port = await self.receiver.start(None if plain else leaf, demanding)
+        outbound = Outbound(
+            timeout_seconds=timeout_seconds,
+            allowed_networks=[ip_network(network) for network in allowed],
+            ca_file=ca_file,
+            resolver=resolver,
+        )
+        try:
+            yield outbound, port
+        finally:
+            await outbound.close()
+            await self.receiver.stop()
+
+    def deliver(
+        self,
+        talk: Talk,
+        *,
+        address: str = "https://127.0.0.1:{port}/hook",
+        times: int = 1,
+        body: bytes = b"{}",
+        **options: Any,
+    ) -> Answer:
+        """Send to a receiver that does `talk`, `times` times one after another; the last answer."""
+
+        async def story() -> Answer:
+            async with self.meeting(talk, **options) as (outbound, port):
+                for _ in range(times):
+                    answer = await outbound.post(address.format(port=port), body, {"Content-Type": "application/json"})
+                return answer
+
+        return self.runner.run(story())
+
+    def says(self, *parts: bytes) -> Talk:
+        """Answers each request of a connection with these bytes and keeps it open."""
+
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            while True:
+                await self.receiver.read_request(reader)
+                writer.write(b"".join(parts))
+                await writer.drain()
+
+        return talk
+
+    def says_and_closes(self, *parts: bytes) -> Talk:
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await self.receiver.read_request(reader)
+            writer.write(b"".join(parts))
+            await writer.drain()
+            writer.close()
+            await writer.wait_closed()
+
+        return talk
+
+    def says_for_ever(self, start: bytes, again: bytes) -> Talk:
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await self.receiver.read_request(reader)
+            writer.write(start)
+            while True:
+                writer.write(again)
+                await writer.drain()
+
+        return talk
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with asyncio.Runner() as runner:
+        yield World(runner, tmp_path)
+
+
+# What is sent and what comes back
+
+
+def test_a_2xx_is_a_success_with_its_body(world: World) -> None:
+    answer = world.deliver(world.says(OK))
+    assert (answer.ok, answer.status, answer.error, answer.body) == (True, 200, None, b"ok")
+    assert 0 <= answer.duration_ms < 5000
+
+
+def test_the_bytes_and_headers_given_are_those_sent(world: World) -> None:
+    world.deliver(world.says(OK), body=b'{"name": "\xc3\xa9"}')
+    head, _, body = world.receiver.requests[0].partition(b"\r\n\r\n")
+    assert body == b'{"name": "\xc3\xa9"}'
+    assert head.startswith(b"POST /hook HTTP/1.1\r\nHost: 127.0.0.1:")
+    assert b"\r\nContent-Type: application/json" in head
+    assert b"\r\nAccept-Encoding: identity" in head
+
+
+def test_a_204_is_a_success_without_a_body(world: World) -> None:
+    answer = world.deliver(world.says(b"HTTP/1.1 204 No Content\r\n\r\n"))
+    assert (answer.ok, answer.status, answer.body) == (True, 204, b"")
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "sentence"),
+    [
+        (b"410 Gone", 410, "The server answered 410 (Gone)."),
+        (b"500 Oops", 500, "The server answered 500 (Internal Server Error)."),
+        (b"599 Eh", 599, "The server answered 599."),
+        (b"304 Not Modified", 304, "Redirects are not followed (304)."),
+    ],
+)
+def test_any_other_status_is_a_failure_that_says_so(world: World, line: bytes, status: int, sentence: str) -> None:
+    answer = world.deliver(world.says(b"HTTP/1.1 " + line + b"\r\nContent-Length: 0\r\n\r\n"))
+    assert (answer.ok, answer.status, answer.error) == (False, status, sentence)
+
+
+def test_a_redirect_is_not_followed(world: World) -> None:
+    redirect = b"HTTP/1.1 302 Found\r\nLocation: https://elsewhere.example/\xff\r\nContent-Length: 0\r\n\r\n"
+    answer = world.deliver(world.says(redirect))
+    assert (answer.ok, answer.status) == (False, 302)
+    assert answer.error == "Redirects are not followed (302 to https://elsewhere.example/?)."
+    assert len(world.receiver.requests) == 1
+
+
+def test_a_compressed_body_is_noted_and_not_kept(world: World) -> None:
+    packed = gzip.compress(b"x" * 10_000_000)
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
+    answer = world.deliver(world.says(head, packed))
+    assert answer.ok
+    assert answer.body == b"(The body is compressed with gzip and was not kept.)"
+
+
+def test_cookies_are_not_kept(world: World) -> None:
+    cookie = b"HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\n\r\n"
+    world.deliver(world.says(cookie), times=2)
+    assert b"cookie" not in world.receiver.requests[1].lower()
+
+
+def test_a_proxy_in_the_environment_is_ignored(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
+    assert world.deliver(world.says(OK)).ok
+
+
+# Connections
+
+
+def test_connections_are_reused(world: World) -> None:
+    assert world.deliver(world.says(OK), times=5).ok
+    assert (world.receiver.accepted, len(world.receiver.requests)) == (1, 5)
+
+
+def test_a_connection_is_reused_after_a_failure_that_was_read_to_its_end(world: World) -> None:
+    world.deliver(world.says(b"HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy"), times=3)
+    assert world.receiver.accepted == 1
+
+
+def test_a_connection_the_server_closed_is_replaced(world: World) -> None:
+    closing = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
+    assert world.deliver(world.says_and_closes(closing), times=3).ok
+    assert world.receiver.accepted == 3
+
+
+def test_a_body_of_just_16_kib_is_kept_whole_with_its_connection(world: World) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % LONGEST_BODY
+    answer = world.deliver(world.says(head, b"x" * LONGEST_BODY), times=2)
+    assert answer.body == b"x" * LONGEST_BODY
+    assert world.receiver.accepted == 1
+
+
+def test_a_longer_body_is_cut_and_its_connection_dropped(world: World) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 50000000\r\n\r\n"
+    answer = world.deliver(world.says_for_ever(head, b"x" * 65536), times=2)
+    assert (answer.ok, answer.body) == (True, b"x" * LONGEST_BODY)
+    assert world.receiver.accepted == 2
+
+
+# Time
+
+
+def test_a_server_that_never_answers_fails_at_the_deadline(world: World) -> None:
+    answer = world.deliver(world.says(b""), timeout_seconds=0.3)
+    assert (answer.ok, answer.status, answer.error) == (False, None, "No answer within 0.3 seconds.")
+    assert 300 <= answer.duration_ms < 1300
+
+
+def test_a_server_that_never_shakes_hands_fails_at_the_deadline(world: World) -> None:
+    async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    answer = world.deliver(silence, plain=True, timeout_seconds=1)
+    assert answer.error == "No answer within 1 second."
+    assert answer.duration_ms < 2000
+
+
+def test_a_name_server_that_never_answers_fails_at_the_deadline(world: World) -> None:
+    answer = world.deliver(
+        world.says(OK), address="https://silent.example:{port}/", resolver=SilentNames(), timeout_seconds=0.3
+    )
+    assert answer.error == "No answer within 0.3 seconds."
+    assert answer.duration_ms < 1300
+
+
+def test_a_body_that_hangs_leaves_the_success_and_what_came(world: World) -> None:
+    answer = world.deliver(world.says(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart"), timeout_seconds=0.3)
+    assert (answer.ok, answer.status, answer.error, answer.body) == (True, 200, None, b"part")
+    assert answer.duration_ms < 1300
+
+
+def test_a_body_that_drips_ends_at_the_deadline(world: World) -> None:
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await world.receiver.read_request(reader)
+        writer.write(b"HTTP/1.1 500 No\r\nContent-Length: 100000\r\n\r\n")
+        while True:
+            writer.write(b"x")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(reader.readexactly(1), 0.02)
+
+    answer = world.deliver(drip, timeout_seconds=0.3)
+    assert (answer.status, answer.error) == (500, "The server answered 500 (Internal Server Error).")
+    assert 2 <= len(answer.body) < 100
+    assert answer.duration_ms < 1300
+
+
+def test_a_status_line_is_enough_even_if_the_headers_hang(world: World) -> None:
+    answer = world.deliver(world.says(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 202 Accepted\r\nX-"), timeout_seconds=0.3)
+    assert (answer.ok, answer.status, answer.error) == (True, 202, None)
+
+
+def test_half_a_status_line_is_not_enough(world: World) -> None:
+    answer = world.deliver(world.says(b"HTTP/1.1 200 O"), timeout_seconds=0.3)
+    assert (answer.ok, answer.status) == (False, None)
+
+
+def test_a_status_line_of_an_earlier_answer_counts_for_nothing(world: World) -> None:
+    async def once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await world.receiver.read_request(reader)
+        writer.write(OK)
+        await world.receiver.read_request(reader)
+        await reader.read()
+
+    answer = world.deliver(once, times=2, timeout_seconds=0.3)
+    assert (answer.status, world.receiver.accepted) == (None, 1)
+
+
+def test_a_cancelled_request_is_cancelled(world: World) -> None:
+    async def story() -> None:
+        arrived = asyncio.Event()
+
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await world.receiver.read_request(reader)
+            arrived.set()
+            await reader.read()
+
+        async with world.meeting(talk) as (outbound, port):
+            sending = asyncio.create_task(outbound.post(f"https://127.0.0.1:{port}/", b"", {}))
+            await arrived.wait()
+            sending.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await sending
+
+    world.runner.run(story())
+
+
+def test_closing_twice_is_harmless(world: World) -> None:
+    async def story() -> None:
+        async with world.meeting(world.says(OK)) as (outbound, port):
+            await outbound.post(f"https://127.0.0.1:{port}/", b"", {})
+            await outbound.close()
+
+    world.runner.run(story())
+
+
+def test_a_silent_name_server_delays_no_other_name(world: World) -> None:
+    async def story() -> Answer:
+        names = SilentNames(shop=[["127.0.0.1"]])
+        async with world.meeting(world.says(OK), resolver=names) as (outbound, port):
+            hanging = [asyncio.create_task(outbound.post("https://silent.example/", b"", {})) for _ in range(100)]
+            answer = await outbound.post(f"https://shop.example:{port}/", b"", {})
+            for task in hanging:
+                task.cancel()
+            await asyncio.gather(*hanging, return_exceptions=True)
+            return answer
+
+    answer = world.runner.run(story())
+    assert answer.ok
+    assert answer.duration_ms < 2000
+
+
+# Servers that break rules
+
+
+def test_a_server_that_closes_at_once_is_said_to(world: World) -> None:
+    answer = world.deliver(world.says_and_closes())
+    assert (answer.status, answer.error) == (None, "The server closed the connection without an answer.")
+
+
+def test_a_server_that_closes_before_tls_is_said_to(world: World) -> None:
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        pass
+
+    answer = world.deliver(hang_up, plain=True)
+    assert answer.error == "The server closed the connection without an answer."
+
+
+def test_a_server_without_tls_is_said_to_lack_it(world: World) -> None:
+    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await reader.read()
+
+    answer = world.deliver(plain, plain=True)
+    assert answer.error == "No TLS connection could be made: wrong version number."
+
+
+def test_a_server_that_wants_a_certificate_of_ours_gets_none(world: World) -> None:
+    answer = world.deliver(world.says(OK), demanding=True)
+    assert answer.status is None
+    # In TLS 1.3 its alert and its closing race each other.
+    assert answer.error in {
+        "No TLS connection could be made: tlsv13 alert certificate required.",
+        "The server closed the connection without an answer.",
+    }
+
+
+def test_a_closed_port_is_said_to_refuse(world: World) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        answer = world.deliver(world.says(OK), address=f"https://127.0.0.1:{taken.getsockname()[1]}/")
+    assert (answer.status, answer.error) == (None, "The connection was refused.")
+
+
+def test_garbage_is_not_http(world: World) -> None:
+    answer = world.deliver(world.says(b"SSH-2.0-OpenSSH_9.2\r\n\r\n"))
+    assert (answer.status, answer.error) == (None, "The answer is not valid HTTP.")
+
+
+def test_a_flood_of_interim_answers_is_cut_off(world: World) -> None:
+    answer = world.deliver(world.says_for_ever(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 100))
+    assert (answer.status, answer.error) == (None, "The answer is not valid HTTP.")
+    assert answer.duration_ms < 2000
+
+
+@pytest.mark.parametrize("header", [b"X-Again: yes\r\n", b"x" * 1000])
+def test_endless_headers_are_cut_off(world: World, header: bytes) -> None:
+    answer = world.deliver(world.says_for_ever(b"HTTP/1.1 403 No\r\n", header))
+    assert (answer.status, answer.error) == (403, "The server answered 403 (Forbidden).")
+    assert answer.duration_ms < 2000
+
+
+def test_an_endless_status_line_is_cut_off(world: World) -> None:
+    answer = world.deliver(world.says_for_ever(b"HTTP/1.1 200 ", b"x" * 1000))
+    assert (answer.status, answer.error) == (None, "The answer is not valid HTTP.")
+
+
+def test_endless_chunk_extensions_are_cut_off(world: World) -> None:
+    start = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;"
+    answer = world.deliver(world.says_for_ever(start, b"x" * 65536))
+    assert (answer.ok, answer.body) == (True, b"")
+    assert answer.duration_ms < 2000
+
+
+def test_many_tiny_chunks_are_read_up_to_the_limit(world: World) -> None:
+    start = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    answer = world.deliver(world.says_for_ever(start, b"1\r\nx\r\n" * 100))
+    assert (answer.ok, answer.body) == (True, b"x" * LONGEST_BODY)
+    assert answer.duration_ms < 4000
+
+
+def test_a_body_that_breaks_off_leaves_the_status(world: World) -> None:
+    answer = world.deliver(world.says_and_closes(b"HTTP/1.1 201 Created\r\nContent-Length: 100\r\n\r\npart"))
+    assert (answer.ok, answer.status) == (True, 201)
+
+
+def test_any_bytes_at_all_give_an_answer(world: World) -> None:
+    tokens = [
+        b"HTTP/1.1 200 OK\r\n",
+        b"Content-Length: 5\r\n",
+        b"Transfer-Encoding: chunked\r\n",
+        b"\r\n",
+        b"\n",
+        b"5\r\n",
+    ]
+    pieces = st.lists(st.sampled_from(tokens) | st.binary(max_size=8), max_size=8)
+
+    @settings(max_examples=60, deadline=None, derandomize=True)
+    @given(pieces=pieces)
+    def any_bytes(pieces: list[bytes]) -> None:
+        answer = world.deliver(world.says_and_closes(*pieces))
+        assert answer.ok == (answer.error is None)
+
+    any_bytes()
+
+
+# Certificates
+
+
+def test_an_unknown_authority_is_refused(world: World) -> None:
+    answer = world.deliver(world.says(OK), trusted=None)
+    assert answer.error == "The certificate is not valid: unable to get local issuer certificate."
+    assert world.receiver.requests == []
+
+
+def test_a_certificate_for_another_name_is_refused(world: World) -> None:
+    answer = world.deliver(world.says(OK), certificate=AUTHORITY.issue_cert("other.example"))
+    assert answer.error is not None
+    assert answer.error.startswith("The certificate is not valid: IP address mismatch, certificate is not valid for")
+    assert world.receiver.requests == []
+
+
+def test_an_expired_certificate_is_refused(world: World) -> None:
+    yesterday = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
+    answer = world.deliver(world.says(OK), certificate=AUTHORITY.issue_cert("127.0.0.1", not_after=yesterday))
+    assert answer.error == "The certificate is not valid: certificate has expired."
+    assert world.receiver.requests == []
+
+
+# Addresses
+
+
+def test_only_https_is_sent_to(world: World) -> None:
+    answer = world.deliver(world.says(OK), plain=True, address="http://127.0.0.1:{port}/")
+    assert answer == Answer(None, "The address must begin with https://.", b"", answer.duration_ms)
+    assert world.receiver.accepted == 0
+
+
+def test_a_private_address_is_not_dialled(world: World) -> None:
+    answer = world.deliver(world.says(OK), allowed=())
+    assert (answer.status, answer.error) == (None, "127.0.0.1 is not a public address.")
+    assert world.receiver.accepted == 0
+
+
+@pytest.mark.parametrize("private", ["127.0.0.1", "10.0.0.5", "169.254.169.254", "::1", "::ffff:127.0.0.1"])
+def test_a_name_that_leads_to_a_private_address_is_not_dialled(world: World, private: str) -> None:
+    names = Names(shop=[[private]])
+    answer = world.deliver(world.says(OK), allowed=(), address="https://shop.example:{port}/", resolver=names)
+    assert (answer.status, answer.error) == (None, f"The address resolves to {private}, which is not public.")
+    assert world.receiver.accepted == 0
+
+
+def test_a_private_address_among_others_is_not_dialled(world: World) -> None:
+    # 127.0.0.1 stands for a public address here: it is the only one allowed, and nobody listens there.
+    names = Names(shop=[["10.0.0.5", "127.0.0.1", "169.254.169.254", "10.0.0.6"]])
+    answer = world.deliver(world.says(OK), address="https://shop.example:{port}/", resolver=names)
+    assert answer.ok
+    assert world.receiver.accepted == 1
+
+
+def test_a_name_that_changes_its_answer_gains_nothing(world: World) -> None:
+    names = Names(shop=[["127.0.0.1"], ["127.0.0.2"]])
+    closing = world.says_and_closes(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+
+    async def story() -> tuple[Answer, Answer]:
+        async with world.meeting(closing, resolver=names, allowed=["127.0.0.1/32"]) as (outbound, port):
+            # Names are remembered for ten seconds, by host and port; a trailing dot makes another host of it.
+            first = await outbound.post(f"https://shop.example:{port}/", b"", {})
+            return first, await outbound.post(f"https://shop.example.:{port}/", b"", {})
+
+    first, second = world.runner.run(story())
+    assert first.ok
+    assert second.error == "The address resolves to 127.0.0.2, which is not public."
+    assert world.receiver.accepted == 1
+
+
+def test_the_systems_resolver_is_asked_by_default(world: World) -> None:
+    answer = world.deliver(world.says(OK), address="https://localhost:{port}/")
+    assert answer.ok
+
+
+def test_a_name_without_an_address_is_said_to_be_unknown(world: World) -> None:
+    answer = world.deliver(world.says(OK), address="https://shop.example:{port}/", resolver=NoSuchName())
+    assert (answer.status, answer.error) == (None, "The name shop.example could not be resolved.")
