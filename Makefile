@@ -40,10 +40,17 @@ clean:
 
 # Remade when the requirements change; a half-finished installation leaves no stamp and is done again.
 $(STAMP): requirements.txt requirements-dev.txt
-	@python=$$(command -v python3.11 || command -v python3) || { echo "Python 3.11 or later is needed; no python3 was found." >&2; exit 1; }; \
-	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "Python 3.11 or later is needed; $$python is $$("$$python" -V 2>&1)." >&2; exit 1; }; \
-	[ -x $(BIN)/python ] || { echo "Making .venv with $$("$$python" -V)"; "$$python" -m venv .venv || { rm -rf .venv; exit 1; }; }
+	@[ -x $(BIN)/python ] || $(MAKE) --no-print-directory .venv
 	@echo "Installing the packages of requirements-dev.txt (the first time takes a minute)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input -r requirements-dev.txt
 	@touch $@
+
+.venv:
+	@for python in python3.11 python3 python3.12 python3.13 python3.14; do \
+	  if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    echo "Making .venv with $$("$$python" -V)"; \
+	    "$$python" -m venv .venv || rm -rf .venv; \
+	    [ -x $(BIN)/python ]; exit; \
+	  fi; \
+	done; \
+	echo "Python 3.11 or later is needed; python3 here is: $$(python3 -V 2>&1)" >&2; exit 1
