@@ -127,7 +127,7 @@ class Outbound:
             response.close()
 
     def _open(self) -> aiohttp.ClientSession:
-        connector = _Connector(
+        connector = aiohttp.TCPConnector(
             ssl=self._tls,
             resolver=self._resolver,
             limit=self._connections,
@@ -135,11 +135,12 @@ class Outbound:
             keepalive_timeout=30,
             socket_factory=self._socket,
         )
+        conversation = functools.partial(_Conversation, loop=asyncio.get_running_loop())
+        connector._factory = conversation  # type: ignore[assignment]  # there is no public way to give it
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={hdrs.ACCEPT_ENCODING: "identity", hdrs.USER_AGENT: "Bellhop"},
-            skip_auto_headers=[hdrs.CONTENT_TYPE],
             # aiohttp's own timeouts are rounded up to whole seconds; there is one deadline, and it is in post().
             timeout=aiohttp.ClientTimeout(),
             auto_decompress=False,
@@ -175,7 +176,7 @@ class _Attempt:
         self.compression: str | None = None
         self.error: str | None = None
         self.body = b""
-        self.connection: ResponseHandler | None = None
+        self.connection: _Conversation | None = None
 
     def answered(self, response: aiohttp.ClientResponse) -> None:
         self.status = response.status
@@ -184,7 +185,7 @@ class _Attempt:
 
     def failed(self, error: str) -> None:
         self.error = error
-        if self.status is None and isinstance(self.connection, _Conversation):
+        if self.status is None and self.connection is not None:
             self.status = self.connection.status_line_seen()
 
     def answer(self, duration_ms: int) -> Answer:
@@ -208,19 +209,6 @@ class _Attempt:
 _current_attempt: ContextVar[_Attempt] = ContextVar("_current_attempt")
 
 
-class _Connector(aiohttp.TCPConnector):
-    """Gives each attempt sight of the connection it goes over."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._factory = functools.partial(_Conversation, loop=asyncio.get_running_loop())  # type: ignore[assignment]
-
-    async def connect(self, *arguments: Any, **options: Any) -> aiohttp.connector.Connection:
-        connection = await super().connect(*arguments, **options)
-        _current_attempt.get().connection = connection.protocol
-        return connection
-
-
 class _Conversation(ResponseHandler):
     """A connection that keeps an answer's head until it is whole, and hangs up on one that goes on and on.
 
@@ -231,6 +219,8 @@ class _Conversation(ResponseHandler):
     _received = 0
 
     def set_response_params(self, **params: Any) -> None:
+        # Called for each request, in the task that sends it.
+        _current_attempt.get().connection = self
         self._head = bytearray()
         self._received = 0
         super().set_response_params(**params)

@@ -1,0 +1,23 @@
+"""How gunicorn serves the API: `gunicorn --config python:app.gunicorn "app:create_app()"`."""
+
+from __future__ import annotations
+
+import sys
+
+from app.config import settings
+from app.errors import SettingsError
+
+try:
+    bind = f"0.0.0.0:{settings().port}"
+except SettingsError as error:
+    sys.exit(f"bellhop: {error.detail}")
+
+# The number of processes is gunicorn's own WEB_CONCURRENCY.
+worker_class = "gthread"
+threads = 16
+# Longer than load balancers keep an idle connection, so that they never send on one that is being closed.
+keepalive = 75
+graceful_timeout = 35  # the longest `Prefer: wait`, and a little
+accesslog = None  # the application has its own
+errorlog = "-"
+loglevel = "warning"

@@ -1,0 +1,1 @@
+"""The scheduler: mends what got stuck. One process leads, others stand by."""

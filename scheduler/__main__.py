@@ -1,0 +1,51 @@
+"""`python -m scheduler`: the loop."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+
+import structlog
+
+from app import bells, database, logs
+from app.config import settings
+from app.errors import SettingsError
+from scheduler.leadership import Leadership
+from scheduler.timetable import Timetable
+
+log = structlog.get_logger(__name__)
+
+TICK_SECONDS = 0.5
+
+
+def main() -> None:
+    try:
+        settings()
+    except SettingsError as error:
+        sys.exit(f"bellhop: {error.detail}")
+    logs.configure("scheduler")
+    database.connect()
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    run(stopping)
+
+
+def run(stopping: threading.Event) -> None:
+    """Runs the passes that are due, while this process leads, until it is told to stop."""
+    leadership, timetable = Leadership(), Timetable()
+    log.info("scheduler.started")
+    while not stopping.is_set():
+        began = time.monotonic()
+        if leadership.is_held():
+            timetable.run_due()
+        stopping.wait(max(0.0, TICK_SECONDS - (time.monotonic() - began)))
+    leadership.give_up()
+    bells.flush()
+    log.info("scheduler.stopped")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""The timetable: which passes there are, and how often each is made."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import structlog
+
+from app.database import DatabaseAway
+from app.domain import deliveries, endpoints, jobs
+from scheduler.rounds import Round
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Pass:
+    """Something that is looked after every so many seconds. It may fail; the next one runs."""
+
+    name: str
+    every_seconds: float
+    make: Callable[[], int]
+    due: float = field(default=0.0)
+
+
+class Timetable:
+    """The passes of one leader. `run_due` never raises."""
+
+    def __init__(self) -> None:
+        self.passes = [
+            # Bells ring within milliseconds; mail that is due for longer has lost its bell or its worker.
+            Pass("overdue_jobs", 1, Round(jobs.MAIL, overdue_seconds=1)),
+            # No bell rings for a retry: this is what brings it out, within a second of its time.
+            Pass("due_deliveries", 0.5, Round(deliveries.MAIL, overdue_seconds=0.25)),
+            Pass("unserved_deliveries", 1, deliveries.end_unfinished),
+            Pass("deleted_endpoints", 60, endpoints.drop_deleted),
+            Pass("old_idempotency_keys", 60, jobs.forget_old_keys),
+        ]
+
+    def run_due(self) -> None:
+        for each in self.passes:
+            if time.monotonic() >= each.due:
+                each.due = time.monotonic() + each.every_seconds
+                self._run(each)
+
+    def _run(self, each: Pass) -> None:
+        began = time.monotonic()
+        try:
+            found = each.make()
+        except DatabaseAway as error:
+            log.warning("pass.interrupted", name=each.name, error=str(error).strip())
+        except Exception:
+            log.exception("pass.failed", name=each.name)
+        else:
+            if found:
+                log.info("pass.made", name=each.name, found=found, ms=round((time.monotonic() - began) * 1000))

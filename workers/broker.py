@@ -1,0 +1,40 @@
+"""Sets a worker process up: logs, database, and the broker whose consumers wait for bells instead of polling."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import dramatiq
+import redis
+from dramatiq import Broker
+from dramatiq.brokers.rabbitmq import RabbitmqBroker
+
+from app import database, logs
+from app.config import settings
+from app.errors import SettingsError
+from workers.middleware.watchdog import Watchdog
+from workers.waiting import WaitingBroker
+
+
+def set_up() -> Broker:
+    """Called once, in each worker process."""
+    try:
+        configured = settings()
+    except SettingsError as error:
+        sys.exit(f"bellhop: {error.detail}")
+    logs.configure("worker")
+    database.connect()
+    if configured.broker_url.startswith("amqp"):
+        return RabbitmqBroker(url=configured.broker_url, middleware=[Watchdog()])
+    return WaitingBroker(client=_client(configured.broker_url), middleware=[Watchdog()])
+
+
+def _client(url: str) -> Any:
+    # Consumers wait inside Redis for up to a second; an answer that takes five times that will not come.
+    # Not tried again: a script whose answer was lost may have run, and a message fetched twice is lost once.
+    return redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=2, retry=None)
+
+
+broker = set_up()
+dramatiq.set_broker(broker)

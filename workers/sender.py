@@ -1,0 +1,148 @@
+"""The sender of a worker process: keeps a window of requests under way for each endpoint that has mail.
+
+One thread, the desk, does the database work: it claims for all endpoints that were rung for and records what came
+back, each in one go, so that the statements are shared by as many deliveries as the moment has. The requests
+share an event loop and a connection pool in a thread of their own, which never waits for the database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter, deque
+from collections.abc import Sequence
+
+import structlog
+
+from app.config import settings
+from app.database import DatabaseAway
+from app.domain import deliveries
+from app.domain.deliveries import Dispatch, Outcome
+from app.lib import clock
+from app.outbound import Outbound
+
+log = structlog.get_logger(__name__)
+
+WINDOW = 32  # requests under way for one endpoint
+MOST_UNDER_WAY = 1000  # for all endpoints of the process
+PAUSE_SECONDS = 1.0  # after the database was found to be away
+
+
+class Sender:
+    """Call `wake` when an endpoint has mail, `stop` before the process ends. Its threads start with the first wake."""
+
+    def __init__(self) -> None:
+        self._awake: dict[str, None] = {}
+        self._outcomes: deque[Outcome] = deque()
+        self._news = threading.Event()
+        self._stopping = False
+        self._started = threading.Lock()
+        self._desk: threading.Thread | None = None
+        self._loop = asyncio.new_event_loop()
+        self._under_way: Counter[str] = Counter()
+        self._tasks: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references
+
+    def wake(self, endpoint_id: str) -> None:
+        """Looks into the endpoint's mailbox soon, and until it is empty."""
+        self._start()
+        self._awake[endpoint_id] = None
+        self._news.set()
+
+    def stop(self) -> None:
+        """Claims nothing more; returns when every attempt under way has ended and is recorded."""
+        self._stopping = True
+        self._news.set()
+        if self._desk is not None:
+            self._desk.join()
+
+    def _start(self) -> None:
+        with self._started:
+            if self._desk is None and not self._stopping:
+                threading.Thread(target=self._loop.run_forever, name="requests", daemon=True).start()
+                self._desk = threading.Thread(target=self._work, name="desk", daemon=True)
+                self._desk.start()
+
+    def _work(self) -> None:
+        outbound = _outbound()
+        while not self._stopping or self._under_way or self._outcomes:
+            self._news.wait()
+            self._news.clear()
+            try:
+                self._record()
+                if not self._stopping:
+                    self._claim(outbound)
+            except DatabaseAway as error:
+                log.warning("sender.waits_for_database", error=str(error).strip())
+                self._try_again()
+            except Exception:
+                log.exception("sender.broke")
+                self._try_again()
+        asyncio.run_coroutine_threadsafe(outbound.close(), self._loop).result(PAUSE_SECONDS)
+
+    def _try_again(self) -> None:
+        threading.Event().wait(PAUSE_SECONDS)
+        self._news.set()
+
+    def _record(self) -> None:
+        """Records what has come back. What could not be recorded stays, and is tried again."""
+        outcomes = list(self._outcomes)
+        if not outcomes:
+            return
+        deliveries.record(outcomes)
+        for outcome in outcomes:
+            self._outcomes.popleft()
+            owner = outcome.dispatch.claimed.owner
+            self._under_way[owner] -= 1
+            if not self._under_way[owner]:
+                del self._under_way[owner]
+
+    def _claim(self, outbound: Outbound) -> None:
+        """Fills the windows of the endpoints that are awake; those whose mailbox had less than its room go to sleep."""
+        rooms = self._rooms()
+        if not rooms:
+            return
+        for owner in rooms:
+            # Before the look: a bell during it wakes the endpoint again.
+            self._awake.pop(owner, None)
+        try:
+            batch = deliveries.claim(rooms)
+        except BaseException:
+            self._awake.update(dict.fromkeys(rooms))
+            raise
+        taken = Counter(dispatch.claimed.owner for dispatch in batch)
+        self._under_way.update(taken)
+        self._awake.update(dict.fromkeys(owner for owner, room in rooms.items() if taken[owner] >= room))
+        if batch:
+            self._loop.call_soon_threadsafe(self._send_all, batch, outbound)
+
+    def _rooms(self) -> dict[str, int]:
+        left = MOST_UNDER_WAY - self._under_way.total()
+        rooms: dict[str, int] = {}
+        for owner in list(self._awake):
+            # A window is refilled when half of it is free, so that one statement takes many.
+            room = min(WINDOW - self._under_way[owner], left)
+            if room >= min(WINDOW // 2, MOST_UNDER_WAY):
+                rooms[owner] = room
+                left -= room
+        return rooms
+
+    def _send_all(self, batch: Sequence[Dispatch], outbound: Outbound) -> None:
+        for dispatch in batch:
+            task = self._loop.create_task(self._send(dispatch, outbound))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _send(self, dispatch: Dispatch, outbound: Outbound) -> None:
+        at = clock.now()
+        answer = await outbound.post(dispatch.address, dispatch.body, dispatch.headers())
+        self._outcomes.append(Outcome(dispatch, at, answer))
+        self._news.set()
+
+
+def _outbound() -> Outbound:
+    configured = settings()
+    return Outbound(
+        timeout_seconds=configured.webhook_timeout_seconds,
+        allowed_networks=configured.webhook_allowed_networks,
+        ca_file=configured.webhook_ca_file,
+    )
