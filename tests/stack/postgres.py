@@ -14,7 +14,6 @@ from pathlib import Path
 import psutil
 import psycopg2
 from psycopg2 import sql
-from psycopg2.errors import DuplicateDatabase
 
 from tests.stack.account import let_read, unprivileged
 from tests.stack.errors import DidNotStart, StackError, last_lines
@@ -89,10 +88,10 @@ class Postgres:
         try:
             connection.autocommit = True
             with connection.cursor() as cursor:
-                statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
-                cursor.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
-        except DuplicateDatabase:
-            pass
+                cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,))
+                if cursor.fetchone() is None:
+                    statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+                    cursor.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
         finally:
             connection.close()
         return self.database_url(name)
