@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from marshmallow import fields
+
+from app.api import docs, openapi, parsing, problems
+from app.lib.problems import PROBLEMS
+
+BASE = "https://bellhop.test"
+
+
+class Thing(parsing.Schema):
+    name = fields.String(required=True)
+
+
+@pytest.fixture
+def client() -> FlaskClient:
+    blueprint = parsing.Blueprint("things", __name__, url_prefix="/api/v1", description="Things")
+
+    @blueprint.route("/things")
+    @blueprint.response(200, Thing)
+    def list_things() -> dict[str, Any]:
+        return {}
+
+    @blueprint.route("/workspaces/<workspace>/things", methods=["POST"])
+    @blueprint.arguments(Thing)
+    @blueprint.response(202, Thing)
+    @blueprint.alt_response(201, schema=Thing, success=True)
+    @blueprint.refusals(409)
+    def create_thing(thing: dict[str, Any], workspace: str) -> dict[str, Any]:
+        return thing
+
+    app = Flask(__name__)
+    problems.install(app, BASE)
+    parsing.install(app)
+    openapi.install(app, BASE).register_blueprint(blueprint)
+    app.register_blueprint(docs.blueprint)
+    return app.test_client()
+
+
+@pytest.fixture
+def document(client: FlaskClient) -> dict[str, Any]:
+    found: dict[str, Any] = client.get("/api/v1/openapi.json").get_json()
+    return found
+
+
+def test_the_document_says_what_it_describes(document: dict[str, Any]) -> None:
+    assert document["openapi"] == "3.0.3"
+    assert (document["info"]["title"], document["info"]["version"]) == ("Bellhop", "v1")
+    assert document["servers"] == [{"url": BASE}]
+
+
+def test_every_operation_needs_a_token(document: dict[str, Any]) -> None:
+    assert document["security"] == [{"bearer": []}]
+    assert document["components"]["securitySchemes"]["bearer"]["scheme"] == "bearer"
+
+
+def test_every_status_of_the_table_has_a_response_with_a_problem(document: dict[str, Any]) -> None:
+    responses = document["components"]["responses"]
+
+    for status in {problem.status for problem in PROBLEMS.values()}:
+        response = responses[openapi.response_name(status)]
+        assert list(response["content"]) == ["application/problem+json"]
+        assert "X-Request-Id" in response["headers"]
+
+
+def test_the_headers_and_parameters_that_operations_share_are_described(document: dict[str, Any]) -> None:
+    assert {"Location", "Preference-Applied", "Idempotent-Replayed", "Retry-After", "WWW-Authenticate", "Allow"} <= set(
+        document["components"]["headers"]
+    )
+    assert {"RateLimit", "RateLimit-Policy", "X-Request-Id"} <= set(document["components"]["headers"])
+    assert {"Prefer", "Idempotency-Key"} <= set(document["components"]["parameters"])
+
+
+def test_a_write_lists_every_refusal_and_header_of_a_write(document: dict[str, Any]) -> None:
+    operation = document["paths"]["/api/v1/workspaces/{workspace}/things"]["post"]
+
+    assert list(operation["responses"]) == sorted(
+        ["201", "202", "400", "401", "403", "404", "409", "413", "415", "422", "429", "500", "503"]
+    )
+    assert {"$ref": "#/components/parameters/Idempotency-Key"} in operation["parameters"]
+    assert {"$ref": "#/components/parameters/Prefer"} in operation["parameters"]
+    assert {"Location", "Idempotent-Replayed", "X-Request-Id"} <= set(operation["responses"]["202"]["headers"])
+    assert "Preference-Applied" in operation["responses"]["201"]["headers"]
+    assert operation["responses"]["409"] == {"$ref": "#/components/responses/Conflict"}
+
+
+def test_a_read_lists_only_what_a_read_can_answer(document: dict[str, Any]) -> None:
+    operation = document["paths"]["/api/v1/things"]["get"]
+
+    assert list(operation["responses"]) == ["200", "401", "403", "422", "429", "500", "503"]
+
+
+def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
+    for reference in set(re.findall(r"'\$ref': '#/([^']+)'", str(document))):
+        place: Any = document
+        for step in reference.split("/"):
+            place = place[step]
+
+
+def test_operations_have_names_of_their_own(document: dict[str, Any]) -> None:
+    assert document["paths"]["/api/v1/things"]["get"]["operationId"] == "get_things"
+
+
+def test_the_page_loads_nothing_from_outside(client: FlaskClient) -> None:
+    response = client.get("/api/docs")
+
+    assert response.headers["Content-Security-Policy"].startswith("default-src 'self'")
+    addresses = re.findall(r'(?:src|href)="([^"]+)"', response.text)
+    assert len(addresses) >= 4
+    assert all(address.startswith("/api/") for address in addresses)
+    assert "<script>" not in response.text
+
+
+def test_every_file_of_the_page_is_served(client: FlaskClient) -> None:
+    page = client.get("/api/docs").text
+
+    for address in re.findall(r'(?:src|href)="([^"]+)"', page):
+        assert client.get(address).status_code == 200
+
+
+def test_no_other_file_is_served(client: FlaskClient) -> None:
+    assert client.get("/api/docs/index.html").status_code == 404
+    assert client.get("/api/docs/..%2f..%2fsetup.cfg").status_code == 404
