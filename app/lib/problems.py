@@ -167,7 +167,10 @@ def problem_of_error(error: Exception, trace_id: str | None = None, *, base_url:
 
 def slug_of(error: Exception) -> str | None:
     """The slug of a domain error, judged by the nearest of its classes; None for any other exception."""
-    return next((SLUG_OF_ERROR[kind.__name__] for kind in type(error).__mro__ if kind.__name__ in SLUG_OF_ERROR), None)
+    names = [kind.__name__ for kind in type(error).__mro__]
+    if "BellhopError" not in names:  # werkzeug and others have a NotFound of their own
+        return None
+    return next((SLUG_OF_ERROR[name] for name in names if name in SLUG_OF_ERROR), None)
 
 
 def _errors(faults: Iterable[Any]) -> list[dict[str, str]]:

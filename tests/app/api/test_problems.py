@@ -43,6 +43,10 @@ def client() -> FlaskClient:
     def fail(name: str) -> str:
         raise ERRORS[name]
 
+    @app.get("/said/<int:status>")
+    def stop_with_words(status: int) -> str:
+        abort(status, "In our own words.")
+
     @app.get("/abort/<int:status>")
     def stop(status: int) -> str:
         abort(status)
@@ -100,6 +104,14 @@ def test_what_werkzeug_raises_is_a_problem_too(client: FlaskClient, status: int,
 
     assert (response.status_code, response.mimetype) == (status, "application/problem+json")
     assert response.get_json(force=True)["type"] == f"{BASE}/problems/{slug}"
+
+
+def test_what_the_code_says_of_a_refusal_is_its_detail(client: FlaskClient) -> None:
+    assert client.get("/said/404").get_json(force=True)["detail"] == "In our own words."
+
+
+def test_what_the_code_says_of_a_failure_stays_inside(client: FlaskClient) -> None:
+    assert "our own words" not in client.get("/said/500").text
 
 
 def test_a_status_outside_the_table_is_a_blank_problem(client: FlaskClient) -> None:
