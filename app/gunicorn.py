@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
+from app import presence
 from app.config import settings
 from app.errors import SettingsError
 
@@ -21,3 +23,7 @@ graceful_timeout = 35  # the longest `Prefer: wait`, and a little
 accesslog = None  # the application has its own
 errorlog = "-"
 loglevel = "warning"
+
+
+def post_worker_init(worker: Any) -> None:
+    presence.announce("web")

@@ -228,6 +228,10 @@ class _Conversation(ResponseHandler):
     def data_received(self, data: bytes) -> None:
         if self._head is not None:
             self._head += data[:LONGEST_HEAD]
+        elif data and (self._payload is None or self._payload.is_eof()):
+            # Unasked for, like the 408 some balancers send before they hang up; the next request would get it.
+            self.abort()
+            return
         self._received += len(data)
         super().data_received(data)
         if self._received > LONGEST_ANSWER or (self._head is not None and len(self._head) > LONGEST_HEAD):

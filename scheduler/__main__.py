@@ -9,7 +9,7 @@ import time
 
 import structlog
 
-from app import bells, database, logs
+from app import bells, database, logs, presence
 from app.config import settings
 from app.errors import SettingsError
 from scheduler.leadership import Leadership
@@ -27,6 +27,7 @@ def main() -> None:
         sys.exit(f"bellhop: {error.detail}")
     logs.configure("scheduler")
     database.connect()
+    presence.announce("scheduler")
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())

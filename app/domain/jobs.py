@@ -148,6 +148,18 @@ def work(workspace_id: str) -> None:
             return
 
 
+def wait(job: Job, seconds: float) -> Job:
+    """The job as it is when it has ended, or after so many seconds. Looks often at first, then five times a second."""
+    ends, pause = time.monotonic() + seconds, 0.004
+    while True:
+        job = Job.get_by_id(job.id)
+        left = ends - time.monotonic()
+        if job.is_finished or left <= 0:
+            return job
+        time.sleep(min(pause, left))
+        pause = min(pause * 1.5, 0.2)
+
+
 def find(workspace_id: str, job_id: str) -> Job:
     """Raises NotFound."""
     job = Job.in_workspace(workspace_id).where(Job.id == job_id).first() if ids.is_id(job_id, "job") else None

@@ -280,6 +280,29 @@ def test_a_connection_the_server_closed_is_replaced(world: World) -> None:
     assert world.receiver.accepted == 3
 
 
+def test_an_answer_nobody_asked_for_is_no_later_requests_answer(world: World) -> None:
+    async def story() -> tuple[Answer, Answer]:
+        asked, dropped = asyncio.Event(), asyncio.Event()
+
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await world.receiver.read_request(reader)
+            writer.write(OK)
+            await asked.wait()
+            writer.write(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
+            with suppress(OSError):
+                await reader.read()
+            dropped.set()
+
+        async with world.meeting(talk) as (outbound, port):
+            first = await outbound.post(f"https://127.0.0.1:{port}/", b"", {})
+            asked.set()
+            await dropped.wait()
+            return first, await outbound.post(f"https://127.0.0.1:{port}/", b"", {})
+
+    first, second = world.runner.run(story())
+    assert (first.status, second.status, world.receiver.accepted) == (200, 200, 2)
+
+
 def test_a_body_of_just_16_kib_is_kept_whole_with_its_connection(world: World) -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % LONGEST_BODY
     answer = world.deliver(world.says(head, b"x" * LONGEST_BODY), times=2)
@@ -379,6 +402,26 @@ def test_a_cancelled_request_is_cancelled(world: World) -> None:
                 await sending
 
     world.runner.run(story())
+
+
+def test_closing_ends_a_request_under_way_as_failed(world: World) -> None:
+    async def story() -> Answer:
+        arrived = asyncio.Event()
+
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await world.receiver.read_request(reader)
+            arrived.set()
+            await reader.read()
+
+        async with world.meeting(talk) as (outbound, port):
+            sending = asyncio.create_task(outbound.post(f"https://127.0.0.1:{port}/", b"", {}))
+            await arrived.wait()
+            await outbound.close()
+            return await sending
+
+    answer = world.runner.run(story())
+    assert (answer.ok, answer.status) == (False, None)
+    assert answer.duration_ms < 2000
 
 
 def test_closing_twice_is_harmless(world: World) -> None:

@@ -1,0 +1,36 @@
+"""The public HTTP API: translates requests into domain verbs and what they say into responses."""
+
+from __future__ import annotations
+
+from flask import Flask
+
+from app.api import (
+    contacts,
+    deliveries,
+    docs,
+    endpoints,
+    event_kinds,
+    health,
+    jobs,
+    me,
+    openapi,
+    parsing,
+    problem_pages,
+    problems,
+    request_ids,
+)
+from app.database import database
+
+
+def install(app: Flask, base_url: str) -> None:
+    """Everything under /api/v1, the problem pages and the health checks."""
+    app.url_map.strict_slashes = False
+    parsing.install(app)
+    problems.install(app, base_url)
+    request_ids.install(app)
+    app.before_request(database.freshen_if_used)
+    documented = openapi.install(app, base_url)
+    for module in (me, contacts, jobs, event_kinds, endpoints, deliveries):
+        documented.register_blueprint(module.blueprint, url_prefix="/api/v1")
+    for page in (docs, problem_pages, health):
+        app.register_blueprint(page.blueprint)

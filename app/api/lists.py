@@ -1,0 +1,91 @@
+"""Lists: cursors, limits, the envelope, and the two addresses of every collection."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from flask import request
+from marshmallow import fields, validate
+
+from app.api.authentication import caller
+from app.api.parsing import Blueprint, Schema
+from app.config import settings
+from app.errors import Fault, Invalid
+from app.lib import cursors, json
+from app.models.base import page_before
+
+View = Callable[..., Any]
+
+DEFAULT_LIMIT = 50
+MOST = 100
+
+
+class PageQuery(Schema):
+    """What every list takes; filters are added by inheriting."""
+
+    limit = fields.Integer(
+        load_default=DEFAULT_LIMIT,
+        strict=False,
+        validate=validate.Range(1, MOST, error="It must be from {min} to {max}."),
+        metadata={"description": f"How many items, 1 to {MOST}."},
+    )
+    cursor = fields.String(metadata={"description": "`meta.nextCursor` of the page before."})
+
+
+class Meta(Schema):
+    nextCursor = fields.String(required=True, allow_none=True, metadata={"description": "Cursor of the next page."})
+    hasMore = fields.Boolean(required=True, metadata={"description": "True while more pages exist."})
+
+
+def envelope(item: type[Schema], *, many: bool = False, **further: Any) -> type[Schema]:
+    """The schema of a response: `{"data": …}`, with `meta` for a list."""
+    name = item.__name__.removesuffix("Schema") + ("List" if many else "Envelope")
+    members: dict[str, Any] = {"data": fields.Nested(item, many=many, required=True), **further}
+    if many:
+        members["meta"] = fields.Nested(Meta, required=True)
+    return type(name, (Schema,), members)
+
+
+def collection(blueprint: Blueprint, path: str) -> Callable[[View], View]:
+    """Routes a list at both its addresses: below a workspace, and alone for the token's own."""
+
+    def decorate(view: View) -> View:
+        blueprint.route(path, methods=["GET"], endpoint=f"{view.__name__}_of_token")(view)
+        blueprint.route(f"/workspaces/<workspace>{path}", methods=["GET"], endpoint=view.__name__)(view)
+        return view
+
+    return decorate
+
+
+def page(
+    query: Any, model: Any, arguments: dict[str, Any], represent: Callable[[Any], dict[str, Any]]
+) -> dict[str, Any]:
+    """One page of `query`, newest first, in the envelope. Raises Invalid for a cursor that is not of this list."""
+    limit, scope = arguments["limit"], _scope(arguments)
+    found = list(page_before(query, model, _last_id(arguments.get("cursor"), scope), limit))
+    shown, has_more = found[:limit], len(found) > limit
+    next_cursor = cursors.seal(_key(), scope, shown[-1].id) if has_more else None
+    return {"data": [represent(row) for row in shown], "meta": {"nextCursor": next_cursor, "hasMore": has_more}}
+
+
+def _last_id(cursor: str | None, scope: str) -> str | None:
+    if cursor is None:
+        return None
+    try:
+        return cursors.unseal(_key(), scope, cursor)
+    except ValueError as error:
+        detail = "This is not a cursor of this list. Take it from meta.nextCursor, with the same filters."
+        raise Invalid(Fault("/cursor", detail)) from error
+
+
+def _scope(arguments: dict[str, Any]) -> str:
+    # A cursor holds for the workspace, the collection and the filters it was made with; the limit may change.
+    filters = {name: value for name, value in sorted(arguments.items()) if name not in ("limit", "cursor")}
+    assert request.endpoint is not None
+    return f"{caller().workspace_id}\n{request.endpoint.removesuffix('_of_token')}\n{json.dumps(filters).decode()}"
+
+
+def _key() -> bytes:
+    return hashlib.sha256(b"cursors" + settings().secret_keys[-1]).digest()

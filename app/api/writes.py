@@ -1,0 +1,124 @@
+"""Every write is a job: accepts it, and answers with the job, or with its result where the caller prefers to wait."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import UUID
+
+from flask import Response, request
+
+from app.api import resources
+from app.api.authentication import caller
+from app.api.problems import problem_response
+from app.api.request_ids import request_id
+from app.domain import jobs
+from app.domain.jobs import OnceKey, Write
+from app.errors import BellhopError, Fault, Invalid
+from app.lib import json
+from app.models.jobs import Job
+
+LONGEST_WAIT_SECONDS = 30
+# Waiting requests hold a thread each. Half of a process's threads stay free of them; who finds no place gets the 202.
+_waiting_places = threading.BoundedSemaphore(8)
+
+_WAIT = re.compile(r'(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?=[,;]|$)', re.IGNORECASE)
+
+
+def accept(
+    kind: str,
+    payload: Mapping[str, Any],
+    resource_id: str | None = None,
+    check: Callable[[], object] | None = None,
+    beside: Mapping[str, Any] | None = None,
+) -> Response:
+    """Accepts a write that has been validated, and answers.
+
+    `check` raises what refuses it at once in view of the present state, such as NotFound; a request that is a
+    replay gets its job all the same. `beside` goes into the answer beside `data`, once: replays do not show it.
+    """
+    once = _once_key()
+    if check is not None:
+        try:
+            check()
+        except BellhopError:
+            earlier = jobs.replayed(caller().token_id, once) if once else None
+            if earlier is None:
+                raise
+            return _answer(earlier, replayed=True)
+    write = Write(caller().workspace_id, kind, payload, request_id(), resource_id, caller().token_id)
+    job, replayed = jobs.accept(write, once)
+    return _answer(job, replayed, None if replayed else beside)
+
+
+def _answer(job: Job, replayed: bool = False, beside: Mapping[str, Any] | None = None) -> Response:
+    response = None
+    if seconds := _preferred_wait():
+        job = _wait(job, seconds)
+        if response := _result(job, beside):
+            response.headers["Preference-Applied"] = f"wait={seconds}"
+    if response is None:
+        response = _json(202, {"data": resources.represent_job(job), **(beside or {})})
+        response.headers["Location"] = resources.job_url(job)
+    if replayed:
+        response.headers["Idempotent-Replayed"] = "true"
+    return response
+
+
+def _wait(job: Job, seconds: int) -> Job:
+    if not _waiting_places.acquire(blocking=False):
+        return job
+    try:
+        return jobs.wait(job, seconds)
+    finally:
+        _waiting_places.release()
+
+
+def _result(job: Job, beside: Mapping[str, Any] | None) -> Response | None:
+    """What a synchronous API would answer; None while the job has not ended, or where what it made is gone again."""
+    if job.status == "failed":
+        assert job.problem is not None
+        # The trace is that of the request that was accepted; this response belongs to that of now.
+        return problem_response({**job.problem, "traceId": request_id()})
+    if job.status != "succeeded":
+        return None
+    if job.effect == "deleted":
+        return Response(status=204)
+    document = resources.find(job)
+    if document is None:
+        return None
+    made = job.effect == "made"
+    response = _json(201 if made else 200, {"data": document, **(beside or {})})
+    if made:
+        response.headers["Location"] = resources.url(job)
+    return response
+
+
+def _json(status: int, document: object) -> Response:
+    return Response(json.dumps(document), status, mimetype="application/json")
+
+
+def _preferred_wait() -> int | None:
+    """The seconds of `Prefer: wait=N` (RFC 7240), None without one or out of 1 to 30: a preference is never an error."""
+    found = _WAIT.search(request.environ.get("HTTP_PREFER", ""))
+    seconds = int(found[1]) if found else 0
+    return seconds if 1 <= seconds <= LONGEST_WAIT_SECONDS else None
+
+
+def _once_key() -> OnceKey | None:
+    given = request.environ.get("HTTP_IDEMPOTENCY_KEY")
+    if given is None:
+        return None
+    try:
+        key = UUID(given.strip().strip('"'))
+        is_version_4 = key.version == 4 and str(key) == given.strip().strip('"').lower()
+    except ValueError:
+        is_version_4 = False
+    if not is_version_4:
+        raise Invalid(Fault("", "The Idempotency-Key header must be a UUIDv4, new for each operation."))
+    parts = (request.method.encode(), request.path.encode(), request.query_string, request.get_data(cache=True))
+    return OnceKey(key, jobs.fingerprint(*parts))
+
+

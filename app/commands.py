@@ -1,0 +1,203 @@
+"""The commands of `python -m app`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+import redis
+
+from app import bells, database, logs, migrations, presence
+from app.config import settings
+from app.database import DatabaseAway
+from app.domain import catalogue, endpoints, jobs, members, tokens, workspaces
+from app.domain.jobs import Write
+from app.errors import BellhopError, Conflict, Fault, Invalid, SettingsError
+from app.lib import addresses, ids, json
+
+
+class Commands(click.Group):
+    """Says an expected refusal as one line, and ends with 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Invalid as error:
+            sys.exit("\n".join(f"bellhop: {fault.pointer.lstrip('/')}: {fault.detail}" for fault in error.faults))
+        except BellhopError as error:
+            sys.exit(f"bellhop: {error.detail}")
+        except DatabaseAway as error:
+            sys.exit(f"bellhop: the database does not answer: {str(error).strip().splitlines()[0]}")
+
+
+@click.group(cls=Commands)
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Operates Bellhop. docs/settings.md describes the settings it reads."""
+    if context.invoked_subcommand != "check":
+        settings()
+        logs.configure("command")
+        database.connect()
+
+
+@main.group()
+def db() -> None:
+    """The database."""
+
+
+@db.command()
+def upgrade() -> None:
+    """Run the migrations that have not been run. Safe to repeat, and from several machines at once."""
+    for name in migrations.upgrade():
+        click.echo(f"ran {name}")
+    click.echo("The database is up to date.")
+
+
+@main.group()
+def workspace() -> None:
+    """Workspaces."""
+
+
+@workspace.command("create")
+@click.argument("name")
+def create_workspace(name: str) -> None:
+    """Make a workspace and an unrestricted token; prints both as JSON."""
+    made, token = workspaces.create(name)
+    _print({"workspace": {"id": made.id, "name": made.name}, "token": token})
+
+
+@main.group()
+def token() -> None:
+    """API tokens."""
+
+
+@token.command("create")
+@click.argument("workspace_id", metavar="WORKSPACE")
+@click.option("--restrict", multiple=True, type=click.Choice(tokens.RESTRICTIONS), help="May be given several times.")
+@click.option("--expires-in", type=click.IntRange(min=1), metavar="SECONDS")
+@click.option("--name", default="Made on the command line")
+def create_token(workspace_id: str, restrict: tuple[str, ...], expires_in: int | None, name: str) -> None:
+    """Make a token; prints it as JSON. It cannot be shown again."""
+    workspaces.find(workspace_id)
+    token_id, made = tokens.issue(workspace_id, name, restrict or None, expires_in)
+    _print({"id": token_id, "token": made})
+
+
+@token.command("revoke")
+@click.argument("token_id", metavar="TOKEN_ID")
+def revoke_token(token_id: str) -> None:
+    """End a token by its identifier (tok_…)."""
+    tokens.revoke(token_id)
+    _print({"id": token_id, "revoked": True})
+
+
+@main.group()
+def member() -> None:
+    """Members, who sign in."""
+
+
+@member.command("create")
+@click.argument("workspace_id", metavar="WORKSPACE")
+@click.argument("email")
+@click.option("--role", type=click.Choice(members.ROLES), required=True)
+@click.option("--support", is_flag=True, help="Staff of the service: sees the job dashboard across workspaces.")
+def create_member(workspace_id: str, email: str, role: str, support: bool) -> None:
+    """Make a member; the password comes from standard input or a prompt."""
+    workspaces.find(workspace_id)
+    made = members.create(workspace_id, email, _password(), role, support)
+    _print({"id": made.id, "email": made.email, "role": made.role, "support": made.is_support})
+
+
+@main.group()
+def endpoint() -> None:
+    """Webhook endpoints."""
+
+
+@endpoint.command("create")
+@click.argument("workspace_id", metavar="WORKSPACE")
+@click.argument("address")
+@click.option("--events", required=True, metavar="KIND,…", help="Event kinds, separated by commas; '*' for all.")
+def create_endpoint(workspace_id: str, address: str, events: str) -> None:
+    """Make a webhook endpoint; prints it and its secret as JSON. The secret cannot be shown again."""
+    workspaces.find(workspace_id)
+    kinds = [kind.strip() for kind in events.split(",")]
+    if why := addresses.check_address(address, settings().webhook_allowed_networks):
+        raise Invalid(Fault("/address", why))
+    if unknown := [kind for kind in kinds if kind != "*" and kind not in catalogue.KINDS]:
+        raise Invalid(Fault("/events", f"there is no event kind '{unknown[0]}'"))
+    secret, endpoint_id = endpoints.new_secret(), ids.new("whe")
+    payload = {"address": address, "events": kinds, "sealed_secret": endpoints.seal(secret)}
+    job, _ = jobs.accept(Write(workspace_id, "endpoints.create", payload, ids.new("cmd"), endpoint_id))
+    # Applied here and now, behind what was accepted before it, whether or not a worker runs.
+    jobs.work(workspace_id)
+    if problem := jobs.wait(job, seconds=30).problem:
+        raise Conflict(problem["detail"])
+    made = endpoints.represent(endpoints.find(workspace_id, endpoint_id))
+    _print({"endpoint": made, "secret": secret})
+
+
+@main.command()
+def check() -> None:
+    """Look at settings, database, Redis, migrations and processes: a line each; ends with 1 if one is wrong."""
+    results = [_say(name, look) for name, look in _CHECKS.items()] if _say("settings", _check_settings) else [False]
+    sys.exit(0 if all(results) else 1)
+
+
+def _say(name: str, look: Callable[[], str]) -> bool:
+    try:
+        found, good = look(), True
+    except (BellhopError, *DatabaseAway, redis.RedisError) as error:
+        found, good = (str(error).strip().splitlines() or ["no answer"])[0], False
+    click.echo(f"{'ok   ' if good else 'WRONG'}  {name}: {found}")
+    return good
+
+
+def _check_settings() -> str:
+    settings()
+    database.connect()
+    return "complete"
+
+
+def _check_database() -> str:
+    (version,) = database.rows("SHOW server_version")[0]
+    return f"PostgreSQL {version}"
+
+
+def _check_redis() -> str:
+    return f"Redis {bells.flags().info('server')['redis_version']}"
+
+
+def _check_migrations() -> str:
+    if names := migrations.pending():
+        raise SettingsError(f"{len(names)} to run ({names[0]} first): python -m app db upgrade")
+    return "up to date"
+
+
+def _check_process(process_type: str) -> Callable[[], str]:
+    def look() -> str:
+        if not (number := presence.present()[process_type]):
+            seconds = presence.FORGOTTEN_AFTER_SECONDS
+            raise SettingsError(f"none was heard of for {seconds} seconds; start one as the Procfile says")
+        return f"{number} running"
+
+    return look
+
+
+_CHECKS: dict[str, Callable[[], str]] = {
+    "database": _check_database,
+    "redis": _check_redis,
+    "migrations": _check_migrations,
+    **{process_type: _check_process(process_type) for process_type in presence.TYPES},
+}
+
+
+def _password() -> str:
+    if sys.stdin.isatty():
+        return str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
+    return sys.stdin.readline().rstrip("\r\n")
+
+
+def _print(document: object) -> None:
+    click.echo(json.dumps(document).decode())
