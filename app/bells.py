@@ -39,6 +39,16 @@ def flush(timeout_seconds: float = 1.0) -> None:
     _ringer().flush(timeout_seconds)
 
 
+def ping() -> None:
+    """Raises redis.RedisError or ConnectionError if Redis or the broker does not answer."""
+    flags().ping()
+    broker = sending_broker()
+    if isinstance(broker, RedisBroker):
+        broker.client.ping()
+    else:
+        broker.connection  # noqa: B018  (connects)
+
+
 @cache
 def flags() -> redis.Redis:
     """The Redis that flags, limits and live updates use: quick or not at all."""

@@ -21,12 +21,14 @@ class Database(PostgresqlDatabase):
     """PostgreSQL in autocommit mode. Threads do not share connections."""
 
     def freshen(self) -> None:
-        """Makes sure of a live connection, without a round trip: a server that closed an idle one has left something to read."""
+        """Drops a connection that the server has closed meanwhile; the next query makes another.
+
+        Costs no round trip: the end of an idle connection is something to read.
+        """
         if not self.is_closed():
             connection = self.connection()
             if connection.closed or self._has_hung_up(connection):
                 self.discard()
-        self.connect(reuse_if_open=True)
 
     def discard(self) -> None:
         """Drops this thread's connection, whatever state it is in; the next query makes another."""

@@ -28,7 +28,7 @@ def install(app: Flask, base_url: str) -> None:
     parsing.install(app)
     problems.install(app, base_url)
     request_ids.install(app)
-    app.before_request(database.freshen_if_used)
+    app.before_request(database.freshen)
     documented = openapi.install(app, base_url)
     for module in (me, contacts, jobs, event_kinds, endpoints, deliveries):
         documented.register_blueprint(module.blueprint, url_prefix="/api/v1")

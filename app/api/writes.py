@@ -14,10 +14,10 @@ from app.api import resources
 from app.api.authentication import caller
 from app.api.problems import problem_response
 from app.api.request_ids import request_id
+from app.api.responses import respond
 from app.domain import jobs
 from app.domain.jobs import OnceKey, Write
 from app.errors import BellhopError, Fault, Invalid
-from app.lib import json
 from app.models.jobs import Job
 
 LONGEST_WAIT_SECONDS = 30
@@ -60,7 +60,7 @@ def _answer(job: Job, replayed: bool = False, beside: Mapping[str, Any] | None =
         if response := _result(job, beside):
             response.headers["Preference-Applied"] = f"wait={seconds}"
     if response is None:
-        response = _json(202, {"data": resources.represent_job(job), **(beside or {})})
+        response = respond(202, {"data": resources.represent_job(job), **(beside or {})})
         response.headers["Location"] = resources.job_url(job)
     if replayed:
         response.headers["Idempotent-Replayed"] = "true"
@@ -90,14 +90,10 @@ def _result(job: Job, beside: Mapping[str, Any] | None) -> Response | None:
     if document is None:
         return None
     made = job.effect == "made"
-    response = _json(201 if made else 200, {"data": document, **(beside or {})})
+    response = respond(201 if made else 200, {"data": document, **(beside or {})})
     if made:
         response.headers["Location"] = resources.url(job)
     return response
-
-
-def _json(status: int, document: object) -> Response:
-    return Response(json.dumps(document), status, mimetype="application/json")
 
 
 def _preferred_wait() -> int | None:

@@ -42,7 +42,15 @@ def main() -> int:
 
 def _run() -> None:
     counts = {kind: 1 for kind in process_types() if kind != "release"}
-    stack = Stack(DIRECTORY, counts, ports=PORTS, on_line=_show_errors, on_end=_show_end)
+    # A process that fails before everything is ready is shown once, by the error that ends the start.
+    ready = threading.Event()
+    stack = Stack(
+        DIRECTORY,
+        counts,
+        ports=PORTS,
+        on_line=lambda name, line: say(f"{name}: {line}") if ready.is_set() and _is_error(line) else None,
+        on_end=lambda name, code: say(f"{name} ended ({code}); starting it again") if ready.is_set() else None,
+    )
     demo = Demo(stack)
     report = Report(demo.secret_file)
     receiver = Receiver(
@@ -53,6 +61,7 @@ def _run() -> None:
     receiver.keeps = False
     try:
         _start(stack, receiver, demo)
+        ready.set()
         _show_addresses(stack, receiver, demo)
         threading.Event().wait()
     finally:
@@ -109,21 +118,12 @@ def _port(port: int, usual: int) -> str:
     return str(port) if port == usual else f"{port} ({usual} is taken)"
 
 
-def _show_errors(name: str, line: str) -> None:
-    if _is_error(line):
-        say(f"{name}: {line}")
-
-
 def _is_error(line: str) -> bool:
     """An error of a process's JSON log, or a line that is no log at all, such as a traceback's."""
     try:
         return json.loads(line).get("level") in ("error", "critical")
     except (ValueError, AttributeError):
         return bool(line.strip()) and "[INFO]" not in line and "[DEBUG]" not in line
-
-
-def _show_end(name: str, code: int) -> None:
-    say(f"{name} ended with code {code}; starting it again")
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

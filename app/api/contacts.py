@@ -1,0 +1,210 @@
+"""Contacts and their tags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flask import Response
+from marshmallow import ValidationError, fields, post_load, validate, validates_schema
+
+from app.api.authentication import authorize, caller
+from app.api.jobs import accepts_write
+from app.api.lists import PageQuery, collection, envelope, page
+from app.api.parsing import Blueprint, Schema
+from app.api.responses import respond, time
+from app.api.writes import accept
+from app.domain import contacts
+from app.domain.contacts import IDENTIFIERS
+from app.lib import formats
+from app.models.contacts import Contact
+
+blueprint = Blueprint("contacts", __name__, description="The people a workspace talks to.")
+
+MOST_TAGS = 100
+MOST_CUSTOM_FIELDS = 100
+LONGEST_VALUE = 4096
+
+
+class Formatted(fields.String):
+    """Text in one of `app.lib.formats`, kept in its normal form."""
+
+    def __init__(self, read: Callable[[str], str], **options: Any) -> None:
+        super().__init__(**options)
+        self._read = read
+
+    def _deserialize(self, value: Any, *args: Any, **options: Any) -> str:
+        try:
+            return self._read(super()._deserialize(value, *args, **options))
+        except ValueError as error:
+            raise ValidationError(str(error)) from error
+
+
+class PhoneFilter(Formatted):
+    """A phone number in a query, where a plus sign that was not escaped arrives as a space."""
+
+    def _deserialize(self, value: Any, *args: Any, **options: Any) -> str:
+        return super()._deserialize("+" + value.strip().lstrip("+"), *args, **options)
+
+
+class CustomValue(fields.Field[Any]):
+    """A string, number, boolean or null."""
+
+    def _deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
+        if not isinstance(value, (str, int, float, bool, type(None))):
+            raise ValidationError("A custom field holds a string, number, boolean or null.")
+        if isinstance(value, str) and len(value) > LONGEST_VALUE:
+            raise ValidationError(f"A custom field holds at most {LONGEST_VALUE} characters.")
+        return value
+
+
+def text(longest: int, shortest: int = 0, **options: Any) -> fields.String:
+    return fields.String(validate=validate.Length(shortest, longest), allow_none=True, **options)
+
+
+def tag_name(**options: Any) -> fields.String:
+    """A tag: 1 to 100 printable characters, spaces at its ends not counted."""
+    return Formatted(_read_tag, metadata={"description": "1 to 100 characters.", "example": "vip"}, **options)
+
+
+def _read_tag(value: str) -> str:
+    name = value.strip()
+    if not 1 <= len(name) <= 100 or not name.isprintable():
+        raise ValueError("A tag has 1 to 100 printable characters.")
+    return name
+
+
+class ContactFields(Schema):
+    external_id = text(255, 1, metadata={"description": "Your own identifier of the contact."})
+    email = Formatted(formats.email, allow_none=True, metadata={"format": "email", "maxLength": 254})
+    phone = Formatted(formats.phone, allow_none=True, metadata={"description": "E.164, such as +4930123456."})
+    first_name = text(255)
+    last_name = text(255)
+    locale = Formatted(formats.locale, allow_none=True, metadata={"example": "pt-BR"})
+    timezone = Formatted(formats.timezone, allow_none=True, metadata={"example": "Europe/Berlin"})
+    custom_fields = fields.Dict(
+        keys=fields.String(validate=validate.Length(1, 100)),
+        values=CustomValue(allow_none=True),
+        validate=validate.Length(max=MOST_CUSTOM_FIELDS),
+        metadata={"description": "Strings, numbers, booleans; merged with what is there; null removes one."},
+    )
+    opted_out = fields.Boolean(truthy={True}, falsy={False}, metadata={"description": "Send this contact nothing."})
+
+
+class ContactUpsert(ContactFields):
+    tags = fields.List(
+        tag_name(), validate=validate.Length(max=MOST_TAGS), metadata={"description": "Added to those there are."}
+    )
+
+    @validates_schema
+    def needs_an_identifier(self, data: dict[str, Any], **_: Any) -> None:
+        if not any(data.get(name) for name in IDENTIFIERS):
+            raise ValidationError(f"Give at least one of {', '.join(IDENTIFIERS)}.")
+
+
+class ContactPatch(ContactFields):
+    tags = fields.List(
+        tag_name(), validate=validate.Length(max=MOST_TAGS), metadata={"description": "Replaces those there are."}
+    )
+
+
+class TagBody(Schema):
+    name = tag_name(required=True)
+
+
+class ContactSchema(Schema):
+    id = fields.String(required=True)
+    external_id = fields.String(required=True, allow_none=True)
+    email = fields.String(required=True, allow_none=True)
+    phone = fields.String(required=True, allow_none=True)
+    first_name = fields.String(required=True, allow_none=True)
+    last_name = fields.String(required=True, allow_none=True)
+    locale = fields.String(required=True, allow_none=True)
+    timezone = fields.String(required=True, allow_none=True)
+    tags = fields.List(fields.String(), required=True, metadata={"description": "Sorted."})
+    custom_fields = fields.Dict(required=True)
+    opted_out = fields.Boolean(required=True)
+    created_at = time("When the contact was made.")
+    updated_at = time("When it last changed.")
+
+
+class ContactQuery(PageQuery):
+    email = fields.String(metadata={"description": "In any case."})
+    phone = PhoneFilter(formats.phone)
+    external_id = fields.String()
+    tag = fields.String()
+    updated_since = fields.AwareDateTime(metadata={"description": "RFC 3339."})
+    q = fields.String(
+        validate=validate.Length(2, 100),
+        metadata={"description": "Part of a name, e-mail address, phone number or external id."},
+    )
+
+    @post_load
+    def without_empty(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        return {name: value for name, value in data.items() if value != ""}
+
+
+@collection(blueprint, "/contacts")
+@authorize("contacts")
+@blueprint.arguments(ContactQuery, location="query")
+@blueprint.response(200, envelope(ContactSchema, many=True))
+def list_contacts(query: dict[str, Any]) -> Response:
+    """List contacts, newest first."""
+    found = Contact.matching(caller().workspace_id, query)
+    return respond(200, page(found, Contact, query, contacts.represent))
+
+
+@blueprint.route("/workspaces/<workspace>/contacts", methods=["POST"])
+@authorize("contacts")
+@blueprint.arguments(ContactUpsert)
+@accepts_write(ContactSchema, made=True)
+def upsert_contact(body: dict[str, Any]) -> Response:
+    """Make a contact, or change the one that external_id, email or phone (in that order) finds."""
+    return accept("contacts.upsert", body)
+
+
+@blueprint.route("/workspaces/<workspace>/contacts/<contact_id>", methods=["GET"])
+@authorize("contacts")
+@blueprint.response(200, envelope(ContactSchema))
+def show_contact(contact_id: str) -> Response:
+    """Show a contact."""
+    return respond(200, {"data": contacts.represent(contacts.find(caller().workspace_id, contact_id))})
+
+
+@blueprint.route("/workspaces/<workspace>/contacts/<contact_id>", methods=["PATCH"])
+@authorize("contacts")
+@blueprint.arguments(ContactPatch)
+@accepts_write(ContactSchema)
+def update_contact(body: dict[str, Any], contact_id: str) -> Response:
+    """Change the fields that are given."""
+    return _change("contacts.update", body, contact_id)
+
+
+@blueprint.route("/workspaces/<workspace>/contacts/<contact_id>", methods=["DELETE"])
+@authorize("contacts")
+@accepts_write()
+def delete_contact(contact_id: str) -> Response:
+    """Delete a contact, and erase its personal data everywhere."""
+    return _change("contacts.delete", {}, contact_id)
+
+
+@blueprint.route("/workspaces/<workspace>/contacts/<contact_id>/tags", methods=["POST"])
+@authorize("contacts")
+@blueprint.arguments(TagBody)
+@accepts_write(ContactSchema)
+def add_tag(body: dict[str, Any], contact_id: str) -> Response:
+    """Add a tag."""
+    return _change("contacts.add_tag", body, contact_id)
+
+
+@blueprint.route("/workspaces/<workspace>/contacts/<contact_id>/tags/<path:name>", methods=["DELETE"])
+@authorize("contacts")
+@accepts_write(ContactSchema)
+def remove_tag(contact_id: str, name: str) -> Response:
+    """Remove a tag; nothing happens if the contact does not have it."""
+    return _change("contacts.remove_tag", {"name": name}, contact_id)
+
+
+def _change(kind: str, payload: dict[str, Any], contact_id: str) -> Response:
+    workspace_id = caller().workspace_id
+    return accept(kind, payload, contact_id, check=lambda: contacts.find(workspace_id, contact_id))

@@ -1,0 +1,144 @@
+"""Webhook endpoints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Response
+from marshmallow import ValidationError, fields, validate, validates
+
+from app.api.authentication import authorize, caller
+from app.api.jobs import accepts_write
+from app.api.lists import PageQuery, collection, envelope, page
+from app.api.parsing import Blueprint, Schema
+from app.api.responses import respond, time
+from app.api.writes import accept
+from app.config import settings
+from app.domain import catalogue, endpoints
+from app.errors import NotFound
+from app.lib import addresses, ids
+from app.models.endpoints import Endpoint
+from app.models.jobs import Job
+
+blueprint = Blueprint("endpoints", __name__, description="The addresses that events go to.")
+
+
+class EndpointFields(Schema):
+    """`address` and `events` are required to make one, and may be left out of a change."""
+
+    address = fields.String(
+        metadata={
+            "description": "https only, without a user name, at most 2,048 characters, not a private address.",
+            "format": "uri",
+            "example": "https://shop.example/hooks/bellhop",
+        }
+    )
+    events = fields.List(
+        fields.String(),
+        validate=validate.Length(1, 100),
+        metadata={"description": "Event kinds, at least one; `*` for all.", "example": ["contact.created"]},
+    )
+    description = fields.String(allow_none=True, validate=validate.Length(max=500))
+
+    @validates("address")
+    def may_be_dialled(self, value: str, data_key: str) -> None:
+        if why := addresses.check_address(value, settings().webhook_allowed_networks):
+            raise ValidationError(why)
+
+    @validates("events")
+    def are_known(self, value: list[str], data_key: str) -> None:
+        unknown = {
+            number: [f"There is no event kind '{kind}'. webhooks/events lists them."]
+            for number, kind in enumerate(value)
+            if kind != "*" and kind not in catalogue.KINDS
+        }
+        if unknown:
+            raise ValidationError(unknown)
+
+
+class EndpointCreate(EndpointFields):
+    class Meta(EndpointFields.Meta):
+        # Declared once, above.
+        pass
+
+    def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
+        field_obj.required = field_name in ("address", "events")
+
+
+class EndpointPatch(EndpointFields):
+    pass
+
+
+class EndpointSchema(Schema):
+    id = fields.String(required=True)
+    address = fields.String(required=True)
+    events = fields.List(fields.String(), required=True)
+    description = fields.String(required=True, allow_none=True)
+    state = fields.String(required=True, validate=validate.OneOf(["active", "stopped"]))
+    stop_reason = fields.String(required=True, allow_none=True)
+    stopped_at = time("When it was stopped.", allow_none=True)
+    consecutive_failures = fields.Integer(required=True)
+    created_at = time("When it was made.")
+
+
+_SECRET = fields.String(metadata={"description": "The signing secret. Shown once; a replay does not show it."})
+
+
+@collection(blueprint, "/webhooks/endpoints")
+@authorize("webhooks")
+@blueprint.arguments(PageQuery, location="query")
+@blueprint.response(200, envelope(EndpointSchema, many=True))
+def list_endpoints(query: dict[str, Any]) -> Response:
+    """List webhook endpoints, newest first."""
+    found = Endpoint.in_workspace(caller().workspace_id)
+    return respond(200, page(found, Endpoint, query, endpoints.represent))
+
+
+@blueprint.route("/workspaces/<workspace>/webhooks/endpoints", methods=["POST"])
+@authorize("webhooks")
+@blueprint.arguments(EndpointCreate)
+@accepts_write(EndpointSchema, made=True, secret=_SECRET)
+def create_endpoint(body: dict[str, Any]) -> Response:
+    """Make a webhook endpoint. Its signing secret is in this answer, and never again."""
+    secret = endpoints.new_secret()
+    payload = {**body, "sealed_secret": endpoints.seal(secret)}
+    return accept("endpoints.create", payload, ids.new("whe"), beside={"secret": secret})
+
+
+@blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>", methods=["GET"])
+@authorize("webhooks")
+@blueprint.response(200, envelope(EndpointSchema))
+def show_endpoint(endpoint_id: str) -> Response:
+    """Show a webhook endpoint."""
+    return respond(200, {"data": endpoints.represent(endpoints.find(caller().workspace_id, endpoint_id))})
+
+
+@blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>", methods=["PATCH"])
+@authorize("webhooks")
+@blueprint.arguments(EndpointPatch)
+@accepts_write(EndpointSchema)
+def update_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
+    """Change the fields that are given."""
+    return _change("endpoints.update", body, endpoint_id)
+
+
+@blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>", methods=["DELETE"])
+@authorize("webhooks")
+@accepts_write()
+def delete_endpoint(endpoint_id: str) -> Response:
+    """Delete a webhook endpoint; what is still on its way to it is cancelled."""
+    return _change("endpoints.delete", {}, endpoint_id)
+
+
+def _change(kind: str, payload: dict[str, Any], endpoint_id: str) -> Response:
+    workspace_id = caller().workspace_id
+
+    def exists() -> None:
+        # Its identifier is known before it is made, and may be used at once.
+        try:
+            endpoints.find(workspace_id, endpoint_id)
+        except NotFound:
+            if not Job.will_make(workspace_id, endpoint_id):
+                raise
+
+    return accept(kind, payload, endpoint_id, check=exists)

@@ -1,0 +1,46 @@
+"""`/healthz`: the process is alive. `/readyz`: its database and its broker answer."""
+
+from __future__ import annotations
+
+import redis
+import structlog
+from flask import Blueprint, Response
+
+from app import bells
+from app.api.responses import respond
+from app.database import DatabaseAway, rows
+
+blueprint = Blueprint("health", __name__)
+log = structlog.get_logger(__name__)
+
+
+@blueprint.get("/healthz")
+def alive() -> Response:
+    return respond(200, {"status": "alive"})
+
+
+@blueprint.get("/readyz")
+def ready() -> Response:
+    parts = {"database": _database_answers(), "broker": _broker_answers()}
+    answering = all(parts.values())
+    return respond(
+        200 if answering else 503, {"status": "ready" if answering else "not ready", "answering": parts}
+    )
+
+
+def _database_answers() -> bool:
+    try:
+        rows("SELECT 1")
+    except DatabaseAway as error:
+        log.warning("ready.database_away", error=str(error).strip())
+        return False
+    return True
+
+
+def _broker_answers() -> bool:
+    try:
+        bells.ping()
+    except (redis.RedisError, ConnectionError) as error:
+        log.warning("ready.broker_away", error=str(error))
+        return False
+    return True

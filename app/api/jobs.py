@@ -1,0 +1,96 @@
+"""Jobs: what became of accepted writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flask import Response
+from marshmallow import fields, validate
+
+from app.api import resources
+from app.api.authentication import authorize, caller, require
+from app.api.lists import PageQuery, collection, envelope, page
+from app.api.parsing import Blueprint, Schema
+from app.api.responses import respond, time
+from app.domain import jobs
+from app.models.jobs import Job
+
+blueprint = Blueprint("jobs", __name__, description="Accepted writes and their outcomes.")
+
+STATUSES = ("queued", "running", "succeeded", "failed")
+
+
+class ResourceSchema(Schema):
+    type = fields.String(required=True)
+    id = fields.String(required=True)
+    url = fields.URL(required=True, require_tld=False)
+
+
+class JobSchema(Schema):
+    id = fields.String(required=True)
+    kind = fields.String(required=True, validate=validate.OneOf(list(jobs.KINDS)))
+    status = fields.String(required=True, validate=validate.OneOf(STATUSES))
+    resource = fields.Nested(
+        ResourceSchema,
+        required=True,
+        allow_none=True,
+        metadata={"description": "What the write made or changed; null until the job ends where it is not known before."},
+    )
+    problem = fields.Dict(
+        required=True, allow_none=True, metadata={"description": "The problem document of a job that failed."}
+    )
+    created_at = time("When the write was accepted.")
+    started_at = time("When a worker first took it.", allow_none=True)
+    finished_at = time("When it ended.", allow_none=True)
+
+
+class JobQuery(PageQuery):
+    status = fields.String(validate=validate.OneOf(STATUSES))
+    kind = fields.String(validate=validate.OneOf(list(jobs.KINDS)))
+
+
+def accepts_write(result: type[Schema] | None = None, made: bool = False, **beside: Any) -> Callable[[Any], Any]:
+    """Documents the answers of a write: 202 with its job, or the result where the caller waits for it."""
+
+    def decorate(view: Any) -> Any:
+        waited = "With `Prefer: wait=N`, where the write ended in time."
+        documented = blueprint.response(202, envelope(JobSchema, **beside), description="Accepted; the job.")(view)
+        if result is None:
+            documented = blueprint.alt_response(204, description=waited, success=True)(documented)
+        else:
+            shown = envelope(result, **beside)
+            documented = blueprint.alt_response(200, schema=shown, description=waited, success=True)(documented)
+            if made:
+                documented = blueprint.alt_response(201, schema=shown, description=waited, success=True)(documented)
+        return blueprint.refusals(409)(documented)
+
+    return decorate
+
+
+@collection(blueprint, "/jobs")
+@authorize(None)
+@blueprint.arguments(JobQuery, location="query")
+@blueprint.response(200, envelope(JobSchema, many=True))
+def list_jobs(query: dict[str, Any]) -> Response:
+    """List the jobs of the kinds that the token has access to, newest first."""
+    found = Job.in_workspace(caller().workspace_id)
+    if "status" in query:
+        found = found.where(Job.status == query["status"])
+    kinds = [kind for kind, described in jobs.KINDS.items() if caller().may(described.restriction)]
+    if "kind" in query:
+        require(jobs.KINDS[query["kind"]].restriction)
+        found = found.where(Job.kind == query["kind"])
+    elif len(kinds) < len(jobs.KINDS):
+        found = found.where(Job.kind.in_(kinds))
+    return respond(200, page(found, Job, query, resources.represent_job))
+
+
+@blueprint.route("/workspaces/<workspace>/jobs/<job_id>", methods=["GET"])
+@authorize(None)
+@blueprint.response(200, envelope(JobSchema))
+def show_job(job_id: str) -> Response:
+    """Show a job."""
+    job = jobs.find(caller().workspace_id, job_id)
+    require(jobs.KINDS[job.kind].restriction)
+    return respond(200, {"data": resources.represent_job(job)})

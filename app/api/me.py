@@ -1,0 +1,42 @@
+"""`auth/me`: the connection test; answers every valid token."""
+
+from __future__ import annotations
+
+from flask import Response
+from marshmallow import fields
+
+from app.api.authentication import authorize, caller
+from app.api.lists import envelope
+from app.api.parsing import Blueprint, Schema
+from app.api.responses import respond, time
+from app.domain import tokens
+
+blueprint = Blueprint("me", __name__, description="Who the token speaks for.")
+
+
+class TokenSchema(Schema):
+    id = fields.String(required=True)
+    name = fields.String(required=True)
+    restrictions = fields.List(
+        fields.String(), required=True, allow_none=True, metadata={"description": "Null: the token is unrestricted."}
+    )
+    expires_at = time("When the token expires.", allow_none=True)
+    last_used_at = time("When it was last used, to the minute.", allow_none=True)
+
+
+class WorkspaceSchema(Schema):
+    id = fields.String(required=True)
+    name = fields.String(required=True)
+
+
+class MeSchema(Schema):
+    token = fields.Nested(TokenSchema, required=True)
+    workspace = fields.Nested(WorkspaceSchema, required=True)
+
+
+@blueprint.route("/auth/me", methods=["GET"])
+@authorize(None)
+@blueprint.response(200, envelope(MeSchema))
+def show_me() -> Response:
+    """Show the token and its workspace."""
+    return respond(200, {"data": tokens.represent(caller())})

@@ -1,0 +1,21 @@
+"""JSON responses, and the schemas that several resources share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Response
+from marshmallow import fields
+
+from app.api.parsing import Schema
+from app.lib import json
+
+
+def respond(status: int, document: object) -> Response:
+    """A response that carries `document`, a representation of the domain, as JSON."""
+    return Response(json.dumps(document), status, mimetype="application/json")
+
+
+def time(description: str, **options: Any) -> fields.DateTime:
+    """A time in a response: RFC 3339 in UTC with milliseconds."""
+    return fields.DateTime(required=True, metadata={"description": description}, **options)
