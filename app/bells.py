@@ -45,8 +45,8 @@ def ping() -> None:
     broker = sending_broker()
     if isinstance(broker, RedisBroker):
         broker.client.ping()
-    else:
-        broker.connection  # noqa: B018  (connects)
+    elif isinstance(broker, RabbitmqBroker):
+        broker.connection.process_data_events()
 
 
 @cache

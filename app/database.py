@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL and transactions: one connection a thread, kept open, replaced when the server has closed it."""
+"""Connections to PostgreSQL, one a thread, replaced when the server has closed it; and transactions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Database(PostgresqlDatabase):
 
     def discard(self) -> None:
         """Drops this thread's connection, whatever state it is in; the next query makes another."""
-        state = self._state
+        state = self._state  # type: ignore[attr-defined]
         if state.conn is not None:
             state.conn.close()
         state.reset()

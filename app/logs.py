@@ -3,43 +3,56 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+from typing import Any
 
 import structlog
+from structlog.processors import TimeStamper, format_exc_info
+from structlog.typing import EventDict, Processor, WrappedLogger
 
 from app.config import settings
+from app.lib import json
 
 
-def configure(process: str) -> None:
+def configure(process_type: str) -> None:
     """Sends our events and the libraries' warnings to standard error in the form that LOG_FORMAT asks for."""
-    shared: list[structlog.typing.Processor] = [
+
+    def add_process(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+        event["process"] = f"{process_type}:{os.getpid()}"
+        return event
+
+    shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.CallsiteParameterAdder([structlog.processors.CallsiteParameter.PROCESS]),
-        lambda _, __, event: {"process_type": process, **event},
+        structlog.processors.add_log_level,
+        TimeStamper(fmt="iso", utc=True),
+        add_process,
     ]
-    as_json = settings().log_format == "json"
+    renderers: list[Processor] = [structlog.dev.ConsoleRenderer()]
+    if settings().log_format == "json":
+        renderers = [format_exc_info, structlog.processors.JSONRenderer(serializer=_dumps)]
     structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-        logger_factory=structlog.stdlib.LoggerFactory(),
+        processors=[*shared, *renderers],
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         cache_logger_on_first_use=True,
     )
-    render: list[structlog.typing.Processor] = (
-        [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-        if as_json
-        else [structlog.dev.ConsoleRenderer()]
-    )
+    _bring_in_libraries(shared, renderers)
+
+
+def _bring_in_libraries(shared: list[Processor], renderers: list[Processor]) -> None:
     handler = logging.StreamHandler(sys.stderr)
+    remove_meta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *render],
-        )
+        structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=[remove_meta, *renderers])
     )
     root = logging.getLogger()
     root.handlers = [handler]
-    root.setLevel(logging.INFO)
-    # A message of these names a bell or a connection; ours say more.
-    logging.getLogger("dramatiq").setLevel(logging.WARNING)
+    root.setLevel(logging.WARNING)
+
+
+def _dumps(value: object, **_: Any) -> str:
+    try:
+        return json.dumps(value).decode()
+    except TypeError:
+        return json.dumps({key: repr(inner) for key, inner in dict(value).items()}).decode()  # type: ignore[call-overload]

@@ -31,9 +31,7 @@ class Leadership:
         """Takes or renews the lease. False where another leads, or the database is away."""
         try:
             database.freshen()
-            held = rows(
-                sql.load("take_lease"), {"name": _NAME, "holder": self._holder, "seconds": LEASE_SECONDS}
-            )
+            held = rows(sql.load("take_lease"), {"name": _NAME, "holder": self._holder, "seconds": LEASE_SECONDS})
         except DatabaseAway as error:
             log.warning("scheduler.waits_for_database", error=str(error).strip())
             return False

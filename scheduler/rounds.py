@@ -9,7 +9,7 @@ MOST_RUNG = 500
 
 
 class Round:
-    """Goes through the owners in turn; where more are overdue than it may ring for, the next round goes on from there."""
+    """Goes through the owners in turn; where more are overdue than it may ring for, the next one goes on from there."""
 
     def __init__(self, mail: Mail, overdue_seconds: float) -> None:
         self._mail = mail

@@ -5,6 +5,7 @@ from __future__ import annotations
 from flask import Flask
 
 from app.api import (
+    authentication,
     contacts,
     deliveries,
     docs,
@@ -29,6 +30,7 @@ def install(app: Flask, base_url: str) -> None:
     problems.install(app, base_url)
     request_ids.install(app)
     app.before_request(database.freshen)
+    authentication.install(app)
     documented = openapi.install(app, base_url)
     for module in (me, contacts, jobs, event_kinds, endpoints, deliveries):
         documented.register_blueprint(module.blueprint, url_prefix="/api/v1")

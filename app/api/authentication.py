@@ -3,40 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
-from flask import g
+from flask import Flask, g
 from flask.globals import request_ctx
 
 from app.domain import tokens
 from app.domain.tokens import Caller
 from app.errors import InsufficientScope, NotFound, Unauthenticated
 
-View = Callable[..., Any]
+View = TypeVar("View", bound=Callable[..., Any])
 
 
 def authorize(restriction: str | None) -> Callable[[View], View]:
-    """Lets in a valid token that has `restriction` (None: any token), for its own workspace only.
-
-    Refuses with 401 without one, 404 for another workspace in the path, 403 where the restriction is lacking,
-    in this order. The workspace is taken out of the view's arguments: it is the caller's.
-    """
+    """Declares who may use a route: a valid token with `restriction` (None: any token), for its own workspace only."""
 
     def decorate(view: View) -> View:
-        @wraps(view)
-        def authorized(*args: Any, workspace: str | None = None, **kwargs: Any) -> Any:
-            who = g.caller = tokens.authenticate(_bearer())
-            if workspace is not None and workspace != who.workspace_id:
-                raise NotFound()
-            if restriction is not None:
-                require(restriction)
-            return view(*args, **kwargs)
-
-        authorized.restriction = restriction  # type: ignore[attr-defined]
-        return authorized
+        view.restriction = restriction  # type: ignore[attr-defined]
+        return view
 
     return decorate
+
+
+def install(app: Flask) -> None:
+    """Checks every request to a route that has declared `authorize`, before anything else of it is looked at.
+
+    Refuses with 401 without a valid token, 404 for another workspace in the path, 403 where the restriction is
+    lacking, in this order. The workspace is taken out of the view's arguments: it is the caller's.
+    """
+
+    def check() -> None:
+        request = request_ctx.request
+        view = app.view_functions.get(request.endpoint) if request.endpoint else None
+        if view is None or not hasattr(view, "restriction"):
+            return
+        who = g.caller = tokens.authenticate(_bearer())
+        if request.view_args and request.view_args.pop("workspace", who.workspace_id) != who.workspace_id:
+            raise NotFound()
+        if view.restriction is not None:
+            require(view.restriction)
+
+    app.before_request(check)
 
 
 def caller() -> Caller:

@@ -23,9 +23,7 @@ def alive() -> Response:
 def ready() -> Response:
     parts = {"database": _database_answers(), "broker": _broker_answers()}
     answering = all(parts.values())
-    return respond(
-        200 if answering else 503, {"status": "ready" if answering else "not ready", "answering": parts}
-    )
+    return respond(200 if answering else 503, {"status": "ready" if answering else "not ready", "answering": parts})
 
 
 def _database_answers() -> bool:

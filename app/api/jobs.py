@@ -35,7 +35,9 @@ class JobSchema(Schema):
         ResourceSchema,
         required=True,
         allow_none=True,
-        metadata={"description": "What the write made or changed; null until the job ends where it is not known before."},
+        metadata={
+            "description": "What the write made or changed; null where that is known only when the job has ended."
+        },
     )
     problem = fields.Dict(
         required=True, allow_none=True, metadata={"description": "The problem document of a job that failed."}

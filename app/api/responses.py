@@ -1,4 +1,4 @@
-"""JSON responses, and the schemas that several resources share."""
+"""JSON responses, and what their schemas share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 from flask import Response
 from marshmallow import fields
 
-from app.api.parsing import Schema
 from app.lib import json
 
 

@@ -97,7 +97,7 @@ def _result(job: Job, beside: Mapping[str, Any] | None) -> Response | None:
 
 
 def _preferred_wait() -> int | None:
-    """The seconds of `Prefer: wait=N` (RFC 7240), None without one or out of 1 to 30: a preference is never an error."""
+    """The seconds of `Prefer: wait=N` (RFC 7240); None without one, or out of range: a preference is never an error."""
     found = _WAIT.search(request.environ.get("HTTP_PREFER", ""))
     seconds = int(found[1]) if found else 0
     return seconds if 1 <= seconds <= LONGEST_WAIT_SECONDS else None
@@ -116,5 +116,3 @@ def _once_key() -> OnceKey | None:
         raise Invalid(Fault("", "The Idempotency-Key header must be a UUIDv4, new for each operation."))
     parts = (request.method.encode(), request.path.encode(), request.query_string, request.get_data(cache=True))
     return OnceKey(key, jobs.fingerprint(*parts))
-
-

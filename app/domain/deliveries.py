@@ -36,7 +36,7 @@ MAIL = Mail(
 )
 
 
-# What becomes of unfinished deliveries: the state of their endpoint, their status then, which they are, and in what order.
+# What becomes of unfinished deliveries: the state of their endpoint, their status then, which they are, their order.
 _ENDINGS = (
     ("stopped", "held", "due_at IS NOT NULL", "due_at"),
     ("deleted", "cancelled", "status IN ('pending', 'held')", "id"),

@@ -52,7 +52,7 @@ def update(change: Change) -> Effect:
 
 
 def delete(change: Change) -> Effect:
-    """Marks the endpoint deleted, so that nothing more goes to it; the scheduler cancels what is left and drops the row."""
+    """Marks the endpoint deleted: nothing more goes to it. The scheduler cancels what is left and drops the row."""
     changed = (
         Endpoint.update(state="deleted", updated_at=fn.now())
         .where(Endpoint.id == change.target, Endpoint.workspace_id == change.workspace_id, Endpoint.state != "deleted")

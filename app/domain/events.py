@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from app.database import database, rows
@@ -70,7 +71,7 @@ class Recorder:
         if pairs:
             deliveries.create(self.workspace_id, pairs)
             for endpoint_id in {endpoint.id for _, endpoint in pairs}:
-                database.after_commit(lambda owner=endpoint_id: deliveries.ring(owner))
+                database.after_commit(partial(deliveries.ring, endpoint_id))
 
     def _insert(self, happened: list[Happening]) -> None:
         rows(

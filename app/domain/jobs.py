@@ -228,7 +228,7 @@ def _earlier(token_id: str | None, once: OnceKey) -> Job:
 
 
 def _columns(job: Job, once: OnceKey | None) -> dict[str, Any]:
-    columns = {
+    columns: dict[str, Any] = {
         "id": job.id,
         "workspace_id": job.workspace_id,
         "token_id": job.token_id,

@@ -23,4 +23,4 @@ def find(workspace_id: str) -> Workspace:
     workspace = Workspace.get_or_none(Workspace.id == workspace_id)
     if workspace is None:
         raise NotFound(f"There is no workspace {workspace_id}.")
-    return workspace  # type: ignore[no-any-return]
+    return workspace

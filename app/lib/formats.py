@@ -1,4 +1,4 @@
-"""Formats of what people enter: e-mail addresses, phone numbers, locales, time zones. Each raises ValueError with a sentence."""
+"""Formats of what people enter, brought into their normal form; each raises ValueError with a sentence."""
 
 from __future__ import annotations
 

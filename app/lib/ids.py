@@ -1,4 +1,4 @@
-"""TypeIDs: a prefix, `_`, and 26 characters of base32 over a UUIDv7, so that identifiers sort by the time they were made."""
+"""TypeIDs: a prefix, `_`, and 26 characters of base32 over a UUIDv7, so that they sort by the time they were made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""API tokens: `bhp_`, 30 random base62 characters (178 bits) and a 6-character CRC-32, so that scanners can tell one."""
+"""API tokens: `bhp_`, 30 random base62 characters (178 bits) and a CRC-32, so that scanners can tell one."""
 
 from __future__ import annotations
 

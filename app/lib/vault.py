@@ -1,4 +1,4 @@
-"""Secrets at rest: Fernet (AES-128-CBC with HMAC-SHA256) under the newest of several keys, readable under any of them."""
+"""Secrets at rest: Fernet (AES-128-CBC, HMAC-SHA256) under the newest of several keys, readable under any."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from peewee import Field, Model, TextField
+from peewee import Model, TextField
 from playhouse.postgres_ext import ArrayField, BinaryJSONField, DateTimeTZField
 
 from app.database import database
@@ -23,11 +23,11 @@ class BaseModel(Model):
         legacy_table_names = False
 
 
-def text_array(**options: Any) -> Field[list[str]]:
+def text_array(**options: Any) -> Any:
     return ArrayField(TextField, index=False, **options)
 
 
-def json_field(**options: Any) -> Field[Any]:
+def json_field(**options: Any) -> Any:
     return BinaryJSONField(index=False, dumps=lambda value: json.dumps(value).decode(), **options)
 
 

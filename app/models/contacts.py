@@ -44,7 +44,7 @@ class Contact(BaseModel):
 
     @classmethod
     def matching(cls, workspace_id: str, filters: dict[str, Any]) -> Any:
-        """The query behind the list: `email`, `phone`, `external_id`, `tag`, `updated_since`, `q`, all that are given."""
+        """The query of the list: `email`, `phone`, `external_id`, `tag`, `updated_since`, `q`, all that are given."""
         query = cls.in_workspace(workspace_id)
         if "email" in filters:
             query = query.where(fn.lower(cls.email) == fn.lower(filters["email"]))
@@ -52,7 +52,7 @@ class Contact(BaseModel):
             if name in filters:
                 query = query.where(getattr(cls, name) == filters[name])
         if "tag" in filters:
-            query = query.where(cls.tags.contains(filters["tag"]))  # type: ignore[attr-defined]
+            query = query.where(cls.tags.contains(filters["tag"]))
         if "updated_since" in filters:
             query = query.where(cls.updated_at >= filters["updated_since"])
         if "q" in filters:

@@ -35,7 +35,8 @@ class Endpoint(BaseModel):
     @classmethod
     def locked(cls, ids: list[str]) -> list[Endpoint]:
         """The endpoints, locked for this transaction, always in the same order so that two workers never deadlock."""
-        return list(cls.select().where(cls.id.in_(ids)).order_by(cls.id).for_update("FOR NO KEY UPDATE"))
+        found = cls.select().where(cls.id.in_(ids)).order_by(cls.id)
+        return list(found.for_update("FOR NO KEY UPDATE"))  # type: ignore[arg-type]
 
     def wants(self, kind: str) -> bool:
         return "*" in self.events or kind in self.events

@@ -33,7 +33,10 @@ class Demo:
         return str(self._kept["password"])
 
     def seed(self, receiver_address: str) -> None:
-        """A workspace, a member, and an endpoint at the address. Each step is kept as soon as it is done."""
+        """A workspace, a member, and an endpoint at the address. Each step is kept as soon as it is done.
+
+        The receiver may have another port at another start; each of its addresses has one endpoint.
+        """
         if "workspace" not in self._kept:
             made = self._stack.command("workspace", "create", "Demo")
             self._keep(workspace=made["workspace"]["id"], token=made["token"])
@@ -41,10 +44,12 @@ class Demo:
             password = secrets.token_urlsafe(12)
             self._stack.command("member", "create", self.workspace, EMAIL, "--role", "owner", input=f"{password}\n")
             self._keep(password=password)
-        if self._kept.get("address") != receiver_address:
+        secrets_by_address = self._kept.get("endpoints", {})
+        if receiver_address not in secrets_by_address:
             made = self._stack.command("endpoint", "create", self.workspace, receiver_address, "--events", "*")
-            self._keep(address=receiver_address, secret=made["secret"])
-        _write_private(self.secret_file, self._kept["secret"])
+            secrets_by_address |= {receiver_address: made["secret"]}
+            self._keep(endpoints=secrets_by_address)
+        _write_private(self.secret_file, secrets_by_address[receiver_address])
 
     def curl(self) -> str:
         """One line for a shell that makes a contact and waits for it."""
@@ -55,7 +60,7 @@ class Demo:
             command += ["-H", header]
         return shlex.join([*command, "-d", json.dumps(contact)])
 
-    def _keep(self, **facts: str) -> None:
+    def _keep(self, **facts: object) -> None:
         self._kept |= facts
         _write_private(self._path, json.dumps(self._kept, indent=2))
 
