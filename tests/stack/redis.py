@@ -32,7 +32,8 @@ class Redis:
         """Start and wait until it answers. Raises DidNotStart."""
         self.directory.mkdir(parents=True, exist_ok=True)
         command = [str(_program()), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.directory)]
-        command += ["--save", "", "--appendonly", "no"]
+        # Its title would be written over its environment, by which a stack finds what an earlier one left behind.
+        command += ["--save", "", "--appendonly", "no", "--set-proc-title", "no"]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
+from tests.stack import leftovers
 from tests.stack.demo import EMAIL, Demo
 from tests.stack.errors import StackError
 from tests.stack.ports import free_port
@@ -31,6 +32,9 @@ def main() -> int:
         signal.signal(number, _interrupt)
     try:
         with _only_one(DIRECTORY):
+            if count := leftovers.end(DIRECTORY):
+                say(f"Ended {count} processes of an earlier start that was killed")
+            leftovers.mark(DIRECTORY)
             _run()
     except StackError as error:
         print(error, file=sys.stderr)
