@@ -28,7 +28,6 @@ class Mail:
     owner: str
     queue: str
     order: str
-    lease_seconds: float
     in_order: bool = False
     on_claim: str = ""  # further columns that change when a row is taken
     guard: str = "true"  # a condition on the row, read as `mail`, that holds while its owner may be served
@@ -53,13 +52,15 @@ def hear(mail: Mail, owner: str) -> None:
     bells.hear(mail.queue, owner)
 
 
-def claim(mail: Mail, rooms: Mapping[str, int]) -> list[Claimed]:
-    """Takes up to so many due rows of each owner, in their order."""
+def claim(mail: Mail, rooms: Mapping[str, int], lease_seconds: float) -> list[Claimed]:
+    """Takes up to so many due rows of each owner, in their order, until they are recorded or the lease ends."""
     if not rooms:
         return []
     if mail.in_order:
-        return [claimed for owner, room in rooms.items() for claimed in _claim_in_order(mail, owner, room)]
-    return _claim_shared(mail, rooms)
+        return [
+            claimed for owner, room in rooms.items() for claimed in _claim_in_order(mail, owner, room, lease_seconds)
+        ]
+    return _claim_shared(mail, rooms, lease_seconds)
 
 
 def holding(mail: Mail, batch: Sequence[Claimed]) -> bool:
@@ -122,7 +123,7 @@ def overdue(mail: Mail, seconds: float, limit: int, after: str = "") -> list[str
     ]
 
 
-def _claim_in_order(mail: Mail, owner: str, room: int) -> list[Claimed]:
+def _claim_in_order(mail: Mail, owner: str, room: int, lease_seconds: float) -> list[Claimed]:
     with transaction():
         # The lock comes first and alone: the next statement then sees all that the worker before has committed.
         if not _take_turn(owner, wait=False):
@@ -138,12 +139,12 @@ def _claim_in_order(mail: Mail, owner: str, room: int) -> list[Claimed]:
             FROM head WHERE mail.id = head.id AND NOT EXISTS (SELECT FROM head WHERE due_at > now())
             RETURNING mail.id, mail.claim, mail.{mail.order}
             """,
-            (owner, room, mail.lease_seconds),
+            (owner, room, lease_seconds),
         )
     return [Claimed(id, owner, number) for id, number, _ in sorted(taken, key=lambda row: row[2])]
 
 
-def _claim_shared(mail: Mail, rooms: Mapping[str, int]) -> list[Claimed]:
+def _claim_shared(mail: Mail, rooms: Mapping[str, int], lease_seconds: float) -> list[Claimed]:
     taken = rows(
         f"""
         UPDATE {mail.table} mail
@@ -157,7 +158,7 @@ def _claim_shared(mail: Mail, rooms: Mapping[str, int]) -> list[Claimed]:
         WHERE mail.id = due.id
         RETURNING mail.id, mail.{mail.owner}, mail.claim, due.place
         """,
-        (mail.lease_seconds, list(rooms), list(rooms.values())),
+        (lease_seconds, list(rooms), list(rooms.values())),
     )
     return [Claimed(id, owner, number) for id, owner, number, _ in sorted(taken, key=lambda row: row[3])]
 

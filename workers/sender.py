@@ -88,13 +88,29 @@ class Sender:
         outcomes = list(self._outcomes)
         if not outcomes:
             return
-        deliveries.record(outcomes)
+        try:
+            deliveries.record(outcomes)
+        except DatabaseAway:
+            raise
+        except Exception:
+            # One of them cannot be recorded; it must not keep the others. Its delivery falls due when the lease ends.
+            log.exception("sender.batch_not_recorded", outcomes=len(outcomes))
+            self._record_singly(outcomes)
         for outcome in outcomes:
             self._outcomes.popleft()
             owner = outcome.dispatch.claimed.owner
             self._under_way[owner] -= 1
             if not self._under_way[owner]:
                 del self._under_way[owner]
+
+    def _record_singly(self, outcomes: Sequence[Outcome]) -> None:
+        for outcome in outcomes:
+            try:
+                deliveries.record([outcome])
+            except DatabaseAway:
+                raise
+            except Exception:
+                log.exception("sender.outcome_not_recorded", delivery=outcome.dispatch.claimed.id)
 
     def _claim(self, outbound: Outbound) -> None:
         """Fills the windows of the endpoints that are awake; those whose mailbox had less than its room go to sleep."""

@@ -45,8 +45,6 @@ HEADERS: dict[str, dict[str, Any]] = {
         "description": 'The scheme to authenticate with: `Bearer`, with `error="invalid_token"` if a token was sent.',
         "schema": {"type": "string"},
     },
-    "RateLimit": {"description": "What is left of the rate limit, and until when.", "schema": {"type": "string"}},
-    "RateLimit-Policy": {"description": "The rate limit that applies.", "schema": {"type": "string"}},
     "Allow": {"description": "The methods that the address answers.", "schema": {"type": "string"}},
 }
 
@@ -71,7 +69,6 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 _OWN_HEADERS = {
     401: ["WWW-Authenticate"],
     405: ["Allow"],
-    429: ["Retry-After"],
     503: ["Retry-After"],
 }
 
@@ -175,7 +172,7 @@ def header_references(*names: str) -> dict[str, dict[str, str]]:
 
 def _add_problems(operation: dict[str, Any], method: str, path: str) -> None:
     is_public = operation.get("security") == []
-    statuses = [422, 429, 500, 503]
+    statuses = [422, 500, 503]
     if not is_public:
         statuses += [401]
     if not is_public and not path.endswith(_ANY_TOKEN):
@@ -202,7 +199,7 @@ def _add_parameters(operation: dict[str, Any], method: str) -> None:
 def _add_headers(operation: dict[str, Any], method: str) -> None:
     for status, response in operation["responses"].items():
         if isinstance(response, dict) and "$ref" not in response:
-            names = ["X-Request-Id", "RateLimit", "RateLimit-Policy"]
+            names = ["X-Request-Id"]
             if method in _WRITES and str(status).startswith("2"):
                 names += ["Idempotent-Replayed"]
                 names += ["Location"] if str(status) in ("201", "202") else []
@@ -233,7 +230,7 @@ def _problem_response(status: int) -> dict[str, Any]:
     }
     return {
         "description": " or ".join(f"{problem.title} (`{problem.slug}`)" for problem in problems),
-        "headers": header_references("X-Request-Id", "RateLimit", "RateLimit-Policy", *_OWN_HEADERS.get(status, [])),
+        "headers": header_references("X-Request-Id", *_OWN_HEADERS.get(status, [])),
         "content": {
             "application/problem+json": {"schema": {"$ref": f"#/components/schemas/{schema}"}, "examples": examples}
         },

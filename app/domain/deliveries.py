@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import structlog
+from cryptography.fernet import InvalidToken
 
 from app import mailbox, sql
 from app.config import settings
@@ -31,10 +32,12 @@ MAIL = Mail(
     owner="endpoint_id",
     queue="deliveries",
     order="due_at",
-    lease_seconds=30,  # the deadline of an attempt, and time to record it
     guard="EXISTS (SELECT FROM endpoints WHERE endpoints.id = mail.endpoint_id AND endpoints.state = 'active')",
 )
 
+
+# A lease lasts for an attempt, and for this long to record it. One that ends sooner only means a second attempt.
+RECORDING_SECONDS = 5
 
 # What becomes of unfinished deliveries: the state of their endpoint, their status then, which they are, their order.
 _ENDINGS = (
@@ -101,7 +104,8 @@ def ring(endpoint_id: str) -> None:
 
 def claim(rooms: Mapping[str, int]) -> list[Dispatch]:
     """Takes up to so many due deliveries of each endpoint that is active."""
-    claimed = {row.id: row for row in mailbox.claim(MAIL, rooms)}
+    lease_seconds = settings().webhook_timeout_seconds + RECORDING_SECONDS
+    claimed = {row.id: row for row in mailbox.claim(MAIL, rooms, lease_seconds)}
     if not claimed:
         return []
     details = rows(
@@ -115,20 +119,8 @@ def claim(rooms: Mapping[str, int]) -> list[Dispatch]:
         """,
         (list(claimed),),
     )
-    keys = settings().secret_keys
-    dispatches = {
-        id: Dispatch(
-            claimed[id],
-            kind,
-            step,
-            trace_id,
-            address,
-            tuple(vault.decrypt(keys, bytes(sealed)) for sealed in (secret, previous) if sealed),
-            bytes(body),
-        )
-        for id, kind, step, trace_id, address, secret, previous, body in details
-    }
-    return [dispatches[id] for id in claimed if id in dispatches]
+    dispatches = {row[0]: _dispatch(claimed[row[0]], *row[1:]) for row in details}
+    return [dispatch for id in claimed if (dispatch := dispatches.get(id))]
 
 
 def put_back(dispatches: Sequence[Dispatch]) -> None:
@@ -205,6 +197,26 @@ def represent_whole(delivery: Delivery) -> dict[str, Any]:
             for attempt in Attempt.of(delivery.id)
         ],
     }
+
+
+def _dispatch(
+    claimed: Claimed,
+    kind: str,
+    step: int,
+    trace_id: str,
+    address: str,
+    secret: bytes,
+    previous: bytes | None,
+    body: bytes,
+) -> Dispatch | None:
+    keys = settings().secret_keys
+    try:
+        secrets = tuple(vault.decrypt(keys, bytes(sealed)) for sealed in (secret, previous) if sealed)
+    except InvalidToken:
+        # The operator's mistake, not the receiver's: nothing is counted, and it is tried again when the lease ends.
+        log.error("delivery.secret_unreadable", delivery=claimed.id, endpoint=claimed.owner, remedy="check SECRET_KEY")
+        return None
+    return Dispatch(claimed, kind, step, trace_id, address, secrets, bytes(body))
 
 
 def _next(outcome: Outcome, states: Mapping[str, str]) -> tuple[str, float | None]:

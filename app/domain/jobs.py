@@ -30,11 +30,12 @@ MAIL = Mail(
     owner="workspace_id",
     queue="writes",
     order="position",
-    lease_seconds=5,  # a batch under way is also kept by its lock, so this only bounds how long a dead worker's waits
     in_order=True,
     on_claim=", status = 'running', started_at = coalesce(mail.started_at, now())",
 )
 BATCH = 100
+# A batch under way is kept by its lock as well, so this only bounds how long that of a dead worker waits.
+LEASE_SECONDS = 5
 # After so long a worker lets others' workspaces have their turn.
 TURN_SECONDS = 0.25
 # A job whose worker died is tried alone, and given up when this many have died of it.
@@ -136,7 +137,7 @@ def work(workspace_id: str) -> None:
     """Applies the workspace's waiting writes, in order of acceptance, until none is left or its turn is over."""
     mailbox.hear(MAIL, workspace_id)
     turn_ends = time.monotonic() + TURN_SECONDS
-    while batch := mailbox.claim(MAIL, {workspace_id: BATCH}):
+    while batch := mailbox.claim(MAIL, {workspace_id: BATCH}, LEASE_SECONDS):
         if any(claimed.claim > 1 for claimed in batch):
             # A worker died of this batch, or lost its database: one at a time, to find out by which.
             for claimed in batch:
