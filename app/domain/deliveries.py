@@ -110,9 +110,8 @@ def claim(rooms: Mapping[str, int]) -> list[Dispatch]:
         return []
     details = rows(
         """
-        SELECT deliveries.id, deliveries.kind, deliveries.step, events.trace_id, endpoints.address,
-            endpoints.secret, CASE WHEN endpoints.previous_secret_until > now() THEN endpoints.previous_secret END,
-            events.body
+        SELECT deliveries.id, deliveries.kind, deliveries.step, events.trace_id, endpoints.address, events.body,
+            endpoints.secret, CASE WHEN endpoints.previous_secret_until > now() THEN endpoints.previous_secret END
         FROM deliveries JOIN events ON events.id = deliveries.event_id
         JOIN endpoints ON endpoints.id = deliveries.endpoint_id
         WHERE deliveries.id = ANY(%s)
@@ -200,18 +199,11 @@ def represent_whole(delivery: Delivery) -> dict[str, Any]:
 
 
 def _dispatch(
-    claimed: Claimed,
-    kind: str,
-    step: int,
-    trace_id: str,
-    address: str,
-    secret: bytes,
-    previous: bytes | None,
-    body: bytes,
+    claimed: Claimed, kind: str, step: int, trace_id: str, address: str, body: bytes, *sealed_secrets: bytes | None
 ) -> Dispatch | None:
     keys = settings().secret_keys
     try:
-        secrets = tuple(vault.decrypt(keys, bytes(sealed)) for sealed in (secret, previous) if sealed)
+        secrets = tuple(vault.decrypt(keys, bytes(sealed)) for sealed in sealed_secrets if sealed)
     except InvalidToken:
         # The operator's mistake, not the receiver's: nothing is counted, and it is tried again when the lease ends.
         log.error("delivery.secret_unreadable", delivery=claimed.id, endpoint=claimed.owner, remedy="check SECRET_KEY")
