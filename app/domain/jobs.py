@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import structlog
+from structlog.contextvars import bind_contextvars
 
 from app import mailbox, sql
 from app.config import settings
@@ -121,7 +122,7 @@ def accept(write: Write, once: OnceKey | None = None) -> tuple[Job, bool]:
         return _earlier(job.token_id, once), True
     job.created_at = stored[0][0]
     mailbox.ring(MAIL, write.workspace_id)
-    log.info("job.accepted", job=job.id, kind=job.kind, workspace=job.workspace_id)
+    bind_contextvars(job=job.id)  # so that the line that ends the request names it
     return job, False
 
 

@@ -83,7 +83,7 @@ CREATE TABLE jobs (
 );
 CREATE INDEX jobs_mail ON jobs (workspace_id, position) WHERE due_at IS NOT NULL;
 CREATE INDEX jobs_page ON jobs (workspace_id, id);
-CREATE INDEX jobs_of_pending_resource ON jobs (resource_id) WHERE due_at IS NOT NULL;
+CREATE INDEX jobs_of_pending_resource ON jobs (resource_id) WHERE due_at IS NOT NULL AND resource_id IS NOT NULL;
 CREATE INDEX jobs_kept_payload ON jobs (workspace_id) WHERE status = 'failed' AND payload IS NOT NULL;
 
 CREATE TABLE idempotency_keys (
