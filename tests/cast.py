@@ -1,0 +1,184 @@
+"""Who plays in the tests: a caller of the API with a token of a workspace, and what they need set up."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from app import database
+from app.domain import endpoints, jobs, tokens, workspaces
+from app.domain.jobs import Write
+from app.lib import ids
+from app.models.jobs import Job
+
+# The tables whose rows a request that is refused must leave alone.
+KEPT = ("jobs", "idempotency_keys", "contacts", "endpoints", "events", "deliveries", "attempts", "tokens")
+
+
+@dataclass(frozen=True)
+class Api:
+    """A caller: what it asks for is below its own workspace unless the path begins with '/'."""
+
+    client: FlaskClient
+    workspace_id: str
+    token: str
+
+    def get(self, path: str, **options: Any) -> TestResponse:
+        return self.ask("GET", path, **options)
+
+    def post(self, path: str, body: Any = None, **options: Any) -> TestResponse:
+        return self.ask("POST", path, body, **options)
+
+    def patch(self, path: str, body: Any = None, **options: Any) -> TestResponse:
+        return self.ask("PATCH", path, body, **options)
+
+    def delete(self, path: str, **options: Any) -> TestResponse:
+        return self.ask("DELETE", path, **options)
+
+    def ask(self, method: str, path: str, body: Any = None, **options: Any) -> TestResponse:
+        """One request; `key` and `wait` stand for the headers Idempotency-Key and Prefer."""
+        headers = {"Authorization": f"Bearer {self.token}"} | options.pop("headers", {})
+        if "key" in options:
+            headers["Idempotency-Key"] = options.pop("key")
+        if "wait" in options:
+            headers["Prefer"] = f"wait={options.pop('wait')}"
+        if body is not None:
+            options["json"] = body
+        return self.client.open(self.path(path), method=method, headers=headers, **options)
+
+    def path(self, path: str) -> str:
+        return path if path.startswith("/") else f"/api/v1/workspaces/{self.workspace_id}/{path}"
+
+    def restricted_to(self, *restrictions: str) -> Api:
+        """The same workspace with a token for these things alone."""
+        return self.with_token(tokens.issue(self.workspace_id, "Restricted", restrictions)[1])
+
+    def with_token(self, token: str) -> Api:
+        return replace(self, token=token)
+
+    def apply(self) -> None:
+        """Does what a worker does: all accepted writes of the workspace."""
+        apply(self.workspace_id)
+
+    def done(self, response: TestResponse) -> dict[str, Any]:
+        """The job of a 202 after it has been applied."""
+        assert response.status_code == 202, response.text
+        self.apply()
+        return self.job(response)
+
+    def job(self, response: TestResponse) -> dict[str, Any]:
+        return dict(self.get(response.headers["Location"].removeprefix("https://bellhop.test")).json["data"])
+
+    def contact(self, **fields: Any) -> dict[str, Any]:
+        """A contact that is there, upserted with these fields."""
+        job = self.done(self.post("contacts", fields))
+        assert job["status"] == "succeeded", job
+        return self.show_contact(job["resource"]["id"])
+
+    def show_contact(self, contact_id: str) -> dict[str, Any]:
+        return dict(self.get(f"contacts/{contact_id}").json["data"])
+
+    def endpoint(self, address: str = "https://shop.example/hooks", events: Sequence[str] = ("*",)) -> str:
+        """The identifier of an endpoint that is there."""
+        made = self.post("webhooks/endpoints", {"address": address, "events": list(events)})
+        return str(self.done(made)["resource"]["id"])
+
+
+def found(client: FlaskClient, name: str) -> Api:
+    """A new workspace, and a caller who may do everything in it."""
+    workspace, token = workspaces.create(name)
+    return Api(client, workspace.id, token)
+
+
+def apply(workspace_id: str) -> None:
+    """Applies the workspace's due writes, in as many turns as they take."""
+    while database.rows("SELECT FROM jobs WHERE workspace_id = %s AND due_at <= now() LIMIT 1", (workspace_id,)):
+        jobs.work(workspace_id)
+
+
+def accept(workspace_id: str, kind: str, payload: dict[str, Any], resource_id: str | None = None) -> Job:
+    """A write that was accepted, and not applied yet."""
+    return jobs.accept(Write(workspace_id, kind, payload, "trace-1", resource_id))[0]
+
+
+def make_endpoint(workspace_id: str, address: str, events: Sequence[str] = ("*",)) -> tuple[str, str]:
+    """An endpoint's identifier and its secret, made without the API."""
+    secret, endpoint_id = endpoints.new_secret(), ids.new("whe")
+    payload = {"address": address, "events": list(events), "sealed_secret": endpoints.seal(secret)}
+    accept(workspace_id, "endpoints.create", payload, endpoint_id)
+    apply(workspace_id)
+    return endpoint_id, secret
+
+
+def row_counts() -> dict[str, int]:
+    """How many rows each table has of which a refused request may add none."""
+    return {table: database.rows(f"SELECT count(*) FROM {table}")[0][0] for table in KEPT}
+
+
+def one(sql: str, *parameters: Any) -> Any:
+    """The one value that the query finds."""
+    [(value,)] = database.rows(sql, parameters)
+    return value
+
+
+def all_of(sql: str, *parameters: Any) -> list[Any]:
+    """The values of a query with one column."""
+    return [value for (value,) in database.rows(sql, parameters)]
+
+
+def until(condition: Callable[[], Any], seconds: float = 20) -> Any:
+    """What the condition says as soon as that is true; fails when it does not become so in time."""
+    ends = time.monotonic() + seconds
+    while not (said := condition()):
+        assert time.monotonic() < ends, "The condition did not become true in time."
+        time.sleep(0.005)
+    return said
+
+
+def in_threads(work: Sequence[Callable[[], Any]]) -> list[Any]:
+    """What these return, or raise, when all begin at the same moment, each in a thread of its own."""
+    results: list[Any] = [None] * len(work)
+    together = threading.Barrier(len(work))
+
+    def run(number: int) -> None:
+        together.wait(20)
+        try:
+            results[number] = work[number]()
+        except Exception as error:
+            results[number] = error
+        finally:
+            database.database.close()
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(work))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return results
+
+
+@contextmanager
+def working() -> Iterator[None]:
+    """A worker beside the test: applies what is due, until the block ends."""
+    stopping = threading.Event()
+
+    def run() -> None:
+        while not stopping.wait(0.002):
+            for workspace_id in all_of("SELECT DISTINCT workspace_id FROM jobs WHERE due_at <= now()"):
+                jobs.work(workspace_id)
+        database.database.close()
+
+    worker = threading.Thread(target=run)
+    worker.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        worker.join(20)
