@@ -52,8 +52,8 @@ class Demo:
         _write_private(self.secret_file, secrets_by_address[receiver_address])
 
     def curl(self) -> str:
-        """One line for a shell that makes a contact and waits for it."""
-        contact = {"email": "ada@example.com", "first_name": "Ada", "tags": ["vip"]}
+        """One line for a shell that makes a contact, a new one at each start, and waits for it."""
+        contact = {"email": f"ada.{secrets.token_hex(2)}@example.com", "first_name": "Ada", "tags": ["vip"]}
         headers = [f"Authorization: Bearer {self.token}", "Content-Type: application/json", "Prefer: wait=5"]
         command = ["curl", "-sS", "-X", "POST", f"{self._stack.base_url}/api/v1/workspaces/{self.workspace}/contacts"]
         for header in headers:

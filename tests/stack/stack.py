@@ -3,6 +3,7 @@
 import json
 import os
 import secrets
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -102,6 +103,22 @@ class Stack:
         if done.returncode != 0:
             raise StackError(f"python -m app {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
         return _read(done.stdout)
+
+    def write_settings(self) -> Path:
+        """Writes the settings as a file for a shell to read, so that `python -m app …` meets this service."""
+        path = self.directory / "settings.sh"
+        names = (
+            "DATABASE_URL",
+            "REDIS_URL",
+            "SECRET_KEY",
+            "BASE_URL",
+            "PORT",
+            "WEBHOOK_ALLOWED_NETWORKS",
+            "WEBHOOK_CA_FILE",
+        )
+        path.touch(mode=0o600)
+        path.write_text("".join(f"export {name}={shlex.quote(self.environment[name])}\n" for name in names))
+        return path
 
     def _environment(self, settings: Mapping[str, str]) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if name not in FOREIGN}

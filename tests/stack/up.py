@@ -105,6 +105,7 @@ Docs       {stack.base_url}/api/docs
 Token      {demo.token}
 Sign-in    {EMAIL}, password {demo.password}
 Logs       {stack.directory / "logs"}
+Commands   . {stack.write_settings()}; .venv/bin/python -m app check
 
 Make a contact, and see its webhooks arrive below:
 
