@@ -21,6 +21,17 @@ from tests.stack.redis import Redis
 # Settings of whoever runs this, which must not reach the processes.
 FOREIGN = {"BROKER_URL", "RETRY_SCHEDULE", "STOP_AFTER_FAILURES", "WEBHOOK_TIMEOUT_SECONDS", "RATE_LIMIT", "LOG_FORMAT"}
 
+# The settings that a Stack makes itself.
+OWN = (
+    "DATABASE_URL",
+    "REDIS_URL",
+    "SECRET_KEY",
+    "BASE_URL",
+    "PORT",
+    "WEBHOOK_ALLOWED_NETWORKS",
+    "WEBHOOK_CA_FILE",
+)
+
 
 class Stack:
     """PostgreSQL, Redis and the given number of each process type, with their data in one directory.
