@@ -72,8 +72,13 @@ def transaction() -> Iterator[None]:
 @contextmanager
 def savepoint() -> Iterator[None]:
     """Inside a transaction: what fails here undoes only itself."""
-    with database.atomic():
+    rows("SAVEPOINT undo")
+    try:
         yield
+    except BaseException:
+        rows("ROLLBACK TO SAVEPOINT undo")
+        raise
+    rows("RELEASE SAVEPOINT undo")
 
 
 def rows(sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:

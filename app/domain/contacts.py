@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from peewee import fn
-
+from app import sql
 from app.database import rows
 from app.domain import events
 from app.domain.changes import Change, Effect
 from app.errors import Conflict, NotFound
-from app.lib import ids
+from app.lib import ids, json
 from app.models.contacts import Contact
 
 # In the order in which an upsert looks for the contact.
 IDENTIFIERS = ("external_id", "email", "phone")
-_PLAIN = (*IDENTIFIERS, "first_name", "last_name", "locale", "timezone", "opted_out")
+_PLAIN = (*IDENTIFIERS, "first_name", "last_name", "locale", "timezone")
 
 
 def upsert(change: Change) -> Effect:
@@ -105,12 +104,10 @@ def _make(change: Change) -> str:
         workspace_id=change.workspace_id,
         tags=sorted(set(payload.get("tags", ()))),
         custom_fields=_merged({}, payload.get("custom_fields", {})),
-        **{name: payload[name] for name in _PLAIN if payload.get(name) is not None},
+        opted_out=payload.get("opted_out", False),
+        **{name: payload.get(name) for name in _PLAIN},
     )
-    values = {field: getattr(contact, field.name) for field in contact.dirty_fields}
-    [(contact.created_at, contact.updated_at)] = (
-        Contact.insert(values).returning(Contact.created_at, Contact.updated_at).tuples().execute()
-    )
+    _save(contact, "insert_contact")
     _record(change, contact, "contact.created")
     for tag in contact.tags:
         _record(change, contact, "tag.added", tag=tag)
@@ -122,7 +119,7 @@ def _alter(
 ) -> None:
     """Writes what differs, and an event for each kind of difference; nothing at all where nothing does."""
     payload, had = change.payload, set(contact.tags)
-    for name in _PLAIN:
+    for name in (*_PLAIN, "opted_out"):
         if name in payload and payload[name] != getattr(contact, name):
             setattr(contact, name, payload[name])
     merged = _merged(contact.custom_fields, payload.get("custom_fields", {}))
@@ -134,7 +131,7 @@ def _alter(
         contact.tags = sorted(tags)
     if not contact.dirty_fields:
         return
-    _save(contact)
+    _save(contact, "update_contact")
     if changed_fields:
         _record(change, contact, "contact.updated", changed=changed_fields)
     for tag in sorted(tags - had):
@@ -143,10 +140,9 @@ def _alter(
         _record(change, contact, "tag.removed", tag=tag)
 
 
-def _save(contact: Contact) -> None:
-    values = {field: getattr(contact, field.name) for field in contact.dirty_fields}
-    update = Contact.update({**values, Contact.updated_at: fn.now()}).where(Contact.id == contact.id)
-    [(contact.updated_at,)] = update.returning(Contact.updated_at).tuples().execute()
+def _save(contact: Contact, statement: str) -> None:
+    values = contact.__data__ | {"custom_fields": json.dumps(contact.custom_fields).decode()}
+    [(contact.created_at, contact.updated_at)] = rows(sql.load(statement), values)
 
 
 def _record(change: Change, contact: Contact, kind: str, **further: Any) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from peewee import SQL, BooleanField, TextField, fn
 
+from app import sql
 from app.models.base import BaseModel, TimeField, json_field, text_array
 
 
@@ -34,13 +36,10 @@ class Contact(BaseModel):
         return cls.select().where(cls.workspace_id == workspace_id)
 
     @classmethod
-    def holding(cls, workspace_id: str, identifiers: dict[str, str]) -> list[Contact]:
+    def holding(cls, workspace_id: str, identifiers: Mapping[str, str]) -> list[Contact]:
         """The contacts that hold any of `external_id`, `email` (in any case) and `phone`."""
-        held = None
-        for name, value in identifiers.items():
-            test = fn.lower(cls.email) == fn.lower(value) if name == "email" else getattr(cls, name) == value
-            held = test if held is None else held | test
-        return list(cls.in_workspace(workspace_id).where(held)) if held is not None else []
+        given = [identifiers.get(name) for name in ("external_id", "email", "phone")]
+        return list(cls.raw(sql.load("contacts_holding"), workspace_id, *given))
 
     @classmethod
     def matching(cls, workspace_id: str, filters: dict[str, Any]) -> Any:
