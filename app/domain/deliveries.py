@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 from cryptography.fernet import InvalidToken
@@ -13,7 +13,7 @@ from cryptography.fernet import InvalidToken
 from app import mailbox, sql
 from app.config import settings
 from app.database import count, rows, transaction
-from app.domain import endpoints
+from app.domain import stops
 from app.errors import NotFound
 from app.lib import clock, ids, signatures, vault
 from app.mailbox import Claimed, Mail
@@ -21,9 +21,6 @@ from app.models.deliveries import Attempt, Delivery
 from app.models.endpoints import Endpoint
 from app.models.events import Event
 from app.outbound import Answer
-
-if TYPE_CHECKING:
-    from app.domain.events import Happening
 
 log = structlog.get_logger(__name__)
 
@@ -77,8 +74,8 @@ class Outcome:
     answer: Answer
 
 
-def create(workspace_id: str, pairs: Sequence[tuple[Happening, Endpoint]]) -> None:
-    """A delivery of each event to its endpoint; to a stopped one it is held."""
+def create(workspace_id: str, wanted: Sequence[tuple[str, str, Endpoint]]) -> None:
+    """A delivery for each event, given by its identifier and kind, to its endpoint; to a stopped one it is held."""
     count(
         """
         INSERT INTO deliveries (id, workspace_id, event_id, endpoint_id, kind, status, due_at)
@@ -89,11 +86,11 @@ def create(workspace_id: str, pairs: Sequence[tuple[Happening, Endpoint]]) -> No
         """,
         (
             workspace_id,
-            [ids.new("dlv") for _ in pairs],
-            [event.id for event, _ in pairs],
-            [endpoint.id for _, endpoint in pairs],
-            [event.kind for event, _ in pairs],
-            ["pending" if endpoint.state == "active" else "held" for _, endpoint in pairs],
+            [ids.new("dlv") for _ in wanted],
+            [event_id for event_id, _, _ in wanted],
+            [endpoint.id for _, _, endpoint in wanted],
+            [kind for _, kind, _ in wanted],
+            ["pending" if endpoint.state == "active" else "held" for _, _, endpoint in wanted],
         ),
     )
 
@@ -133,7 +130,7 @@ def record(outcomes: Sequence[Outcome]) -> None:
     Safe to repeat: an outcome is recorded under the claim it was made with, once.
     """
     with transaction():
-        states = endpoints.count_outcomes([(o.dispatch.claimed.owner, o.answer) for o in outcomes])
+        states = stops.count_outcomes([(o.dispatch.claimed.owner, o.answer) for o in outcomes])
         moves = [_next(outcome, states) for outcome in outcomes]
         logged = rows(sql.load("record_attempts"), _columns(outcomes, moves))
         if "stopped" in states.values():

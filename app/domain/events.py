@@ -66,12 +66,12 @@ class Recorder:
             return
         happened, self._pending = self._pending, []
         self._insert(happened)
-        wanted = list(Endpoint.in_workspace(self.workspace_id).order_by(Endpoint.id))
-        pairs = [(event, endpoint) for event in happened for endpoint in wanted if endpoint.wants(event.kind)]
-        if pairs:
-            deliveries.create(self.workspace_id, pairs)
-            for endpoint_id in {endpoint.id for _, endpoint in pairs}:
-                database.after_commit(partial(deliveries.ring, endpoint_id))
+        endpoints = list(Endpoint.in_workspace(self.workspace_id).order_by(Endpoint.id))
+        wanted = [(event.id, event.kind, to) for event in happened for to in endpoints if to.wants(event.kind)]
+        if wanted:
+            deliveries.create(self.workspace_id, wanted)
+        for endpoint_id in {to.id for _, _, to in wanted}:
+            database.after_commit(partial(deliveries.ring, endpoint_id))
 
     def _insert(self, happened: list[Happening]) -> None:
         rows(
