@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from peewee import BigIntegerField, IntegerField, TextField
+from peewee import BigIntegerField, BlobField, IntegerField, TextField
 
 from app.models.base import BaseModel, TimeField, json_field
 
@@ -55,7 +55,7 @@ class Job(BaseModel):
 class IdempotencyKey(BaseModel):
     token_id = TextField()
     key = TextField()
-    fingerprint = TextField()
+    fingerprint = BlobField()
     job_id = TextField()
     created_at = TimeField()
 
