@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from flask import request
@@ -39,9 +40,11 @@ class Meta(Schema):
     hasMore = fields.Boolean(required=True, metadata={"description": "True while more pages exist."})
 
 
+@cache
 def envelope(item: type[Schema], *, many: bool = False, **further: Any) -> type[Schema]:
     """The schema of a response: `{"data": …}`, with `meta` for a list."""
-    name = item.__name__.removesuffix("Schema") + ("List" if many else "Envelope")
+    name = item.__name__.removesuffix("Schema") + "".join(f"With{member.title()}" for member in further)
+    name += "List" if many else "Envelope"
     members: dict[str, Any] = {"data": fields.Nested(item, many=many, required=True), **further}
     if many:
         members["meta"] = fields.Nested(Meta, required=True)

@@ -31,7 +31,7 @@ def count_outcomes(outcomes: Sequence[tuple[str, Answer]]) -> dict[str, str]:
 
 
 def _count(endpoint: Endpoint, answers: Sequence[Answer]) -> None:
-    before, threshold = endpoint.consecutive_failures, settings().stop_after_failures
+    threshold = settings().stop_after_failures
     for answer in answers:
         if endpoint.state != "active":
             break
@@ -40,7 +40,7 @@ def _count(endpoint: Endpoint, answers: Sequence[Answer]) -> None:
             _stop(endpoint, "The receiver answered 410 Gone.")
         elif endpoint.consecutive_failures >= threshold:
             _stop(endpoint, f"{threshold} attempts in a row failed. The last: {answer.error}")
-    if endpoint.consecutive_failures != before or endpoint.dirty_fields:
+    if endpoint.dirty_fields:
         endpoint.save(only=endpoint.dirty_fields)
 
 
