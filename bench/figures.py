@@ -1,0 +1,67 @@
+"""Figures from many measurements, and the table that shows them."""
+
+import os
+import platform
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from bench.sites import Site
+from bench.statements import Statements
+
+PACKAGES = ("Flask", "gunicorn", "dramatiq", "peewee", "psycopg2-binary", "aiohttp")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table; `met` is None where there is no target."""
+
+    section: str
+    what: str
+    figure: str
+    target: str = ""
+    met: bool | None = None
+
+
+def percentile(values: Iterable[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def milliseconds(seconds: float) -> str:
+    return f"{seconds * 1000:.1f} ms"
+
+
+def at_most(section: str, what: str, value: float, target: float, unit: str = "") -> Row:
+    return Row(section, what, f"{value:.1f}{unit}", f"at most {target:g}{unit}", value <= target)
+
+
+def breakdown(title: str, statements: Statements, writes: int, most: int = 15) -> str:
+    """The kinds of statement that cost most, by write."""
+    by_process = ", ".join(f"{kind} {number / writes:.2f}" for kind, number in statements.by_process().most_common())
+    lines = [f"{title}: {statements.total / writes:.2f} statements for each of {writes:,} writes ({by_process})"]
+    for (process, statement), number in statements.counts.most_common(most):
+        lines.append(f"  {number / writes:7.3f}  {process:<10}  {statement[:110]}")
+    return "\n".join(lines)
+
+
+def facts(site: Site) -> str:
+    """What the figures depend on."""
+    server = site.query("SHOW server_version")[0][0]
+    fsync = site.query("SHOW fsync")[0][0]
+    packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    load = ", ".join(f"{value:.2f}" for value in os.getloadavg())
+    return (
+        f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()} {platform.release()}, load {load}\n"
+        f"Python {platform.python_version()}, PostgreSQL {server} (fsync {fsync}), {packages}"
+    )
+
+
+def table(rows: Sequence[Row]) -> str:
+    verdicts = {None: "", True: "met", False: "MISSED"}
+    cells = [("section", "measure", "figure", "target", "")]
+    cells += [(row.section, row.what, row.figure, row.target, verdicts[row.met]) for row in rows]
+    widths = [max(len(line[column]) for line in cells) for column in range(5)]
+    aligned = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in cells]
+    aligned.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join(line.rstrip() for line in aligned)

@@ -1,0 +1,89 @@
+"""One write at a time on an idle system: how soon its webhook arrives; and what idling costs."""
+
+import random
+import socket
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+
+import psutil
+
+from bench import sites
+from bench.arrivals import Arrivals, receiving
+from bench.errors import BenchError
+from bench.figures import Row, at_most, milliseconds, percentile
+from bench.sites import Site
+from bench.wire import Requests, is_accepted, is_whole
+
+WRITES = 200
+WARM_WRITES = 10
+PAUSE_SECONDS = (0.1, 0.2)
+IDLE_SECONDS = 20
+TYPES = ("web", "writes", "deliveries", "scheduler")
+
+
+def run(site: Site, tell: Callable[[str], None]) -> list[Row]:
+    arrivals = Arrivals()
+    with receiving(site, arrivals):
+        sites.start(site)
+        times = _times(site, arrivals)
+        tell("writes done; now idling")
+        idle = _idle_costs(site)
+    from_accepted = [(arrived - accepted) * 1000 for _, accepted, arrived in times]
+    from_sent = [arrived - sent for sent, _, arrived in times]
+    return [
+        at_most("latency", "accepted to received, median", percentile(from_accepted, 0.5), 60, " ms"),
+        at_most("latency", "accepted to received, p95", percentile(from_accepted, 0.95), 150, " ms"),
+        Row("latency", "accepted to received, max", f"{max(from_accepted):.1f} ms"),
+        Row("latency", "sent to accepted, median", milliseconds(percentile([a - s for s, a, _ in times], 0.5))),
+        Row("latency", "sent to received, median", milliseconds(percentile(from_sent, 0.5))),
+        Row("latency", "sent to received, p95", milliseconds(percentile(from_sent, 0.95))),
+        at_most("idle", "of one core, everything", sum(idle.values()), 10, " %"),
+        *(Row("idle", f"of one core, {kind}", f"{share:.2f} %") for kind, share in idle.items()),
+    ]
+
+
+def _times(site: Site, arrivals: Arrivals) -> list[tuple[float, float, float]]:
+    """When each write was sent, accepted and received; the first few are not told."""
+    requests, first = Requests(site.stack.port, site.path, site.token), site.new_contacts()
+    times = []
+    with socket.create_connection(("127.0.0.1", site.stack.port)) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for number in range(first, first + WARM_WRITES + WRITES):
+            sent = time.time()
+            connection.sendall(requests.make(number))
+            accepted = _read_acceptance(connection)
+            times.append((sent, accepted, arrivals.wait_for(number)))
+            time.sleep(random.uniform(*PAUSE_SECONDS))
+    return times[WARM_WRITES:]
+
+
+def _read_acceptance(connection: socket.socket) -> float:
+    response = connection.recv(65536)
+    while not is_whole(response):
+        response += connection.recv(65536)
+    at = time.time()
+    if not is_accepted(response):
+        raise BenchError(f"Not accepted: {response.decode(errors='replace')}")
+    return at
+
+
+def _idle_costs(site: Site) -> dict[str, float]:
+    """Percent of one core, by process type, with nothing to do."""
+    threading.Event().wait(3)
+    before, began = _cpu_seconds(site), time.monotonic()
+    threading.Event().wait(IDLE_SECONDS)
+    after, lasted = _cpu_seconds(site), time.monotonic() - began
+    return {kind: 100 * (after[kind] - before[kind]) / lasted for kind in sorted(after)}
+
+
+def _cpu_seconds(site: Site) -> dict[str, float]:
+    """User and system time so far of each process type, postgres and redis, with all their children, ended ones too."""
+    kinds = {pid: kind for kind in TYPES for pid in site.stack.processes.pids(kind)}
+    found: dict[str, float] = defaultdict(float)
+    for leader in psutil.Process().children():
+        kind = kinds.get(leader.pid) or leader.name().partition("-")[0]
+        for process in (leader, *leader.children(recursive=True)):
+            found[kind] += sum(process.cpu_times()[:4])
+    return found

@@ -1,0 +1,114 @@
+"""The load generator: a process of its own that keeps a few connections busy and costs next to nothing.
+
+`python -m bench.load '<plan>'` prints what was accepted; both are JSON. It sends as fast as it is answered, or, where
+the plan says so, at a rate, or so that no more than a window of writes is unreceived: each byte on its standard input
+says that one more was received.
+"""
+
+import json
+import os
+import selectors
+import socket
+import sys
+import time
+from dataclasses import asdict, dataclass
+
+from bench.wire import Requests, is_accepted, is_whole
+
+PATIENCE_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to offer. `first` is the number of the first contact."""
+
+    port: int
+    path: str
+    token: str
+    first: int
+    seconds: float
+    connections: int = 12
+    keys: bool = False
+    rate: float | None = None
+    window: int | None = None
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+
+class Connection:
+    """One socket with at most one request under way."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.response = b""
+        self.number = 0
+        self.sent_at = 0.0
+
+
+class Load:
+    """Carries out a plan once."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._requests = Requests(plan.port, plan.path, plan.token, plan.keys)
+        self._idle = [Connection(plan.port) for _ in range(plan.connections)]
+        self._selector = selectors.DefaultSelector()
+        for connection in self._idle:
+            self._selector.register(connection.socket, selectors.EVENT_READ, connection)
+        if plan.window is not None:
+            self._selector.register(sys.stdin, selectors.EVENT_READ)
+        self._sent = self._received = 0
+        self._accepted: list[tuple[int, float, float]] = []
+
+    def run(self) -> dict[str, object]:
+        """The writes that were accepted: number, when sent, when accepted."""
+        self._began = time.time()
+        ends = self._began + self._plan.seconds
+        while time.time() < ends:
+            self._send_due()
+            self._take_answers()
+        while len(self._accepted) < self._sent:
+            if time.time() > ends + PATIENCE_SECONDS:
+                sys.exit(f"{self._sent - len(self._accepted)} requests were not answered")
+            self._take_answers()
+        return {"began": self._began, "ended": ends, "accepted": self._accepted}
+
+    def _send_due(self) -> None:
+        due = min(len(self._idle), self._due())
+        for _ in range(due):
+            connection = self._idle.pop()
+            connection.number = self._plan.first + self._sent
+            connection.response = b""
+            connection.sent_at = time.time()
+            connection.socket.sendall(self._requests.make(connection.number))
+            self._sent += 1
+
+    def _due(self) -> int:
+        if self._plan.rate is not None:
+            return int((time.time() - self._began) * self._plan.rate) - self._sent
+        if self._plan.window is not None:
+            return self._plan.window + self._received - self._sent
+        return len(self._idle)
+
+    def _take_answers(self) -> None:
+        for key, _ in self._selector.select(0.001 if self._plan.rate is not None else 0.05):
+            if key.data is None:
+                self._received += len(os.read(sys.stdin.fileno(), 65536))
+            else:
+                self._read(key.data)
+
+    def _read(self, connection: Connection) -> None:
+        connection.response += connection.socket.recv(65536)
+        if not connection.response:
+            sys.exit("the server closed a connection")
+        if is_whole(connection.response):
+            if not is_accepted(connection.response):
+                sys.exit(f"not accepted: {connection.response.decode(errors='replace')}")
+            self._accepted.append((connection.number, connection.sent_at, time.time()))
+            self._idle.append(connection)
+
+
+if __name__ == "__main__":
+    print(json.dumps(Load(Plan(**json.loads(sys.argv[1]))).run()))

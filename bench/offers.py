@@ -1,0 +1,58 @@
+"""Runs of the load generator, as the benchmarks see them."""
+
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+
+from bench.errors import BenchError
+from bench.load import Plan
+from tests.stack.processes import ROOT
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """What was accepted of an offer; all times are seconds of the clock on the wall."""
+
+    began: float
+    ended: float
+    at: dict[int, float]  # by the contact's number
+
+    @property
+    def per_second(self) -> float:
+        return sum(at <= self.ended for at in self.at.values()) / (self.ended - self.began)
+
+
+class Offer:
+    """A run of the load generator that has begun."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "bench.load", plan.to_json()],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+        )
+
+    def note_received(self) -> None:
+        """Makes room in the window for one more."""
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(b".")
+
+    def accepted(self) -> Accepted:
+        """Waits for the end of the run. Raises BenchError if anything was not accepted."""
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        output = self._process.stdout.read()
+        if self._process.wait() != 0:
+            raise BenchError(f"The load generator gave up: {self._process.stderr.read().decode().strip()}")
+        said = json.loads(output)
+        return Accepted(said["began"], said["ended"], {number: at for number, _, at in said["accepted"]})
+
+
+def offer(plan: Plan) -> Accepted:
+    return Offer(plan).accepted()

@@ -1,0 +1,68 @@
+"""The service as the benchmarks have it: a fresh stack with one workspace."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+
+from bench.load import Plan
+from tests.stack.processes import ROOT, process_types
+from tests.stack.stack import Stack
+
+# Beside the data of `make up`, and not in /tmp, which may be memory: there a commit would cost nothing.
+DATA = ROOT / ".data"
+SETTINGS = {"RATE_LIMIT": "100000000"}  # on, as in production, and never reached
+POSTGRES_SETTINGS = {"log_line_prefix": "%m [%p] %r "}
+
+
+class Site:
+    """A stack, its workspace's token, and contacts that were not written before."""
+
+    def __init__(self, stack: Stack) -> None:
+        made = stack.command("workspace", "create", "Bench")
+        self.stack = stack
+        self.workspace, self.token = made["workspace"]["id"], made["token"]
+        self.path = f"/api/v1/workspaces/{self.workspace}/contacts"
+        self._firsts = count(0, 10_000_000)
+
+    def new_contacts(self) -> int:
+        """The first of ten million numbers that nobody else has."""
+        return next(self._firsts) % 10_000_000_000
+
+    def plan(self, seconds: float, **options: Any) -> Plan:
+        return Plan(self.stack.port, self.path, self.token, self.new_contacts(), seconds, **options)
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        connection = psycopg2.connect(self.stack.postgres.url)
+        try:
+            connection.autocommit = True
+            with connection.cursor() as cursor:
+                cursor.execute(sql)
+                return cursor.fetchall() if cursor.description else []
+        finally:
+            connection.close()
+
+
+@contextmanager
+def site() -> Iterator[Site]:
+    """One of each process type, as in the Procfile; none is started yet, the servers are."""
+    DATA.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=DATA, prefix="bench-", ignore_cleanup_errors=True) as directory:
+        counts = {kind: 1 for kind in process_types() if kind != "release"}
+        stack = Stack(Path(directory), counts, settings=SETTINGS, postgres_settings=POSTGRES_SETTINGS)
+        try:
+            stack.start_servers()
+            stack.processes.release()
+            yield Site(stack)
+        finally:
+            stack.stop()
+
+
+def start(site: Site, name: str | None = None) -> None:
+    """Starts one process, or all that do not run yet, and waits until they are ready."""
+    site.stack.processes.start(name)
+    site.stack.processes.wait_ready()

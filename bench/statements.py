@@ -1,0 +1,89 @@
+"""SQL statements, counted where nothing can hide: in the server's log."""
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import psutil
+
+from bench.sites import Site
+
+_LINE = re.compile(r"^\d{4}-\d\d-\d\d \S+ \S+ \[\d+\] (\S*) ?(\w+):  ", re.MULTILINE)
+_STATEMENT = re.compile(r"(?:statement|execute [^:]+): (.*)", re.DOTALL)
+_SETTLING_SECONDS = 0.5
+
+
+@dataclass
+class Statements:
+    """How often each kind of statement came from each process type."""
+
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    @property
+    def total(self) -> int:
+        return self.counts.total()
+
+    def by_process(self) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for (process, _), number in self.counts.items():
+            found[process] += number
+        return found
+
+
+@contextmanager
+def counted(site: Site) -> Iterator[Statements]:
+    """Counts every statement that begins inside, BEGIN, COMMIT and SAVEPOINT included; filled in at the end."""
+    statements, log = Statements(), site.stack.postgres.log
+    _set_logging(site, "all")
+    begin = log.stat().st_size
+    try:
+        yield statements
+    finally:
+        end = log.stat().st_size
+        types = _types_by_port(site)
+        _set_logging(site, "none")
+    text = log.read_bytes()[begin:end].decode(errors="replace")
+    for address, statement in _entries(text):
+        port = int(address.rpartition("(")[2].rstrip(")") or 0)
+        statements.counts[types.get(port, "other"), normal(statement)] += 1
+
+
+def normal(statement: str) -> str:
+    """The statement without its values, so that equal ones count as one."""
+    statement = re.sub(r"--[^\n]*", " ", statement)
+    statement = re.sub(r"E?'(?:[^'\\]|''|\\.)*'", "?", statement)
+    statement = re.sub(r"ARRAY\[[^]]*\]", "?", statement)
+    statement = re.sub(r"\b\d+(?:\.\d+)?\b", "?", statement)
+    statement = re.sub(r"\?(?:\s*,\s*\?)+", "?…", statement)
+    statement = re.sub(r'(SAVEPOINT|ROLLBACK TO SAVEPOINT) "?\w+"?', r"\1 ?", statement)
+    return " ".join(statement.split()).replace('"', "")
+
+
+def _entries(text: str) -> Iterator[tuple[str, str]]:
+    """The address it came from, and each statement."""
+    marks = list(_LINE.finditer(text))
+    ends = [mark.start() for mark in marks[1:]] + [len(text)]
+    for mark, end in zip(marks, ends, strict=True):
+        found = _STATEMENT.match(text[mark.end() : end]) if mark[2] == "LOG" else None
+        if found:
+            yield mark[1], found[1]
+
+
+def _set_logging(site: Site, value: str) -> None:
+    site.query(f"ALTER SYSTEM SET log_statement = '{value}'")
+    site.query("SELECT pg_reload_conf()")
+    time.sleep(_SETTLING_SECONDS)
+
+
+def _types_by_port(site: Site) -> dict[int, str]:
+    """The process type at the other end of each connection of the server."""
+    found: dict[int, str] = {}
+    for kind in ("web", "writes", "deliveries", "scheduler"):
+        for pid in site.stack.processes.pids(kind):
+            leader = psutil.Process(pid)
+            for process in (leader, *leader.children(recursive=True)):
+                found |= {connection.laddr.port: kind for connection in process.net_connections("tcp")}
+    return found

@@ -1,0 +1,110 @@
+"""Writes and their webhooks at the highest rate at which none pile up."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench import sites
+from bench.arrivals import Arrivals, receiving
+from bench.errors import BenchError
+from bench.figures import Row, at_most, breakdown, milliseconds, percentile
+from bench.offers import Accepted, Offer
+from bench.sites import Site
+from bench.statements import counted
+
+WINDOW = 500
+RAMP_SECONDS = 3
+STEADY_SECONDS = 12
+COUNTED_SECONDS = 6
+DRAIN_SECONDS = 60
+MOST_STATEMENTS = 6
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Steady:
+    """What happened after the ramp."""
+
+    accepted_per_second: float
+    received_per_second: float
+    backlog: int
+    latencies: list[float]
+
+    @property
+    def keeps_up(self) -> bool:
+        """Whether what is under way at the end is half a second's work at most."""
+        behind = self.backlog > self.accepted_per_second / 2
+        return not behind and self.received_per_second > 0.97 * self.accepted_per_second
+
+    def __str__(self) -> str:
+        p50, p95 = (milliseconds(percentile(self.latencies, share)) for share in (0.5, 0.95))
+        rates = f"accepted {self.accepted_per_second:.0f}/s, received {self.received_per_second:.0f}/s"
+        return f"{rates}, backlog {self.backlog}, p50 {p50}, p95 {p95}"
+
+
+def run(site: Site, tell: Tell) -> list[Row]:
+    """The most it can do with a window of writes under way; the rate it keeps up with; statements at that rate."""
+    arrivals = Arrivals()
+    with receiving(site, arrivals):
+        sites.start(site)
+        full = _steady(site, arrivals, window=WINDOW)
+        tell(f"with {WINDOW} under way: {full}")
+        rate, steady = _find_rate(site, arrivals, full.received_per_second, tell)
+        statements = _statements(site, arrivals, rate)
+    return [
+        Row("sustained", f"received, {WINDOW} writes under way", f"{full.received_per_second:.0f}/s"),
+        Row("sustained", "offered", f"{rate:.0f}/s"),
+        Row("sustained", "accepted", f"{steady.accepted_per_second:.0f}/s"),
+        Row("sustained", "received", f"{steady.received_per_second:.0f}/s"),
+        Row("sustained", "backlog at the end", f"{steady.backlog}"),
+        Row("sustained", "accepted to received, median", milliseconds(percentile(steady.latencies, 0.5))),
+        Row("sustained", "accepted to received, p95", milliseconds(percentile(steady.latencies, 0.95))),
+        at_most("sustained", "SQL statements, accepted to recorded", statements, MOST_STATEMENTS),
+    ]
+
+
+def _find_rate(site: Site, arrivals: Arrivals, most: float, tell: Tell) -> tuple[float, Steady]:
+    rate = most * 0.95
+    while rate > 1:
+        steady = _steady(site, arrivals, rate=rate)
+        tell(f"offered {rate:.0f}/s: {steady}")
+        if steady.keeps_up:
+            return rate, steady
+        rate *= 0.9
+    raise BenchError("It keeps up with no rate.")
+
+
+def _steady(site: Site, arrivals: Arrivals, **how: float) -> Steady:
+    accepted = _offer(site, arrivals, RAMP_SECONDS + STEADY_SECONDS, **how)
+    begin, end = accepted.began + RAMP_SECONDS, accepted.ended
+    arrived = {number: arrivals.at[number] for number in accepted.at}
+    return Steady(
+        accepted_per_second=sum(begin <= at < end for at in accepted.at.values()) / STEADY_SECONDS,
+        received_per_second=sum(begin <= at < end for at in arrived.values()) / STEADY_SECONDS,
+        backlog=sum(at < end for at in accepted.at.values()) - sum(at < end for at in arrived.values()),
+        latencies=[arrived[number] - at for number, at in accepted.at.items() if begin <= at < end],
+    )
+
+
+def _statements(site: Site, arrivals: Arrivals, rate: float) -> float:
+    with counted(site) as statements:
+        writes = len(_offer(site, arrivals, COUNTED_SECONDS, rate=rate).at)
+    print(breakdown("From accepted to recorded", statements, writes), end="\n\n", flush=True)
+    return statements.total / writes
+
+
+def _offer(site: Site, arrivals: Arrivals, seconds: float, **how: float) -> Accepted:
+    """Returns when everything accepted was received, and recorded. Raises BenchError if that takes too long."""
+    run = Offer(site.plan(seconds, **how))
+    arrivals.on_arrival = run.note_received
+    accepted = run.accepted()
+    ends = time.monotonic() + DRAIN_SECONDS
+    while not accepted.at.keys() <= arrivals.at.keys() or _under_way(site):
+        if time.monotonic() > ends:
+            raise BenchError(f"Not everything was received {DRAIN_SECONDS} s after the last was accepted.")
+        time.sleep(0.2)
+    return accepted
+
+
+def _under_way(site: Site) -> bool:
+    return bool(site.query("SELECT FROM deliveries WHERE due_at IS NOT NULL LIMIT 1"))

@@ -1,0 +1,45 @@
+"""What goes over the wire: a write as bytes, and where its response ends."""
+
+import re
+from uuid import uuid4
+
+_BODY = b'{"email":"load-%010d@example.com","first_name":"Ada","tags":["vip"]}'
+_NUMBER = re.compile(rb"load-(\d{10})@")
+_LENGTH = b"\r\nContent-Length: "
+
+
+class Requests:
+    """POSTs of distinct contacts, each known by its number; with `keys`, each has a new Idempotency-Key."""
+
+    def __init__(self, port: int, path: str, token: str, keys: bool = False) -> None:
+        lines = [
+            f"POST {path} HTTP/1.1",
+            f"Host: 127.0.0.1:{port}",
+            f"Authorization: Bearer {token}",
+            "Content-Type: application/json",
+            f"Content-Length: {len(_BODY % 0)}",
+        ]
+        self._head = "\r\n".join(lines).encode()
+        self._keys = keys
+
+    def make(self, number: int) -> bytes:
+        key = b"\r\nIdempotency-Key: %s" % str(uuid4()).encode() if self._keys else b""
+        return self._head + key + b"\r\n\r\n" + _BODY % number
+
+
+def number_in(body: bytes) -> int | None:
+    """The number of the contact that a webhook's body speaks of."""
+    found = _NUMBER.search(body)
+    return int(found[1]) if found else None
+
+
+def is_whole(response: bytes) -> bool:
+    end, length = response.find(b"\r\n\r\n"), response.find(_LENGTH)
+    if end < 0 or length < 0:
+        return False
+    begin = length + len(_LENGTH)
+    return len(response) >= end + 4 + int(response[begin : response.index(b"\r", begin)])
+
+
+def is_accepted(response: bytes) -> bool:
+    return response.startswith(b"HTTP/1.1 202 ")
