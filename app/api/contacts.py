@@ -58,6 +58,15 @@ class CustomValue(fields.Field[Any]):
         return value
 
 
+class Claim(fields.Boolean):
+    """true or false, and nothing that Python takes for one of them, such as 1."""
+
+    def _deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
+        if not isinstance(value, bool):
+            raise self.make_error("invalid", input=value)
+        return value
+
+
 def text(longest: int, shortest: int = 0, **options: Any) -> fields.String:
     return fields.String(validate=validate.Length(shortest, longest), allow_none=True, **options)
 
@@ -88,7 +97,7 @@ class ContactFields(Schema):
         validate=validate.Length(max=MOST_CUSTOM_FIELDS),
         metadata={"description": "Strings, numbers, booleans; merged with what is there; null removes one."},
     )
-    opted_out = fields.Boolean(truthy={True}, falsy={False}, metadata={"description": "Send this contact nothing."})
+    opted_out = Claim(metadata={"description": "Send this contact nothing."})
 
 
 class ContactUpsert(ContactFields):
@@ -141,7 +150,7 @@ class ContactQuery(PageQuery):
 
     @post_load
     def without_empty(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        return {name: value for name, value in data.items() if value != ""}
+        return {name: value for name, value in data.items() if value != "" or name == "cursor"}
 
 
 @collection(blueprint, "/contacts")

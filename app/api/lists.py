@@ -23,12 +23,20 @@ DEFAULT_LIMIT = 50
 MOST = 100
 
 
+class Whole(fields.Integer):
+    """A whole number in a query: digits alone, and not all that Python's int() reads."""
+
+    def _deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
+        if not (value.isascii() and value.isdigit()):
+            raise self.make_error("invalid", input=value)
+        return super()._deserialize(value, *args, **options)
+
+
 class PageQuery(Schema):
     """What every list takes; filters are added by inheriting."""
 
-    limit = fields.Integer(
+    limit = Whole(
         load_default=DEFAULT_LIMIT,
-        strict=False,
         validate=validate.Range(1, MOST, error="It must be from {min} to {max}."),
         metadata={"description": f"How many items, 1 to {MOST}."},
     )
