@@ -99,7 +99,7 @@ def found(client: FlaskClient, name: str) -> Api:
 
 def apply(workspace_id: str) -> None:
     """Applies the workspace's due writes, in as many turns as they take."""
-    while database.rows("SELECT FROM jobs WHERE workspace_id = %s AND due_at <= now() LIMIT 1", (workspace_id,)):
+    while database.rows("SELECT 1 FROM jobs WHERE workspace_id = %s AND due_at <= now() LIMIT 1", (workspace_id,)):
         jobs.work(workspace_id)
 
 

@@ -1,0 +1,791 @@
+"""Every way in which the API refuses a request, for every route; each leaves no trace."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from app.domain import tokens
+from app.lib import clock, cursors, ids
+from app.lib.problems import PROBLEMS
+from app.lib.tokens import new as new_token
+from tests.cast import Api, found, one, row_counts
+
+RESTRICTIONS = ("contacts", "inbox", "automations", "billing", "webhooks")
+HTTPS = "https://shop.example/hooks"
+
+
+@dataclass(frozen=True)
+class Route:
+    """A request that would be accepted: `path` has the names of the scene's identifiers in braces."""
+
+    method: str
+    path: str
+    restriction: str | None
+    body: dict[str, Any] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+LISTS = [
+    Route("GET", "contacts", "contacts"),
+    Route("GET", "/api/v1/contacts", "contacts"),
+    Route("GET", "jobs", None),
+    Route("GET", "/api/v1/jobs", None),
+    Route("GET", "webhooks/endpoints", "webhooks"),
+    Route("GET", "/api/v1/webhooks/endpoints", "webhooks"),
+    Route("GET", "webhooks/deliveries", "webhooks"),
+    Route("GET", "/api/v1/webhooks/deliveries", "webhooks"),
+]
+CATALOGUE = [
+    Route("GET", "webhooks/events", None),
+    Route("GET", "/api/v1/webhooks/events", None),
+]
+ITEMS = [
+    Route("GET", "contacts/{contact}", "contacts"),
+    Route("GET", "jobs/{job}", "contacts"),
+    Route("GET", "webhooks/endpoints/{endpoint}", "webhooks"),
+    Route("GET", "webhooks/deliveries/{delivery}", "webhooks"),
+]
+MAKING = [
+    Route("POST", "contacts", "contacts", {"email": "new@example.com"}),
+    Route("POST", "webhooks/endpoints", "webhooks", {"address": HTTPS, "events": ["*"]}),
+]
+CHANGING = [
+    Route("PATCH", "contacts/{contact}", "contacts", {"first_name": "Other"}),
+    Route("DELETE", "contacts/{contact}", "contacts"),
+    Route("POST", "contacts/{contact}/tags", "contacts", {"name": "new"}),
+    Route("DELETE", "contacts/{contact}/tags/vip", "contacts"),
+    Route("PATCH", "webhooks/endpoints/{endpoint}", "webhooks", {"description": "Other"}),
+    Route("DELETE", "webhooks/endpoints/{endpoint}", "webhooks"),
+]
+ME = Route("GET", "/api/v1/auth/me", None)
+WRITES = [*MAKING, *CHANGING]
+WITH_BODY = [route for route in WRITES if route.body is not None]
+WITHOUT_BODY = [route for route in WRITES if route.body is None]
+WITH_IDENTIFIER = [*ITEMS, *CHANGING]
+EVERY = [ME, *LISTS, *CATALOGUE, *ITEMS, *WRITES]
+IN_WORKSPACE = [route for route in EVERY if not route.path.startswith("/")]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A workspace with one of everything, and another with the same."""
+
+    ours: Api
+    theirs: Api
+    own: dict[str, str]
+    foreign: dict[str, str]
+
+    def ask(self, route: Route, caller: Api | None = None, **options: Any) -> TestResponse:
+        options.setdefault("body", route.body)
+        path = (options.pop("path", None) or route.path).format(**self.own)
+        return (caller or self.ours).ask(route.method, path, **options)
+
+
+def furnish(api: Api, email: str) -> dict[str, str]:
+    endpoint = api.endpoint(HTTPS)
+    job = api.done(api.post("contacts", {"email": email, "tags": ["vip"]}))
+    return {
+        "endpoint": endpoint,
+        "job": job["id"],
+        "contact": job["resource"]["id"],
+        "delivery": api.get("webhooks/deliveries").json["data"][0]["id"],
+    }
+
+
+@pytest.fixture(scope="module")
+def scene(empty_for_module: None, client: FlaskClient) -> Scene:
+    ours, theirs = found(client, "Ours"), found(client, "Theirs")
+    return Scene(ours, theirs, furnish(ours, "ada@example.com"), furnish(theirs, "eve@example.com"))
+
+
+def refusal(scene: Scene, route: Route, status: int, slug: str, **options: Any) -> TestResponse:
+    """The answer to a request that must be refused in this way, must say so completely, and must leave no trace."""
+    headers = {"Idempotency-Key": str(uuid.uuid4()), "Prefer": "wait=1"} | options.pop("headers", {})
+    before = row_counts()
+
+    answer = scene.ask(route, headers=headers, **options)
+
+    assert (answer.status_code, answer.mimetype) == (status, "application/problem+json"), answer.text
+    document = json.loads(answer.text)
+    assert document["type"] == f"https://bellhop.test/problems/{slug}"
+    assert (document["title"], document["status"]) == (PROBLEMS[slug].title, status)
+    assert document["detail"]
+    assert document["traceId"] == answer.headers["X-Request-Id"]
+    assert row_counts() == before
+    assert one("SELECT count(*) FROM idempotency_keys WHERE key = %s", key_of(headers)) == 0
+    return answer
+
+
+def key_of(headers: dict[str, str]) -> str:
+    """The key as it would be kept; any other one for a header that is no key."""
+    given = headers["Idempotency-Key"].strip('"')
+    return given if re.fullmatch(r"[0-9a-fA-F-]{36}", given) else str(uuid.uuid4())
+
+
+def pointers(answer: TestResponse) -> list[str]:
+    errors = json.loads(answer.text)["errors"]
+    assert all(error["detail"] for error in errors)
+    return [error["pointer"] for error in errors]
+
+
+def named(routes: list[Route]) -> Any:
+    return pytest.mark.parametrize("route", routes, ids=str)
+
+
+def test_the_tables_above_have_every_route(app: Flask) -> None:
+    ours = {
+        (method, re.sub(r"<(?:path:)?\w+>", "*", rule.rule))
+        for rule in app.url_map.iter_rules()
+        if rule.rule.startswith("/api/v1/")
+        for method in rule.methods - {"HEAD", "OPTIONS"}
+    }
+    shown = {(route.method, re.sub(r"\{\w+\}|(?<=tags/)vip", "*", found_at(route.path))) for route in EVERY}
+
+    assert ours - {("GET", "/api/v1/openapi.json")} == shown
+
+
+def found_at(path: str) -> str:
+    return path if path.startswith("/") else f"/api/v1/workspaces/*/{path}"
+
+
+# 401
+
+
+def altered(token: str) -> str:
+    return token[:10] + ("a" if token[10] != "a" else "b") + token[11:]
+
+
+@named(EVERY)
+def test_without_a_token_there_is_nothing(scene: Scene, route: Route) -> None:
+    answer = refusal(scene, route, 401, "unauthenticated", headers={"Authorization": ""})
+
+    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+
+
+@named(EVERY)
+def test_another_scheme_is_no_token(scene: Scene, route: Route) -> None:
+    answer = refusal(scene, route, 401, "unauthenticated", headers={"Authorization": f"Basic {scene.ours.token}"})
+
+    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+
+
+@named(EVERY)
+@pytest.mark.parametrize("text", ["", "bhp_", "bhp_short", "x" * 40, "bhp_" + "é" * 36, "bhp_" + "0" * 100_000])
+def test_a_malformed_token_is_refused(scene: Scene, route: Route, text: str) -> None:
+    answer = refusal(
+        scene, route, 401, "unauthenticated", headers={"Authorization": f"Bearer {text}".encode().decode("latin-1")}
+    )
+
+    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+
+
+@named(EVERY)
+def test_a_token_with_one_character_altered_is_refused(scene: Scene, route: Route) -> None:
+    answer = refusal(scene, route, 401, "unauthenticated", caller=scene.ours.with_token(altered(scene.ours.token)))
+
+    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+
+
+@named(EVERY)
+def test_a_token_that_was_never_issued_is_refused(scene: Scene, route: Route) -> None:
+    refusal(scene, route, 401, "unauthenticated", caller=scene.ours.with_token(new_token()))
+
+
+@named(EVERY)
+def test_an_expired_token_is_refused(scene: Scene, route: Route) -> None:
+    _, token = tokens.issue(scene.ours.workspace_id, "Short", expires_in_seconds=1)
+
+    with clock.moved_by(seconds=2):
+        answer = refusal(scene, route, 401, "unauthenticated", caller=scene.ours.with_token(token))
+
+    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+
+
+@named(EVERY)
+def test_a_revoked_token_is_refused(scene: Scene, route: Route) -> None:
+    token_id, token = tokens.issue(scene.ours.workspace_id, "Revoked")
+    tokens.revoke(token_id)
+
+    answer = refusal(scene, route, 401, "unauthenticated", caller=scene.ours.with_token(token))
+
+    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+
+
+def test_the_refusal_of_a_token_does_not_repeat_it(scene: Scene) -> None:
+    wrong = altered(scene.ours.token)
+
+    answer = refusal(scene, ME, 401, "unauthenticated", caller=scene.ours.with_token(wrong))
+
+    assert wrong not in answer.text + str(answer.headers)
+
+
+# 403
+
+
+NARROW = [
+    (route, restriction)
+    for route in EVERY
+    for restriction in RESTRICTIONS
+    if route.restriction is not None and restriction != route.restriction
+]
+
+
+@pytest.mark.parametrize(("route", "restriction"), NARROW, ids=str)
+def test_a_token_that_lacks_the_restriction_is_refused(scene: Scene, route: Route, restriction: str) -> None:
+    caller = scene.ours.restricted_to(restriction)
+
+    answer = refusal(scene, route, 403, "insufficient-scope", caller=caller)
+
+    assert str(route.restriction) in json.loads(answer.text)["detail"]
+
+
+@named([route for route in EVERY if route.restriction is not None])
+def test_a_token_with_all_the_other_restrictions_is_refused(scene: Scene, route: Route) -> None:
+    others = [restriction for restriction in RESTRICTIONS if restriction != route.restriction]
+
+    refusal(scene, route, 403, "insufficient-scope", caller=scene.ours.restricted_to(*others))
+
+
+@named([*LISTS, *CATALOGUE, *ITEMS, ME])
+def test_a_token_with_the_restriction_alone_is_let_in(scene: Scene, route: Route) -> None:
+    caller = scene.ours.restricted_to(route.restriction or "billing")
+
+    assert scene.ask(route, caller).status_code == 200
+
+
+@pytest.mark.parametrize("at", ["jobs", "/api/v1/jobs"])
+def test_jobs_of_a_kind_that_the_token_may_not_see_are_refused(scene: Scene, at: str) -> None:
+    route = Route("GET", f"{at}?kind=contacts.upsert", "contacts")
+
+    refusal(scene, route, 403, "insufficient-scope", caller=scene.ours.restricted_to("webhooks"))
+
+
+# 404
+
+
+@named(IN_WORKSPACE)
+def test_another_workspace_in_the_path_is_not_found(scene: Scene, route: Route) -> None:
+    path = f"/api/v1/workspaces/{scene.theirs.workspace_id}/{route.path}"
+
+    refusal(scene, route, 404, "not-found", path=path)
+
+
+@named(IN_WORKSPACE)
+@pytest.mark.parametrize("workspace", ["ws_01kaj5bd40e6rr3f5y2kq0w9xz", "x", "%20", "con_01kaj5bd40e6rr3f5y2kq0w9xz"])
+def test_no_workspace_in_the_path_is_not_found(scene: Scene, route: Route, workspace: str) -> None:
+    refusal(scene, route, 404, "not-found", path=f"/api/v1/workspaces/{workspace}/{route.path}")
+
+
+@named([route for route in IN_WORKSPACE if route.restriction is not None])
+def test_another_workspace_is_not_found_whatever_the_token_may(scene: Scene, route: Route) -> None:
+    path = f"/api/v1/workspaces/{scene.theirs.workspace_id}/{route.path}"
+
+    refusal(scene, route, 404, "not-found", path=path, caller=scene.ours.restricted_to("billing"))
+
+
+@named(WITH_IDENTIFIER)
+def test_an_identifier_of_another_workspace_is_not_found(scene: Scene, route: Route) -> None:
+    refusal(scene, route, 404, "not-found", path=route.path.format(**scene.foreign))
+
+
+PREFIXES = {"contact": "con", "job": "job", "endpoint": "whe", "delivery": "dlv"}
+
+
+@named(WITH_IDENTIFIER)
+def test_an_unknown_identifier_is_not_found(scene: Scene, route: Route) -> None:
+    unknown = {name: ids.new(prefix) for name, prefix in PREFIXES.items()}
+
+    refusal(scene, route, 404, "not-found", path=route.path.format(**unknown))
+
+
+@named(WITH_IDENTIFIER)
+def test_an_identifier_of_the_wrong_prefix_is_not_found(scene: Scene, route: Route) -> None:
+    wrong = {name: "msg" + own[3:] for name, own in scene.own.items()}
+
+    refusal(scene, route, 404, "not-found", path=route.path.format(**wrong))
+
+
+@named(WITH_IDENTIFIER)
+@pytest.mark.parametrize("text", ["x", "1", "%00", "a%00b", "con_", "'", "%F0%9F%92%A9", "x" * 5000, "null"])
+def test_what_is_no_identifier_is_not_found(scene: Scene, route: Route, text: str) -> None:
+    refusal(scene, route, 404, "not-found", path=re.sub(r"\{\w+\}", text, route.path))
+
+
+@named(WITH_IDENTIFIER)
+def test_an_identifier_in_capitals_is_not_found(scene: Scene, route: Route) -> None:
+    capitals = {name: own.upper() for name, own in scene.own.items()}
+
+    refusal(scene, route, 404, "not-found", path=route.path.format(**capitals))
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/api", "/api/v1", "/api/v2/contacts", "/api/v1/nothing", "nothing", "contacts/"]
+)
+def test_an_unknown_path_is_not_found(scene: Scene, path: str) -> None:
+    refusal(scene, Route("PATCH", path + "/x/y/z", None), 404, "not-found")
+
+
+# 405
+
+
+ADDRESSES = [
+    ("/api/v1/auth/me", "GET"),
+    ("/api/v1/contacts", "GET"),
+    ("/api/v1/jobs", "GET"),
+    ("/api/v1/webhooks/events", "GET"),
+    ("/api/v1/webhooks/endpoints", "GET"),
+    ("/api/v1/webhooks/deliveries", "GET"),
+    ("contacts", "GET POST"),
+    ("contacts/{contact}", "DELETE GET PATCH"),
+    ("contacts/{contact}/tags", "POST"),
+    ("contacts/{contact}/tags/vip", "DELETE"),
+    ("jobs", "GET"),
+    ("jobs/{job}", "GET"),
+    ("webhooks/events", "GET"),
+    ("webhooks/endpoints", "GET POST"),
+    ("webhooks/endpoints/{endpoint}", "DELETE GET PATCH"),
+    ("webhooks/deliveries", "GET"),
+    ("webhooks/deliveries/{delivery}", "GET"),
+]
+WRONG_METHODS = [
+    (Route(method, path, None), allowed)
+    for path, allowed in ADDRESSES
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "TRACE")
+    if method not in allowed.split()
+]
+
+
+@pytest.mark.parametrize(("route", "allowed"), WRONG_METHODS, ids=str)
+def test_a_wrong_method_is_told_the_right_ones(scene: Scene, route: Route, allowed: str) -> None:
+    answer = refusal(scene, route, 405, "method-not-allowed")
+
+    told = set(answer.headers["Allow"].split(", "))
+    assert told - {"HEAD", "OPTIONS"} == set(allowed.split())
+    assert "OPTIONS" in told
+
+
+@pytest.mark.parametrize(("path", "allowed"), ADDRESSES, ids=str)
+def test_options_tells_the_methods(scene: Scene, path: str, allowed: str) -> None:
+    answer = scene.ask(Route("OPTIONS", path, None))
+
+    assert answer.status_code == 200
+    assert set(answer.headers["Allow"].split(", ")) - {"HEAD", "OPTIONS"} == set(allowed.split())
+
+
+@named([ME, *LISTS, *CATALOGUE, *ITEMS])
+def test_head_is_get_without_the_body(scene: Scene, route: Route) -> None:
+    answer = scene.ask(Route("HEAD", route.path, None))
+
+    assert (answer.status_code, answer.data) == (200, b"")
+    assert answer.mimetype == "application/json"
+    assert int(answer.headers["Content-Length"]) > 0
+
+
+@named([*LISTS, *ITEMS])
+def test_head_is_refused_like_get(scene: Scene, route: Route) -> None:
+    answer = scene.ask(Route("HEAD", route.path, None), headers={"Authorization": "Bearer wrong"})
+
+    assert (answer.status_code, answer.data) == (401, b"")
+
+
+# 400, 413, 415
+
+
+@named(WRITES)
+@pytest.mark.parametrize(
+    "text",
+    [b"{", b'{"email": }', b'{"email": NaN}', b"\xff\xfe", b'{"a": "\xc3"}', b"[" * 100_000, b"{} {}", b"nothing"],
+    ids=["cut short", "no value", "NaN", "no UTF-8", "half a letter", "too deep", "two", "no JSON"],
+)
+def test_broken_json_is_malformed(scene: Scene, route: Route, text: bytes) -> None:
+    refusal(scene, route, 400, "malformed-request", body=None, data=text, content_type="application/json")
+
+
+@named(WRITES)
+def test_a_body_above_256_kib_is_too_large(scene: Scene, route: Route) -> None:
+    text = json.dumps({"first_name": "x" * 256 * 1024})
+
+    refusal(scene, route, 413, "payload-too-large", body=None, data=text, content_type="application/json")
+
+
+@named(WITH_BODY)
+def test_a_body_of_256_kib_is_not_too_large(scene: Scene, route: Route) -> None:
+    text = json.dumps({"unknown": ""})
+    text = text[:-2] + "x" * (256 * 1024 - len(text)) + text[-2:]
+    assert len(text) == 256 * 1024
+
+    answer = refusal(scene, route, 422, "validation-failed", body=None, data=text, content_type="application/json")
+
+    assert "/unknown" in pointers(answer)
+
+
+@named(WRITES)
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", None, ""])
+def test_a_body_that_is_not_called_json_is_refused(scene: Scene, route: Route, kind: str | None) -> None:
+    text = json.dumps(route.body or {"a": 1})
+
+    refusal(scene, route, 415, "unsupported-media-type", body=None, data=text, content_type=kind)
+
+
+# 422: bodies
+
+
+@named(WITH_BODY)
+@pytest.mark.parametrize("text", ["", "[]", "1", "null", '"text"', "[{}]"])
+def test_a_body_that_is_no_object_is_invalid_as_a_whole(scene: Scene, route: Route, text: str) -> None:
+    answer = refusal(scene, route, 422, "validation-failed", body=None, data=text, content_type="application/json")
+
+    assert pointers(answer) == [""]
+
+
+@named(WITH_BODY)
+def test_a_field_that_is_not_known_is_pointed_at(scene: Scene, route: Route) -> None:
+    body = (route.body or {}) | {"id": ids.new("con"), "a/b~c": 1}
+
+    answer = refusal(scene, route, 422, "validation-failed", body=body)
+
+    assert sorted(pointers(answer)) == ["/a~1b~0c", "/id"]
+
+
+@named(WITHOUT_BODY)
+def test_a_body_where_none_is_expected_is_pointed_at(scene: Scene, route: Route) -> None:
+    answer = refusal(scene, route, 422, "validation-failed", body={"force": True})
+
+    assert pointers(answer) == ["/force"]
+
+
+@named([*WRITES, *ITEMS, *CATALOGUE, ME])
+def test_a_query_where_none_is_expected_is_pointed_at(scene: Scene, route: Route) -> None:
+    answer = refusal(scene, route, 422, "validation-failed", path=f"{route.path}?dry_run=1")
+
+    assert pointers(answer) == ["/dry_run"]
+
+
+CONTACT_FAULTS: list[tuple[dict[str, Any], list[str]]] = [
+    ({"email": "no address"}, ["/email"]),
+    ({"email": "a@b@example.com"}, ["/email"]),
+    ({"email": "a\r\nBcc: x@example.com"}, ["/email"]),
+    ({"email": "x" * 250 + "@example.com"}, ["/email"]),
+    ({"email": 1}, ["/email"]),
+    ({"email": ["a@example.com"]}, ["/email"]),
+    ({"email": "nul\0@example.com"}, ["/email"]),
+    ({"phone": "030123456"}, ["/phone"]),
+    ({"phone": "+1"}, ["/phone"]),
+    ({"phone": "+49" + "1" * 30}, ["/phone"]),
+    ({"phone": "call me"}, ["/phone"]),
+    ({"phone": 4930123456}, ["/phone"]),
+    ({"external_id": ""}, ["/external_id"]),
+    ({"external_id": "x" * 256}, ["/external_id"]),
+    ({"external_id": 17}, ["/external_id"]),
+    ({"external_id": "nul\0"}, ["/external_id"]),
+    ({"first_name": "x" * 256}, ["/first_name"]),
+    ({"first_name": {"a": 1}}, ["/first_name"]),
+    ({"first_name": "nul\0"}, ["/first_name"]),
+    ({"last_name": False}, ["/last_name"]),
+    ({"locale": "english"}, ["/locale"]),
+    ({"locale": "en-"}, ["/locale"]),
+    ({"timezone": "Europe/Atlantis"}, ["/timezone"]),
+    ({"timezone": "../../etc/passwd"}, ["/timezone"]),
+    ({"tags": "vip"}, ["/tags"]),
+    ({"tags": ["ok", ""]}, ["/tags/1"]),
+    ({"tags": ["   "]}, ["/tags/0"]),
+    ({"tags": ["x" * 101]}, ["/tags/0"]),
+    ({"tags": ["a\nb"]}, ["/tags/0"]),
+    ({"tags": ["nul\0"]}, ["/tags/0"]),
+    ({"tags": [None]}, ["/tags/0"]),
+    ({"tags": ["t"] * 101}, ["/tags"]),
+    ({"tags": None}, ["/tags"]),
+    ({"custom_fields": []}, ["/custom_fields"]),
+    ({"custom_fields": None}, ["/custom_fields"]),
+    ({"custom_fields": {"a": []}}, ["/custom_fields/a"]),
+    ({"custom_fields": {"a": {"b": 1}}}, ["/custom_fields/a"]),
+    ({"custom_fields": {"a/b": "x" * 4097}}, ["/custom_fields/a~1b"]),
+    ({"custom_fields": {"a": "nul\0"}}, ["/custom_fields/a"]),
+    ({"custom_fields": {"": 1}}, ["/custom_fields/"]),
+    ({"custom_fields": {str(number): 1 for number in range(101)}}, ["/custom_fields"]),
+    ({"opted_out": "yes"}, ["/opted_out"]),
+    ({"opted_out": 1}, ["/opted_out"]),
+    ({"opted_out": None}, ["/opted_out"]),
+    ({"email": "x", "phone": "y", "timezone": "z"}, ["/email", "/phone", "/timezone"]),
+]
+
+
+@pytest.mark.parametrize("route", [MAKING[0], CHANGING[0]], ids=str)
+@pytest.mark.parametrize(("fields", "at"), CONTACT_FAULTS, ids=lambda value: str(value)[:60])
+def test_a_wrong_field_of_a_contact_is_pointed_at(
+    scene: Scene, route: Route, fields: dict[str, Any], at: list[str]
+) -> None:
+    answer = refusal(scene, route, 422, "validation-failed", body={"external_id": "fine"} | fields)
+
+    assert sorted(pointers(answer)) == at
+
+
+@pytest.mark.parametrize("raw", [b'{"external_id": "\\ud800"}', b'{"external_id": "a\\u0000"}'])
+@pytest.mark.parametrize("route", [MAKING[0], CHANGING[0]], ids=str)
+def test_text_that_cannot_be_stored_is_pointed_at(scene: Scene, route: Route, raw: bytes) -> None:
+    answer = refusal(scene, route, 422, "validation-failed", body=None, data=raw, content_type="application/json")
+
+    assert pointers(answer) == ["/external_id"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"first_name": "Ada"}, {"email": None}, {"external_id": None, "email": None, "phone": None}],
+    ids=str,
+)
+def test_an_upsert_without_an_identifier_is_invalid_as_a_whole(scene: Scene, body: dict[str, Any]) -> None:
+    answer = refusal(scene, MAKING[0], 422, "validation-failed", body=body)
+
+    assert pointers(answer) == [""]
+
+
+@pytest.mark.parametrize(
+    ("body", "at"),
+    [
+        ({}, "/name"),
+        ({"name": ""}, "/name"),
+        ({"name": "x" * 101}, "/name"),
+        ({"name": None}, "/name"),
+        ({"name": 1}, "/name"),
+        ({"name": "a\tb"}, "/name"),
+    ],
+    ids=str,
+)
+def test_a_wrong_tag_is_pointed_at(scene: Scene, body: dict[str, Any], at: str) -> None:
+    answer = refusal(scene, CHANGING[2], 422, "validation-failed", body=body)
+
+    assert pointers(answer) == [at]
+
+
+ENDPOINT_FAULTS: list[tuple[dict[str, Any], list[str]]] = [
+    ({"address": "http://shop.example/hooks"}, ["/address"]),
+    ({"address": "ftp://shop.example"}, ["/address"]),
+    ({"address": "shop.example"}, ["/address"]),
+    ({"address": "https://"}, ["/address"]),
+    ({"address": "https://user@shop.example/"}, ["/address"]),
+    ({"address": "https://user:password@shop.example/"}, ["/address"]),
+    ({"address": "https://10.0.0.1/"}, ["/address"]),
+    ({"address": "https://192.168.1.1:8443/"}, ["/address"]),
+    ({"address": "https://169.254.169.254/latest/meta-data"}, ["/address"]),
+    ({"address": "https://[::ffff:10.0.0.1]/"}, ["/address"]),
+    ({"address": "https://[fe80::1]/"}, ["/address"]),
+    ({"address": "https://0x0a000001/"}, ["/address"]),
+    ({"address": "https://shop.example/" + "x" * 2048}, ["/address"]),
+    ({"address": "https://shop.example:0/"}, ["/address"]),
+    ({"address": "https://shop.example:99999/"}, ["/address"]),
+    ({"address": "https://shop.example/nul\0"}, ["/address"]),
+    ({"address": None}, ["/address"]),
+    ({"address": 1}, ["/address"]),
+    ({"events": []}, ["/events"]),
+    ({"events": "*"}, ["/events"]),
+    ({"events": None}, ["/events"]),
+    ({"events": ["contact.created", "contact.exploded"]}, ["/events/1"]),
+    ({"events": ["contact.*"]}, ["/events/0"]),
+    ({"events": [1]}, ["/events/0"]),
+    ({"events": ["*"] * 101}, ["/events"]),
+    ({"description": "x" * 501}, ["/description"]),
+    ({"description": 1}, ["/description"]),
+    ({"description": "nul\0"}, ["/description"]),
+    ({"state": "active"}, ["/state"]),
+    ({"secret": "whsec_mine"}, ["/secret"]),
+    ({"sealed_secret": "x"}, ["/sealed_secret"]),
+    ({"address": "http://x", "events": []}, ["/address", "/events"]),
+]
+
+
+@pytest.mark.parametrize("route", [MAKING[1], CHANGING[4]], ids=str)
+@pytest.mark.parametrize(("fields", "at"), ENDPOINT_FAULTS, ids=lambda value: str(value)[:60])
+def test_a_wrong_field_of_an_endpoint_is_pointed_at(
+    scene: Scene, route: Route, fields: dict[str, Any], at: list[str]
+) -> None:
+    answer = refusal(scene, route, 422, "validation-failed", body=(MAKING[1].body or {}) | fields)
+
+    assert sorted(pointers(answer)) == at
+
+
+@pytest.mark.parametrize(
+    ("body", "at"),
+    [({}, ["/address", "/events"]), ({"address": HTTPS}, ["/events"]), ({"events": ["*"]}, ["/address"])],
+    ids=str,
+)
+def test_an_endpoint_needs_an_address_and_events(scene: Scene, body: dict[str, Any], at: list[str]) -> None:
+    answer = refusal(scene, MAKING[1], 422, "validation-failed", body=body)
+
+    assert sorted(pointers(answer)) == at
+
+
+# 422: Idempotency-Key
+
+
+@named(WRITES)
+@pytest.mark.parametrize(
+    "key",
+    [
+        "",
+        "x",
+        "00000000-0000-0000-0000-000000000000",
+        "7f1b8f5e-3c0d-1a53-9d0e-2f6a1c9b8d47",
+        "019a8f5e-3c0d-7a53-9d0e-2f6a1c9b8d47",
+        "7f1b8f5e3c0d4a539d0e2f6a1c9b8d47",
+        "{7f1b8f5e-3c0d-4a53-9d0e-2f6a1c9b8d47}",
+        "urn:uuid:7f1b8f5e-3c0d-4a53-9d0e-2f6a1c9b8d47",
+        "7f1b8f5e-3c0d-4a53-1d0e-2f6a1c9b8d47",
+        "7f1b8f5e-3c0d-4a53-9d0e-2f6a1c9b8d47, 8f1b8f5e-3c0d-4a53-9d0e-2f6a1c9b8d47",
+    ],
+    ids=["empty", "text", "nil", "version 1", "version 7", "no dashes", "braces", "urn", "other variant", "two"],
+)
+def test_an_idempotency_key_that_is_no_uuid_v4_is_refused(scene: Scene, route: Route, key: str) -> None:
+    answer = refusal(scene, route, 422, "validation-failed", headers={"Idempotency-Key": key})
+
+    assert "Idempotency-Key" in json.loads(answer.text)["errors"][0]["detail"]
+
+
+@named(WITH_BODY)
+def test_a_request_that_was_refused_has_used_up_no_key(scene: Scene, route: Route) -> None:
+    key = str(uuid.uuid4())
+
+    refusal(scene, route, 422, "validation-failed", body={"unknown": 1}, headers={"Idempotency-Key": key})
+    answer = scene.ask(route, key=key)
+
+    assert answer.status_code == 202
+    assert "Idempotent-Replayed" not in answer.headers
+
+
+# 422: lists
+
+
+@named(LISTS)
+@pytest.mark.parametrize(
+    "limit", ["0", "101", "-1", "x", "", "1.5", "1e1", "99999999999999999999", "%00", "٣", "1_0", "%205", "%2B5"]
+)
+def test_a_limit_that_is_not_from_1_to_100_is_refused(scene: Scene, route: Route, limit: str) -> None:
+    answer = refusal(scene, route, 422, "validation-failed", path=f"{route.path}?limit={limit}")
+
+    assert pointers(answer) == ["/limit"]
+
+
+@named(LISTS)
+@pytest.mark.parametrize("limit", ["1", "50", "100"])
+def test_a_limit_from_1_to_100_is_taken(scene: Scene, route: Route, limit: str) -> None:
+    assert scene.ask(route, path=f"{route.path}?limit={limit}").status_code == 200
+
+
+@named(LISTS)
+@pytest.mark.parametrize("query", ["offset=3", "page=2", "workspace=x", "limit=1&limit=2", "a%2Fb=1"])
+def test_a_parameter_that_is_not_known_or_given_twice_is_pointed_at(scene: Scene, route: Route, query: str) -> None:
+    answer = refusal(scene, route, 422, "validation-failed", path=f"{route.path}?{query}")
+
+    assert pointers(answer) == ["/" + query.partition("=")[0].replace("%2F", "~1")]
+
+
+@named(LISTS)
+@pytest.mark.parametrize("cursor", ["", "x", "%00", "AAAA", "é", "a" * 5000, "con_01kaj5bd40e6rr3f5y2kq0w9xz", "===="])
+def test_a_broken_cursor_is_refused(scene: Scene, route: Route, cursor: str) -> None:
+    answer = refusal(scene, route, 422, "validation-failed", path=f"{route.path}?cursor={cursor}")
+
+    assert pointers(answer) == ["/cursor"]
+
+
+@named(LISTS)
+def test_a_forged_cursor_is_refused(scene: Scene, route: Route) -> None:
+    cursor = cursors.seal(b"another key", "any list", "zzz")
+
+    answer = refusal(scene, route, 422, "validation-failed", path=f"{route.path}?cursor={cursor}")
+
+    assert pointers(answer) == ["/cursor"]
+
+
+def cursor_of(api: Api, path: str) -> str:
+    """A cursor of that list, which has two rows at least."""
+    meta = api.get(path).json["meta"]
+    assert meta["hasMore"] is True
+    return str(meta["nextCursor"])
+
+
+@named([route for route in LISTS if "jobs" not in route.path])
+def test_a_cursor_of_another_list_is_refused(scene: Scene, route: Route) -> None:
+    cursor = cursor_of(scene.ours, "jobs?limit=1")
+
+    answer = refusal(scene, route, 422, "validation-failed", path=f"{route.path}?cursor={cursor}")
+
+    assert pointers(answer) == ["/cursor"]
+
+
+@pytest.mark.parametrize("path", ["jobs", "/api/v1/jobs", "webhooks/deliveries", "/api/v1/webhooks/deliveries"])
+def test_a_cursor_of_another_workspace_is_refused(scene: Scene, path: str) -> None:
+    cursor = cursor_of(scene.theirs, f"{path}?limit=1")
+
+    answer = refusal(scene, Route("GET", f"{path}?cursor={cursor}", None), 422, "validation-failed")
+
+    assert pointers(answer) == ["/cursor"]
+
+
+def test_a_cursor_with_one_character_altered_is_refused(scene: Scene) -> None:
+    cursor = cursor_of(scene.ours, "jobs?limit=1")
+    answer = refusal(scene, Route("GET", f"jobs?cursor={altered(cursor)}", None), 422, "validation-failed")
+
+    assert pointers(answer) == ["/cursor"]
+
+
+@pytest.mark.parametrize(
+    ("path", "at"),
+    [
+        ("contacts?phone=x", "/phone"),
+        ("contacts?updated_since=yesterday", "/updated_since"),
+        ("contacts?updated_since=2026-01-01", "/updated_since"),
+        ("contacts?updated_since=2026-01-01T00:00:00", "/updated_since"),
+        ("contacts?q=a", "/q"),
+        ("contacts?q=" + "a" * 101, "/q"),
+        ("contacts?q=a%00b", "/q"),
+        ("contacts?email=a%00b", "/email"),
+        ("contacts?tag=%00", "/tag"),
+        ("contacts?external_id=%00", "/external_id"),
+        ("jobs?status=done", "/status"),
+        ("jobs?kind=contacts.explode", "/kind"),
+        ("jobs?status=", "/status"),
+        ("webhooks/deliveries?status=lost", "/status"),
+        ("webhooks/deliveries?since=x", "/since"),
+        ("webhooks/deliveries?until=x", "/until"),
+        ("webhooks/deliveries?endpoint_id=%00", "/endpoint_id"),
+        ("webhooks/deliveries?kind=%00", "/kind"),
+    ],
+)
+def test_a_wrong_filter_is_pointed_at(scene: Scene, path: str, at: str) -> None:
+    assert pointers(refusal(scene, Route("GET", path, None), 422, "validation-failed")) == [at]
+    assert pointers(refusal(scene, Route("GET", f"/api/v1/{path}", None), 422, "validation-failed")) == [at]
+
+
+# Other workspaces, where an identifier goes and nothing is refused
+
+
+@pytest.mark.parametrize("at", ["", "/api/v1/"])
+def test_a_filter_with_an_endpoint_of_another_workspace_finds_nothing(scene: Scene, at: str) -> None:
+    answer = scene.ours.get(f"{at}webhooks/deliveries?endpoint_id={scene.foreign['endpoint']}")
+
+    assert answer.json == {"data": [], "meta": {"nextCursor": None, "hasMore": False}}
+
+
+@pytest.mark.parametrize("at", ["", "/api/v1/"])
+def test_a_filter_with_data_of_another_workspace_finds_nothing(scene: Scene, at: str) -> None:
+    assert scene.theirs.get(f"{at}contacts?email=eve@example.com").json["data"]
+
+    assert scene.ours.get(f"{at}contacts?email=eve@example.com").json["data"] == []
+
+
+@named(LISTS)
+def test_a_list_shows_only_what_is_of_the_own_workspace(scene: Scene, route: Route) -> None:
+    shown = scene.ask(route).text
+
+    assert [identifier for identifier in scene.foreign.values() if identifier in shown] == []
+    assert scene.theirs.workspace_id not in shown
