@@ -24,6 +24,7 @@ blueprint = Blueprint("contacts", __name__, description="The people a workspace 
 MOST_TAGS = 100
 MOST_CUSTOM_FIELDS = 100
 LONGEST_VALUE = 4096
+LARGEST_NUMBER = 2**53  # beyond it JSON's readers disagree, and the database's whole numbers are not ours to write
 
 
 class Formatted(fields.String):
@@ -55,6 +56,8 @@ class CustomValue(fields.Field[Any]):
             raise ValidationError("A custom field holds a string, number, boolean or null.")
         if isinstance(value, str) and len(value) > LONGEST_VALUE:
             raise ValidationError(f"A custom field holds at most {LONGEST_VALUE} characters.")
+        if isinstance(value, (int, float)) and abs(value) > LARGEST_NUMBER:
+            raise ValidationError(f"A number of a custom field lies between -{LARGEST_NUMBER} and {LARGEST_NUMBER}.")
         return value
 
 

@@ -123,7 +123,7 @@ def _alter(
         if name in payload and payload[name] != getattr(contact, name):
             setattr(contact, name, payload[name])
     merged = _merged(contact.custom_fields, payload.get("custom_fields", {}))
-    if merged != contact.custom_fields:
+    if json.dumps(merged) != json.dumps(contact.custom_fields):  # to Python, 1 equals true
         contact.custom_fields = merged
     changed_fields = sorted(field.name for field in contact.dirty_fields)
     tags = (had | set(payload.get("tags", ())) | (added_tags or set())) - (removed_tags or set())
