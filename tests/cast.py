@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -106,6 +107,16 @@ def apply(workspace_id: str) -> None:
 def accept(workspace_id: str, kind: str, payload: dict[str, Any], resource_id: str | None = None) -> Job:
     """A write that was accepted, and not applied yet."""
     return jobs.accept(Write(workspace_id, kind, payload, "trace-1", resource_id))[0]
+
+
+def event_bodies(workspace_id: str) -> list[dict[str, Any]]:
+    """The bodies of what happened in the workspace, oldest first."""
+    bodies = all_of("SELECT body FROM events WHERE workspace_id = %s ORDER BY id", workspace_id)
+    return [json.loads(bytes(body)) for body in bodies]
+
+
+def event_kinds(workspace_id: str) -> list[str]:
+    return [body["kind"] for body in event_bodies(workspace_id)]
 
 
 def make_endpoint(workspace_id: str, address: str, events: Sequence[str] = ("*",)) -> tuple[str, str]:

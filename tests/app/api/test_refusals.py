@@ -512,6 +512,8 @@ CONTACT_FAULTS: list[tuple[dict[str, Any], list[str]]] = [
     ({"custom_fields": {"a": {"b": 1}}}, ["/custom_fields/a"]),
     ({"custom_fields": {"a/b": "x" * 4097}}, ["/custom_fields/a~1b"]),
     ({"custom_fields": {"a": "nul\0"}}, ["/custom_fields/a"]),
+    ({"custom_fields": {"a": 2**53 + 1}}, ["/custom_fields/a"]),
+    ({"custom_fields": {"a": -1e300}}, ["/custom_fields/a"]),
     ({"custom_fields": {"": 1}}, ["/custom_fields/"]),
     ({"custom_fields": {str(number): 1 for number in range(101)}}, ["/custom_fields"]),
     ({"opted_out": "yes"}, ["/opted_out"]),
