@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import structlog
+from peewee import SQL
 from structlog.contextvars import bind_contextvars
 
 from app import mailbox, sql
@@ -129,7 +130,8 @@ def accept(write: Write, once: OnceKey | None = None) -> tuple[Job, bool]:
 def replayed(token_id: str, once: OnceKey) -> Job | None:
     """The job that this key made before, if it still counts. Raises IdempotencyKeyReused."""
     try:
-        return _earlier(token_id, once)
+        counts = IdempotencyKey.created_at > SQL("now() - %s::interval", (IDEMPOTENCY_WINDOW,))
+        return _earlier(token_id, once, counts)
     except NotFound:
         return None
 
@@ -215,11 +217,11 @@ def _run(job: Job, recorder: Recorder) -> None:
         job.effect, job.resource_type, job.resource_id = effect.kind, effect.resource_type, effect.resource_id
 
 
-def _earlier(token_id: str | None, once: OnceKey) -> Job:
+def _earlier(token_id: str | None, once: OnceKey, *conditions: Any) -> Job:
     found = (
         Job.select(Job, IdempotencyKey.fingerprint)
         .join(IdempotencyKey, on=(IdempotencyKey.job_id == Job.id), attr="once")
-        .where(IdempotencyKey.token_id == token_id, IdempotencyKey.key == once.key)
+        .where(IdempotencyKey.token_id == token_id, IdempotencyKey.key == once.key, *conditions)
         .first()
     )
     if found is None:
