@@ -94,6 +94,10 @@ class Processes:
         pids = (process.pid for name, process in self._processes.items() if name.rpartition(".")[0] == kind)
         return [pid for pid in pids if pid is not None]
 
+    def pid(self, name: str) -> int | None:
+        """The leader of one process; None while it does not live."""
+        return self._processes[name].pid
+
     def log(self, name: str) -> Path:
         return self._processes[name if name in self._processes else f"{name}.1"].log
 

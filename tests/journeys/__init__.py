@@ -1,0 +1,1 @@
+"""Whole stories over real servers and the Procfile's real processes."""

@@ -1,0 +1,76 @@
+"""The service that the stories are played on: one for all of them, each with workspaces of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.journeys.audit import Figures
+from tests.stack.receiver import Receiver
+from tests.stack.stack import Stack
+
+PROCESSES = {"web": 1, "writes": 4, "deliveries": 2, "scheduler": 2}
+SETTINGS = {
+    "RATE_LIMIT": "0",
+    "RETRY_SCHEDULE": "1,1,2,2,3,3,5,5,5,5,5,5",
+    # Receivers fail on purpose here.
+    "STOP_AFTER_FAILURES": "1000000",
+    # The lease of a delivery is five seconds longer.
+    "WEBHOOK_TIMEOUT_SECONDS": "5",
+}
+
+_figures = pytest.StashKey[list[str]]()
+
+
+class Ends:
+    """The ends of processes that their supervisor was not asked for: (name, exit code), oldest first."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, int]] = []
+
+    def __call__(self, name: str, code: int) -> None:
+        self.seen.append((name, code))
+
+
+@pytest.fixture(scope="session")
+def ends() -> Ends:
+    return Ends()
+
+
+@pytest.fixture(scope="session")
+def running(tmp_path_factory: pytest.TempPathFactory, ends: Ends) -> Iterator[Stack]:
+    with Stack(tmp_path_factory.mktemp("service"), PROCESSES, SETTINGS, on_end=ends) as stack:
+        yield stack
+
+
+@pytest.fixture
+def stack(running: Stack) -> Stack:
+    """The service, with every process ready, whatever the story before did to them."""
+    running.processes.wait_ready()
+    return running
+
+
+@pytest.fixture
+def receiver(running: Stack) -> Iterator[Receiver]:
+    receiver = Receiver(running.certificates.ca_file.parent)
+    receiver.start()
+    yield receiver
+    receiver.stop()
+
+
+@pytest.fixture
+def report(request: pytest.FixtureRequest) -> Callable[[Figures], None]:
+    """Shows a story's figures at the end of the run."""
+
+    def say(figures: object) -> None:
+        request.config.stash.setdefault(_figures, []).append(f"{request.node.name:70} {figures}")
+
+    return say
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if lines := config.stash.get(_figures, []):
+        terminalreporter.section("counted")
+        for line in lines:
+            terminalreporter.line(line)

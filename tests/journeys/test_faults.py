@@ -1,0 +1,182 @@
+"""Faults under a steady load: every accepted write takes effect once, in order, and its event is received."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import pytest
+import redis
+
+from tests.journeys.audit import Figures, audit
+from tests.journeys.load import Load
+from tests.journeys.shops import open_shops
+from tests.journeys.waiting import wait_until
+from tests.stack.receiver import Receiver
+from tests.stack.stack import Stack
+
+SHOPS = 2
+WINDOW = 32  # requests under way from one process to one endpoint
+Report = Callable[[Figures], None]
+Outage = Callable[[Stack], AbstractContextManager[None]]
+
+
+@pytest.fixture
+def load(stack: Stack, receiver: Receiver) -> Load:
+    return Load(open_shops(stack, receiver, SHOPS))
+
+
+def kill(stack: Stack, *kinds: str) -> None:
+    """SIGKILL to every process of these types and all they started; returns when all are running again."""
+    before = {kind: stack.processes.pids(kind) for kind in kinds}
+    for name in stack.processes.names:
+        if name.rpartition(".")[0] in kinds:
+            stack.processes.kill(name)
+    for kind, pids in before.items():
+        wait_until(
+            lambda kind=kind, pids=pids: (
+                len(stack.processes.pids(kind)) == len(pids) and not set(stack.processes.pids(kind)) & set(pids)
+            ),
+            10,
+            f"{kind} is started again",
+        )
+
+
+@contextmanager
+def redis_away(stack: Stack) -> Iterator[None]:
+    """Gone, and empty when it is back."""
+    stack.redis.stop()
+    try:
+        yield
+    finally:
+        stack.redis.start()
+
+
+@contextmanager
+def redis_hanging(stack: Stack) -> Iterator[None]:
+    stack.redis.freeze()
+    try:
+        yield
+    finally:
+        stack.redis.thaw()
+
+
+def let_pass(seconds: float) -> None:
+    ends = time.monotonic() + seconds
+    wait_until(lambda: time.monotonic() > ends, seconds + 5)
+
+
+@pytest.mark.parametrize("kind", ["writes", "web", "scheduler"])
+def test_killing_a_type_of_process_loses_and_doubles_nothing(
+    kind: str, stack: Stack, receiver: Receiver, load: Load, report: Report
+) -> None:
+    with load:
+        for _ in range(3):
+            load.go_on()
+            kill(stack, kind)
+        load.go_on()
+
+    figures = audit(stack, receiver, load)
+
+    report(figures)
+    assert figures.duplicates == 0
+
+
+def test_killing_deliveries_loses_nothing_and_repeats_only_what_was_under_way(
+    stack: Stack, receiver: Receiver, load: Load, report: Report
+) -> None:
+    with load:
+        for _ in range(3):
+            load.go_on()
+            kill(stack, "deliveries")
+        load.go_on()
+
+    figures = audit(stack, receiver, load)
+
+    report(figures)
+    assert figures.duplicates <= 3 * len(stack.processes.pids("deliveries")) * SHOPS * WINDOW
+
+
+def test_killing_every_process_at_once_loses_nothing(
+    stack: Stack, receiver: Receiver, load: Load, report: Report
+) -> None:
+    with load:
+        for _ in range(2):
+            load.go_on()
+            kill(stack, "web", "writes", "deliveries", "scheduler")
+        load.go_on()
+
+    figures = audit(stack, receiver, load)
+
+    report(figures)
+    assert figures.duplicates <= 2 * len(stack.processes.pids("deliveries")) * SHOPS * WINDOW
+
+
+def test_emptying_redis_loses_and_doubles_nothing(stack: Stack, receiver: Receiver, load: Load, report: Report) -> None:
+    client = redis.Redis.from_url(stack.redis.url)
+    with load:
+        for _ in range(10):
+            load.go_on(30)
+            client.flushall()
+        load.go_on()
+
+    figures = audit(stack, receiver, load)
+
+    report(figures)
+    assert figures.refused == 0
+    assert figures.duplicates == 0
+
+
+@pytest.mark.parametrize("without_redis", [redis_away, redis_hanging])
+def test_without_redis_writes_are_accepted_quickly_and_run_when_it_is_back(
+    without_redis: Outage, stack: Stack, receiver: Receiver, load: Load, report: Report
+) -> None:
+    with load:
+        load.go_on()
+        began = time.monotonic()
+        with without_redis(stack):
+            let_pass(10)
+            slowest = load.slowest(since=began)
+        load.go_on()
+
+    figures = audit(stack, receiver, load)
+
+    report(figures)
+    assert slowest < 1
+    assert figures.refused == 0
+    assert figures.duplicates == 0
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_restarting_postgres_loses_and_doubles_nothing(
+    end: str, stack: Stack, receiver: Receiver, load: Load, report: Report
+) -> None:
+    with load:
+        for _ in range(2):
+            load.go_on()
+            getattr(stack.postgres, end)()
+            stack.postgres.start()
+        load.go_on()
+
+    figures = audit(stack, receiver, load)
+
+    report(figures)
+    assert figures.duplicates == 0
+
+
+def test_what_a_receiver_missed_while_it_was_down_arrives_when_it_is_up(
+    stack: Stack, receiver: Receiver, load: Load, report: Report
+) -> None:
+    with load:
+        load.go_on()
+        receiver.stop()
+        load.go_on(500)
+        receiver.start()
+        load.go_on()
+
+    figures = audit(stack, receiver, load)
+
+    report(figures)
+    # What had arrived when the connections were cut, before its answer was out.
+    assert figures.duplicates <= len(stack.processes.pids("deliveries")) * SHOPS * WINDOW

@@ -1,0 +1,84 @@
+"""Stopping processes in the middle of their work: they finish what is in hand, and a late one changes nothing."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+import pytest
+
+from tests.journeys.audit import Figures, audit, rows, settle
+from tests.journeys.conftest import Ends
+from tests.journeys.load import Load
+from tests.journeys.logs import lines
+from tests.journeys.shops import open_shop, open_shops
+from tests.journeys.waiting import wait_until
+from tests.stack.processes import GRACE_SECONDS
+from tests.stack.receiver import Answer, Receiver
+from tests.stack.stack import Stack
+
+
+@pytest.mark.parametrize("kind", ["writes", "deliveries"])
+def test_a_worker_asked_to_end_finishes_what_is_in_hand(
+    kind: str, stack: Stack, receiver: Receiver, ends: Ends, report: Callable[[Figures], None]
+) -> None:
+    load = Load(open_shops(stack, receiver, 2))
+    names = [name for name in stack.processes.names if name.rpartition(".")[0] == kind]
+    receiver.behaviour = lambda *_: Answer(delay_seconds=0.3)
+    ends.seen.clear()
+
+    with load:
+        load.go_on(100)
+        for name in names:
+            stack.processes.kill(name, signal.SIGTERM, tree=False)
+        wait_until(lambda: len(ends.seen) >= len(names), GRACE_SECONDS, f"{kind} ends")
+        load.go_on(100)
+
+    figures = audit(stack, receiver, load)
+    report(figures)
+    assert sorted(ends.seen) == [(name, 0) for name in sorted(names)]
+    assert figures.duplicates == 0
+    # Nothing was left to be taken again.
+    assert _most_claims(stack, "jobs", load) == 1
+    assert _most_claims(stack, "deliveries", load) == 1
+
+
+def test_a_worker_that_comes_back_after_its_lease_records_nothing(stack: Stack, receiver: Receiver) -> None:
+    """The process is held still with its attempts under way until another has made and recorded them."""
+    shop = open_shop(stack, receiver)
+    receiver.behaviour = lambda *_: Answer(delay_seconds=4)
+    stack.processes.stop("deliveries.2")
+    try:
+        for number in range(20):
+            shop.caller().call("POST", "contacts", {"external_id": f"contact-{number}"})
+        assert receiver.wait_for(lambda each: len(each.received) == 20)
+        stack.processes.kill("deliveries.1", signal.SIGSTOP)
+        receiver.behaviour = None
+        stack.processes.start("deliveries.2")
+        settle(stack, [shop])
+    finally:
+        stack.processes.kill("deliveries.1", signal.SIGCONT)
+        stack.processes.start("deliveries.2")
+
+    wait_until(lambda: len(_stale(stack)) == 20, 20, "the late worker has tried to record its attempts")
+    deliveries = rows(stack, "SELECT status, attempts, claim FROM deliveries WHERE endpoint_id = %s", shop.endpoint_id)
+    attempts = rows(
+        stack,
+        "SELECT count(*) FROM attempts JOIN deliveries ON id = delivery_id WHERE endpoint_id = %s",
+        shop.endpoint_id,
+    )
+    assert deliveries == [("delivered", 1, 2)] * 20
+    assert attempts == [(20,)]
+
+
+def _most_claims(stack: Stack, table: str, load: Load) -> int:
+    workspaces = [shop.workspace_id for shop in load.shops]
+    return int(rows(stack, f"SELECT max(claim) FROM {table} WHERE workspace_id = ANY(%s)", workspaces)[0][0])
+
+
+def _stale(stack: Stack) -> list[dict[str, object]]:
+    return [
+        line
+        for line in lines(stack, "deliveries.1")
+        if line["event"] == "delivery.attempt" and line["status"] == "stale"
+    ]

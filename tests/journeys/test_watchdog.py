@@ -1,0 +1,43 @@
+"""A worker that can hear no bells any more ends, and its supervisor starts another."""
+
+from __future__ import annotations
+
+from dramatiq import Message
+from dramatiq.brokers.redis import RedisBroker
+
+from tests.journeys.audit import settle
+from tests.journeys.conftest import Ends
+from tests.journeys.shops import open_shop
+from tests.journeys.waiting import wait_until
+from tests.stack.receiver import Receiver
+from tests.stack.stack import Stack
+
+EXIT_CODE = 70
+
+
+def test_a_worker_whose_consumer_died_ends_and_is_replaced(stack: Stack, receiver: Receiver, ends: Ends) -> None:
+    """Dramatiq's delay-queue consumer dies where it holds a delayed message while Redis hangs."""
+    shop = open_shop(stack, receiver)
+    ends.seen.clear()
+    _ring_in_a_minute(stack, "writes", shop.workspace_id)
+    stack.redis.freeze()
+    try:
+        wait_until(lambda: ends.seen, 30, "a deaf worker ends")
+    finally:
+        stack.redis.thaw()
+
+    stack.processes.wait_ready()
+    [(name, code)] = ends.seen
+    assert name.startswith("writes.")
+    assert code == EXIT_CODE
+    shop.caller().apply("POST", "contacts", {"external_id": "ada"})
+    settle(stack, [shop])
+
+
+def _ring_in_a_minute(stack: Stack, queue: str, workspace_id: str) -> None:
+    """Sends a delayed bell and waits until a consumer holds it in its memory."""
+    broker = RedisBroker(url=stack.redis.url, middleware=[])
+    broker.declare_queue(queue)
+    message = Message(queue_name=queue, actor_name=queue, args=(workspace_id,), kwargs={}, options={})
+    broker.enqueue(message, delay=60_000)
+    wait_until(lambda: broker.client.llen(f"dramatiq:{queue}.DQ") == 0, 10, "the delayed bell is fetched")
