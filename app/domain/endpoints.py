@@ -38,7 +38,7 @@ def update(change: Change) -> Effect:
     """Changes the fields that are given. Raises NotFound if it has been deleted since the write was accepted."""
     changed = (
         Endpoint.update(**change.payload, updated_at=fn.now())
-        .where(Endpoint.id == change.target, Endpoint.workspace_id == change.workspace_id)
+        .where(Endpoint.id == change.target, Endpoint.workspace_id == change.workspace_id, Endpoint.state != "deleted")
         .execute()
     )
     if not changed:
