@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from app import database
+from app.lib import clock
+from tests.cast import Api, all_of, one
+
+
+@pytest.fixture
+def deliveries(api: Api) -> list[str]:
+    """Identifiers of three deliveries, newest first: tag.added pending, contact.created failed, another delivered."""
+    first, second = api.endpoint(events=["contact.created"]), api.endpoint(events=["*"])
+    api.contact(email="ada@example.com", tags=["vip"])
+    found = api.get("webhooks/deliveries").json["data"]
+    by_what = {(delivery["endpoint_id"], delivery["kind"]): delivery["id"] for delivery in found}
+    delivered, failed = by_what[first, "contact.created"], by_what[second, "contact.created"]
+    database.rows(
+        "UPDATE deliveries SET status = 'delivered', due_at = NULL, attempts = 1, delivered_at = now() WHERE id = %s",
+        (delivered,),
+    )
+    database.rows(
+        "UPDATE deliveries SET status = 'failed', due_at = NULL, attempts = 6, last_error = 'Refused.',"
+        " created_at = now() - interval '1 day' WHERE id = %s",
+        (failed,),
+    )
+    return [by_what[second, "tag.added"], failed, delivered]
+
+
+def test_a_new_delivery_is_pending_and_due(api: Api) -> None:
+    endpoint_id = api.endpoint()
+    api.contact(email="ada@example.com")
+
+    [shown] = api.get("webhooks/deliveries").json["data"]
+
+    assert shown == {
+        "id": one("SELECT id FROM deliveries"),
+        "event_id": one("SELECT id FROM events"),
+        "endpoint_id": endpoint_id,
+        "kind": "contact.created",
+        "status": "pending",
+        "attempts": 0,
+        "next_attempt_at": shown["next_attempt_at"],
+        "last_error": None,
+        "created_at": shown["created_at"],
+        "delivered_at": None,
+        "resent_from": None,
+    }
+    assert shown["next_attempt_at"].endswith("Z")
+
+
+def test_an_item_has_the_body_that_is_sent_and_every_attempt(api: Api) -> None:
+    api.endpoint()
+    contact = api.contact(email="zoë@example.com")
+    delivery_id = one("SELECT id FROM deliveries")
+    database.rows(
+        "INSERT INTO attempts (delivery_id, number, at, duration_ms, status, error, response_body) VALUES"
+        " (%s, 2, '2026-11-21T10:01:00.25Z', 7, NULL, 'No answer.', ''),"
+        " (%s, 1, '2026-11-21T10:00:00Z', 12, 500, 'Broken.', 'oops')",
+        (delivery_id, delivery_id),
+    )
+
+    shown = api.get(f"webhooks/deliveries/{delivery_id}").json["data"]
+
+    assert shown["body"].encode() == bytes(one("SELECT body FROM events"))
+    assert json.loads(shown["body"])["data"]["contact"] == contact
+    assert shown["attempts_log"] == [
+        {
+            "number": 1,
+            "at": "2026-11-21T10:00:00.000Z",
+            "duration_ms": 12,
+            "status": 500,
+            "error": "Broken.",
+            "response_body": "oops",
+            "trigger": "automatic",
+        },
+        {
+            "number": 2,
+            "at": "2026-11-21T10:01:00.250Z",
+            "duration_ms": 7,
+            "status": None,
+            "error": "No answer.",
+            "response_body": "",
+            "trigger": "automatic",
+        },
+    ]
+
+
+def test_an_item_shows_what_the_list_shows(api: Api, deliveries: list[str]) -> None:
+    listed = {row["id"]: row for row in api.get("webhooks/deliveries").json["data"]}
+
+    for delivery_id in deliveries:
+        shown = api.get(f"webhooks/deliveries/{delivery_id}").json["data"]
+        assert {name: shown[name] for name in listed[delivery_id]} == listed[delivery_id]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("status=pending", [0]),
+        ("status=failed", [1]),
+        ("status=delivered", [2]),
+        ("status=held", []),
+        ("status=cancelled", []),
+        ("kind=tag.added", [0]),
+        ("kind=nothing.happened", []),
+        ("kind=contact.created&status=failed", [1]),
+        ("endpoint_id=whe_01kaj5bd40e6rr3f5y2kq0w9xz", []),
+        ("endpoint_id=x", []),
+    ],
+)
+def test_a_filter_finds(api: Api, deliveries: list[str], query: str, found: list[int]) -> None:
+    answer = api.get(f"webhooks/deliveries?{query}")
+
+    assert answer.status_code == 200
+    assert [row["id"] for row in answer.json["data"]] == [deliveries[number] for number in found]
+    assert answer.json == api.get(f"/api/v1/webhooks/deliveries?{query}").json
+
+
+def test_the_deliveries_of_one_endpoint_are_found(api: Api, deliveries: list[str]) -> None:
+    endpoint_id = one("SELECT endpoint_id FROM deliveries WHERE status = 'delivered'")
+
+    answer = api.get(f"webhooks/deliveries?endpoint_id={endpoint_id}")
+
+    assert [row["id"] for row in answer.json["data"]] == [deliveries[2]]
+
+
+def test_times_bound_what_is_found(api: Api, deliveries: list[str]) -> None:
+    noon = (clock.now() - timedelta(hours=12)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    since = api.get(f"webhooks/deliveries?since={noon}").json["data"]
+    until = api.get(f"webhooks/deliveries?until={noon}").json["data"]
+
+    assert {row["id"] for row in since} == {deliveries[0], deliveries[2]}
+    assert [row["id"] for row in until] == [deliveries[1]]
+
+
+def test_since_is_included_and_until_is_not(api: Api, deliveries: list[str]) -> None:
+    database.rows("UPDATE deliveries SET created_at = '2026-11-21T10:00:00.000Z'")
+
+    at = "2026-11-21T11:00:00.000%2B01:00"
+
+    assert len(api.get(f"webhooks/deliveries?since={at}").json["data"]) == 3
+    assert api.get(f"webhooks/deliveries?until={at}").json["data"] == []
+
+
+def test_deliveries_of_a_deleted_endpoint_can_still_be_read(api: Api) -> None:
+    endpoint_id = api.endpoint()
+    api.contact(email="ada@example.com")
+    api.done(api.delete(f"webhooks/endpoints/{endpoint_id}"))
+
+    assert [row["endpoint_id"] for row in api.get("webhooks/deliveries").json["data"]] == [endpoint_id]
+    assert api.get(f"webhooks/deliveries/{all_of('SELECT id FROM deliveries')[0]}").status_code == 200

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from app import database
+from app.lib import ids
+from tests.cast import Api, all_of
+
+
+def insert_contacts(workspace_id: str, count: int, tag: str = "vip") -> None:
+    made = [(ids.new("con"), number) for number in range(count)]
+    database.rows(
+        "INSERT INTO contacts (id, workspace_id, external_id, tags)"
+        " SELECT new.id, %s, new.id, ARRAY[%s] FROM unnest(%s::text[]) AS new(id)",
+        (workspace_id, tag, [identifier for identifier, _ in made]),
+    )
+
+
+def pages(api: Api, path: str) -> Iterator[dict[str, Any]]:
+    """Each page of a list, by its cursors."""
+    mark = "&" if "?" in path else "?"
+    answer = api.get(path).json
+    yield answer
+    while answer["meta"]["hasMore"]:
+        answer = api.get(f"{path}{mark}cursor={answer['meta']['nextCursor']}").json
+        yield answer
+
+
+def listed(found: list[dict[str, Any]]) -> list[str]:
+    return [row["id"] for page in found for row in page["data"]]
+
+
+def newest_first() -> list[str]:
+    return all_of("SELECT id FROM contacts ORDER BY id DESC")
+
+
+@pytest.mark.parametrize(("limit", "sizes"), [(3, [3, 3, 1]), (7, [7]), (6, [6, 1]), (1, [1] * 7), (100, [7])])
+def test_pages_hold_every_row_once_newest_first(api: Api, limit: int, sizes: list[int]) -> None:
+    insert_contacts(api.workspace_id, 7)
+
+    found = list(pages(api, f"contacts?limit={limit}"))
+
+    assert [len(page["data"]) for page in found] == sizes
+    assert listed(found) == newest_first()
+
+
+def test_only_the_last_page_has_no_more(api: Api) -> None:
+    insert_contacts(api.workspace_id, 5)
+
+    found = list(pages(api, "contacts?limit=2"))
+
+    assert [page["meta"]["hasMore"] for page in found] == [True, True, False]
+    assert [page["meta"]["nextCursor"] is None for page in found] == [False, False, True]
+
+
+def test_a_list_that_ends_with_its_page_has_no_more(api: Api) -> None:
+    insert_contacts(api.workspace_id, 4)
+
+    found = list(pages(api, "contacts?limit=2"))
+
+    assert [page["meta"]["hasMore"] for page in found] == [True, False]
+
+
+def test_an_empty_list_is_one_empty_page(api: Api) -> None:
+    assert api.get("contacts").json == {"data": [], "meta": {"nextCursor": None, "hasMore": False}}
+
+
+def test_a_page_has_50_rows_unless_asked_otherwise(api: Api) -> None:
+    insert_contacts(api.workspace_id, 101)
+
+    assert len(api.get("contacts").json["data"]) == 50
+    assert len(api.get("contacts?limit=100").json["data"]) == 100
+
+
+def test_rows_inserted_meanwhile_move_nothing(api: Api) -> None:
+    insert_contacts(api.workspace_id, 9)
+    before = newest_first()
+    found = []
+
+    for page in pages(api, "contacts?limit=2"):
+        found.append(page)
+        insert_contacts(api.workspace_id, 3)
+
+    assert listed(found) == before
+
+
+def test_rows_deleted_meanwhile_make_none_skipped(api: Api) -> None:
+    insert_contacts(api.workspace_id, 9)
+    before = newest_first()
+    first = api.get("contacts?limit=3").json
+    database.rows("DELETE FROM contacts WHERE id = ANY(%s)", (before[1:5],))
+
+    second = api.get(f"contacts?limit=3&cursor={first['meta']['nextCursor']}").json
+
+    assert listed([first, second]) == [*before[:3], *before[5:8]]
+
+
+def test_the_row_of_the_cursor_itself_may_be_gone(api: Api) -> None:
+    insert_contacts(api.workspace_id, 4)
+    before = newest_first()
+    cursor = api.get("contacts?limit=2").json["meta"]["nextCursor"]
+    database.rows("DELETE FROM contacts WHERE id = %s", (before[1],))
+
+    assert listed([api.get(f"contacts?cursor={cursor}").json]) == before[2:]
+
+
+def test_the_limit_may_change_between_pages(api: Api) -> None:
+    insert_contacts(api.workspace_id, 6)
+    cursor = api.get("contacts?limit=1").json["meta"]["nextCursor"]
+
+    assert listed([api.get(f"contacts?limit=4&cursor={cursor}").json]) == newest_first()[1:5]
+
+
+def test_a_cursor_serves_both_addresses(api: Api) -> None:
+    insert_contacts(api.workspace_id, 4)
+    cursor = api.get("contacts?limit=2").json["meta"]["nextCursor"]
+
+    assert api.get(f"/api/v1/contacts?cursor={cursor}").json == api.get(f"contacts?cursor={cursor}").json
+
+
+def test_a_cursor_serves_every_token_of_the_workspace(api: Api) -> None:
+    insert_contacts(api.workspace_id, 4)
+    cursor = api.get("contacts?limit=2").json["meta"]["nextCursor"]
+
+    assert api.restricted_to("contacts").get(f"contacts?cursor={cursor}").status_code == 200
+
+
+def test_a_filtered_list_pages_within_its_filter(api: Api) -> None:
+    insert_contacts(api.workspace_id, 3, tag="vip")
+    insert_contacts(api.workspace_id, 4, tag="beta")
+    insert_contacts(api.workspace_id, 2, tag="vip")
+
+    found = list(pages(api, "contacts?tag=vip&limit=2"))
+
+    assert listed(found) == all_of("SELECT id FROM contacts WHERE 'vip' = ANY(tags) ORDER BY id DESC")
+    assert len(found) == 3
+
+
+@pytest.mark.parametrize("query", ["", "tag=beta", "tag=vip&q=con_", "email=ada@example.com"])
+def test_a_cursor_with_other_filters_is_refused(api: Api, query: str) -> None:
+    insert_contacts(api.workspace_id, 4)
+    cursor = api.get("contacts?tag=vip&limit=2").json["meta"]["nextCursor"]
+
+    assert api.get(f"contacts?{query}&cursor={cursor}").status_code == 422
+    assert api.get(f"contacts?tag=vip&cursor={cursor}").status_code == 200
+
+
+def test_a_cursor_with_a_time_among_its_filters_goes_on(api: Api) -> None:
+    insert_contacts(api.workspace_id, 5)
+
+    found = list(pages(api, "contacts?updated_since=2020-01-01T00:00:00Z&limit=2"))
+
+    assert listed(found) == newest_first()
+
+
+def test_a_cursor_tells_nothing_of_the_row(api: Api) -> None:
+    insert_contacts(api.workspace_id, 3)
+    first = api.get("contacts?limit=1").json
+
+    assert first["data"][0]["id"] not in first["meta"]["nextCursor"]
+
+
+@pytest.mark.parametrize("path", ["jobs", "webhooks/endpoints", "webhooks/deliveries"])
+def test_the_other_lists_page_alike(api: Api, path: str) -> None:
+    for number in range(3):
+        api.endpoint(f"https://shop.example/{number}")
+    api.contact(email="ada@example.com")
+
+    found = list(pages(api, f"{path}?limit=2"))
+    whole = api.get(path).json
+
+    assert len(found) == 2
+    assert listed(found) == listed([whole])
+    assert listed(found) == sorted(listed(found), reverse=True)

@@ -1,0 +1,180 @@
+"""What holds for all of the code: routes, kinds, processes, the schema."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from app import database, presence
+from app.database import rows
+from app.domain import contacts, endpoints, tokens
+from app.domain.jobs import KINDS
+from app.models.base import BaseModel
+from app.models.contacts import Contact
+from app.models.deliveries import Attempt, Delivery
+from app.models.endpoints import Endpoint
+from app.models.events import Event
+from app.models.jobs import IdempotencyKey, Job
+from app.models.members import Member
+from app.models.tokens import Token
+from app.models.workspaces import Workspace
+
+ROOT = Path(__file__).parent.parent
+MODELS = [Workspace, Token, Member, Contact, Job, IdempotencyKey, Endpoint, Event, Delivery, Attempt]
+VERBS: dict[str, Any] = {"contacts": contacts, "endpoints": endpoints}
+
+
+def operations(app: Flask) -> set[tuple[str, str]]:
+    """Method and path of everything under /api/v1."""
+    return {
+        (method.lower(), re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule))
+        for rule in app.url_map.iter_rules()
+        if rule.rule.startswith("/api/v1/")
+        for method in rule.methods - {"HEAD", "OPTIONS"}
+    }
+
+
+def test_every_route_of_the_api_declares_who_may_use_it(app: Flask) -> None:
+    undeclared = [
+        rule.rule
+        for rule in app.url_map.iter_rules()
+        if rule.rule.startswith("/api/v1/") and not hasattr(app.view_functions[rule.endpoint], "restriction")
+    ]
+
+    assert undeclared == ["/api/v1/openapi.json"]
+
+
+def test_every_restriction_of_a_route_is_one_that_a_token_can_have(app: Flask) -> None:
+    used = {view.restriction for view in app.view_functions.values() if hasattr(view, "restriction")}
+
+    assert used - {None} <= set(tokens.RESTRICTIONS)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_of_job_has_a_verb_of_its_name_and_a_restriction(name: str) -> None:
+    noun, verb = name.split(".")
+
+    assert KINDS[name].verb is getattr(VERBS[noun], verb)
+    assert KINDS[name].verb.__module__ == f"app.domain.{noun}"
+    assert KINDS[name].restriction in tokens.RESTRICTIONS
+
+
+def test_the_process_types_are_those_of_the_procfile() -> None:
+    types = [line.partition(":")[0] for line in (ROOT / "Procfile").read_text().splitlines() if line.strip()]
+
+    assert set(presence.TYPES) == set(types) - {"release"}
+
+
+def columns_of(table: str) -> dict[str, bool]:
+    """Column names, and whether they may be null; generated columns are the database's own."""
+    return dict(
+        rows(
+            "SELECT column_name, is_nullable = 'YES' FROM information_schema.columns"
+            " WHERE table_schema = 'public' AND table_name = %s AND is_generated = 'NEVER'",
+            (table,),
+        )
+    )
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_the_migrations_make_what_the_models_describe(empty: None, model: Any) -> None:
+    described = {field.column_name: field.null for field in model._meta.sorted_fields}
+
+    assert columns_of(model._meta.table_name) == described
+
+
+def test_every_table_has_its_model(empty: None) -> None:
+    tables = {name for (name,) in rows("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")}
+
+    assert tables == {model._meta.table_name for model in MODELS} | {"migrations", "leases"}
+    assert set(BaseModel.__subclasses__()) == set(MODELS)
+
+
+def test_every_index_of_a_mail_table_is_one_that_is_used(empty: None) -> None:
+    invalid = database.rows("SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid")
+
+    assert invalid == []
+
+
+# The document
+
+
+@pytest.fixture(scope="module")
+def document(client: FlaskClient) -> dict[str, Any]:
+    return dict(client.get("/api/v1/openapi.json").json)
+
+
+def test_the_document_needs_no_token(client: FlaskClient) -> None:
+    assert client.get("/api/v1/openapi.json").status_code == 200
+
+
+def test_the_document_has_every_operation(app: Flask, document: dict[str, Any]) -> None:
+    described = {
+        (method, path) for path, item in document["paths"].items() for method in item if method != "parameters"
+    }
+
+    assert described == operations(app) - {("get", "/api/v1/openapi.json")}
+
+
+def described_operations(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {
+        f"{method} {path}": operation
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+        if method != "parameters"
+    }
+
+
+def test_every_operation_has_an_identifier_of_its_own(document: dict[str, Any]) -> None:
+    identifiers = [operation["operationId"] for operation in described_operations(document).values()]
+
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_every_operation_describes_its_refusals(document: dict[str, Any]) -> None:
+    lacking = {
+        name: {"401", "422", "500", "503"} - set(operation["responses"])
+        for name, operation in described_operations(document).items()
+    }
+
+    assert {name: statuses for name, statuses in lacking.items() if statuses} == {}
+
+
+def test_every_write_describes_202_and_its_headers(document: dict[str, Any]) -> None:
+    writes = {
+        name: operation for name, operation in described_operations(document).items() if not name.startswith("get ")
+    }
+
+    assert len(writes) >= 8
+    for operation in writes.values():
+        assert {"400", "404", "409", "413", "415"} <= set(operation["responses"])
+        assert {"Location", "Idempotent-Replayed", "X-Request-Id"} <= set(operation["responses"]["202"]["headers"])
+        named = {parameter.get("$ref", "").rpartition("/")[2] for parameter in operation["parameters"]}
+        assert {"Prefer", "Idempotency-Key"} <= named
+
+
+def references(value: Any) -> set[str]:
+    if isinstance(value, dict):
+        own = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
+        return own.union(*map(references, value.values()))
+    return set().union(*map(references, value)) if isinstance(value, list) else set()
+
+
+def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
+    broken = []
+    for reference in references(document):
+        place: Any = document
+        for part in reference.removeprefix("#/").split("/"):
+            place = place.get(part, {})
+        broken += [] if place else [reference]
+
+    assert broken == []
+
+
+def test_every_schema_has_one_name(document: dict[str, Any]) -> None:
+    assert [name for name in document["components"]["schemas"] if name[-1].isdigit()] == []
