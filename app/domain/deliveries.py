@@ -129,15 +129,15 @@ def record(outcomes: Sequence[Outcome]) -> None:
 
     Safe to repeat: an outcome is recorded under the claim it was made with, once.
     """
+    moves = [_next(outcome) for outcome in outcomes]
     with transaction():
-        states = stops.count_outcomes([(o.dispatch.claimed.owner, o.answer) for o in outcomes])
-        moves = [_next(outcome, states) for outcome in outcomes]
-        logged = rows(sql.load("record_attempts"), _columns(outcomes, moves))
+        recorded = set(rows(sql.load("record_attempts"), _columns(outcomes, moves)))
+        fresh = [o for o in outcomes if _claim_of(o) in recorded]
+        states = stops.count_outcomes([(o.dispatch.claimed.owner, o.answer) for o in fresh])
         if "stopped" in states.values():
             end_unfinished()
-    recorded = {id for (id,) in logged}
     for outcome, (status, _) in zip(outcomes, moves, strict=True):
-        _log_attempt(outcome, status if outcome.dispatch.claimed.id in recorded else "stale")
+        _log_attempt(outcome, status if _claim_of(outcome) in recorded else "stale")
 
 
 def end_unfinished(limit: int = 1000) -> int:
@@ -208,15 +208,17 @@ def _dispatch(
     return Dispatch(claimed, kind, step, trace_id, address, secrets, bytes(body))
 
 
-def _next(outcome: Outcome, states: Mapping[str, str]) -> tuple[str, float | None]:
-    """The status that follows, and in how many seconds to try again."""
+def _claim_of(outcome: Outcome) -> tuple[str, int]:
+    return outcome.dispatch.claimed.id, outcome.dispatch.claimed.claim
+
+
+def _next(outcome: Outcome) -> tuple[str, float | None]:
+    """The status that follows, and in how many seconds to try again; of an endpoint that stops it is held after all."""
     schedule, step = settings().retry_schedule_seconds, outcome.dispatch.step
     if outcome.answer.ok:
         return "delivered", None
     if outcome.answer.status == 410 or step >= len(schedule):
         return "failed", None
-    if states.get(outcome.dispatch.claimed.owner) == "stopped":
-        return "held", None
     return "pending", schedule[step]
 
 
