@@ -1,0 +1,438 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from app import database
+from app.domain import deliveries
+from app.domain.deliveries import Dispatch, Outcome
+from app.lib import clock
+from app.models.deliveries import Attempt, Delivery
+from app.models.endpoints import Endpoint
+from app.outbound import Answer
+from tests.cast import Api, all_of, make_endpoint, one
+from tests.stack.signatures import is_genuine
+
+OK = Answer(204, None, b"", 12)
+BROKEN = Answer(500, "The server answered 500 (Internal Server Error).", b"oops", 7)
+GONE = Answer(410, "The server answered 410 (Gone).", b"", 3)
+SILENT = Answer(None, "No answer within 10 seconds.", b"", 10_000)
+
+ADDRESS = "https://shop.example/hooks"
+
+
+@pytest.fixture
+def endpoint(api: Api) -> Endpoint:
+    identifier, _ = make_endpoint(api.workspace_id, ADDRESS, ["contact.created"])
+    return Endpoint.get_by_id(identifier)
+
+
+@pytest.fixture
+def happen(api: Api, endpoint: Endpoint) -> Callable[[int], None]:
+    """Lets so many events happen, each of which makes a delivery."""
+
+    def happen(count: int = 1) -> None:
+        start = one("SELECT count(*) FROM contacts")
+        for number in range(count):
+            api.post("contacts", {"external_id": str(start + number)})
+        api.apply()
+
+    return happen
+
+
+@pytest.fixture
+def delivery(happen: Callable[[int], None]) -> str:
+    happen(1)
+    return str(one("SELECT id FROM deliveries"))
+
+
+def take(endpoint: Endpoint, room: int = 100) -> list[Dispatch]:
+    """Claims what is there, whenever it is due."""
+    database.rows("UPDATE deliveries SET due_at = now() WHERE due_at IS NOT NULL")
+    return deliveries.claim({endpoint.id: room})
+
+
+def outcome(dispatch: Dispatch, answer: Answer) -> Outcome:
+    return Outcome(dispatch, clock.now(), answer)
+
+
+def attempt(endpoint: Endpoint, answer: Answer) -> None:
+    """One attempt at everything that is there."""
+    deliveries.record([outcome(dispatch, answer) for dispatch in take(endpoint)])
+
+
+def seconds_to_next(delivery: str) -> float:
+    return float(one("SELECT extract(epoch FROM due_at - now()) FROM deliveries WHERE id = %s", delivery))
+
+
+def states() -> list[str]:
+    return all_of("SELECT status FROM deliveries ORDER BY id")
+
+
+def failures(endpoint: Endpoint) -> int:
+    return int(Endpoint.get_by_id(endpoint.id).consecutive_failures)
+
+
+def set_failures(endpoint: Endpoint, number: int) -> None:
+    Endpoint.update(consecutive_failures=number).where(Endpoint.id == endpoint.id).execute()
+
+
+# What is sent
+
+
+def test_a_dispatch_has_all_that_an_attempt_needs(api: Api) -> None:
+    endpoint_id, secret = make_endpoint(api.workspace_id, ADDRESS)
+    answer = api.post("contacts", {"email": "ada@example.com"}, headers={"X-Request-Id": "mine"})
+    api.done(answer)
+
+    [dispatch] = deliveries.claim({endpoint_id: 10})
+
+    assert (dispatch.address, dispatch.secrets, dispatch.step, dispatch.trace_id) == (ADDRESS, (secret,), 0, "mine")
+    assert dispatch.body == bytes(one("SELECT body FROM events"))
+
+
+def test_the_headers_of_an_attempt_are_signed_at_its_time(api: Api) -> None:
+    endpoint_id, secret = make_endpoint(api.workspace_id, ADDRESS)
+    api.contact(email="ada@example.com")
+    [dispatch] = deliveries.claim({endpoint_id: 10})
+
+    with clock.moved_by(hours=2):
+        headers = dispatch.headers()
+        sent_at = clock.now().timestamp()
+
+    assert headers["X-Service-Delivery"] == one("SELECT id FROM deliveries")
+    assert headers["Content-Type"] == "application/json"
+    assert is_genuine(secret, headers["X-Service-Signature"], dispatch.body, sent_at)
+    assert not is_genuine(secret, headers["X-Service-Signature"], dispatch.body, sent_at + 301)
+
+
+@pytest.mark.parametrize(("until", "keys"), [("1 hour", 2), ("-1 hour", 1)], ids=["within 24 hours", "afterwards"])
+def test_after_a_rotation_both_secrets_sign_for_a_while(api: Api, until: str, keys: int) -> None:
+    from app.domain.endpoints import seal
+
+    endpoint_id, secret = make_endpoint(api.workspace_id, ADDRESS)
+    Endpoint.update(previous_secret=seal("whsec_before").encode()).execute()
+    database.rows("UPDATE endpoints SET previous_secret_until = now() + %s::interval", (until,))
+    api.contact(email="ada@example.com")
+
+    [dispatch] = deliveries.claim({endpoint_id: 10})
+
+    assert dispatch.secrets == (secret, "whsec_before")[:keys]
+    assert dispatch.headers()["X-Service-Signature"].count("v1=") == keys
+
+
+# What becomes of it
+
+
+def test_a_success_ends_a_delivery(endpoint: Endpoint, delivery: str) -> None:
+    attempt(endpoint, OK)
+
+    kept = Delivery.get_by_id(delivery)
+    assert (kept.status, kept.attempts, kept.due_at, kept.last_error) == ("delivered", 1, None, None)
+    assert kept.delivered_at is not None
+    assert take(endpoint) == []
+
+
+def test_each_failure_waits_longer_and_the_sixth_is_the_last(endpoint: Endpoint, delivery: str) -> None:
+    waits = []
+    for _ in range(5):
+        attempt(endpoint, BROKEN)
+        assert states() == ["pending"]
+        waits.append(round(seconds_to_next(delivery)))
+
+    attempt(endpoint, BROKEN)
+
+    assert waits == [60, 300, 1800, 7200, 43200]
+    kept = Delivery.get_by_id(delivery)
+    assert (kept.status, kept.attempts, kept.due_at) == ("failed", 6, None)
+    assert take(endpoint) == []
+
+
+def test_every_attempt_is_logged(endpoint: Endpoint, delivery: str) -> None:
+    attempt(endpoint, BROKEN)
+    attempt(endpoint, SILENT)
+    attempt(endpoint, OK)
+
+    log = Attempt.of(delivery)
+    assert [(entry.number, entry.status, entry.error, entry.duration_ms) for entry in log] == [
+        (1, 500, BROKEN.error, 7),
+        (2, None, SILENT.error, 10_000),
+        (3, 204, None, 12),
+    ]
+    assert [entry.response_body for entry in log] == ["oops", "", ""]
+    assert {entry.trigger for entry in log} == {"automatic"}
+
+
+@pytest.mark.parametrize(
+    ("body", "kept"), [(b"a\0b", "a\ufffdb"), (b"\xff\xfe", "\ufffd\ufffd"), ("ä".encode(), "ä")], ids=str
+)
+def test_an_answer_of_any_bytes_is_kept_as_text(endpoint: Endpoint, delivery: str, body: bytes, kept: str) -> None:
+    attempt(endpoint, replace(OK, body=body))
+
+    assert Attempt.of(delivery)[0].response_body == kept
+
+
+def test_a_success_after_failures_forgets_their_error(endpoint: Endpoint, delivery: str) -> None:
+    attempt(endpoint, BROKEN)
+    assert Delivery.get_by_id(delivery).last_error == BROKEN.error
+
+    attempt(endpoint, OK)
+
+    assert Delivery.get_by_id(delivery).last_error is None
+
+
+# Fences
+
+
+def test_an_outcome_of_a_claim_that_has_passed_on_changes_nothing(endpoint: Endpoint, delivery: str) -> None:
+    [late] = take(endpoint)
+    [present] = take(endpoint)
+    before = Delivery.get_by_id(delivery).__data__
+
+    deliveries.record([outcome(late, BROKEN)])
+
+    assert Delivery.get_by_id(delivery).__data__ == before
+    assert Attempt.of(delivery) == []
+    assert present.claimed.claim == late.claimed.claim + 1
+
+
+def test_an_outcome_of_a_claim_that_has_passed_on_is_no_failure_of_the_endpoint(
+    endpoint: Endpoint, delivery: str
+) -> None:
+    [late] = take(endpoint)
+    take(endpoint)
+
+    deliveries.record([outcome(late, BROKEN)])
+
+    assert failures(endpoint) == 0
+
+
+def test_an_outcome_that_is_recorded_twice_counts_once(endpoint: Endpoint, delivery: str) -> None:
+    [dispatch] = take(endpoint)
+    same = outcome(dispatch, BROKEN)
+
+    deliveries.record([same])
+    deliveries.record([same])
+
+    assert Delivery.get_by_id(delivery).attempts == 1
+    assert len(Attempt.of(delivery)) == 1
+
+
+def test_an_outcome_that_is_recorded_twice_is_one_failure_of_the_endpoint(endpoint: Endpoint, delivery: str) -> None:
+    [dispatch] = take(endpoint)
+    same = outcome(dispatch, BROKEN)
+
+    deliveries.record([same])
+    deliveries.record([same])
+
+    assert failures(endpoint) == 1
+
+
+def test_a_success_that_is_recorded_late_does_not_undo_a_failure(endpoint: Endpoint, delivery: str) -> None:
+    [late] = take(endpoint)
+    [present] = take(endpoint)
+
+    deliveries.record([outcome(present, BROKEN), outcome(late, OK)])
+
+    assert states() == ["pending"]
+
+
+# The endpoint's count
+
+
+def test_failures_in_a_row_are_counted_over_all_deliveries(endpoint: Endpoint, happen: Callable[[int], None]) -> None:
+    happen(3)
+
+    attempt(endpoint, BROKEN)
+
+    assert failures(endpoint) == 3
+
+
+def test_a_success_sets_the_count_to_nothing(endpoint: Endpoint, delivery: str) -> None:
+    set_failures(endpoint, 49)
+
+    attempt(endpoint, OK)
+
+    assert failures(endpoint) == 0
+
+
+def test_outcomes_of_one_batch_count_in_their_order(endpoint: Endpoint, happen: Callable[[int], None]) -> None:
+    happen(4)
+    dispatches = take(endpoint)
+
+    deliveries.record(
+        [outcome(each, answer) for each, answer in zip(dispatches, [BROKEN, OK, BROKEN, BROKEN], strict=True)]
+    )
+
+    assert failures(endpoint) == 2
+
+
+def test_a_success_of_a_healthy_endpoint_does_not_touch_its_row(endpoint: Endpoint, delivery: str) -> None:
+    before = one("SELECT xmin::text FROM endpoints WHERE id = %s", endpoint.id)
+
+    attempt(endpoint, OK)
+
+    assert one("SELECT xmin::text FROM endpoints WHERE id = %s", endpoint.id) == before
+
+
+def test_the_fiftieth_failure_in_a_row_stops_the_endpoint(endpoint: Endpoint, happen: Callable[[int], None]) -> None:
+    happen(50)
+    dispatches = take(endpoint)
+
+    deliveries.record([outcome(each, BROKEN) for each in dispatches[:49]])
+    assert Endpoint.get_by_id(endpoint.id).state == "active"
+    deliveries.record([outcome(dispatches[49], SILENT)])
+
+    stopped = Endpoint.get_by_id(endpoint.id)
+    assert (stopped.state, stopped.consecutive_failures) == ("stopped", 50)
+    assert "50" in stopped.stop_reason
+    assert str(SILENT.error) in stopped.stop_reason
+    assert abs((clock.now() - stopped.stopped_at).total_seconds()) < 10
+
+
+def test_what_is_on_its_way_to_an_endpoint_that_stops_is_held(
+    endpoint: Endpoint, happen: Callable[[int], None]
+) -> None:
+    happen(5)
+    set_failures(endpoint, 49)
+    [first] = take(endpoint, room=1)
+
+    deliveries.record([outcome(first, BROKEN)])
+
+    assert states() == ["held"] * 5
+    assert one("SELECT count(*) FROM deliveries WHERE due_at IS NOT NULL") == 0
+    assert take(endpoint) == []
+
+
+def test_an_attempt_under_way_when_the_endpoint_stops_is_still_recorded(
+    endpoint: Endpoint, happen: Callable[[int], None]
+) -> None:
+    happen(2)
+    set_failures(endpoint, 49)
+    failing, succeeding = take(endpoint)
+
+    deliveries.record([outcome(failing, BROKEN)])
+    deliveries.record([outcome(succeeding, OK)])
+
+    assert Delivery.get_by_id(failing.claimed.id).status == "held"
+    assert Delivery.get_by_id(succeeding.claimed.id).status == "delivered"
+    assert Endpoint.get_by_id(endpoint.id).state == "stopped"
+
+
+def test_410_fails_the_delivery_and_stops_the_endpoint(endpoint: Endpoint, happen: Callable[[int], None]) -> None:
+    happen(2)
+    [gone] = take(endpoint, room=1)
+
+    deliveries.record([outcome(gone, GONE)])
+
+    assert sorted(states()) == ["failed", "held"]
+    assert Delivery.get_by_id(gone.claimed.id).status == "failed"
+    stopped = Endpoint.get_by_id(endpoint.id)
+    assert stopped.state == "stopped"
+    assert "410" in stopped.stop_reason
+
+
+def test_a_stopped_endpoint_is_not_counted_further(endpoint: Endpoint, happen: Callable[[int], None]) -> None:
+    happen(3)
+    set_failures(endpoint, 49)
+    first, second, third = take(endpoint)
+
+    deliveries.record([outcome(first, BROKEN)])
+    deliveries.record([outcome(second, BROKEN), outcome(third, GONE)])
+
+    stopped = Endpoint.get_by_id(endpoint.id)
+    assert stopped.consecutive_failures == 50
+    assert "50" in stopped.stop_reason
+
+
+def test_another_endpoint_is_not_stopped_with_it(api: Api, endpoint: Endpoint) -> None:
+    other, _ = make_endpoint(api.workspace_id, "https://other.example/", ["contact.created"])
+    api.contact(external_id="1")
+
+    attempt(endpoint, GONE)
+
+    assert Endpoint.get_by_id(other).state == "active"
+    assert all_of("SELECT status FROM deliveries WHERE endpoint_id = %s", other) == ["pending"]
+
+
+# Deleted
+
+
+def test_what_was_meant_for_a_deleted_endpoint_is_cancelled(
+    api: Api, endpoint: Endpoint, happen: Callable[[int], None]
+) -> None:
+    happen(3)
+    api.done(api.delete(f"webhooks/endpoints/{endpoint.id}"))
+
+    assert deliveries.end_unfinished() == 3
+
+    assert states() == ["cancelled"] * 3
+    assert deliveries.end_unfinished() == 0
+
+
+def test_what_was_held_for_a_deleted_endpoint_is_cancelled(
+    api: Api, endpoint: Endpoint, happen: Callable[[int], None]
+) -> None:
+    Endpoint.update(state="stopped").execute()
+    happen(2)
+    assert states() == ["held"] * 2
+    api.done(api.delete(f"webhooks/endpoints/{endpoint.id}"))
+
+    deliveries.end_unfinished()
+
+    assert states() == ["cancelled"] * 2
+
+
+def test_finished_deliveries_of_a_deleted_endpoint_stay_as_they_are(
+    api: Api, endpoint: Endpoint, delivery: str
+) -> None:
+    attempt(endpoint, OK)
+    api.done(api.delete(f"webhooks/endpoints/{endpoint.id}"))
+
+    assert deliveries.end_unfinished() == 0
+    assert states() == ["delivered"]
+
+
+@pytest.mark.parametrize("answer", [OK, BROKEN], ids=["success", "failure"])
+def test_an_attempt_under_way_when_its_delivery_is_cancelled_is_logged_and_changes_nothing(
+    api: Api, endpoint: Endpoint, delivery: str, answer: Answer
+) -> None:
+    [dispatch] = take(endpoint)
+    api.done(api.delete(f"webhooks/endpoints/{endpoint.id}"))
+    deliveries.end_unfinished()
+
+    deliveries.record([outcome(dispatch, answer)])
+
+    kept = Delivery.get_by_id(delivery)
+    assert (kept.status, kept.due_at, kept.delivered_at) == ("cancelled", None, None)
+    assert len(Attempt.of(delivery)) == 1
+
+
+def test_a_long_queue_ends_a_part_at_a_time(api: Api, endpoint: Endpoint, happen: Callable[[int], None]) -> None:
+    happen(5)
+    api.done(api.delete(f"webhooks/endpoints/{endpoint.id}"))
+
+    assert [deliveries.end_unfinished(limit=2) for _ in range(4)] == [2, 2, 1, 0]
+
+
+def test_what_was_not_begun_can_be_put_back(endpoint: Endpoint, delivery: str) -> None:
+    dispatches = take(endpoint)
+
+    deliveries.put_back(dispatches)
+
+    [again] = deliveries.claim({endpoint.id: 10})
+    assert again.claimed.claim == 2
+
+
+def test_a_delivery_whose_secret_cannot_be_read_does_not_stop_the_others(api: Api) -> None:
+    broken, _ = make_endpoint(api.workspace_id, "https://broken.example/")
+    good, _ = make_endpoint(api.workspace_id, ADDRESS)
+    Endpoint.update(secret=b"nonsense").where(Endpoint.id == broken).execute()
+    api.contact(email="ada@example.com")
+
+    dispatches: list[Any] = deliveries.claim({broken: 10, good: 10})
+
+    assert good in [dispatch.claimed.owner for dispatch in dispatches]

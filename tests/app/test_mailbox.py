@@ -1,0 +1,373 @@
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from app import database, mailbox
+from app.database import rows, transaction
+from app.domain import deliveries, jobs
+from app.lib import ids
+from app.mailbox import Claimed, Mail
+from tests.cast import all_of, in_threads, one
+
+IN_ORDER, SHARED = jobs.MAIL, deliveries.MAIL
+BOTH = pytest.mark.parametrize("mail", [IN_ORDER, SHARED], ids=["in order", "shared"])
+
+LEASE_SECONDS = 20
+
+pytestmark = pytest.mark.usefixtures("empty")
+
+
+def post(mail: Mail, owner: str, count: int = 1, due_in: float = -1) -> list[str]:
+    """Puts mail into the owner's mailbox, in order, each a little later due than the one before."""
+    identifiers = [ids.new("xyz") for _ in range(count)]
+    columns = {"jobs": "workspace_id, kind, trace_id", "deliveries": "endpoint_id, workspace_id, event_id, kind"}
+    values = {"jobs": "%s, 'contacts.upsert', 'trace'", "deliveries": "%s, 'ws', 'evt', 'contact.created'"}
+    for number, identifier in enumerate(identifiers):
+        rows(
+            f"INSERT INTO {mail.table} (id, due_at, {columns[mail.table]})"
+            f" VALUES (%s, now() + %s * interval '1 second', {values[mail.table]})",
+            (identifier, due_in + number * 0.001, owner),
+        )
+    return identifiers
+
+
+@pytest.fixture
+def owner() -> str:
+    """The owner of a mailbox in either mode: there is a workspace and an active endpoint of that name."""
+    return open_mailbox("box-1")
+
+
+def open_mailbox(name: str) -> str:
+    rows("INSERT INTO workspaces (id, name) VALUES (%s, 'Box')", (name,))
+    rows(
+        "INSERT INTO endpoints (id, workspace_id, address, events, secret) VALUES (%s, %s, 'https://a/', '{*}', 'x')",
+        (name, name),
+    )
+    return name
+
+
+def claim(mail: Mail, rooms: dict[str, int]) -> list[Claimed]:
+    return mailbox.claim(mail, rooms, LEASE_SECONDS)
+
+
+def end_leases(mail: Mail) -> None:
+    rows(f"UPDATE {mail.table} SET due_at = now() - interval '1 second' WHERE due_at > now()")
+
+
+def finish(mail: Mail, *batch: Claimed) -> None:
+    rows(f"UPDATE {mail.table} SET due_at = NULL WHERE id = ANY(%s)", ([row.id for row in batch],))
+
+
+def holds(mail: Mail, batch: list[Claimed]) -> bool:
+    with transaction():
+        return mailbox.holding(mail, batch)
+
+
+@BOTH
+def test_mail_is_taken_in_its_order_up_to_the_room(mail: Mail, owner: str) -> None:
+    first, second, _ = post(mail, owner, 3)
+
+    taken = claim(mail, {owner: 2})
+
+    assert taken == [Claimed(first, owner, 1), Claimed(second, owner, 1)]
+
+
+@BOTH
+def test_an_empty_mailbox_gives_nothing(mail: Mail, owner: str) -> None:
+    assert claim(mail, {owner: 10}) == []
+    assert claim(mail, {}) == []
+
+
+@BOTH
+def test_mail_of_others_is_left_alone(mail: Mail, owner: str) -> None:
+    post(mail, open_mailbox("box-2"))
+
+    assert claim(mail, {owner: 10}) == []
+
+
+@BOTH
+def test_several_mailboxes_are_looked_into_at_once(mail: Mail, owner: str) -> None:
+    other = open_mailbox("box-2")
+    post(mail, owner, 3)
+    post(mail, other, 3)
+
+    taken = claim(mail, {owner: 2, other: 1})
+
+    assert Counter(row.owner for row in taken) == {owner: 2, other: 1}
+
+
+@BOTH
+def test_what_is_taken_is_not_taken_again_while_its_lease_runs(mail: Mail, owner: str) -> None:
+    post(mail, owner)
+    claim(mail, {owner: 10})
+
+    assert claim(mail, {owner: 10}) == []
+    left = one(f"SELECT extract(epoch FROM due_at - now()) FROM {mail.table}")
+    assert 0 < LEASE_SECONDS - left < 5
+
+
+@BOTH
+def test_mail_whose_lease_ended_is_taken_again_under_the_next_number(mail: Mail, owner: str) -> None:
+    [identifier] = post(mail, owner)
+    claim(mail, {owner: 10})
+    end_leases(mail)
+
+    assert claim(mail, {owner: 10}) == [Claimed(identifier, owner, 2)]
+
+
+@BOTH
+def test_finished_mail_is_never_taken(mail: Mail, owner: str) -> None:
+    post(mail, owner)
+    finish(mail, *claim(mail, {owner: 10}))
+    end_leases(mail)
+
+    assert claim(mail, {owner: 10}) == []
+
+
+@BOTH
+def test_mail_that_is_due_later_is_left(mail: Mail, owner: str) -> None:
+    post(mail, owner, due_in=60)
+
+    assert claim(mail, {owner: 10}) == []
+
+
+@BOTH
+def test_a_worker_holds_what_it_took(mail: Mail, owner: str) -> None:
+    post(mail, owner, 2)
+
+    assert holds(mail, claim(mail, {owner: 10})) is True
+
+
+@BOTH
+def test_a_worker_still_holds_what_nobody_took_after_its_lease(mail: Mail, owner: str) -> None:
+    post(mail, owner, 2)
+    batch = claim(mail, {owner: 10})
+    end_leases(mail)
+
+    assert holds(mail, batch) is True
+
+
+@BOTH
+def test_a_late_worker_does_not_hold_what_another_took(mail: Mail, owner: str) -> None:
+    post(mail, owner, 2)
+    late = claim(mail, {owner: 10})
+    end_leases(mail)
+    present = claim(mail, {owner: 10})
+
+    assert holds(mail, late) is False
+    assert holds(mail, present) is True
+
+
+@BOTH
+def test_a_late_worker_does_not_hold_a_batch_of_which_one_is_finished(mail: Mail, owner: str) -> None:
+    post(mail, owner, 2)
+    batch = claim(mail, {owner: 10})
+    finish(mail, batch[0])
+
+    assert holds(mail, batch) is False
+
+
+@BOTH
+def test_what_was_put_back_is_due_at_once(mail: Mail, owner: str) -> None:
+    [identifier] = post(mail, owner)
+
+    mailbox.put_back(mail, claim(mail, {owner: 10}))
+
+    assert claim(mail, {owner: 10}) == [Claimed(identifier, owner, 2)]
+
+
+@BOTH
+def test_a_late_worker_puts_nothing_back(mail: Mail, owner: str) -> None:
+    post(mail, owner)
+    late = claim(mail, {owner: 10})
+    end_leases(mail)
+    claim(mail, {owner: 10})
+
+    mailbox.put_back(mail, late)
+
+    assert claim(mail, {owner: 10}) == []
+
+
+@BOTH
+def test_finished_mail_is_not_put_back(mail: Mail, owner: str) -> None:
+    post(mail, owner)
+    batch = claim(mail, {owner: 10})
+    finish(mail, *batch)
+
+    mailbox.put_back(mail, batch)
+    mailbox.put_back(mail, [])
+
+    assert one(f"SELECT due_at FROM {mail.table}") is None
+
+
+# In order
+
+
+def test_in_order_nothing_behind_leased_mail_is_taken(owner: str) -> None:
+    post(IN_ORDER, owner, 3)
+    claim(IN_ORDER, {owner: 1})
+
+    assert claim(IN_ORDER, {owner: 10}) == []
+
+
+def test_in_order_nothing_is_taken_while_a_worker_records(owner: str) -> None:
+    post(IN_ORDER, owner, 2)
+    batch = claim(IN_ORDER, {owner: 1})
+    end_leases(IN_ORDER)
+
+    with transaction():
+        assert mailbox.holding(IN_ORDER, batch)
+        [meanwhile] = in_threads([lambda: claim(IN_ORDER, {owner: 10})])
+
+    assert meanwhile == []
+    assert len(claim(IN_ORDER, {owner: 10})) == 2
+
+
+def test_in_order_other_mailboxes_do_not_wait(owner: str) -> None:
+    other = open_mailbox("box-2")
+    post(IN_ORDER, owner)
+    post(IN_ORDER, other)
+    batch = claim(IN_ORDER, {owner: 1})
+
+    with transaction():
+        assert mailbox.holding(IN_ORDER, batch)
+        [meanwhile] = in_threads([lambda: claim(IN_ORDER, {other: 10})])
+
+    assert len(meanwhile) == 1
+
+
+def test_in_order_workers_never_overlap_and_nothing_is_done_twice_or_out_of_order(owner: str) -> None:
+    posted = post(IN_ORDER, owner, 60)
+    done: list[str] = []
+    inside = threading.Semaphore(1)
+    overlaps: list[str] = []
+
+    def work() -> None:
+        while one("SELECT count(*) FROM jobs WHERE due_at IS NOT NULL"):
+            for batch in filter(None, [claim(IN_ORDER, {owner: 3})]):
+                with transaction():
+                    if mailbox.holding(IN_ORDER, batch):
+                        alone = inside.acquire(blocking=False)
+                        overlaps.extend([] if alone else [batch[0].id])
+                        done.extend(row.id for row in batch)
+                        finish(IN_ORDER, *batch)
+                        inside.release()
+
+    assert in_threads([work] * 6) == [None] * 6
+    assert overlaps == []
+    assert done == posted
+
+
+# Shared
+
+
+def test_shared_workers_take_each_row_once(owner: str) -> None:
+    posted = post(SHARED, owner, 100)
+
+    def take() -> list[str]:
+        taken = []
+        while batch := claim(SHARED, {owner: 7}):
+            taken += [row.id for row in batch]
+        return taken
+
+    results = in_threads([take] * 6)
+
+    assert sorted(identifier for taken in results for identifier in taken) == sorted(posted)
+
+
+def test_shared_mail_behind_leased_mail_is_taken(owner: str) -> None:
+    _, second = post(SHARED, owner, 2)
+    claim(SHARED, {owner: 1})
+
+    assert [row.id for row in claim(SHARED, {owner: 10})] == [second]
+
+
+def test_shared_mail_of_an_owner_who_is_not_served_is_left(owner: str) -> None:
+    post(SHARED, owner)
+    rows("UPDATE endpoints SET state = 'stopped'")
+
+    assert claim(SHARED, {owner: 10}) == []
+
+
+# Overdue
+
+
+@BOTH
+def test_owners_with_mail_due_for_long_are_overdue(mail: Mail) -> None:
+    post(mail, "b", 3, due_in=-10)
+    post(mail, "a", due_in=-10)
+    post(mail, "c", due_in=-2)
+    post(mail, "d", due_in=60)
+
+    assert mailbox.overdue(mail, 5, 10) == ["a", "b"]
+    assert mailbox.overdue(mail, 1, 10) == ["a", "b", "c"]
+
+
+@BOTH
+def test_overdue_owners_come_a_page_at_a_time(mail: Mail) -> None:
+    for name in "dacb":
+        post(mail, name, 2, due_in=-10)
+
+    assert mailbox.overdue(mail, 5, 2) == ["a", "b"]
+    assert mailbox.overdue(mail, 5, 2, after="b") == ["c", "d"]
+    assert mailbox.overdue(mail, 5, 2, after="d") == []
+
+
+@BOTH
+def test_mail_under_a_lease_is_not_overdue(mail: Mail, owner: str) -> None:
+    post(mail, owner, due_in=-10)
+    claim(mail, {owner: 1})
+
+    assert mailbox.overdue(mail, 0, 10) == []
+
+
+@BOTH
+def test_an_owner_whose_worker_died_is_overdue(mail: Mail, owner: str) -> None:
+    post(mail, owner, due_in=-10)
+    claim(mail, {owner: 1})
+    rows(f"UPDATE {mail.table} SET due_at = now() - interval '10 seconds'")
+
+    assert mailbox.overdue(mail, 5, 10) == [owner]
+
+
+@BOTH
+def test_finished_mail_is_not_overdue(mail: Mail, owner: str) -> None:
+    post(mail, owner, 2, due_in=-10)
+    rows(f"UPDATE {mail.table} SET due_at = NULL")
+
+    assert mailbox.overdue(mail, 0, 10) == []
+
+
+@BOTH
+@pytest.mark.parametrize("look", [lambda mail: mailbox.overdue(mail, 5, 100)], ids=["overdue"])
+def test_looking_for_overdue_mail_reads_an_index(mail: Mail, look: Callable[[Mail], Any]) -> None:
+    for name in ("a", "b", "c"):
+        post(mail, name, 200, due_in=-10)
+    rows(f"ANALYZE {mail.table}")
+    before = scans(mail)
+
+    assert look(mail) == ["a", "b", "c"]
+
+    assert scans(mail) == before
+
+
+def scans(mail: Mail) -> int:
+    """How often this table was read from end to end."""
+    rows("SELECT pg_stat_force_next_flush()")
+    return int(one("SELECT seq_scan FROM pg_stat_user_tables WHERE relname = %s", mail.table))
+
+
+def test_claiming_marks_a_job_as_running_since_its_first_claim(owner: str) -> None:
+    post(IN_ORDER, owner)
+    claim(IN_ORDER, {owner: 1})
+    [(status, first)] = database.rows("SELECT status, started_at FROM jobs")
+    end_leases(IN_ORDER)
+    claim(IN_ORDER, {owner: 1})
+
+    assert status == "running"
+    assert all_of("SELECT started_at FROM jobs") == [first]
