@@ -10,6 +10,7 @@ import psycopg2
 
 from bench import sites
 from bench.bare import TABLE
+from bench.costs import each, measured
 from bench.figures import Row, breakdown
 from bench.load import Plan
 from bench.offers import offer
@@ -37,6 +38,9 @@ def run(site: Site, tell: Tell) -> list[Row]:
             Row("accept", "bare Flask view", f"{median(alone['bare']):.0f}/s"),
             *_compared(alone, "write", "writes"),
             *_compared(alone, "keyed", "writes with an Idempotency-Key"),
+            _cost(site, "the bare view", bare),
+            _cost(site, "a write", plans["write"]),
+            _cost(site, "a write with a key", plans["keyed"]),
             _statements(site, "a write", keys=False),
             _statements(site, "a write with a key", keys=True),
         ]
@@ -82,9 +86,16 @@ def _compared(rates: Rates, name: str, title: str) -> list[Row]:
     ]
 
 
+def _cost(site: Site, title: str, plan: Plan) -> Row:
+    with measured(site) as spent:
+        requests = len(offer(replace(plan, first=site.new_contacts())).at)
+    return Row("accept", f"CPU of {title}", each(spent, requests))
+
+
 def _statements(site: Site, title: str, keys: bool) -> Row:
     with counted(site) as statements:
         writes = len(offer(site.plan(2.0, keys=keys)).at)
+    statements.check(writes)
     print(breakdown(f"Accepting {title}", statements, writes), end="\n\n", flush=True)
     return Row("accept", f"SQL statements of {title}", f"{statements.total / writes:.2f}")
 

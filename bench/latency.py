@@ -2,15 +2,12 @@
 
 import random
 import socket
-import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable
-
-import psutil
 
 from bench import sites
 from bench.arrivals import Arrivals, receiving
+from bench.costs import measured
 from bench.errors import BenchError
 from bench.figures import Row, at_most, milliseconds, percentile
 from bench.sites import Site
@@ -20,7 +17,6 @@ WRITES = 200
 WARM_WRITES = 10
 PAUSE_SECONDS = (0.1, 0.2)
 IDLE_SECONDS = 20
-TYPES = ("web", "writes", "deliveries", "scheduler")
 
 
 def run(site: Site, tell: Callable[[str], None]) -> list[Row]:
@@ -71,19 +67,7 @@ def _read_acceptance(connection: socket.socket) -> float:
 
 def _idle_costs(site: Site) -> dict[str, float]:
     """Percent of one core, by process type, with nothing to do."""
-    threading.Event().wait(3)
-    before, began = _cpu_seconds(site), time.monotonic()
-    threading.Event().wait(IDLE_SECONDS)
-    after, lasted = _cpu_seconds(site), time.monotonic() - began
-    return {kind: 100 * (after[kind] - before[kind]) / lasted for kind in sorted(after)}
-
-
-def _cpu_seconds(site: Site) -> dict[str, float]:
-    """User and system time so far of each process type, postgres and redis, with all their children, ended ones too."""
-    kinds = {pid: kind for kind in TYPES for pid in site.stack.processes.pids(kind)}
-    found: dict[str, float] = defaultdict(float)
-    for leader in psutil.Process().children():
-        kind = kinds.get(leader.pid) or leader.name().partition("-")[0]
-        for process in (leader, *leader.children(recursive=True)):
-            found[kind] += sum(process.cpu_times()[:4])
-    return found
+    time.sleep(3)
+    with measured(site) as spent:
+        time.sleep(IDLE_SECONDS)
+    return {name: 100 * seconds / IDLE_SECONDS for name, seconds in spent.items()}

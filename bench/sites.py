@@ -1,7 +1,7 @@
 """The service as the benchmarks have it: a fresh stack with one workspace."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -17,6 +17,7 @@ from tests.stack.stack import Stack
 DATA = ROOT / ".data"
 SETTINGS = {"RATE_LIMIT": "100000000"}  # on, as in production, and never reached
 POSTGRES_SETTINGS = {"log_line_prefix": "%m [%p] %r "}
+Rows = list[tuple[Any, ...]]
 
 
 class Site:
@@ -36,13 +37,23 @@ class Site:
     def plan(self, seconds: float, **options: Any) -> Plan:
         return Plan(self.stack.port, self.path, self.token, self.new_contacts(), seconds, **options)
 
-    def query(self, sql: str) -> list[tuple[Any, ...]]:
+    def query(self, sql: str) -> Rows:
+        with self.session() as query:
+            return query(sql)
+
+    @contextmanager
+    def session(self) -> Iterator[Callable[[str], Rows]]:
+        """Runs statements over one connection."""
         connection = psycopg2.connect(self.stack.postgres.url)
-        try:
-            connection.autocommit = True
+        connection.autocommit = True
+
+        def query(sql: str) -> Rows:
             with connection.cursor() as cursor:
                 cursor.execute(sql)
                 return cursor.fetchall() if cursor.description else []
+
+        try:
+            yield query
         finally:
             connection.close()
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
+from bench.errors import BenchError
 from bench.sites import Site
 
 _LINE = re.compile(r"^\d{4}-\d\d-\d\d \S+ \S+ \[\d+\] (\S*) ?(\w+):  ", re.MULTILINE)
@@ -25,6 +26,12 @@ class Statements:
     @property
     def total(self) -> int:
         return self.counts.total()
+
+    def check(self, writes: int) -> None:
+        """Raises BenchError if the log cannot have all: every write is one statement of the web process at least."""
+        logged = self.by_process()["web"]
+        if logged < writes:
+            raise BenchError(f"The log has {logged} statements of the web process, and there were {writes} writes.")
 
     def by_process(self) -> Counter[str]:
         found: Counter[str] = Counter()
@@ -73,8 +80,12 @@ def _entries(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _set_logging(site: Site, value: str) -> None:
-    site.query(f"ALTER SYSTEM SET log_statement = '{value}'")
-    site.query("SELECT pg_reload_conf()")
+    """Returns when the server has told its sessions; on a busy machine that has taken seconds."""
+    with site.session() as query:  # it hears of the change as the processes' sessions do
+        query(f"ALTER SYSTEM SET log_statement = '{value}'")
+        query("SELECT pg_reload_conf()")
+        while query("SHOW log_statement") != [(value,)]:
+            time.sleep(0.05)
     time.sleep(_SETTLING_SECONDS)
 
 

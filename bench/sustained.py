@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from bench import sites
 from bench.arrivals import Arrivals, receiving
+from bench.costs import each, measured
 from bench.errors import BenchError
 from bench.figures import Row, at_most, breakdown, milliseconds, percentile
 from bench.offers import Accepted, Offer
@@ -51,6 +52,7 @@ def run(site: Site, tell: Tell) -> list[Row]:
         tell(f"with {WINDOW} under way: {full}")
         rate, steady = _find_rate(site, arrivals, full.received_per_second, tell)
         statements = _statements(site, arrivals, rate)
+        cost = _cost(site, arrivals, rate)
     return [
         Row("sustained", f"received, {WINDOW} writes under way", f"{full.received_per_second:.0f}/s"),
         Row("sustained", "offered", f"{rate:.0f}/s"),
@@ -59,6 +61,7 @@ def run(site: Site, tell: Tell) -> list[Row]:
         Row("sustained", "backlog at the end", f"{steady.backlog}"),
         Row("sustained", "accepted to received, median", milliseconds(percentile(steady.latencies, 0.5))),
         Row("sustained", "accepted to received, p95", milliseconds(percentile(steady.latencies, 0.95))),
+        Row("sustained", "CPU of a write, accepted to recorded", cost),
         at_most("sustained", "SQL statements, accepted to recorded", statements, MOST_STATEMENTS),
     ]
 
@@ -89,8 +92,15 @@ def _steady(site: Site, arrivals: Arrivals, **how: float) -> Steady:
 def _statements(site: Site, arrivals: Arrivals, rate: float) -> float:
     with counted(site) as statements:
         writes = len(_offer(site, arrivals, COUNTED_SECONDS, rate=rate).at)
+    statements.check(writes)
     print(breakdown("From accepted to recorded", statements, writes), end="\n\n", flush=True)
     return statements.total / writes
+
+
+def _cost(site: Site, arrivals: Arrivals, rate: float) -> str:
+    with measured(site) as spent:
+        writes = len(_offer(site, arrivals, COUNTED_SECONDS, rate=rate).at)
+    return each(spent, writes)
 
 
 def _offer(site: Site, arrivals: Arrivals, seconds: float, **how: float) -> Accepted:
