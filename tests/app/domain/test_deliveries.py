@@ -9,6 +9,7 @@ import pytest
 from app import database
 from app.domain import deliveries
 from app.domain.deliveries import Dispatch, Outcome
+from app.domain.endpoints import seal
 from app.lib import clock
 from app.models.deliveries import Attempt, Delivery
 from app.models.endpoints import Endpoint
@@ -111,8 +112,6 @@ def test_the_headers_of_an_attempt_are_signed_at_its_time(api: Api) -> None:
 
 @pytest.mark.parametrize(("until", "keys"), [("1 hour", 2), ("-1 hour", 1)], ids=["within 24 hours", "afterwards"])
 def test_after_a_rotation_both_secrets_sign_for_a_while(api: Api, until: str, keys: int) -> None:
-    from app.domain.endpoints import seal
-
     endpoint_id, secret = make_endpoint(api.workspace_id, ADDRESS)
     Endpoint.update(previous_secret=seal("whsec_before").encode()).execute()
     database.rows("UPDATE endpoints SET previous_secret_until = now() + %s::interval", (until,))

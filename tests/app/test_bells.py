@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from structlog.testing import capture_logs
+
+from app import bells
+from tests.cast import in_threads, until
+from tests.conftest import Servers
+
+pytestmark = pytest.mark.usefixtures("empty")
+
+
+def rung() -> int:
+    """How many bells are on the queue."""
+    bells.flush()
+    return int(bells.flags().llen("dramatiq:writes"))
+
+
+@pytest.fixture
+def redis_away(servers: Servers) -> Iterator[None]:
+    servers.redis.kill()
+    yield
+    servers.redis.start()
+
+
+def test_a_bell_is_a_message_that_names_the_owner_alone() -> None:
+    bells.ring("writes", "ws_1")
+    bells.flush()
+
+    [message] = bells.flags().hvals("dramatiq:writes.msgs")
+
+    assert b'"args":["ws_1"]' in message
+    assert b'"actor_name":"writes"' in message
+
+
+def test_a_bell_that_is_ringing_is_not_rung_again() -> None:
+    for _ in range(5):
+        bells.ring("writes", "ws_1")
+        bells.flush()
+
+    assert rung() == 1
+
+
+def test_each_owner_has_a_bell_of_its_own() -> None:
+    bells.ring("writes", "ws_1")
+    bells.ring("writes", "ws_2")
+
+    assert rung() == 2
+
+
+def test_each_queue_has_a_bell_of_its_own() -> None:
+    bells.ring("writes", "ws_1")
+    bells.ring("deliveries", "ws_1")
+
+    assert rung() == 1
+    assert bells.flags().llen("dramatiq:deliveries") == 1
+
+
+def test_a_bell_rings_again_once_it_was_heard() -> None:
+    bells.ring("writes", "ws_1")
+    bells.flush()
+
+    bells.hear("writes", "ws_1")
+    bells.ring("writes", "ws_1")
+
+    assert rung() == 2
+
+
+def test_a_bell_that_nobody_hears_may_ring_again_after_seconds() -> None:
+    bells.ring("writes", "ws_1")
+    bells.flush()
+
+    left = bells.flags().pttl("bell:writes:ws_1")
+
+    assert 0 < left <= bells.RINGING_SECONDS * 1000
+
+
+def test_ringing_from_many_threads_rings_once() -> None:
+    in_threads([lambda: bells.ring("writes", "ws_1")] * 20)
+
+    assert rung() == 1
+
+
+def test_what_was_never_rung_can_be_heard() -> None:
+    bells.hear("writes", "ws_1")
+
+    assert rung() == 0
+
+
+def test_ringing_returns_at_once_and_raises_nothing_while_redis_is_away(redis_away: None) -> None:
+    began = time.monotonic()
+
+    for number in range(100):
+        bells.ring("writes", f"ws_{number}")
+
+    assert time.monotonic() - began < 0.1
+
+
+def test_a_bell_that_could_not_ring_is_logged_and_forgotten(redis_away: None) -> None:
+    with capture_logs() as lines:
+        bells.ring("writes", "ws_1")
+        until(lambda: [line for line in lines if line["event"] == "bell.lost"])
+
+    [line] = [line for line in lines if line["event"] == "bell.lost"]
+    assert (line["queue"], line["owner"]) == ("writes", "ws_1")
+
+
+def test_hearing_raises_nothing_while_redis_is_away(redis_away: None) -> None:
+    with capture_logs() as lines:
+        bells.hear("writes", "ws_1")
+
+    assert [line["event"] for line in lines] == ["bell.not_cleared"]
+
+
+def test_bells_ring_again_when_redis_is_back(servers: Servers) -> None:
+    servers.redis.kill()
+    with capture_logs() as lines:
+        bells.ring("writes", "ws_1")
+        until(lambda: lines)
+    servers.redis.start()
+
+    bells.ring("writes", "ws_1")
+
+    assert rung() == 1
+
+
+def test_a_broker_that_answers_is_pinged() -> None:
+    bells.ping()
+
+
+def test_a_broker_that_is_away_is_told(redis_away: None) -> None:
+    with pytest.raises((bells.redis.RedisError, ConnectionError)):
+        bells.ping()

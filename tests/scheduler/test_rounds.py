@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import pytest
+
+from app import bells, mailbox
+from app.database import rows
+from app.domain import deliveries, jobs
+from app.lib import ids
+from scheduler import rounds
+from scheduler.rounds import Round
+from tests.cast import in_threads
+
+pytestmark = pytest.mark.usefixtures("empty")
+
+
+def wait_for_work(*owners: str, seconds: float = 10) -> None:
+    for owner in owners:
+        rows(
+            "INSERT INTO jobs (id, workspace_id, kind, trace_id, due_at)"
+            " VALUES (%s, %s, 'contacts.upsert', 't', now() - %s * interval '1 second')",
+            (ids.new("job"), owner, seconds),
+        )
+
+
+def rung() -> list[str]:
+    bells.flush(5)
+    return sorted(key.decode().removeprefix("bell:writes:") for key in bells.flags().keys("bell:writes:*"))
+
+
+def test_a_round_rings_for_owners_who_have_waited_too_long() -> None:
+    wait_for_work("ws_1", "ws_2")
+    wait_for_work("ws_3", seconds=0)
+
+    assert Round(jobs.MAIL, overdue_seconds=1)() == 2
+
+    assert rung() == ["ws_1", "ws_2"]
+
+
+def test_a_round_without_anyone_waiting_rings_for_nobody() -> None:
+    assert Round(jobs.MAIL, overdue_seconds=1)() == 0
+    assert Round(deliveries.MAIL, overdue_seconds=1)() == 0
+
+
+def test_a_round_rings_for_so_many_and_the_next_goes_on_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "MOST_RUNG", 2)
+    wait_for_work("ws_1", "ws_2", "ws_3", "ws_4", "ws_5")
+    each = Round(jobs.MAIL, overdue_seconds=1)
+
+    assert each() == 2
+    assert rung() == ["ws_1", "ws_2"]
+    assert [each(), each()] == [2, 1]
+    assert rung() == ["ws_1", "ws_2", "ws_3", "ws_4", "ws_5"]
+
+
+def test_after_the_last_owner_rounds_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "MOST_RUNG", 2)
+    wait_for_work("ws_1", "ws_2", "ws_3")
+    each = Round(jobs.MAIL, overdue_seconds=1)
+    assert [each(), each()] == [2, 1]
+    rung()
+    bells.flags().flushdb()
+
+    each()
+
+    assert rung() == ["ws_1", "ws_2"]
+
+
+def test_two_leaders_who_make_a_round_at_once_ring_once_for_each() -> None:
+    wait_for_work("ws_1", "ws_2")
+
+    in_threads([Round(jobs.MAIL, overdue_seconds=1)] * 4)
+
+    assert rung() == ["ws_1", "ws_2"]
+    assert bells.flags().llen("dramatiq:writes") == 2
+
+
+def test_a_round_changes_nothing_of_the_mail() -> None:
+    wait_for_work("ws_1")
+    before = rows("SELECT * FROM jobs")
+
+    Round(jobs.MAIL, overdue_seconds=1)()
+
+    assert rows("SELECT * FROM jobs") == before
+    assert len(mailbox.claim(jobs.MAIL, {"ws_1": 10}, 5)) == 1

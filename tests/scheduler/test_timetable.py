@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import peewee
+import pytest
+from structlog.testing import capture_logs
+
+from app import database
+from scheduler.timetable import Pass, Timetable
+from tests.cast import Api, in_threads, one
+
+pytestmark = pytest.mark.usefixtures("empty")
+
+
+def failing(error: Exception) -> Callable[[], int]:
+    def make() -> int:
+        raise error
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("error", "event"),
+    [(RuntimeError("broken"), "pass.failed"), (peewee.OperationalError("away"), "pass.interrupted")],
+    ids=["broken", "database away"],
+)
+def test_a_pass_that_fails_does_not_stop_the_others(error: Exception, event: str) -> None:
+    made: list[str] = []
+    timetable = Timetable()
+    timetable.passes = [
+        Pass("first", 60, failing(error)),
+        Pass("second", 60, lambda: len(made.append("second") or made)),
+    ]
+
+    with capture_logs() as lines:
+        timetable.run_due()
+
+    assert made == ["second"]
+    assert [(line["event"], line["name"]) for line in lines] == [(event, "first"), ("pass.made", "second")]
+
+
+def test_a_pass_that_is_not_due_is_not_made() -> None:
+    made: list[str] = []
+    timetable = Timetable()
+    timetable.passes = [Pass("rare", 60, lambda: len(made.append("rare") or made))]
+
+    timetable.run_due()
+    timetable.run_due()
+
+    assert made == ["rare"]
+
+
+def test_a_pass_that_failed_is_made_again_when_it_is_due() -> None:
+    calls: list[int] = []
+
+    def make() -> int:
+        calls.append(1)
+        raise RuntimeError
+
+    timetable = Timetable()
+    timetable.passes = [Pass("often", 0, make)]
+
+    timetable.run_due()
+    timetable.run_due()
+
+    assert len(calls) == 2
+
+
+def test_every_pass_runs_on_an_empty_database() -> None:
+    with capture_logs() as lines:
+        Timetable().run_due()
+
+    assert lines == []
+
+
+def test_every_pass_does_its_work_and_two_leaders_do_it_once(api: Api) -> None:
+    endpoint_id = api.endpoint()
+    api.contact(email="ada@example.com")
+    api.delete(f"webhooks/endpoints/{endpoint_id}", key="7f1b8f5e-3c0d-4a53-9d0e-2f6a1c9b8d47")
+    api.apply()
+    database.rows("UPDATE idempotency_keys SET created_at = now() - interval '25 hours'")
+
+    results = in_threads([Timetable().run_due for _ in range(3)])
+
+    assert results == [None] * 3
+    assert one("SELECT status FROM deliveries") == "cancelled"
+    assert one("SELECT count(*) FROM idempotency_keys") == 0
+    database.rows("UPDATE endpoints SET updated_at = now() - interval '2 hours'")
+
+    in_threads([Timetable().run_due for _ in range(3)])
+
+    assert one("SELECT count(*) FROM endpoints") == 0
