@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from click.testing import CliRunner, Result
+
+from app import commands, logs
+from app.config import settings
+from app.domain import tokens
+from app.lib import clock, vault
+from tests.cast import Api, all_of, one
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(empty: None, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs `python -m app` with these arguments, in this process."""
+    monkeypatch.setattr(logs, "configure", lambda process_type: None)
+
+    def run(*arguments: str, stdin: str = "") -> Result:
+        return CliRunner().invoke(commands.main, arguments, input=stdin, prog_name="python -m app")
+
+    return run
+
+
+def test_a_workspace_is_printed_with_its_token(run: Run) -> None:
+    done = run("workspace", "create", "Shop")
+
+    assert done.exit_code == 0, done.output
+    printed = json.loads(done.output)
+    assert printed == {"workspace": {"id": one("SELECT id FROM workspaces"), "name": "Shop"}, "token": printed["token"]}
+    assert tokens.authenticate(printed["token"]).restrictions is None
+
+
+def test_a_token_is_printed_with_its_identifier(run: Run, api: Api) -> None:
+    done = run("token", "create", api.workspace_id, "--restrict", "contacts", "--restrict", "inbox", "--name", "Shop")
+
+    printed = json.loads(done.output)
+    assert sorted(printed) == ["id", "token"]
+    caller = tokens.authenticate(printed["token"])
+    assert (caller.token_id, caller.token_name, caller.restrictions) == (printed["id"], "Shop", ("contacts", "inbox"))
+    assert caller.expires_at is None
+
+
+def test_a_token_may_expire(run: Run, api: Api) -> None:
+    printed = json.loads(run("token", "create", api.workspace_id, "--expires-in", "60").output)
+
+    assert api.with_token(printed["token"]).get("/api/v1/auth/me").status_code == 200
+    with clock.moved_by(seconds=61):
+        assert api.with_token(printed["token"]).get("/api/v1/auth/me").status_code == 401
+
+
+def test_a_token_is_revoked(run: Run, api: Api) -> None:
+    token_id = one("SELECT id FROM tokens")
+
+    done = run("token", "revoke", token_id)
+
+    assert json.loads(done.output) == {"id": token_id, "revoked": True}
+    assert one("SELECT revoked_at IS NOT NULL FROM tokens") is True
+
+
+def test_a_member_is_made_with_the_password_of_standard_input(run: Run, api: Api) -> None:
+    done = run("member", "create", api.workspace_id, "ada@example.com", "--role", "owner", stdin="correct horse\n")
+
+    assert json.loads(done.output) == {
+        "id": one("SELECT id FROM members"),
+        "email": "ada@example.com",
+        "role": "owner",
+        "support": False,
+    }
+    assert one("SELECT password_hash FROM members").startswith("$argon2id$")
+
+
+def test_an_endpoint_is_printed_with_its_secret(run: Run, api: Api) -> None:
+    done = run(
+        "endpoint", "create", api.workspace_id, "https://shop.example/", "--events", "contact.created, tag.added"
+    )
+
+    printed = json.loads(done.output)
+    assert sorted(printed) == ["endpoint", "secret"]
+    assert printed["endpoint"]["events"] == ["contact.created", "tag.added"]
+    assert printed["endpoint"]["state"] == "active"
+    sealed = bytes(one("SELECT secret FROM endpoints"))
+    assert vault.decrypt(settings().secret_keys, sealed) == printed["secret"]
+    assert api.get(f"webhooks/endpoints/{printed['endpoint']['id']}").json["data"] == printed["endpoint"]
+
+
+UNKNOWN = "ws_01kaj5bd40e6rr3f5y2kq0w9xz"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("token", "create", UNKNOWN),
+        ("member", "create", UNKNOWN, "ada@example.com", "--role", "agent"),
+        ("endpoint", "create", UNKNOWN, "https://shop.example/", "--events", "*"),
+    ],
+    ids=" ".join,
+)
+def test_an_unknown_workspace_is_one_line(run: Run, arguments: tuple[str, ...]) -> None:
+    done = run(*arguments, stdin="correct horse\n")
+
+    assert done.exit_code == 1
+    assert done.output.splitlines() == [f"bellhop: There is no workspace {UNKNOWN}."]
+
+
+@pytest.mark.parametrize(
+    ("address", "events", "named"),
+    [
+        ("http://shop.example/", "*", "address"),
+        ("https://10.0.0.1/", "*", "address"),
+        ("https://shop.example/", "contact.exploded", "contact.exploded"),
+        ("https://shop.example/", "", "''"),
+    ],
+)
+def test_a_wrong_endpoint_is_one_line_that_names_what_is_wrong(
+    run: Run, api: Api, address: str, events: str, named: str
+) -> None:
+    done = run("endpoint", "create", api.workspace_id, address, "--events", events)
+
+    assert done.exit_code == 1
+    assert len(done.output.splitlines()) == 1
+    assert named in done.output
+    assert all_of("SELECT id FROM jobs") == []
+
+
+def test_a_short_password_is_refused(run: Run, api: Api) -> None:
+    done = run("member", "create", api.workspace_id, "ada@example.com", "--role", "owner", stdin="short\n")
+
+    assert done.exit_code == 1
+    assert "password" in done.output
+    assert one("SELECT count(*) FROM members") == 0
+
+
+def test_a_second_member_of_an_address_is_refused(run: Run, api: Api) -> None:
+    for address in ("ada@example.com", "ADA@example.com"):
+        done = run("member", "create", api.workspace_id, address, "--role", "agent", stdin="correct horse\n")
+
+    assert done.exit_code == 1
+    assert len(done.output.splitlines()) == 1
+    assert one("SELECT count(*) FROM members") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("token", "create", UNKNOWN, "--restrict", "everything"), ("member", "create", UNKNOWN, "a@b.c", "--role", "god")],
+    ids=" ".join,
+)
+def test_a_choice_that_is_none_is_refused(run: Run, arguments: tuple[str, ...]) -> None:
+    assert run(*arguments).exit_code == 2
+
+
+def test_check_says_a_line_for_each_part_and_fails_while_no_process_runs(run: Run) -> None:
+    done = run("check")
+
+    lines = done.output.splitlines()
+    assert done.exit_code == 1
+    assert [line.split(":")[0] for line in lines[:4]] == [
+        "ok     settings",
+        "ok     database",
+        "ok     redis",
+        "ok     migrations",
+    ]
+    assert [line.split(":")[0] for line in lines[4:]] == [f"WRONG  {name}" for name in commands.presence.TYPES]
+
+
+def test_check_is_content_when_everything_is_there(run: Run) -> None:
+    for name in commands.presence.TYPES:
+        commands.bells.flags().set(f"process:{name}:host:1", b"1")
+
+    done = run("check")
+
+    assert done.exit_code == 0, done.output
+    assert "1 running" in done.output

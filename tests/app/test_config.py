@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+from cryptography.fernet import Fernet
+
+from app import config
+from app.errors import SettingsError
+
+ROOT = Path(__file__).parents[2]
+NEEDED = {
+    "DATABASE_URL": "postgresql://bellhop@db.test/bellhop",
+    "REDIS_URL": "redis://redis.test:6379/0",
+    "SECRET_KEY": "k" * 32,
+}
+
+
+def test_what_is_not_set_has_its_default() -> None:
+    settings = config.read(NEEDED)
+
+    assert settings.broker_url == NEEDED["REDIS_URL"]
+    assert settings.base_url == "http://127.0.0.1:8000"
+    assert settings.port == 8000
+    assert settings.retry_schedule_seconds == (60, 300, 1800, 7200, 43200)
+    assert settings.stop_after_failures == 50
+    assert settings.webhook_timeout_seconds == 10
+    assert settings.webhook_allowed_networks == ()
+    assert settings.webhook_ca_file is None
+    assert settings.rate_limit_per_minute == 6000
+    assert settings.log_format == "json"
+
+
+def test_what_is_set_is_read(tmp_path: Path) -> None:
+    authority = tmp_path / "ca.pem"
+    authority.touch()
+
+    settings = config.read(
+        NEEDED
+        | {
+            "BROKER_URL": "amqps://user:password@rabbit.test//",
+            "BASE_URL": "https://bellhop.test/",
+            "PORT": "1",
+            "RETRY_SCHEDULE": "1, 2,3",
+            "STOP_AFTER_FAILURES": "3",
+            "WEBHOOK_TIMEOUT_SECONDS": "0.5",
+            "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8, ::1/128",
+            "WEBHOOK_CA_FILE": str(authority),
+            "RATE_LIMIT": "0",
+            "LOG_FORMAT": "console",
+        }
+    )
+
+    assert settings.broker_url.startswith("amqps://")
+    assert settings.base_url == "https://bellhop.test"
+    assert settings.port == 1
+    assert settings.retry_schedule_seconds == (1, 2, 3)
+    assert settings.stop_after_failures == 3
+    assert settings.webhook_timeout_seconds == 0.5
+    assert settings.webhook_allowed_networks == (ip_network("127.0.0.0/8"), ip_network("::1/128"))
+    assert settings.webhook_ca_file == authority
+    assert settings.rate_limit_per_minute == 0
+    assert settings.log_format == "console"
+
+
+def test_several_secret_keys_are_read_newest_first() -> None:
+    both = config.read(NEEDED | {"SECRET_KEY": "n" * 32 + " , " + "o" * 32}).secret_keys
+
+    assert both == (
+        *config.read(NEEDED | {"SECRET_KEY": "n" * 32}).secret_keys,
+        *config.read(NEEDED | {"SECRET_KEY": "o" * 32}).secret_keys,
+    )
+    assert [Fernet(key) for key in both]
+
+
+@pytest.mark.parametrize("name", NEEDED)
+@pytest.mark.parametrize("text", [None, ""])
+def test_a_setting_without_a_default_has_to_be_there(name: str, text: str | None) -> None:
+    environment = {key: value for key, value in (NEEDED | {name: text}).items() if value is not None}
+
+    with pytest.raises(SettingsError, match=f"^{name} is not set") as refused:
+        config.read(environment)
+
+    assert "\n" not in refused.value.detail
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("DATABASE_URL", "mysql://db.test/bellhop"),
+        ("DATABASE_URL", "postgresql:bellhop"),
+        ("REDIS_URL", "http://redis.test"),
+        ("REDIS_URL", "redis.test:6379"),
+        ("BROKER_URL", "kafka://broker.test"),
+        ("SECRET_KEY", "short"),
+        ("SECRET_KEY", "k" * 32 + ",short"),
+        ("SECRET_KEY", "k" * 32 + ","),
+        ("BASE_URL", "bellhop.test"),
+        ("BASE_URL", "ftp://bellhop.test"),
+        ("PORT", "0"),
+        ("PORT", "65536"),
+        ("PORT", "http"),
+        ("PORT", "٣"),
+        ("RETRY_SCHEDULE", ","),
+        ("RETRY_SCHEDULE", "60,0"),
+        ("RETRY_SCHEDULE", "60,five"),
+        ("RETRY_SCHEDULE", "-1"),
+        ("STOP_AFTER_FAILURES", "0"),
+        ("STOP_AFTER_FAILURES", "1.5"),
+        ("WEBHOOK_TIMEOUT_SECONDS", "0"),
+        ("WEBHOOK_TIMEOUT_SECONDS", "61"),
+        ("WEBHOOK_TIMEOUT_SECONDS", "soon"),
+        ("WEBHOOK_TIMEOUT_SECONDS", "nan"),
+        ("WEBHOOK_ALLOWED_NETWORKS", "127.0.0.1/8"),
+        ("WEBHOOK_ALLOWED_NETWORKS", "loopback"),
+        ("WEBHOOK_CA_FILE", "/nowhere/ca.pem"),
+        ("WEBHOOK_CA_FILE", "/"),
+        ("RATE_LIMIT", "-1"),
+        ("RATE_LIMIT", "many"),
+        ("LOG_FORMAT", "xml"),
+    ],
+)
+def test_a_wrong_setting_is_one_line_that_names_it(name: str, text: str) -> None:
+    with pytest.raises(SettingsError, match=f"^{name} is wrong: ") as refused:
+        config.read(NEEDED | {name: text})
+
+    assert "\n" not in refused.value.detail
+
+
+def test_the_line_about_a_wrong_secret_does_not_show_it() -> None:
+    with pytest.raises(SettingsError) as refused:
+        config.read(NEEDED | {"SECRET_KEY": "hunter2"})
+
+    assert "hunter2" not in refused.value.detail
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["-m", "app", "db", "upgrade"],
+        ["-m", "app", "workspace", "create", "x"],
+        ["-m", "scheduler"],
+        ["-m", "dramatiq", "workers.broker", "workers.writes", "--queues", "writes", "--processes", "1"],
+        ["-m", "gunicorn", "--config", "python:app.gunicorn", "app:create_app()"],
+    ],
+    ids=["upgrade", "workspace", "scheduler", "writes", "web"],
+)
+def test_every_process_ends_with_one_line_that_names_the_wrong_setting(command: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], **NEEDED, "LOG_FORMAT": "xml"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode != 0
+    own = [line for line in (done.stdout + done.stderr).splitlines() if "LOG_FORMAT" in line]
+    assert len(own) == 1, done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr

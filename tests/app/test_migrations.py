@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg2
+import pytest
+
+from app import database, migrations
+from app.config import settings
+from app.lib import ids
+from tests.conftest import TEMPLATE, Servers
+
+ROOT = Path(__file__).parents[2]
+UPGRADE = [sys.executable, "-m", "app", "db", "upgrade"]
+
+
+@pytest.fixture
+def bare(servers: Servers) -> Iterator[str]:
+    """The address of a database with nothing in it, which this process uses meanwhile."""
+    url = servers.new_database(ids.new("bare"))
+    database.connect_to(url)
+    yield url
+    database.database.close()
+    database.connect_to(settings().database_url)
+
+
+def every_file() -> list[str]:
+    return sorted(path.name for path in (ROOT / "app" / "migrations").glob("*.sql"))
+
+
+def schema(url: str) -> list[tuple[str, ...]]:
+    connection = psycopg2.connect(url)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT table_name, column_name, data_type, is_nullable, coalesce(column_default, '')"
+            " FROM information_schema.columns WHERE table_schema = 'public'"
+            " UNION ALL SELECT tablename, indexname, indexdef, '', '' FROM pg_indexes WHERE schemaname = 'public'"
+            " ORDER BY 1, 2, 3"
+        )
+        found = cursor.fetchall()
+    connection.close()
+    return found
+
+
+def test_migrations_run_in_order_and_once(bare: str) -> None:
+    assert migrations.pending() == every_file()
+
+    assert migrations.upgrade() == every_file()
+
+    assert migrations.pending() == []
+    assert migrations.upgrade() == []
+
+
+def test_a_second_run_changes_nothing(bare: str, servers: Servers) -> None:
+    migrations.upgrade()
+    first = schema(bare)
+
+    migrations.upgrade()
+
+    assert schema(bare) == first == schema(servers.new_database(TEMPLATE))
+
+
+def test_a_migration_that_fails_leaves_nothing_behind(bare: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrations, "pending", lambda: [*every_file(), "9999_missing.sql"])
+
+    with pytest.raises(FileNotFoundError):
+        migrations.upgrade()
+
+    assert schema(bare) == []
+
+
+def environment(url: str) -> dict[str, str]:
+    return os.environ | {"DATABASE_URL": url}
+
+
+def test_four_machines_at_once_migrate_once(bare: str) -> None:
+    running = [
+        subprocess.Popen(UPGRADE, cwd=ROOT, env=environment(bare), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        for _ in range(4)
+    ]
+    said = [process.communicate(timeout=60)[0].decode() for process in running]
+
+    assert [process.returncode for process in running] == [0] * 4, said
+    assert "".join(said).count("ran 0001_foundation.sql") == 1
+    assert migrations.pending() == []
+
+
+def test_a_database_that_is_away_is_one_line() -> None:
+    done = subprocess.run(
+        UPGRADE,
+        cwd=ROOT,
+        env=environment("postgresql://postgres@127.0.0.1:1/none"),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("bellhop: the database does not answer")
