@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg2
+import pytest
+from flask.testing import FlaskClient
+
+from app import database
+from app.config import settings
+from tests.cast import Api
+from tests.conftest import Servers
+
+
+@pytest.fixture
+def redis_away(servers: Servers) -> Iterator[None]:
+    servers.redis.kill()
+    yield
+    servers.redis.start()
+
+
+@pytest.fixture
+def database_away(app: object) -> Iterator[None]:
+    database.database.close()
+    database.connect_to("postgresql://postgres@127.0.0.1:1/none")
+    yield
+    database.connect_to(settings().database_url)
+
+
+def test_a_process_that_answers_is_alive(client: FlaskClient) -> None:
+    assert (client.get("/healthz").status_code, client.get("/healthz").json) == (200, {"status": "alive"})
+
+
+def test_a_process_with_database_and_broker_is_ready(client: FlaskClient) -> None:
+    answer = client.get("/readyz")
+
+    assert answer.status_code == 200
+    assert answer.json == {"status": "ready", "answering": {"database": True, "broker": True}}
+
+
+def test_without_redis_a_process_is_not_ready(client: FlaskClient, redis_away: None) -> None:
+    answer = client.get("/readyz")
+
+    assert (answer.status_code, answer.json["answering"]) == (503, {"database": True, "broker": False})
+
+
+def test_without_a_database_a_process_is_alive_and_not_ready(client: FlaskClient, database_away: None) -> None:
+    answer = client.get("/readyz")
+
+    assert (answer.status_code, answer.json["answering"]) == (503, {"database": False, "broker": True})
+    assert client.get("/healthz").status_code == 200
+
+
+def test_writes_are_accepted_at_once_without_redis(api: Api, redis_away: None) -> None:
+    answer = api.post("contacts", {"email": "ada@example.com"})
+
+    assert answer.status_code == 202
+    assert api.done(answer)["status"] == "succeeded"
+
+
+def test_without_a_database_a_request_is_told_when_to_come_back(api: Api, database_away: None) -> None:
+    answer = api.get("contacts")
+
+    assert (answer.status_code, answer.mimetype) == (503, "application/problem+json")
+    assert answer.get_json(force=True)["type"] == "https://bellhop.test/problems/unavailable"
+    assert answer.get_json(force=True)["traceId"] == answer.headers["X-Request-Id"]
+    assert int(answer.headers["Retry-After"]) > 0
+
+
+def test_a_connection_that_the_server_has_closed_is_replaced(api: Api) -> None:
+    assert api.get("contacts").status_code == 200
+    database.rows("SELECT 1")
+    [(own,)] = database.rows("SELECT pg_backend_pid()")
+    end_backend(own)
+
+    assert api.get("contacts").status_code == 200
+
+
+def end_backend(pid: int) -> None:
+    """Ends another connection of ours as the server would when it restarts."""
+    connection = psycopg2.connect(settings().database_url)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
+    connection.close()

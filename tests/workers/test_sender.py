@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from structlog.contextvars import merge_contextvars
+from structlog.testing import capture_logs
+
+from app import database
+from tests.cast import Api, all_of, make_endpoint, one, until
+from tests.conftest import Servers
+from tests.stack.receiver import Answer, Receiver
+from tests.stack.signatures import is_genuine
+from workers import sender as senders
+from workers.sender import Sender
+
+
+@pytest.fixture(scope="module")
+def listening(servers: Servers) -> Iterator[Receiver]:
+    receiver = Receiver(Path(servers.certificates.ca_file).parent)
+    receiver.start()
+    yield receiver
+    receiver.stop()
+
+
+@pytest.fixture
+def receiver(listening: Receiver) -> Iterator[Receiver]:
+    yield listening
+    listening.answers.clear()
+    listening.clear()
+
+
+@pytest.fixture
+def sender(empty: None) -> Iterator[Sender]:
+    made = Sender()
+    yield made
+    made.stop()
+    database.database.close()
+
+
+def happen(api: Api, count: int = 1) -> None:
+    for number in range(count):
+        api.post("contacts", {"external_id": str(number)})
+    api.apply()
+
+
+def statuses() -> list[str]:
+    return all_of("SELECT DISTINCT status FROM deliveries")
+
+
+def test_what_is_due_is_delivered_signed_and_whole(api: Api, sender: Sender, receiver: Receiver) -> None:
+    endpoint_id, secret = make_endpoint(api.workspace_id, receiver.url())
+    happen(api)
+
+    sender.wake(endpoint_id)
+    until(lambda: statuses() == ["delivered"])
+
+    [received] = receiver.received
+    assert received.body == bytes(one("SELECT body FROM events"))
+    assert received.delivery_id == one("SELECT id FROM deliveries")
+    assert received.headers["Content-Type"] == "application/json"
+    assert is_genuine(secret, received.signature, received.body)
+
+
+def test_a_mailbox_is_emptied_with_one_bell(api: Api, sender: Sender, receiver: Receiver) -> None:
+    endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url())
+    happen(api, 150)
+
+    sender.wake(endpoint_id)
+    until(lambda: statuses() == ["delivered"])
+
+    assert len({received.delivery_id for received in receiver.received}) == len(receiver.received) == 150
+
+
+def test_a_failure_is_recorded_with_what_was_answered(api: Api, sender: Sender, receiver: Receiver) -> None:
+    endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url("/broken"))
+    receiver.answers["/broken"] = Answer(500, b"oops")
+    happen(api)
+
+    sender.wake(endpoint_id)
+    until(lambda: one("SELECT attempts FROM deliveries") == 1)
+
+    [(status, response)] = database.rows("SELECT status, response_body FROM attempts")
+    assert (status, response) == (500, "oops")
+    assert one("SELECT status FROM deliveries") == "pending"
+    assert one("SELECT extract(epoch FROM due_at - now()) FROM deliveries") > 50
+
+
+def test_a_retry_carries_the_same_identifier_and_bytes(api: Api, sender: Sender, receiver: Receiver) -> None:
+    endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url("/broken"))
+    receiver.answers["/broken"] = 503
+    happen(api)
+    sender.wake(endpoint_id)
+    until(lambda: one("SELECT attempts FROM deliveries") == 1)
+
+    receiver.answers["/broken"] = 200
+    database.rows("UPDATE deliveries SET due_at = now()")
+    sender.wake(endpoint_id)
+    until(lambda: statuses() == ["delivered"])
+
+    first, second = receiver.received
+    assert (first.delivery_id, first.body) == (second.delivery_id, second.body)
+
+
+def test_an_endpoint_that_hangs_does_not_hold_up_another(api: Api, sender: Sender, receiver: Receiver) -> None:
+    slow, _ = make_endpoint(api.workspace_id, receiver.url("/slow"))
+    good, _ = make_endpoint(api.workspace_id, receiver.url("/good"))
+    receiver.answers["/slow"] = Answer(200, delay_seconds=1.5)
+    happen(api, 50)
+
+    sender.wake(slow)
+    until(lambda: receiver.counts["/slow"] >= 1)
+    sender.wake(good)
+    until(lambda: receiver.counts["/good"] == 50)
+
+    assert one("SELECT count(*) FROM deliveries WHERE endpoint_id = %s AND status = 'pending'", slow) > 0
+
+
+def test_no_more_than_a_window_is_under_way_for_one_endpoint(api: Api, sender: Sender, receiver: Receiver) -> None:
+    endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url("/slow"))
+    receiver.answers["/slow"] = Answer(200, delay_seconds=0.5)
+    happen(api, senders.WINDOW * 2)
+
+    sender.wake(endpoint_id)
+    until(lambda: receiver.counts["/slow"] >= senders.WINDOW)
+
+    assert one("SELECT count(*) FROM deliveries WHERE claim > 0") <= senders.WINDOW + senders.WINDOW // 2
+    until(lambda: statuses() == ["delivered"])
+
+
+def test_stopping_waits_for_what_is_under_way_and_claims_nothing_more(api: Api, receiver: Receiver) -> None:
+    endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url("/slow"))
+    receiver.answers["/slow"] = Answer(200, delay_seconds=0.5)
+    happen(api, senders.WINDOW + 20)
+    sender = Sender()
+    sender.wake(endpoint_id)
+    until(lambda: receiver.counts["/slow"] >= 1)
+
+    sender.stop()
+
+    assert one("SELECT count(*) FROM deliveries WHERE status = 'delivered'") == receiver.counts["/slow"]
+    assert one("SELECT count(*) FROM deliveries WHERE status = 'pending' AND due_at > now()") == 0
+
+
+def test_stopping_a_sender_that_never_woke_returns(empty: None) -> None:
+    Sender().stop()
+
+
+# Logs of a whole round
+
+
+def test_no_log_line_of_a_whole_round_shows_a_secret_or_personal_data(
+    api: Api, sender: Sender, receiver: Receiver
+) -> None:
+    receiver.answers["/broken"] = Answer(500, b"no thanks ada@example.com")
+    with capture_logs(processors=[merge_contextvars]) as lines:
+        answers = [
+            api.post("webhooks/endpoints", {"address": receiver.url(path), "events": ["*"]})
+            for path in ("/good", "/broken")
+        ]
+        api.apply()
+        body = {
+            "email": "ada@example.com",
+            "phone": "+4930123456",
+            "last_name": "Lovelace",
+            "external_id": "customer-1",
+        }
+        made = api.post("contacts", body)
+        api.post("contacts", {"external_id": "other", "email": "ada@example.com"})
+        api.post("contacts", {"email": "not ada@example.com"})
+        api.apply()
+        api.get("contacts?email=ada@example.com&q=Lovelace")
+        api.delete(f"contacts/{api.job(made)['resource']['id']}/tags/ada@example.com")
+        api.get("contacts", headers={"Authorization": f"Bearer {api.token}x"})
+        for answer in answers:
+            sender.wake(answer.json["data"]["resource"]["id"])
+        until(lambda: one("SELECT count(*) FROM attempts") == 2)
+        until(lambda: len([line for line in lines if line["event"] == "delivery.attempt"]) == 2)
+
+    text = json.dumps(lines, default=str)
+    secrets = [answer.json["secret"] for answer in answers]
+    personal = ["ada@example.com", "30123456", "Lovelace", "customer-1"]
+    assert [shown for shown in [api.token, *secrets, *personal] if shown in text] == []
+    assert {"request", "job.finished", "delivery.attempt"} <= {line["event"] for line in lines}
+
+
+def test_the_request_identifier_is_in_every_line_about_its_job_and_its_deliveries(
+    api: Api, sender: Sender, receiver: Receiver
+) -> None:
+    endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url())
+    with capture_logs(processors=[merge_contextvars]) as lines:
+        api.post("contacts", {"email": "ada@example.com"}, headers={"X-Request-Id": "the-cause"})
+        api.apply()
+        sender.wake(endpoint_id)
+        until(lambda: [line for line in lines if line["event"] == "delivery.attempt"])
+
+    caused = {line["event"] for line in lines if line.get("request_id") == "the-cause"}
+    assert caused == {"request", "job.finished", "delivery.attempt"}
+    [accepted] = [line for line in lines if line["event"] == "request"]
+    [finished] = [line for line in lines if line["event"] == "job.finished"]
+    assert accepted["job"] == finished["job"] == one("SELECT id FROM jobs WHERE kind = 'contacts.upsert'")
