@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import re
+import threading
+import time
 from typing import Any
 
 import pytest
 
+from app.api import writes
 from app.domain import contacts
 from app.domain.jobs import KINDS
 from tests.cast import Api, one, working
@@ -298,3 +301,15 @@ def test_a_job_needs_the_restriction_of_its_kind(api: Api, mixed: dict[str, str]
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_can_be_asked_for(api: Api, kind: str) -> None:
     assert api.get(f"jobs?kind={kind}").status_code == 200
+
+
+def test_who_finds_no_place_to_wait_gets_the_job_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writes, "_waiting_places", threading.BoundedSemaphore(1))
+    writes._waiting_places.acquire()
+    began = time.monotonic()
+
+    answer = api.post("contacts", {"email": "ada@example.com"}, wait=30)
+
+    assert (answer.status_code, answer.json["data"]["status"]) == (202, "queued")
+    assert "Preference-Applied" not in answer.headers
+    assert time.monotonic() - began < 10
