@@ -20,8 +20,8 @@ from tests.stack.ports import free_port
 from tests.stack.process import Process
 from tests.stack.processes import ROOT, process_types
 
-ROUNDS = 7
-ROUND_SECONDS = 3.0
+ROUNDS = 15
+ROUND_SECONDS = 1.5  # short and many: what else the machine does falls on all alike
 WARM_SECONDS = 2.0
 LEAST_RATIO = 0.60
 Tell = Callable[[str], None]

@@ -1,7 +1,7 @@
 """The service as the benchmarks have it: a fresh stack with one workspace."""
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -17,7 +17,6 @@ from tests.stack.stack import Stack
 DATA = ROOT / ".data"
 SETTINGS = {"RATE_LIMIT": "100000000"}  # on, as in production, and never reached
 POSTGRES_SETTINGS = {"log_line_prefix": "%m [%p] %r "}
-Rows = list[tuple[Any, ...]]
 
 
 class Site:
@@ -37,23 +36,13 @@ class Site:
     def plan(self, seconds: float, **options: Any) -> Plan:
         return Plan(self.stack.port, self.path, self.token, self.new_contacts(), seconds, **options)
 
-    def query(self, sql: str) -> Rows:
-        with self.session() as query:
-            return query(sql)
-
-    @contextmanager
-    def session(self) -> Iterator[Callable[[str], Rows]]:
-        """Runs statements over one connection."""
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
         connection = psycopg2.connect(self.stack.postgres.url)
-        connection.autocommit = True
-
-        def query(sql: str) -> Rows:
+        try:
+            connection.autocommit = True
             with connection.cursor() as cursor:
                 cursor.execute(sql)
                 return cursor.fetchall() if cursor.description else []
-
-        try:
-            yield query
         finally:
             connection.close()
 
@@ -77,3 +66,13 @@ def start(site: Site, name: str | None = None) -> None:
     """Starts one process, or all that do not run yet, and waits until they are ready."""
     site.stack.processes.start(name)
     site.stack.processes.wait_ready()
+
+
+def restart(site: Site) -> None:
+    """Starts anew what runs."""
+    processes = site.stack.processes
+    running = [name for name in processes.names if processes.pids(name.rpartition(".")[0])]
+    processes.stop()
+    for name in running:
+        processes.start(name)
+    processes.wait_ready()

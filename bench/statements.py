@@ -1,7 +1,6 @@
 """SQL statements, counted where nothing can hide: in the server's log."""
 
 import re
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,12 +8,12 @@ from dataclasses import dataclass, field
 
 import psutil
 
+from bench import sites
 from bench.errors import BenchError
 from bench.sites import Site
 
 _LINE = re.compile(r"^\d{4}-\d\d-\d\d \S+ \S+ \[\d+\] (\S*) ?(\w+):  ", re.MULTILINE)
 _STATEMENT = re.compile(r"(?:statement|execute [^:]+): (.*)", re.DOTALL)
-_SETTLING_SECONDS = 0.5
 
 
 @dataclass
@@ -42,16 +41,19 @@ class Statements:
 
 @contextmanager
 def counted(site: Site) -> Iterator[Statements]:
-    """Counts every statement that begins inside, BEGIN, COMMIT and SAVEPOINT included; filled in at the end."""
+    """Counts every statement that begins inside, BEGIN, COMMIT and SAVEPOINT included; filled in at the end.
+
+    The processes that run are started anew before and after.
+    """
     statements, log = Statements(), site.stack.postgres.log
-    _set_logging(site, "all")
+    _set_logging(site, "SET log_statement = 'all'")
     begin = log.stat().st_size
     try:
         yield statements
     finally:
         end = log.stat().st_size
         types = _types_by_port(site)
-        _set_logging(site, "none")
+        _set_logging(site, "RESET log_statement")
     text = log.read_bytes()[begin:end].decode(errors="replace")
     for address, statement in _entries(text):
         port = int(address.rpartition("(")[2].rstrip(")") or 0)
@@ -79,14 +81,10 @@ def _entries(text: str) -> Iterator[tuple[str, str]]:
             yield mark[1], found[1]
 
 
-def _set_logging(site: Site, value: str) -> None:
-    """Returns when the server has told its sessions; on a busy machine that has taken seconds."""
-    with site.session() as query:  # it hears of the change as the processes' sessions do
-        query(f"ALTER SYSTEM SET log_statement = '{value}'")
-        query("SELECT pg_reload_conf()")
-        while query("SHOW log_statement") != [(value,)]:
-            time.sleep(0.05)
-    time.sleep(_SETTLING_SECONDS)
+def _set_logging(site: Site, change: str) -> None:
+    # New sessions have it from their first statement; those there were have been seen to hear of it seconds late.
+    site.query(f"ALTER DATABASE bellhop {change}")
+    sites.restart(site)
 
 
 def _types_by_port(site: Site) -> dict[int, str]:
