@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import queue
 import threading
+import time
+from collections.abc import Collection
 from functools import cache
 
 import redis
@@ -18,6 +19,8 @@ log = structlog.get_logger(__name__)
 
 # How long a bell may ring unheard before it is rung again; a flag in Redis remembers it.
 RINGING_SECONDS = 5
+# Under load, so much time's bells are rung together.
+GATHERING_SECONDS = 0.005
 _QUICK = {"socket_timeout": 0.5, "socket_connect_timeout": 0.5, "retry": None}
 
 
@@ -61,36 +64,46 @@ def quick_client(url: str) -> redis.Redis:
 
 
 class Ringer:
-    """A thread that rings what it is told to; the same bell told many times meanwhile rings once."""
+    """A thread that rings what it is told to, at once when it is idle, else what has gathered since it rang last."""
 
     def __init__(self) -> None:
-        self._bells: queue.Queue[tuple[str, str]] = queue.Queue()
-        self._waiting: set[tuple[str, str]] = set()
+        self._told: set[tuple[str, str]] = set()
+        self._ringing: set[tuple[str, str]] = set()
+        self._changed = threading.Condition()
         threading.Thread(target=self._run, name="bells", daemon=True).start()
 
     def ring(self, bell: tuple[str, str]) -> None:
-        if bell not in self._waiting:
-            self._waiting.add(bell)
-            self._bells.put(bell)
+        if bell not in self._told:
+            with self._changed:
+                self._told.add(bell)
+                self._changed.notify_all()
 
     def flush(self, timeout_seconds: float) -> None:
-        with self._bells.all_tasks_done:
-            self._bells.all_tasks_done.wait_for(lambda: not self._bells.unfinished_tasks, timeout_seconds)
+        with self._changed:
+            self._changed.wait_for(lambda: not self._told and not self._ringing, timeout_seconds)
 
     def _run(self) -> None:
         while True:
-            bell = self._bells.get()
-            # Forgotten before it rings: mail that comes during the ringing is told again.
-            self._waiting.discard(bell)
-            self._ring_once(*bell)
-            self._bells.task_done()
+            with self._changed:
+                self._changed.wait_for(lambda: self._told)
+                # Forgotten before they ring: mail that comes during the ringing is told again.
+                self._ringing, self._told = self._told, set()
+            self._ring_all(self._ringing)
+            with self._changed:
+                self._ringing = set()
+                self._changed.notify_all()
+            time.sleep(GATHERING_SECONDS)
 
-    def _ring_once(self, queue_name: str, owner: str) -> None:
+    def _ring_all(self, bells: Collection[tuple[str, str]]) -> None:
         try:
-            if flags().set(_flag(queue_name, owner), b"1", nx=True, ex=RINGING_SECONDS):
-                _send(queue_name, owner)
+            raised = flags().pipeline(transaction=False)
+            for bell in bells:
+                raised.set(_flag(*bell), b"1", nx=True, ex=RINGING_SECONDS)
+            for bell, is_new in zip(bells, raised.execute(), strict=True):
+                if is_new:
+                    _send(*bell)
         except Exception as error:  # whatever a broker raises: the scheduler will ring
-            log.warning("bell.lost", queue=queue_name, owner=owner, error=str(error))
+            log.warning("bells.lost", bells=len(bells), error=str(error))
 
 
 def _send(queue_name: str, owner: str) -> None:

@@ -71,14 +71,16 @@ def transaction() -> Iterator[None]:
 
 @contextmanager
 def savepoint() -> Iterator[None]:
-    """Inside a transaction: what fails here undoes only itself."""
+    """Inside a transaction: what fails here undoes only itself.
+
+    It is not released: the next one hides it, the end of the transaction ends it, and a statement is saved.
+    """
     rows("SAVEPOINT undo")
     try:
         yield
     except BaseException:
         rows("ROLLBACK TO SAVEPOINT undo")
         raise
-    rows("RELEASE SAVEPOINT undo")
 
 
 def rows(sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:

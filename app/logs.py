@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 from typing import Any
 
@@ -30,7 +31,7 @@ def configure(process_type: str) -> None:
     ]
     renderers: list[Processor] = [structlog.dev.ConsoleRenderer()]
     if settings().log_format == "json":
-        renderers = [format_exc_info, structlog.processors.JSONRenderer(serializer=_dumps)]
+        renderers = [format_exc_info, _hide_details, structlog.processors.JSONRenderer(serializer=_dumps)]
     structlog.configure(
         processors=[*shared, *renderers],
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
@@ -49,6 +50,13 @@ def _bring_in_libraries(shared: list[Processor], renderers: list[Processor]) -> 
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
+
+
+def _hide_details(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    # PostgreSQL names the values that break a rule, and they may be somebody's.
+    if "exception" in event:
+        event["exception"] = re.sub(r"(?m)^DETAIL: .*$", "DETAIL: (not logged)", event["exception"])
+    return event
 
 
 def _dumps(value: object, **_: Any) -> str:

@@ -52,6 +52,11 @@ def hear(mail: Mail, owner: str) -> None:
     bells.hear(mail.queue, owner)
 
 
+def is_in_hand(mail: Mail, owner: str) -> bool:
+    """Whether a worker has the head of a mailbox in order. It hears the bell and looks again before it leaves."""
+    return _is_head_due(mail, owner) is False
+
+
 def claim(mail: Mail, rooms: Mapping[str, int], lease_seconds: float) -> list[Claimed]:
     """Takes up to so many due rows of each owner, in their order, until they are recorded or the lease ends."""
     if not rooms:
@@ -124,24 +129,41 @@ def overdue(mail: Mail, seconds: float, limit: int, after: str = "") -> list[str
 
 
 def _claim_in_order(mail: Mail, owner: str, room: int, lease_seconds: float) -> list[Claimed]:
-    with transaction():
-        # The lock comes first and alone: the next statement then sees all that the worker before has committed.
-        if not _take_turn(owner, wait=False):
-            return []
-        taken = rows(
-            f"""
-            WITH head AS (
-                SELECT id, due_at FROM {mail.table} WHERE {mail.owner} = %s AND due_at IS NOT NULL
-                ORDER BY {mail.order} LIMIT %s
-            )
-            UPDATE {mail.table} mail
-            SET due_at = now() + %s * interval '1 second', claim = mail.claim + 1 {mail.on_claim}
-            FROM head WHERE mail.id = head.id AND NOT EXISTS (SELECT FROM head WHERE due_at > now())
-            RETURNING mail.id, mail.claim, mail.{mail.order}
-            """,
-            (owner, room, lease_seconds),
-        )
-    return [Claimed(id, owner, number) for id, number, _ in sorted(taken, key=lambda row: row[2])]
+    # Whoever has had the turn looks once more, without it, before leaving. So one who finds the turn taken may go:
+    # what it was rung for will be seen.
+    while _is_head_due(mail, owner):
+        with transaction():
+            # The lock comes first and alone: the next statement then sees all that the worker before has committed.
+            if not _take_turn(owner, wait=False):
+                return []
+            taken = rows(_CLAIM_HEAD.format(mail=mail), (owner, room, lease_seconds))
+        if taken:
+            return [Claimed(id, owner, number) for id, number, _ in sorted(taken, key=lambda row: row[2])]
+    return []
+
+
+_CLAIM_HEAD = """
+    WITH head AS (
+        SELECT id, due_at FROM {mail.table} WHERE {mail.owner} = %s AND due_at IS NOT NULL
+        ORDER BY {mail.order} LIMIT %s
+    )
+    UPDATE {mail.table} mail
+    SET due_at = now() + %s * interval '1 second', claim = mail.claim + 1 {mail.on_claim}
+    FROM head WHERE mail.id = head.id AND NOT EXISTS (SELECT FROM head WHERE due_at > now())
+    RETURNING mail.id, mail.claim, mail.{mail.order}
+"""
+
+
+def _is_head_due(mail: Mail, owner: str) -> bool | None:
+    """Whether the first row of a mailbox in order can be taken; False where a worker has it, None without one."""
+    head = rows(
+        f"""
+        SELECT due_at <= now() FROM {mail.table} WHERE {mail.owner} = %s AND due_at IS NOT NULL
+        ORDER BY {mail.order} LIMIT 1
+        """,
+        (owner,),
+    )
+    return head[0][0] if head else None
 
 
 def _claim_shared(mail: Mail, rooms: Mapping[str, int], lease_seconds: float) -> list[Claimed]:

@@ -19,7 +19,7 @@ from app.database import DatabaseAway
 from app.domain import deliveries
 from app.domain.deliveries import Dispatch, Outcome
 from app.lib import clock
-from app.outbound import Outbound
+from app.outbound import Answer, Outbound
 
 log = structlog.get_logger(__name__)
 
@@ -150,7 +150,12 @@ class Sender:
 
     async def _send(self, dispatch: Dispatch, outbound: Outbound) -> None:
         at = clock.now()
-        answer = await outbound.post(dispatch.address, dispatch.body, dispatch.headers())
+        try:
+            answer = await outbound.post(dispatch.address, dispatch.body, dispatch.headers())
+        except Exception:
+            # Recorded as a failure, or it would be tried for ever.
+            log.exception("sender.not_sent", delivery=dispatch.claimed.id)
+            answer = Answer(None, "The request could not be sent.", b"", 0)
         self._outcomes.append(Outcome(dispatch, at, answer))
         self._news.set()
 

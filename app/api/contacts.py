@@ -15,14 +15,12 @@ from app.api.parsing import Blueprint, Schema
 from app.api.responses import respond, time
 from app.api.writes import accept
 from app.domain import contacts
-from app.domain.contacts import IDENTIFIERS
+from app.domain.contacts import IDENTIFIERS, MOST_FIELDS, MOST_TAGS
 from app.lib import formats
 from app.models.contacts import Contact
 
 blueprint = Blueprint("contacts", __name__, description="The people a workspace talks to.")
 
-MOST_TAGS = 100
-MOST_CUSTOM_FIELDS = 100
 LONGEST_VALUE = 4096
 LARGEST_NUMBER = 2**53  # beyond it JSON's readers disagree, and the database's whole numbers are not ours to write
 
@@ -97,7 +95,7 @@ class ContactFields(Schema):
     custom_fields = fields.Dict(
         keys=fields.String(validate=validate.Length(1, 100)),
         values=CustomValue(allow_none=True),
-        validate=validate.Length(max=MOST_CUSTOM_FIELDS),
+        validate=validate.Length(max=MOST_FIELDS),
         metadata={"description": "Strings, numbers, booleans; merged with what is there; null removes one."},
     )
     opted_out = Claim(metadata={"description": "Send this contact nothing."})

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flask import Response
 from marshmallow import fields
+from werkzeug.datastructures import Headers
 
 from app.lib import json
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIEnvironment
+
+
+class JsonResponse(Response):
+    """A response whose body is whole and whose headers are ready to be sent: nothing is left to work out."""
+
+    def get_wsgi_headers(self, environ: WSGIEnvironment) -> Headers:
+        self.headers["Content-Length"] = str(self.calculate_content_length())
+        return self.headers
 
 
 def respond(status: int, document: object) -> Response:
     """A response that carries `document`, a representation of the domain, as JSON."""
-    return Response(json.dumps(document), status, mimetype="application/json")
+    return JsonResponse(json.dumps(document), status, mimetype="application/json")
 
 
 def time(description: str, **options: Any) -> fields.DateTime:

@@ -15,6 +15,8 @@ from app.models.contacts import Contact
 
 # In the order in which an upsert looks for the contact.
 IDENTIFIERS = ("external_id", "email", "phone")
+MOST_TAGS = 100
+MOST_FIELDS = 100
 _PLAIN = (*IDENTIFIERS, "first_name", "last_name", "locale", "timezone")
 
 
@@ -131,6 +133,7 @@ def _alter(
         contact.tags = sorted(tags)
     if not contact.dirty_fields:
         return
+    _refuse_too_much(contact)
     _save(contact, "update_contact")
     if changed_fields:
         _record(change, contact, "contact.updated", changed=changed_fields)
@@ -156,6 +159,13 @@ def _refuse_taken(holders: list[Contact], own: Contact | None) -> None:
                 "Another contact of this workspace already has one of these identifiers.",
                 conflicting_contact_id=holder.id,
             )
+
+
+def _refuse_too_much(contact: Contact) -> None:
+    # What one request may hold is checked when it is accepted; many together must not hold more.
+    for name, held, most in (("tags", contact.tags, MOST_TAGS), ("custom fields", contact.custom_fields, MOST_FIELDS)):
+        if len(held) > most:
+            raise Conflict(f"A contact has at most {most} {name}; this would make {len(held)}.")
 
 
 def _same(name: str, held: str | None, given: str) -> bool:

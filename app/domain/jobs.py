@@ -35,7 +35,8 @@ MAIL = Mail(
     in_order=True,
     on_claim=", status = 'running', started_at = coalesce(mail.started_at, now())",
 )
-BATCH = 100
+# A transaction with more than 64 savepoints makes everyone's snapshots slower (PostgreSQL keeps that many at hand).
+BATCH = 50
 # A batch under way is kept by its lock as well, so this only bounds how long that of a dead worker waits.
 LEASE_SECONDS = 5
 # After so long a worker lets others' workspaces have their turn.
@@ -138,9 +139,8 @@ def replayed(token_id: str, once: OnceKey) -> Job | None:
 
 def work(workspace_id: str) -> None:
     """Applies the workspace's waiting writes, in order of acceptance, until none is left or its turn is over."""
-    mailbox.hear(MAIL, workspace_id)
     turn_ends = time.monotonic() + TURN_SECONDS
-    while batch := mailbox.claim(MAIL, {workspace_id: BATCH}, LEASE_SECONDS):
+    while batch := _take(workspace_id):
         if any(claimed.claim > 1 for claimed in batch):
             # A worker died of this batch, or lost its database: one at a time, to find out by which.
             for claimed in batch:
@@ -175,6 +175,14 @@ def find(workspace_id: str, job_id: str) -> Job:
 def forget_old_keys(limit: int = 10_000) -> int:
     """Deletes up to `limit` idempotency keys whose window is over; returns how many."""
     return len(rows(sql.load("forget_old_keys"), {"window": IDEMPOTENCY_WINDOW, "limit": limit}))
+
+
+def _take(workspace_id: str) -> list[Claimed]:
+    if mailbox.is_in_hand(MAIL, workspace_id):
+        # The flag of the bell stays for the one at work: until it looks again, nobody else need come.
+        return []
+    mailbox.hear(MAIL, workspace_id)
+    return mailbox.claim(MAIL, {workspace_id: BATCH}, LEASE_SECONDS)
 
 
 def _apply(batch: Sequence[Claimed]) -> None:
