@@ -102,9 +102,9 @@ def test_ringing_returns_at_once_and_raises_nothing_while_redis_is_away(redis_aw
 def test_a_bell_that_could_not_ring_is_logged_and_forgotten(redis_away: None) -> None:
     with capture_logs() as lines:
         bells.ring("writes", "ws_1")
-        until(lambda: [line for line in lines if line["event"] == "bell.lost"])
+        until(lambda: [line for line in lines if line["event"] == "bells.lost"])
 
-    [line] = [line for line in lines if line["event"] == "bell.lost"]
+    [line] = [line for line in lines if line["event"] == "bells.lost"]
     assert (line["queue"], line["owner"]) == ("writes", "ws_1")
 
 

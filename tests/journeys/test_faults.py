@@ -13,7 +13,7 @@ from tests.journeys.audit import Figures, audit
 from tests.journeys.load import Load
 from tests.journeys.shops import open_shops
 from tests.journeys.waiting import wait_until
-from tests.stack.receiver import Receiver
+from tests.stack.receiver import Answer, Receiver
 from tests.stack.stack import Stack
 
 SHOPS = 2
@@ -62,6 +62,11 @@ def redis_hanging(stack: Stack) -> Iterator[None]:
         stack.redis.thaw()
 
 
+def slow(_path: str, _body: bytes) -> Answer:
+    """So that some attempts are under way at any moment."""
+    return Answer(delay_seconds=0.2)
+
+
 def let_pass(seconds: float) -> None:
     ends = time.monotonic() + seconds
     wait_until(lambda: time.monotonic() > ends, seconds + 5)
@@ -86,6 +91,7 @@ def test_killing_a_type_of_process_loses_and_doubles_nothing(
 def test_killing_deliveries_loses_nothing_and_repeats_only_what_was_under_way(
     stack: Stack, receiver: Receiver, load: Load, report: Report
 ) -> None:
+    receiver.behaviour = slow
     with load:
         for _ in range(3):
             load.go_on()
@@ -101,6 +107,7 @@ def test_killing_deliveries_loses_nothing_and_repeats_only_what_was_under_way(
 def test_killing_every_process_at_once_loses_nothing(
     stack: Stack, receiver: Receiver, load: Load, report: Report
 ) -> None:
+    receiver.behaviour = slow
     with load:
         for _ in range(2):
             load.go_on()
