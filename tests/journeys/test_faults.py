@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 import redis
 
-from tests.journeys.audit import Figures, audit
+from tests.journeys.audit import Figures, audit, settle
 from tests.journeys.load import Load
-from tests.journeys.shops import open_shops
+from tests.journeys.shops import open_shop, open_shops
 from tests.journeys.waiting import wait_until
 from tests.stack.receiver import Answer, Receiver
 from tests.stack.stack import Stack
@@ -187,3 +187,18 @@ def test_what_a_receiver_missed_while_it_was_down_arrives_when_it_is_up(
     report(figures)
     # What had arrived when the connections were cut, before its answer was out.
     assert figures.duplicates <= len(stack.processes.pids("deliveries")) * SHOPS * WINDOW
+
+
+def test_a_restart_of_postgres_in_a_quiet_moment_ends_no_work_for_good(stack: Stack, receiver: Receiver) -> None:
+    """Every worker finds a connection that was closed while it was idle."""
+    shop = open_shop(stack, receiver)
+    for number in range(4):
+        shop.caller().apply("POST", "contacts", {"external_id": f"contact-{number}"})
+    settle(stack, [shop])
+
+    stack.postgres.restart()
+    for number in range(40):
+        shop.caller().apply("POST", "contacts", {"external_id": f"contact-{number}", "first_name": "Ada"})
+
+    settle(stack, [shop], seconds=20)
+    assert len(receiver.received) == 44
