@@ -76,6 +76,13 @@ _OWN_HEADERS = {
 class DocumentedBlueprint(flask_smorest.Blueprint):
     """A blueprint whose decorators that only document leave the view as it is."""
 
+    def response(self, *args: Any, **described: Any) -> Callable[[View], View]:
+        """Documents a response. The views make theirs themselves."""
+        return _only_document(super().response(*args, **described))
+
+    def alt_response(self, *args: Any, **described: Any) -> Callable[[View], View]:
+        return _only_document(super().alt_response(*args, **described))
+
     @staticmethod
     def refusals(*statuses: int) -> Callable[[View], View]:
         """Documents problem responses beyond those that `Conventions` adds to every operation."""
@@ -99,6 +106,14 @@ class DocumentedBlueprint(flask_smorest.Blueprint):
             return view
 
         return decorate
+
+
+def _only_document(decorate: Callable[[View], View]) -> Callable[[View], View]:
+    def document(view: View) -> View:
+        view._apidoc = decorate(view)._apidoc  # type: ignore[attr-defined]
+        return view
+
+    return document
 
 
 class Conventions(BasePlugin):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import wraps
 from json import loads as loads_leniently
-from typing import Any, NoReturn, cast
+from typing import Any
 
 import marshmallow
 from flask import Flask, Request, Response
@@ -14,7 +14,6 @@ from flask.globals import request_ctx
 from flask.json.provider import JSONProvider
 from marshmallow import RAISE, ValidationError, fields
 from webargs.core import is_json
-from webargs.flaskparser import FlaskParser
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 
 from app.api.openapi import DocumentedBlueprint
@@ -26,8 +25,6 @@ MAX_FAULTS = 100
 _BODY_REQUIRED = Fault("", "A JSON object is required.")
 _BAD_TEXT = "The text holds a character that cannot be stored (U+0000 or half of a surrogate pair)."
 _SCHEMA_MESSAGES = {"unknown": "This field is not known.", "type": "A JSON object is required."}
-_UNKNOWN: dict[str, str | None] = {"query": RAISE}
-_LOADERS: dict[str, Any] = {"json": "load_json", "optional_json": "load_optional_json", "query": "load_querystring"}
 _PLAIN_JSON = frozenset({"application/json", "application/json; charset=utf-8", "application/json;charset=utf-8"})
 View = Callable[..., Any]
 
@@ -103,43 +100,27 @@ def faults_of(messages: object, schema: marshmallow.Schema) -> tuple[Fault, ...]
     return tuple(fault for _, fault in zip(range(MAX_FAULTS), found, strict=False))
 
 
-class Parser(FlaskParser):
-    """webargs, with bodies and queries read as this API reads them."""
-
-    DEFAULT_UNKNOWN_BY_LOCATION = _UNKNOWN
-    __location_map__ = _LOADERS
-
-    def get_default_request(self) -> Request:
-        return request_ctx.request
-
-    def load_json(self, req: Request, schema: marshmallow.Schema) -> dict[str, Any]:
-        value = read_object(req)
-        if value is None:
-            raise Invalid(_BODY_REQUIRED)
-        return value
-
-    def load_optional_json(self, req: Request, schema: marshmallow.Schema) -> dict[str, Any]:
-        return read_object(req) or {}
-
-    def load_querystring(self, req: Request, schema: marshmallow.Schema) -> dict[str, Any]:
-        if not req.query_string:
-            return {}
-        given = req.args.to_dict(flat=False)
-        lists = {field.data_key or name for name, field in schema.load_fields.items() if _is_list(field)}
-        repeated = [name for name, values in given.items() if len(values) > 1 and name not in lists]
-        if repeated:
-            raise Invalid(*(Fault(pointer(name), "Give this parameter once.") for name in repeated[:MAX_FAULTS]))
-        query = {name: values if name in lists else values[0] for name, values in given.items()}
-        if b"%00" in req.query_string:
-            _refuse_bad_text(query)
-        return query
-
-    def handle_error(self, error: ValidationError, req: Request, schema: marshmallow.Schema, **_: Any) -> NoReturn:
-        (messages,) = cast("dict[str, Any]", error.messages).values()  # webargs puts the location around them
-        raise Invalid(*faults_of(messages, schema)) from error
+def read_query(req: Request, schema: marshmallow.Schema) -> dict[str, Any]:
+    """The parameters; lists for those that `schema` takes several times. Raises Invalid for others given twice."""
+    if not req.query_string:
+        return {}
+    given = req.args.to_dict(flat=False)
+    lists = {field.data_key or name for name, field in schema.load_fields.items() if isinstance(field, fields.List)}
+    repeated = [name for name, values in given.items() if len(values) > 1 and name not in lists]
+    if repeated:
+        raise Invalid(*(Fault(pointer(name), "Give this parameter once.") for name in repeated[:MAX_FAULTS]))
+    query = {name: values if name in lists else values[0] for name, values in given.items()}
+    if b"%00" in req.query_string:
+        _refuse_bad_text(query)
+    return query
 
 
-parser = Parser()
+def load(schema: marshmallow.Schema, value: dict[str, Any]) -> Any:
+    """What `schema` makes of `value`. Raises Invalid, naming the places."""
+    try:
+        return schema.load(value)
+    except ValidationError as error:
+        raise Invalid(*faults_of(error.messages, schema)) from error
 
 
 class Blueprint(DocumentedBlueprint):
@@ -151,7 +132,6 @@ class Blueprint(DocumentedBlueprint):
         *,
         location: str = "json",
         required: bool = True,
-        as_kwargs: bool = False,
         **documentation: Any,
     ) -> Callable[[View], View]:
         """Passes the body (`location="json"`) or the query (`"query"`), loaded by `schema`, to the view.
@@ -159,14 +139,20 @@ class Blueprint(DocumentedBlueprint):
         It comes after the other positional arguments. With `required=False` a missing body counts as `{}`.
         """
         loaded_by = schema() if isinstance(schema, type) else schema
-        read_from = "optional_json" if location == "json" and not required else location
         described = {"in": location, "required": required, "schema": schema, **documentation}
+
+        def read(req: Request) -> dict[str, Any]:
+            if location == "query":
+                return read_query(req, loaded_by)
+            value = read_object(req)
+            if value is None and required:
+                raise Invalid(_BODY_REQUIRED)
+            return value or {}
 
         def decorate(view: View) -> View:
             @wraps(view)
             def parsed(*args: Any, **kwargs: Any) -> Any:
-                values = parser.parse(loaded_by, location=read_from)
-                return view(*args, **kwargs, **values) if as_kwargs else view(*args, values, **kwargs)
+                return view(*args, load(loaded_by, read(request_ctx.request)), **kwargs)
 
             apidoc = deepcopy(getattr(view, "_apidoc", {}))
             apidoc.setdefault("arguments", {}).setdefault("parameters", []).append(described)
@@ -175,23 +161,12 @@ class Blueprint(DocumentedBlueprint):
 
         return decorate
 
-    def add_url_rule(
-        self, rule: str, endpoint: str | None = None, view_func: Any = None, *args: Any, **options: Any
-    ) -> None:
-        if isinstance(view_func, type):
-            for name in (method.lower() for method in self.HTTP_METHODS):
-                if view := getattr(view_func, name, None):
-                    setattr(view_func, name, _strict(view))
-            endpoint = endpoint or view_func.__name__
-        elif view_func is not None:
-            endpoint, view_func = endpoint or view_func.__name__, _strict(view_func)
-        super().add_url_rule(rule, endpoint, view_func, *args, **options)
+    def add_url_rule(self, rule: str, endpoint: str | None = None, view_func: Any = None, **options: Any) -> None:
+        super().add_url_rule(rule, endpoint or view_func.__name__, _strict(view_func), **options)
 
 
 def _strict(view: View) -> View:
     """`view`, refusing a query or a body where it has declared none, and what no path can name."""
-    if getattr(view, "_is_strict", False):
-        return view
     declared = getattr(view, "_apidoc", {}).get("arguments", {}).get("parameters", ())
     has_query = any(parameter["in"] == "query" for parameter in declared)
     has_body = any(parameter["in"] == "json" for parameter in declared)
@@ -203,18 +178,12 @@ def _strict(view: View) -> View:
         if kwargs and "\x00" in req.environ["PATH_INFO"]:
             raise NotFound
         if not has_query and req.query_string:
-            parser.parse(nothing, req, location="query")
+            load(nothing, read_query(req, nothing))
         if not has_body and req.method not in ("GET", "HEAD", "OPTIONS"):
-            parser.parse(nothing, req, location="optional_json")
+            load(nothing, read_object(req) or {})
         return view(*args, **kwargs)
 
-    strict._is_strict = True  # type: ignore[attr-defined]
     return strict
-
-
-def _is_list(field: fields.Field[Any]) -> bool:
-    # False of webargs' DelimitedList alone, which is one parameter.
-    return isinstance(field, (fields.List, fields.Tuple)) and getattr(field, "is_multiple", True)
 
 
 def _as_it_is(view: View) -> View:

@@ -5,6 +5,6 @@ SET status = done.status, effect = done.effect, resource_type = done.resource_ty
     due_at = NULL, finished_at = (SELECT clock_timestamp())
 FROM unnest(
     %(ids)s::text[], %(statuses)s::text[], %(effects)s::text[], %(types)s::text[], %(resources)s::text[],
-    %(problems)s::jsonb[], %(keeps)s::boolean[]
+    %(problems)s::json[], %(keeps)s::boolean[]
 ) AS done(id, status, effect, resource_type, resource_id, problem, keeps_payload)
 WHERE jobs.id = done.id
