@@ -11,7 +11,7 @@ from tests.journeys.audit import Figures, audit, rows, settle
 from tests.journeys.conftest import Ends
 from tests.journeys.load import Load
 from tests.journeys.logs import lines
-from tests.journeys.shops import open_shop, open_shops
+from tests.journeys.shops import Shop, open_shop, open_shops
 from tests.journeys.waiting import wait_until
 from tests.stack.processes import GRACE_SECONDS
 from tests.stack.receiver import Answer, Receiver
@@ -60,7 +60,7 @@ def test_a_worker_that_comes_back_after_its_lease_records_nothing(stack: Stack, 
         stack.processes.kill("deliveries.1", signal.SIGCONT)
         stack.processes.start("deliveries.2")
 
-    wait_until(lambda: len(_stale(stack)) == 20, 20, "the late worker has tried to record its attempts")
+    wait_until(lambda: len(_stale(stack, shop)) == 20, 20, "the late worker has tried to record its attempts")
     deliveries = rows(stack, "SELECT status, attempts FROM deliveries WHERE endpoint_id = %s", shop.endpoint_id)
     attempts = rows(
         stack,
@@ -77,9 +77,9 @@ def _claims(stack: Stack, table: str, load: Load) -> set[int]:
     return {claim for (claim,) in rows(stack, f"SELECT claim FROM {table} WHERE workspace_id = ANY(%s)", workspaces)}
 
 
-def _stale(stack: Stack) -> list[dict[str, object]]:
+def _stale(stack: Stack, shop: Shop) -> list[dict[str, object]]:
     return [
         line
         for line in lines(stack, "deliveries.1")
-        if line["event"] == "delivery.attempt" and line["status"] == "stale"
+        if line["event"] == "delivery.attempt" and line["status"] == "stale" and line["endpoint"] == shop.endpoint_id
     ]
