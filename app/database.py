@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import select
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -17,18 +19,32 @@ DatabaseAway = (OperationalError, InterfaceError)
 _SESSION = "-c timezone=UTC -c statement_timeout=30s -c idle_in_transaction_session_timeout=60s"
 
 
+# A connection in steady use finds out for itself.
+_IDLE_SECONDS = 0.1
+
+
 class Database(PostgresqlDatabase):
     """PostgreSQL in autocommit mode. Threads do not share connections."""
+
+    _used = threading.local()
+
+    def execute_sql(self, sql: Any, params: Any = None) -> Any:
+        # A statement outside a transaction may be the first for hours; inside one the connection is in use.
+        if not self.in_transaction():
+            self.freshen()
+        return super().execute_sql(sql, params)
 
     def freshen(self) -> None:
         """Drops a connection that the server has closed meanwhile; the next query makes another.
 
         Costs no round trip: the end of an idle connection is something to read.
         """
-        if not self.is_closed():
-            connection = self.connection()
-            if connection.closed or self._has_hung_up(connection):
-                self.discard()
+        last, self._used.at = getattr(self._used, "at", 0.0), time.monotonic()
+        if self.is_closed():
+            return
+        connection, was_idle = self.connection(), self._used.at - last > _IDLE_SECONDS
+        if connection.closed or (was_idle and self._has_hung_up(connection)):
+            self.discard()
 
     def discard(self) -> None:
         """Drops this thread's connection, whatever state it is in; the next query makes another."""

@@ -20,7 +20,6 @@ from app.api import (
     problems,
     request_ids,
 )
-from app.database import database
 
 
 def install(app: Flask, base_url: str) -> None:
@@ -29,7 +28,6 @@ def install(app: Flask, base_url: str) -> None:
     parsing.install(app)
     problems.install(app, base_url)
     request_ids.install(app)
-    app.before_request(database.freshen)
     authentication.install(app)
     documented = openapi.install(app, base_url)
     for module in (me, contacts, jobs, event_kinds, endpoints, deliveries):

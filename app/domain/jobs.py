@@ -148,6 +148,8 @@ def work(workspace_id: str) -> None:
         else:
             _apply(batch)
         if time.monotonic() > turn_ends:
+            # Others left the flag up for this worker; up, it would keep the bell from ringing.
+            mailbox.hear(MAIL, workspace_id)
             mailbox.ring(MAIL, workspace_id)
             return
 
