@@ -10,7 +10,7 @@ def create_app() -> Flask:
     from app import api, database, logs
     from app.config import settings
 
-    logs.configure("web")
+    logs.configure("web", gather=True)
     database.connect()
     app = Flask(__name__, static_folder=None)
     api.install(app, settings().base_url)

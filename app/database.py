@@ -32,7 +32,7 @@ class Database(PostgresqlDatabase):
         # A statement outside a transaction may be the first for hours; inside one the connection is in use.
         if not self.in_transaction():
             self.freshen()
-        return super().execute_sql(sql, params)
+        return super().execute_sql(sql, params)  # type: ignore[no-untyped-call]
 
     def freshen(self) -> None:
         """Drops a connection that the server has closed meanwhile; the next query makes another.
