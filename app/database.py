@@ -19,7 +19,13 @@ DatabaseAway = (OperationalError, InterfaceError)
 # No transaction waits for anything but the database, so one that is idle belongs to a process that is frozen.
 _SESSION = "-c timezone=UTC -c statement_timeout=30s -c idle_in_transaction_session_timeout=10s"
 # A server that vanished without a word is noticed within some fifteen seconds.
-_TCP = {"connect_timeout": 3, "keepalives_idle": 5, "keepalives_interval": 3, "keepalives_count": 3}
+_TCP: dict[str, Any] = {
+    "connect_timeout": 3,
+    "keepalives_idle": 5,
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
 
 
 # A connection in steady use finds out for itself.
@@ -68,7 +74,7 @@ database = Database(None)
 
 def connect_to(url: str) -> None:
     """Points the process at a database; connections are made when they are needed."""
-    database.init(url.replace("postgres://", "postgresql://", 1), options=_SESSION, tcp_user_timeout=15_000, **_TCP)
+    database.init(url.replace("postgres://", "postgresql://", 1), options=_SESSION, **_TCP)
 
 
 def connect() -> None:

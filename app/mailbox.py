@@ -75,18 +75,7 @@ def holding(mail: Mail, batch: Sequence[Claimed]) -> bool:
     """
     if mail.in_order:
         _take_turn(batch[0].owner, wait=True)
-    return batch_size(mail, batch) == len(batch)
-
-
-def batch_size(mail: Mail, batch: Sequence[Claimed]) -> int:
-    """How many of the batch are still held under the claim they were taken with; those are locked."""
-    held = f"""
-        SELECT mail.id FROM {mail.table} mail
-        JOIN unnest(%s::text[], %s::int[]) AS held(id, claim) ON mail.id = held.id AND mail.claim = held.claim
-        WHERE mail.due_at IS NOT NULL
-        ORDER BY mail.id FOR NO KEY UPDATE OF mail
-    """
-    return len(rows(held, ([row.id for row in batch], [row.claim for row in batch])))
+    return _lock_held(mail, batch) == len(batch)
 
 
 def put_back(mail: Mail, batch: Sequence[Claimed]) -> None:
@@ -126,6 +115,17 @@ def overdue(mail: Mail, seconds: float, limit: int, after: str = "") -> list[str
             (after, seconds, limit),
         )
     ]
+
+
+def _lock_held(mail: Mail, batch: Sequence[Claimed]) -> int:
+    """Locks those of the batch that are still held under the claim they were taken with, and says how many."""
+    held = f"""
+        SELECT mail.id FROM {mail.table} mail
+        JOIN unnest(%s::text[], %s::int[]) AS held(id, claim) ON mail.id = held.id AND mail.claim = held.claim
+        WHERE mail.due_at IS NOT NULL
+        ORDER BY mail.id FOR NO KEY UPDATE OF mail
+    """
+    return len(rows(held, ([row.id for row in batch], [row.claim for row in batch])))
 
 
 def _claim_in_order(mail: Mail, owner: str, room: int, lease_seconds: float) -> list[Claimed]:
