@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app import bells
-from app.database import count, rows, transaction
+from app.database import rows, transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +76,6 @@ def holding(mail: Mail, batch: Sequence[Claimed]) -> bool:
     if mail.in_order:
         _take_turn(batch[0].owner, wait=True)
     return _lock_held(mail, batch) == len(batch)
-
-
-def put_back(mail: Mail, batch: Sequence[Claimed]) -> None:
-    """Ends the lease on rows that were not worked on; they are due at once."""
-    if batch:
-        count(
-            f"""
-            UPDATE {mail.table} mail SET due_at = now()
-            FROM unnest(%s::text[], %s::int[]) AS held(id, claim)
-            WHERE mail.id = held.id AND mail.claim = held.claim AND mail.due_at IS NOT NULL
-            """,
-            ([row.id for row in batch], [row.claim for row in batch]),
-        )
 
 
 def overdue(mail: Mail, seconds: float, limit: int, after: str = "") -> list[str]:

@@ -119,11 +119,6 @@ def claim(rooms: Mapping[str, int]) -> list[Dispatch]:
     return [dispatch for id in claimed if (dispatch := dispatches.get(id))]
 
 
-def put_back(dispatches: Sequence[Dispatch]) -> None:
-    """Ends the lease on deliveries whose attempt was not begun."""
-    mailbox.put_back(MAIL, [dispatch.claimed for dispatch in dispatches])
-
-
 def record(outcomes: Sequence[Outcome]) -> None:
     """Logs the attempts, moves their deliveries on, and counts the endpoints' failures, in one transaction.
 

@@ -172,39 +172,6 @@ def test_a_late_worker_does_not_hold_a_batch_of_which_one_is_finished(mail: Mail
     assert holds(mail, batch) is False
 
 
-@BOTH
-def test_what_was_put_back_is_due_at_once(mail: Mail, owner: str) -> None:
-    [identifier] = post(mail, owner)
-
-    mailbox.put_back(mail, claim(mail, {owner: 10}))
-
-    assert claim(mail, {owner: 10}) == [Claimed(identifier, owner, 2)]
-
-
-@BOTH
-def test_a_late_worker_puts_nothing_back(mail: Mail, owner: str) -> None:
-    post(mail, owner)
-    late = claim(mail, {owner: 10})
-    end_leases(mail)
-    claim(mail, {owner: 10})
-
-    mailbox.put_back(mail, late)
-
-    assert claim(mail, {owner: 10}) == []
-
-
-@BOTH
-def test_finished_mail_is_not_put_back(mail: Mail, owner: str) -> None:
-    post(mail, owner)
-    batch = claim(mail, {owner: 10})
-    finish(mail, *batch)
-
-    mailbox.put_back(mail, batch)
-    mailbox.put_back(mail, [])
-
-    assert one(f"SELECT due_at FROM {mail.table}") is None
-
-
 # In order
 
 

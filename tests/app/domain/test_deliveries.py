@@ -417,15 +417,6 @@ def test_a_long_queue_ends_a_part_at_a_time(api: Api, endpoint: Endpoint, happen
     assert [deliveries.end_unfinished(limit=2) for _ in range(4)] == [2, 2, 1, 0]
 
 
-def test_what_was_not_begun_can_be_put_back(endpoint: Endpoint, delivery: str) -> None:
-    dispatches = take(endpoint)
-
-    deliveries.put_back(dispatches)
-
-    [again] = deliveries.claim({endpoint.id: 10})
-    assert again.claimed.claim == 2
-
-
 def test_a_delivery_whose_secret_cannot_be_read_does_not_stop_the_others(api: Api) -> None:
     broken, _ = make_endpoint(api.workspace_id, "https://broken.example/")
     good, _ = make_endpoint(api.workspace_id, ADDRESS)
