@@ -56,6 +56,7 @@ class Gathered:
     """A logger whose lines wait a little for each other; a warning or worse takes them along at once."""
 
     def __init__(self) -> None:
+        self._stream = sys.stderr
         self._lines: deque[str] = deque()
         self._writing = threading.Lock()
         atexit.register(self.write_out)
@@ -76,8 +77,8 @@ class Gathered:
         with self._writing:
             lines = [self._lines.popleft() + "\n" for _ in range(len(self._lines))]
             if lines:
-                sys.stderr.write("".join(lines))
-                sys.stderr.flush()
+                self._stream.write("".join(lines))
+                self._stream.flush()
 
     def _keep_writing_out(self) -> None:
         while True:

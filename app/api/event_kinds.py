@@ -11,7 +11,7 @@ from app.api.parsing import Blueprint, Schema
 from app.api.responses import respond
 from app.domain import catalogue
 
-blueprint = Blueprint("event_kinds", __name__, description="What webhooks tell of.")
+blueprint = Blueprint("event kinds", __name__, description="What webhooks tell of.")
 
 
 class EventKindSchema(Schema):
