@@ -137,7 +137,7 @@ class Sender:
         for owner in list(self._awake):
             # A window is refilled when half of it is free, so that one statement takes many.
             room = min(WINDOW - self._under_way[owner], left)
-            if room >= min(WINDOW // 2, MOST_UNDER_WAY):
+            if room >= WINDOW // 2:
                 rooms[owner] = room
                 left -= room
         return rooms
