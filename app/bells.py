@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 # How long a bell may ring unheard before it is rung again; a flag in Redis remembers it.
 RINGING_SECONDS = 5
 # Under load, so much time's bells are rung together.
-GATHERING_SECONDS = 0.01
+GATHERING_SECONDS = 0.02
 _QUICK = {"socket_timeout": 0.5, "socket_connect_timeout": 0.5, "retry": None}
 
 
