@@ -10,7 +10,7 @@ from playhouse.postgres_ext import ArrayField, BinaryJSONField, DateTimeTZField
 from app.database import database
 from app.lib import json
 
-__all__ = ["ArrayField", "BaseModel", "TimeField", "json_field", "page_before", "text_array"]
+__all__ = ["BaseModel", "OwnedModel", "TimeField", "json_field", "page_before", "text_array"]
 
 TimeField = DateTimeTZField
 
@@ -21,6 +21,16 @@ class BaseModel(Model):
     class Meta:
         database = database
         legacy_table_names = False
+
+
+class OwnedModel(BaseModel):
+    """A table whose rows belong to a workspace."""
+
+    workspace_id = TextField()
+
+    @classmethod
+    def in_workspace(cls, workspace_id: str) -> Any:
+        return cls.select().where(cls.workspace_id == workspace_id)
 
 
 def text_array(**options: Any) -> Any:

@@ -9,12 +9,11 @@ from typing import Any
 from peewee import SQL, BooleanField, TextField, fn
 
 from app import sql
-from app.models.base import BaseModel, TimeField, json_field, text_array
+from app.models.base import OwnedModel, TimeField, json_field, text_array
 
 
-class Contact(BaseModel):
+class Contact(OwnedModel):
     id = TextField(primary_key=True)
-    workspace_id = TextField()
     external_id = TextField(null=True)
     email = TextField(null=True)
     phone = TextField(null=True)
@@ -30,10 +29,6 @@ class Contact(BaseModel):
 
     class Meta:
         table_name = "contacts"
-
-    @classmethod
-    def in_workspace(cls, workspace_id: str) -> Any:
-        return cls.select().where(cls.workspace_id == workspace_id)
 
     @classmethod
     def holding(cls, workspace_id: str, identifiers: Mapping[str, str]) -> list[Contact]:

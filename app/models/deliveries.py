@@ -6,12 +6,11 @@ from typing import Any
 
 from peewee import IntegerField, TextField
 
-from app.models.base import BaseModel, TimeField
+from app.models.base import BaseModel, OwnedModel, TimeField
 
 
-class Delivery(BaseModel):
+class Delivery(OwnedModel):
     id = TextField(primary_key=True)
-    workspace_id = TextField()
     event_id = TextField()
     endpoint_id = TextField()
     kind = TextField()
@@ -27,10 +26,6 @@ class Delivery(BaseModel):
 
     class Meta:
         table_name = "deliveries"
-
-    @classmethod
-    def in_workspace(cls, workspace_id: str) -> Any:
-        return cls.select().where(cls.workspace_id == workspace_id)
 
     @classmethod
     def matching(cls, workspace_id: str, filters: dict[str, Any]) -> Any:

@@ -6,12 +6,11 @@ from typing import Any
 
 from peewee import BlobField, IntegerField, TextField
 
-from app.models.base import BaseModel, TimeField, text_array
+from app.models.base import OwnedModel, TimeField, text_array
 
 
-class Endpoint(BaseModel):
+class Endpoint(OwnedModel):
     id = TextField(primary_key=True)
-    workspace_id = TextField()
     address = TextField()
     events = text_array()
     description = TextField(null=True)
@@ -30,7 +29,7 @@ class Endpoint(BaseModel):
 
     @classmethod
     def in_workspace(cls, workspace_id: str) -> Any:
-        return cls.select().where(cls.workspace_id == workspace_id, cls.state != "deleted")
+        return super().in_workspace(workspace_id).where(cls.state != "deleted")
 
     @classmethod
     def locked(cls, ids: list[str]) -> list[Endpoint]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from peewee import BigIntegerField, BlobField, IntegerField, TextField
 
-from app.models.base import BaseModel, TimeField, json_field
+from app.models.base import BaseModel, OwnedModel, TimeField, json_field
 
 
-class Job(BaseModel):
+class Job(OwnedModel):
     id = TextField(primary_key=True)
     position = BigIntegerField()
-    workspace_id = TextField()
     token_id = TextField(null=True)
     kind = TextField()
     status = TextField(default="queued")
@@ -34,10 +31,6 @@ class Job(BaseModel):
     @property
     def is_finished(self) -> bool:
         return self.status in ("succeeded", "failed")
-
-    @classmethod
-    def in_workspace(cls, workspace_id: str) -> Any:
-        return cls.select().where(cls.workspace_id == workspace_id)
 
     @classmethod
     def batch(cls, ids: list[str]) -> list[Job]:

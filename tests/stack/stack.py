@@ -21,17 +21,6 @@ from tests.stack.redis import Redis
 # Settings of whoever runs this, which must not reach the processes.
 FOREIGN = {"BROKER_URL", "RETRY_SCHEDULE", "STOP_AFTER_FAILURES", "WEBHOOK_TIMEOUT_SECONDS", "RATE_LIMIT", "LOG_FORMAT"}
 
-# The settings that a Stack makes itself.
-OWN = (
-    "DATABASE_URL",
-    "REDIS_URL",
-    "SECRET_KEY",
-    "BASE_URL",
-    "PORT",
-    "WEBHOOK_ALLOWED_NETWORKS",
-    "WEBHOOK_CA_FILE",
-)
-
 
 class Stack:
     """PostgreSQL, Redis and the given number of each process type, with their data in one directory.
@@ -133,9 +122,11 @@ class Stack:
 
     def _environment(self, settings: Mapping[str, str]) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if name not in FOREIGN}
-        own = {
+        runtime = {
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
             "PYTHONUNBUFFERED": "1",
+        }
+        self._made = {
             "DATABASE_URL": self.postgres.url,
             "REDIS_URL": self.redis.url,
             "SECRET_KEY": _kept_secret(self.directory / "secret-key"),
@@ -144,7 +135,7 @@ class Stack:
             "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
             "WEBHOOK_CA_FILE": str(self.certificates.ca_file),
         }
-        return inherited | own | dict(settings)
+        return inherited | runtime | self._made | dict(settings)
 
 
 def _kept_secret(path: Path) -> str:
