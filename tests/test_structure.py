@@ -10,7 +10,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from app import database, presence
+from app import presence
 from app.database import rows
 from app.domain import contacts, endpoints, tokens
 from app.domain.jobs import KINDS
@@ -93,12 +93,6 @@ def test_every_table_has_its_model(empty: None) -> None:
 
     assert tables == {model._meta.table_name for model in MODELS} | {"migrations", "leases"}
     assert {*BaseModel.__subclasses__(), *OwnedModel.__subclasses__()} - {OwnedModel} == set(MODELS)
-
-
-def test_every_index_of_a_mail_table_is_one_that_is_used(empty: None) -> None:
-    invalid = database.rows("SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid")
-
-    assert invalid == []
 
 
 # The document

@@ -103,7 +103,7 @@ def _show_addresses(stack: Stack, receiver: Receiver, demo: Demo) -> None:
 Address    {stack.base_url}
 Docs       {stack.base_url}/api/docs
 Token      {demo.token}
-Sign-in    {EMAIL}, password {demo.password}
+Sign-in    {EMAIL}, password {demo.password} (for the pages, which are still to come)
 Logs       {stack.directory / "logs"}
 Commands   . {stack.write_settings()}; .venv/bin/python -m app check
 
