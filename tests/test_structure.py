@@ -14,6 +14,7 @@ from app import presence
 from app.database import rows
 from app.domain import contacts, endpoints, tokens
 from app.domain.jobs import KINDS
+from app.models.audit_entries import AuditEntry
 from app.models.base import BaseModel, OwnedModel
 from app.models.contacts import Contact
 from app.models.deliveries import Attempt, Delivery
@@ -21,11 +22,12 @@ from app.models.endpoints import Endpoint
 from app.models.events import Event
 from app.models.jobs import IdempotencyKey, Job
 from app.models.members import Member
+from app.models.sweeps import Sweep
 from app.models.tokens import Token
 from app.models.workspaces import Workspace
 
 ROOT = Path(__file__).parent.parent
-MODELS = [Workspace, Token, Member, Contact, Job, IdempotencyKey, Endpoint, Event, Delivery, Attempt]
+MODELS = [Workspace, Token, Member, Contact, Job, IdempotencyKey, Endpoint, Event, Delivery, Attempt, Sweep, AuditEntry]
 VERBS: dict[str, Any] = {"contacts": contacts, "endpoints": endpoints}
 
 
@@ -89,7 +91,13 @@ def test_the_migrations_make_what_the_models_describe(empty: None, model: Any) -
 
 
 def test_every_table_has_its_model(empty: None) -> None:
-    tables = {name for (name,) in rows("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")}
+    tables = {
+        name
+        for (name,) in rows(
+            "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition"
+            " AND relnamespace = 'public'::regnamespace"
+        )
+    }
 
     assert tables == {model._meta.table_name for model in MODELS} | {"migrations", "leases"}
     assert {*BaseModel.__subclasses__(), *OwnedModel.__subclasses__()} - {OwnedModel} == set(MODELS)

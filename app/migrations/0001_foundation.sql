@@ -1,7 +1,9 @@
 -- Workspaces and who may act in them; contacts; the mail tables (jobs, deliveries) and what they leave behind.
 --
 -- Identifiers are TypeIDs, compared byte by byte (COLLATE "C"), so that their order is that of creation.
--- A mail table has `due_at` (when a row may next be taken; null: never again) and `claim` (how often it was taken).
+-- A mail table has `due_at` (when a row may next be taken; null: never again) and `claim` (the number it is taken under).
+-- Jobs, events, deliveries and attempts are partitioned by ranges of identifiers, which are ranges of time; their
+-- partitions are made ahead and dropped by `app/partitions.py`. What comes when none was made goes to the default one.
 
 CREATE EXTENSION IF NOT EXISTS pg_trgm;
 
@@ -62,9 +64,10 @@ CREATE INDEX contacts_updated ON contacts (workspace_id, updated_at);
 CREATE INDEX contacts_tags ON contacts USING gin (tags);
 CREATE INDEX contacts_search ON contacts USING gin (search gin_trgm_ops);
 
+CREATE SEQUENCE jobs_position;
 CREATE TABLE jobs (
     id text COLLATE "C" PRIMARY KEY,
-    position bigint GENERATED ALWAYS AS IDENTITY,
+    position bigint NOT NULL DEFAULT nextval('jobs_position'),
     workspace_id text COLLATE "C" NOT NULL,
     token_id text COLLATE "C",
     kind text NOT NULL,
@@ -80,7 +83,8 @@ CREATE TABLE jobs (
     created_at timestamptz NOT NULL DEFAULT now(),
     started_at timestamptz,
     finished_at timestamptz
-);
+) PARTITION BY RANGE (id);
+CREATE TABLE jobs_default PARTITION OF jobs DEFAULT;
 CREATE INDEX jobs_mail ON jobs (workspace_id, position) WHERE due_at IS NOT NULL;
 CREATE INDEX jobs_page ON jobs (workspace_id, id);
 CREATE INDEX jobs_of_pending_resource ON jobs (resource_id) WHERE due_at IS NOT NULL AND resource_id IS NOT NULL;
@@ -106,6 +110,10 @@ CREATE TABLE endpoints (
     stop_reason text,
     stopped_at timestamptz,
     consecutive_failures integer NOT NULL DEFAULT 0,
+    -- Whether an attempt has succeeded since the last that failed.
+    answered boolean NOT NULL DEFAULT false,
+    -- Until then it is known to be slow, and others' processes serve it.
+    slow_until timestamptz,
     secret bytea NOT NULL,
     previous_secret bytea,
     previous_secret_until timestamptz,
@@ -124,7 +132,8 @@ CREATE TABLE events (
     trace_id text NOT NULL,
     body bytea NOT NULL,
     created_at timestamptz NOT NULL
-);
+) PARTITION BY RANGE (id);
+CREATE TABLE events_default PARTITION OF events DEFAULT;
 CREATE INDEX events_contact ON events (contact_id) WHERE contact_id IS NOT NULL;
 
 CREATE TABLE deliveries (
@@ -136,15 +145,18 @@ CREATE TABLE deliveries (
     status text NOT NULL DEFAULT 'pending' CHECK (status IN ('pending', 'delivered', 'failed', 'held', 'cancelled')),
     attempts integer NOT NULL DEFAULT 0,
     step integer NOT NULL DEFAULT 0,
+    -- What the next attempt comes of.
+    trigger text NOT NULL DEFAULT 'automatic' CHECK (trigger IN ('automatic', 'resend')),
     last_error text,
     resent_from text COLLATE "C",
     due_at timestamptz DEFAULT now(),
     claim integer NOT NULL DEFAULT 0,
     created_at timestamptz NOT NULL DEFAULT now(),
     delivered_at timestamptz
-);
+) PARTITION BY RANGE (id);
+CREATE TABLE deliveries_default PARTITION OF deliveries DEFAULT;
 CREATE INDEX deliveries_mail ON deliveries (endpoint_id, due_at) WHERE due_at IS NOT NULL;
-CREATE INDEX deliveries_unfinished ON deliveries (endpoint_id, id) WHERE status IN ('pending', 'held');
+CREATE INDEX deliveries_undelivered ON deliveries (endpoint_id, id) WHERE status IN ('pending', 'held', 'failed');
 CREATE INDEX deliveries_page ON deliveries (workspace_id, id);
 CREATE INDEX deliveries_endpoint_page ON deliveries (endpoint_id, id);
 CREATE INDEX deliveries_event ON deliveries (event_id);
@@ -159,7 +171,51 @@ CREATE TABLE attempts (
     response_body text,
     trigger text NOT NULL DEFAULT 'automatic' CHECK (trigger IN ('automatic', 'resend')),
     PRIMARY KEY (delivery_id, number)
+) PARTITION BY RANGE (delivery_id);
+CREATE TABLE attempts_default PARTITION OF attempts DEFAULT;
+
+-- Long changes over the deliveries of an endpoint, made in small transactions; the mail of the endpoint's sweeps.
+CREATE TABLE sweeps (
+    id text COLLATE "C" PRIMARY KEY,
+    workspace_id text COLLATE "C" NOT NULL REFERENCES workspaces,
+    endpoint_id text COLLATE "C" NOT NULL,
+    action text NOT NULL CHECK (action IN ('hold', 'release', 'resend', 'cancel')),
+    statuses text[] NOT NULL,
+    kinds text[],
+    since timestamptz,
+    until timestamptz,
+    -- Where it is: it goes through the identifiers after `position` and up to `last_id`.
+    position text COLLATE "C" NOT NULL DEFAULT '',
+    last_id text COLLATE "C",
+    matched integer,
+    changed integer NOT NULL DEFAULT 0,
+    skipped integer NOT NULL DEFAULT 0,
+    job_id text COLLATE "C",
+    trace_id text NOT NULL,
+    due_at timestamptz DEFAULT now(),
+    claim integer NOT NULL DEFAULT 0,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    finished_at timestamptz
 );
+CREATE INDEX sweeps_mail ON sweeps (endpoint_id, id) WHERE due_at IS NOT NULL;
+CREATE INDEX sweeps_page ON sweeps (workspace_id, id);
+
+-- Who asked for what, where support staff and members act on deliveries, endpoints and secrets.
+CREATE TABLE audit_entries (
+    id text COLLATE "C" PRIMARY KEY,
+    workspace_id text COLLATE "C" NOT NULL REFERENCES workspaces,
+    action text NOT NULL,
+    actor_type text NOT NULL CHECK (actor_type IN ('token', 'member', 'command')),
+    actor_id text COLLATE "C",
+    target_type text NOT NULL,
+    target_id text COLLATE "C" NOT NULL,
+    detail json NOT NULL DEFAULT '{}',
+    job_id text COLLATE "C",
+    trace_id text NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX audit_entries_page ON audit_entries (workspace_id, id);
+CREATE INDEX audit_entries_target ON audit_entries (target_id, id);
 
 CREATE TABLE leases (
     name text PRIMARY KEY,

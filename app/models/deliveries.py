@@ -17,6 +17,7 @@ class Delivery(OwnedModel):
     status = TextField(default="pending")
     attempts = IntegerField(default=0)
     step = IntegerField(default=0)
+    trigger = TextField(default="automatic")
     last_error = TextField(null=True)
     resent_from = TextField(null=True)
     due_at = TimeField(null=True)

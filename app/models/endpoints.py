@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from peewee import BlobField, IntegerField, TextField
+from peewee import BlobField, BooleanField, IntegerField, TextField
 
 from app.models.base import OwnedModel, TimeField, text_array
 
@@ -18,6 +18,8 @@ class Endpoint(OwnedModel):
     stop_reason = TextField(null=True)
     stopped_at = TimeField(null=True)
     consecutive_failures = IntegerField(default=0)
+    answered = BooleanField(default=False)
+    slow_until = TimeField(null=True)
     secret = BlobField()
     previous_secret = BlobField(null=True)
     previous_secret_until = TimeField(null=True)

@@ -1,0 +1,23 @@
+"""Audit entries: who asked for what, kept when the job that did it is long gone."""
+
+from __future__ import annotations
+
+from peewee import TextField
+
+from app.models.base import OwnedModel, TimeField, json_field
+
+
+class AuditEntry(OwnedModel):
+    id = TextField(primary_key=True)
+    action = TextField()
+    actor_type = TextField()
+    actor_id = TextField(null=True)
+    target_type = TextField()
+    target_id = TextField()
+    detail = json_field()
+    job_id = TextField(null=True)
+    trace_id = TextField()
+    created_at = TimeField()
+
+    class Meta:
+        table_name = "audit_entries"

@@ -1,0 +1,31 @@
+"""Sweeps: long changes over the deliveries of an endpoint, the mail of the endpoint's sweeps."""
+
+from __future__ import annotations
+
+from peewee import IntegerField, TextField
+
+from app.models.base import OwnedModel, TimeField, text_array
+
+
+class Sweep(OwnedModel):
+    id = TextField(primary_key=True)
+    endpoint_id = TextField()
+    action = TextField()
+    statuses = text_array()
+    kinds = text_array(null=True)
+    since = TimeField(null=True)
+    until = TimeField(null=True)
+    position = TextField(default="")
+    last_id = TextField(null=True)
+    matched = IntegerField(null=True)
+    changed = IntegerField(default=0)
+    skipped = IntegerField(default=0)
+    job_id = TextField(null=True)
+    trace_id = TextField()
+    due_at = TimeField(null=True)
+    claim = IntegerField(default=0)
+    created_at = TimeField()
+    finished_at = TimeField(null=True)
+
+    class Meta:
+        table_name = "sweeps"
