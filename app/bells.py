@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Collection
+from dataclasses import dataclass
 from functools import cache
 
 import redis
@@ -24,15 +26,34 @@ GATHERING_SECONDS = 0.02
 _QUICK = {"socket_timeout": 0.5, "socket_connect_timeout": 0.5, "retry": None}
 
 
+@dataclass(frozen=True, slots=True)
+class Bell:
+    """`at`: the Unix time before which it is not to be heard."""
+
+    queue_name: str
+    owner: str
+    at: float | None = None
+
+    @property
+    def flag(self) -> str:
+        """The key in Redis that says that it rings already."""
+        return f"bell:{self.queue_name}:{self.owner}" + ("" if self.at is None else f":{self.at}")
+
+
 def ring(queue_name: str, owner: str) -> None:
     """Rings on that queue for `owner`, soon, from a thread of its own. Never waits, never raises."""
-    _ringer().ring((queue_name, owner))
+    _ringer().ring(Bell(queue_name, owner))
+
+
+def ring_later(queue_name: str, owner: str, seconds: float) -> None:
+    """Sends the bell now, to be heard when so many seconds are over; those within a quarter of a second are one."""
+    _ringer().ring(Bell(queue_name, owner, at=math.ceil((time.time() + seconds) * 4) / 4))
 
 
 def hear(queue_name: str, owner: str) -> None:
     """Takes the flag away before the mailbox is looked into, so that what comes after rings again."""
     try:
-        flags().delete(_flag(queue_name, owner))
+        flags().delete(Bell(queue_name, owner).flag)
     except redis.RedisError as error:
         log.warning("bell.not_cleared", queue=queue_name, owner=owner, error=str(error))
 
@@ -67,12 +88,12 @@ class Ringer:
     """A thread that rings what it is told to, at once when it is idle, else what has gathered since it rang last."""
 
     def __init__(self) -> None:
-        self._told: set[tuple[str, str]] = set()
-        self._ringing: set[tuple[str, str]] = set()
+        self._told: set[Bell] = set()
+        self._ringing: set[Bell] = set()
         self._changed = threading.Condition()
         threading.Thread(target=self._run, name="bells", daemon=True).start()
 
-    def ring(self, bell: tuple[str, str]) -> None:
+    def ring(self, bell: Bell) -> None:
         if bell not in self._told:
             with self._changed:
                 self._told.add(bell)
@@ -94,22 +115,25 @@ class Ringer:
                 self._changed.notify_all()
             time.sleep(GATHERING_SECONDS)
 
-    def _ring_all(self, bells: Collection[tuple[str, str]]) -> None:
+    def _ring_all(self, bells: Collection[Bell]) -> None:
         try:
             raised = flags().pipeline(transaction=False)
             for bell in bells:
-                raised.set(_flag(*bell), b"1", nx=True, ex=RINGING_SECONDS)
+                raised.set(bell.flag, b"1", nx=True, ex=RINGING_SECONDS)
             for bell, is_new in zip(bells, raised.execute(), strict=True):
                 if is_new:
-                    _send(*bell)
+                    _send(bell)
         except Exception as error:  # whatever a broker raises: the scheduler will ring
             log.warning("bells.lost", bells=len(bells), error=str(error))
 
 
-def _send(queue_name: str, owner: str) -> None:
+def _send(bell: Bell) -> None:
     # The actor of a queue has the queue's name; that is all the sender needs to know of it.
-    message: Message[None] = Message(queue_name=queue_name, actor_name=queue_name, args=(owner,), kwargs={}, options={})
-    sending_broker().enqueue(message)
+    name, delay = bell.queue_name, None
+    if bell.at is not None:
+        delay = max(0, round((bell.at - time.time()) * 1000))
+    message: Message[None] = Message(queue_name=name, actor_name=name, args=(bell.owner,), kwargs={}, options={})
+    sending_broker().enqueue(message, delay=delay)
 
 
 @cache
@@ -124,7 +148,3 @@ def sending_broker() -> Broker:
 @cache
 def _ringer() -> Ringer:
     return Ringer()
-
-
-def _flag(queue_name: str, owner: str) -> str:
-    return f"bell:{queue_name}:{owner}"

@@ -2,11 +2,12 @@
 
 A mailbox is all the mail with one owner: the writes of a workspace, the deliveries of an endpoint. A table of
 mail has two columns for it. `due_at` says when a row may next be taken; taking it moves `due_at` to the end of
-the lease, so a row whose worker died falls due again by itself, and a finished row has none. `claim` counts how
-often the row was taken: it is the fence, and an outcome counts only under the number it was taken with.
+the lease, so a row whose worker died falls due again by itself, and a finished row has none. `claim` is the number
+that the row is taken under: it grows each time, and an outcome counts only under the number it was taken with (a fence).
 
 In order (`in_order`), one worker at a time has the mailbox: while any of its mail is leased none can be taken,
-and `holding` keeps a late worker from recording. Otherwise workers share it, each taking different rows.
+and `holding` keeps a late worker from recording. Otherwise workers share it, each taking different rows;
+there `claim` is odd while a row is leased, and recording an outcome makes it even again.
 
 The bells (`app/bells.py`) only say where to look, and the scheduler looks where no bell was heard.
 """
@@ -78,30 +79,29 @@ def holding(mail: Mail, batch: Sequence[Claimed]) -> bool:
     return _lock_held(mail, batch) == len(batch)
 
 
-def overdue(mail: Mail, seconds: float, limit: int, after: str = "") -> list[str]:
-    """Up to `limit` owners, in the order of their names after `after`, with mail due for longer than `seconds`.
+def overdue(mail: Mail, seconds: float, limit: int, after: str = "") -> tuple[list[str], str]:
+    """Looks at up to `limit` mailboxes that are not empty, in the order of their owners after `after`.
 
-    Steps through the index from owner to owner (a loose index scan), so its cost is that of the owners with
-    unfinished mail, not of the mail.
+    Returns the owners whose first mail has been due for longer than `seconds`, and where the next look goes on ('':
+    from the beginning). Steps through the index from owner to owner (a loose index scan), so its cost is that of the
+    mailboxes, not of the mail in them.
     """
     first = f"""
         SELECT mail.{mail.owner} AS owner, mail.due_at FROM {mail.table} mail
         WHERE mail.due_at IS NOT NULL AND mail.{mail.owner} > %s ORDER BY mail.{mail.owner}, mail.{mail.order} LIMIT 1
     """
-    return [
-        owner
-        for (owner,) in rows(
-            f"""
-            WITH RECURSIVE heads AS (
-                ({first})
-                UNION ALL
-                SELECT next.* FROM heads CROSS JOIN LATERAL ({first.replace("%s", "heads.owner")}) AS next
-            )
-            SELECT owner FROM heads WHERE due_at < now() - %s * interval '1 second' LIMIT %s
-            """,
-            (after, seconds, limit),
+    heads = rows(
+        f"""
+        WITH RECURSIVE heads AS (
+            ({first})
+            UNION ALL
+            SELECT next.* FROM heads CROSS JOIN LATERAL ({first.replace("%s", "heads.owner")}) AS next
         )
-    ]
+        SELECT owner, due_at < now() - %s * interval '1 second' FROM heads LIMIT %s
+        """,
+        (after, seconds, limit),
+    )
+    return [owner for owner, is_overdue in heads if is_overdue], heads[-1][0] if len(heads) == limit else ""
 
 
 def _lock_held(mail: Mail, batch: Sequence[Claimed]) -> int:
@@ -157,7 +157,7 @@ def _claim_shared(mail: Mail, rooms: Mapping[str, int], lease_seconds: float) ->
     taken = rows(
         f"""
         UPDATE {mail.table} mail
-        SET due_at = now() + %s * interval '1 second', claim = mail.claim + 1 {mail.on_claim}
+        SET due_at = now() + %s * interval '1 second', claim = mail.claim + 1 + mail.claim %% 2 {mail.on_claim}
         FROM unnest(%s::text[], %s::int[]) AS box(owner, room)
         CROSS JOIN LATERAL (
             SELECT mail.id, mail.{mail.order} AS place FROM {mail.table} mail

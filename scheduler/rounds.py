@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+
 from app import mailbox
 from app.mailbox import Mail
 
-MOST_RUNG = 500
+MOST_LOOKED_AT = 1000
 
 
 class Round:
-    """Goes through the owners in turn; where more are overdue than it may ring for, the next one goes on from there."""
+    """Goes through the mailboxes in turn, so many at a time; the next one goes on from there.
 
-    def __init__(self, mail: Mail, overdue_seconds: float) -> None:
+    `ring` rings for the owners it is given; without it the mail's own bell rings.
+    """
+
+    def __init__(
+        self, mail: Mail, overdue_seconds: float, ring: Callable[[Collection[str]], object] | None = None
+    ) -> None:
         self._mail = mail
         self._overdue_seconds = overdue_seconds
+        self._ring = ring or self._ring_each
         self._after = ""
 
     def __call__(self) -> int:
         """Rings, and returns for how many. A bell that is ringing already is not rung again."""
-        owners = mailbox.overdue(self._mail, self._overdue_seconds, MOST_RUNG, self._after)
+        owners, self._after = mailbox.overdue(self._mail, self._overdue_seconds, MOST_LOOKED_AT, self._after)
+        if owners:
+            self._ring(owners)
+        return len(owners)
+
+    def _ring_each(self, owners: Collection[str]) -> None:
         for owner in owners:
             mailbox.ring(self._mail, owner)
-        self._after = owners[-1] if len(owners) == MOST_RUNG else ""
-        return len(owners)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from app.database import DatabaseAway
-from app.domain import deliveries, endpoints, jobs
+from app.domain import endpoints, jobs, lanes, sweeps
 from scheduler.rounds import Round
 
 log = structlog.get_logger(__name__)
@@ -32,9 +32,9 @@ class Timetable:
         self.passes = [
             # Bells ring within milliseconds; mail that is due for longer has lost its bell or its worker.
             Pass("overdue_jobs", 1, Round(jobs.MAIL, overdue_seconds=1)),
-            # No bell rings for a retry: this is what brings it out, within a second of its time.
-            Pass("due_deliveries", 0.5, Round(deliveries.MAIL, overdue_seconds=0.25)),
-            Pass("unserved_deliveries", 1, deliveries.end_unfinished),
+            # Where the bell of a retry was lost, or was early, this brings it out within a second or two of its time.
+            Pass("overdue_deliveries", 0.5, Round(lanes.FAST, overdue_seconds=0.5, ring=lanes.ring)),
+            Pass("overdue_sweeps", 1, Round(sweeps.MAIL, overdue_seconds=1)),
             Pass("deleted_endpoints", 60, endpoints.drop_deleted),
             Pass("old_idempotency_keys", 60, jobs.forget_old_keys),
         ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -24,22 +24,14 @@ from app.outbound import Answer
 
 log = structlog.get_logger(__name__)
 
-MAIL = Mail(
-    table="deliveries",
-    owner="endpoint_id",
-    queue="deliveries",
-    order="due_at",
-    guard="EXISTS (SELECT FROM endpoints WHERE endpoints.id = mail.endpoint_id AND endpoints.state = 'active')",
-)
-
-
 # A lease lasts for an attempt, and for this long to record it. One that ends sooner only means a second attempt.
 RECORDING_SECONDS = 5
 
-# What becomes of unfinished deliveries: the state of their endpoint, their status then, which they are, their order.
-_ENDINGS = (
-    ("stopped", "held", "due_at IS NOT NULL", "due_at"),
-    ("deleted", "cancelled", "status IN ('pending', 'held')", "id"),
+# Never more than so many attempts at an endpoint have gone out since it last answered, beyond those that stop it.
+BEYOND_STOP = 10
+
+BODY_GONE = (
+    "The body of this event is gone: bodies are kept for a time, and this one's is over. It cannot be sent again."
 )
 
 
@@ -52,6 +44,7 @@ class Dispatch:
     step: int  # attempts made on the present schedule
     trace_id: str
     address: str
+    answered: bool  # whether the endpoint has succeeded since it last failed
     secrets: tuple[str, ...]
     body: bytes
 
@@ -95,28 +88,20 @@ def create(workspace_id: str, wanted: Sequence[tuple[str, str, Endpoint]]) -> No
     )
 
 
-def ring(endpoint_id: str) -> None:
-    mailbox.ring(MAIL, endpoint_id)
+def claim(lane: Mail, rooms: Mapping[str, int], answering: Collection[str] = ()) -> list[Dispatch]:
+    """Takes up to so many due deliveries of each endpoint that is active and in that lane.
 
-
-def claim(rooms: Mapping[str, int]) -> list[Dispatch]:
-    """Takes up to so many due deliveries of each endpoint that is active."""
+    Of an endpoint that is not among `answering`, those that are known to have answered lately, all workers together
+    never have so much under way that more than `BEYOND_STOP` attempts beyond those that stop it could fail.
+    """
     lease_seconds = settings().webhook_timeout_seconds + RECORDING_SECONDS
-    claimed = {row.id: row for row in mailbox.claim(MAIL, rooms, lease_seconds)}
-    if not claimed:
-        return []
-    details = rows(
-        """
-        SELECT deliveries.id, deliveries.kind, deliveries.step, events.trace_id, endpoints.address, events.body,
-            endpoints.secret, CASE WHEN endpoints.previous_secret_until > now() THEN endpoints.previous_secret END
-        FROM deliveries JOIN events ON events.id = deliveries.event_id
-        JOIN endpoints ON endpoints.id = deliveries.endpoint_id
-        WHERE deliveries.id = ANY(%s)
-        """,
-        (list(claimed),),
-    )
-    dispatches = {row[0]: _dispatch(claimed[row[0]], *row[1:]) for row in details}
-    return [dispatch for id in claimed if (dispatch := dispatches.get(id))]
+    if unsure := sorted(rooms.keys() - set(answering)):
+        with transaction():
+            rooms = {**rooms, **_allowances({endpoint_id: rooms[endpoint_id] for endpoint_id in unsure})}
+            claimed = mailbox.claim(lane, rooms, lease_seconds)
+    else:
+        claimed = mailbox.claim(lane, rooms, lease_seconds)
+    return _dispatches(claimed)
 
 
 def record(outcomes: Sequence[Outcome]) -> None:
@@ -125,23 +110,23 @@ def record(outcomes: Sequence[Outcome]) -> None:
     Safe to repeat: an outcome is recorded under the claim it was made with, once.
     """
     moves = [_next(outcome) for outcome in outcomes]
-    with transaction():
-        recorded = set(rows(sql.load("record_attempts"), _columns(outcomes, moves)))
-        fresh = [o for o in outcomes if _claim_of(o) in recorded]
-        states = stops.count_outcomes([(o.dispatch.claimed.owner, o.answer) for o in fresh])
-        if "stopped" in states.values():
-            end_unfinished()
+    owners = {o.dispatch.claimed.owner for o in outcomes}
+    failing = {o.dispatch.claimed.owner for o in outcomes if not o.answer.ok}
+    if failing:
+        with transaction():
+            # Before the attempts are recorded, so that none is put off for an endpoint that is stopped meanwhile.
+            endpoints = {endpoint.id: endpoint for endpoint in Endpoint.locked(failing, owners)}
+            states = {
+                endpoint_id: endpoints[endpoint_id].state if endpoint_id in endpoints else "deleted"
+                for endpoint_id in failing
+            }
+            recorded = _record(outcomes, moves, owners - failing, states)
+            fresh = [(o.dispatch.claimed.owner, o.answer) for o in outcomes if _claim_of(o) in recorded]
+            stops.count_outcomes([endpoints[each] for each in sorted(failing & endpoints.keys())], fresh)
+    else:
+        recorded = _record(outcomes, moves, owners, {})
     for outcome, (status, _) in zip(outcomes, moves, strict=True):
         _log_attempt(outcome, status if _claim_of(outcome) in recorded else "stale")
-
-
-def end_unfinished(limit: int = 1000) -> int:
-    """Holds what is on its way to a stopped endpoint, cancels what was meant for a deleted one; returns how many.
-
-    At most `limit` for each state, so that a long queue ends in small transactions. The claim stays, so that an
-    attempt under way can still record what came of it.
-    """
-    return sum(_end(*ending, limit) for ending in _ENDINGS)
 
 
 def find(workspace_id: str, delivery_id: str) -> Delivery:
@@ -190,8 +175,68 @@ def represent_whole(delivery: Delivery) -> dict[str, Any]:
     }
 
 
+def _allowances(rooms: Mapping[str, int]) -> dict[str, int]:
+    """How many more of each endpoint may be taken. Keeps others from taking meanwhile, until the transaction ends."""
+    ids = list(rooms)
+    rows("SELECT FROM endpoints WHERE id = ANY(%s) AND NOT answered ORDER BY id FOR NO KEY UPDATE", (ids,))
+    # A statement of its own, so that it sees what those have taken who had the lock before.
+    allowed = rows(
+        """
+        SELECT id, CASE WHEN NOT answered THEN %s - consecutive_failures - (
+            SELECT count(*) FROM deliveries
+            WHERE endpoint_id = endpoints.id AND due_at > now() AND due_at < now() + interval '2 minutes'
+                AND claim %% 2 = 1) END
+        FROM endpoints WHERE id = ANY(%s)
+        """,
+        (settings().stop_after_failures + BEYOND_STOP, ids),
+    )
+    return {id: rooms[id] if most is None else max(0, min(rooms[id], most)) for id, most in allowed}
+
+
+def _dispatches(claimed: Sequence[Claimed]) -> list[Dispatch]:
+    if not claimed:
+        return []
+    details = {
+        row[0]: row[1:]
+        for row in rows(
+            """
+            SELECT deliveries.id, deliveries.kind, deliveries.step, events.trace_id, events.body, endpoints.address,
+                endpoints.answered, endpoints.secret,
+                CASE WHEN endpoints.previous_secret_until > now() THEN endpoints.previous_secret END
+            FROM deliveries JOIN endpoints ON endpoints.id = deliveries.endpoint_id
+            LEFT JOIN events ON events.id = deliveries.event_id
+            WHERE deliveries.id = ANY(%s)
+            """,
+            ([row.id for row in claimed],),
+        )
+    }
+    dispatches = [_dispatch(row, *details[row.id]) for row in claimed if row.id in details and details[row.id][3]]
+    if bodiless := [row for row in claimed if row.id in details and not details[row.id][3]]:
+        _give_up(bodiless)
+    return [dispatch for dispatch in dispatches if dispatch]
+
+
+def _give_up(bodiless: Sequence[Claimed]) -> None:
+    count(
+        """
+        UPDATE deliveries SET status = 'failed', due_at = NULL, claim = deliveries.claim + 1, last_error = %s
+        FROM unnest(%s::text[], %s::int[]) AS gone(id, claim)
+        WHERE deliveries.id = gone.id AND deliveries.claim = gone.claim
+        """,
+        (BODY_GONE, [row.id for row in bodiless], [row.claim for row in bodiless]),
+    )
+    log.warning("delivery.body_gone", deliveries=[row.id for row in bodiless])
+
+
 def _dispatch(
-    claimed: Claimed, kind: str, step: int, trace_id: str, address: str, body: bytes, *sealed_secrets: bytes | None
+    claimed: Claimed,
+    kind: str,
+    step: int,
+    trace_id: str,
+    body: bytes,
+    address: str,
+    answered: bool,
+    *sealed_secrets: bytes | None,
 ) -> Dispatch | None:
     keys = settings().secret_keys
     try:
@@ -200,7 +245,18 @@ def _dispatch(
         # The operator's mistake, not the receiver's: nothing is counted, and it is tried again when the lease ends.
         log.error("delivery.secret_unreadable", delivery=claimed.id, endpoint=claimed.owner, remedy="check SECRET_KEY")
         return None
-    return Dispatch(claimed, kind, step, trace_id, address, secrets, bytes(body))
+    return Dispatch(claimed, kind, step, trace_id, address, answered, secrets, bytes(body))
+
+
+def _record(
+    outcomes: Sequence[Outcome],
+    moves: Sequence[tuple[str, float | None]],
+    answering: Collection[str],
+    states: Mapping[str, str],
+) -> set[tuple[str, int]]:
+    columns = _columns(outcomes, moves)
+    columns["states"] = [states.get(o.dispatch.claimed.owner, "active") for o in outcomes]
+    return set(rows(sql.load("record_attempts"), columns | {"answering": list(answering)}))
 
 
 def _claim_of(outcome: Outcome) -> tuple[str, int]:
@@ -230,23 +286,6 @@ def _columns(outcomes: Sequence[Outcome], moves: Sequence[tuple[str, float | Non
         # PostgreSQL's text holds no NUL; a receiver may send what it likes.
         "bodies": [o.answer.body.decode("utf-8", "replace").replace("\0", "\ufffd") for o in outcomes],
     }
-
-
-def _end(state: str, status: str, unfinished: str, order: str, limit: int) -> int:
-    return count(
-        f"""
-        WITH ending AS (
-            SELECT own.id FROM endpoints CROSS JOIN LATERAL (
-                SELECT id FROM deliveries WHERE endpoint_id = endpoints.id AND {unfinished}
-                ORDER BY {order} LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
-            ) AS own
-            WHERE endpoints.state = %(state)s AND endpoints.state <> 'active'
-            LIMIT %(limit)s
-        )
-        UPDATE deliveries SET status = %(status)s, due_at = NULL FROM ending WHERE deliveries.id = ending.id
-        """,
-        {"state": state, "status": status, "limit": limit},
-    )
 
 
 def _log_attempt(outcome: Outcome, status: str) -> None:

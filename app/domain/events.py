@@ -8,8 +8,9 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from app import mailbox
 from app.database import database, rows
-from app.domain import deliveries
+from app.domain import deliveries, lanes
 from app.lib import clock, ids, json
 from app.models.endpoints import Endpoint
 
@@ -70,8 +71,8 @@ class Recorder:
         wanted = [(event.id, event.kind, to) for event in happened for to in endpoints if to.wants(event.kind)]
         if wanted:
             deliveries.create(self.workspace_id, wanted)
-        for endpoint_id in {to.id for _, _, to in wanted}:
-            database.after_commit(partial(deliveries.ring, endpoint_id))
+        for endpoint_id, lane in {(to.id, lanes.of(to.slow_until)) for _, _, to in wanted if to.state == "active"}:
+            database.after_commit(partial(mailbox.ring, lane, endpoint_id))
 
     def _insert(self, happened: list[Happening]) -> None:
         rows(

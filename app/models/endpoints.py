@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from peewee import BlobField, BooleanField, IntegerField, TextField
@@ -34,9 +35,13 @@ class Endpoint(OwnedModel):
         return super().in_workspace(workspace_id).where(cls.state != "deleted")
 
     @classmethod
-    def locked(cls, ids: list[str]) -> list[Endpoint]:
-        """The endpoints, locked for this transaction, always in the same order so that two workers never deadlock."""
-        found = cls.select().where(cls.id.in_(ids)).order_by(cls.id)
+    def locked(cls, failing: Collection[str], others: Collection[str]) -> list[Endpoint]:
+        """The failing endpoints, and of the others those whose row will change, locked for this transaction.
+
+        Always in the same order, so that two workers never deadlock.
+        """
+        wanted = cls.id.in_(list(failing)) | (cls.id.in_(list(others)) & ~cls.answered)
+        found = cls.select().where(wanted).order_by(cls.id)
         return list(found.for_update("FOR NO KEY UPDATE"))  # type: ignore[arg-type]
 
     def wants(self, kind: str) -> bool:
