@@ -3,7 +3,7 @@
 A mailbox is all the mail with one owner: the writes of a workspace, the deliveries of an endpoint. A table of
 mail has two columns for it. `due_at` says when a row may next be taken; taking it moves `due_at` to the end of
 the lease, so a row whose worker died falls due again by itself, and a finished row has none. `claim` is the number
-that the row is taken under: it grows each time, and an outcome counts only under the number it was taken with (a fence).
+that the row is taken under; it grows each time, and an outcome counts only under the number of its own taking.
 
 In order (`in_order`), one worker at a time has the mailbox: while any of its mail is leased none can be taken,
 and `holding` keeps a late worker from recording. Otherwise workers share it, each taking different rows;

@@ -16,7 +16,7 @@ from app import bells
 log = structlog.get_logger(__name__)
 
 # The process types of the Procfile that stay; a test holds this list to it.
-TYPES = ("web", "writes", "deliveries", "scheduler")
+TYPES = ("web", "writes", "deliveries", "slow-deliveries", "retries", "scheduler")
 SAID_EVERY_SECONDS = 5
 FORGOTTEN_AFTER_SECONDS = 15
 _KEY = "process:"

@@ -9,37 +9,41 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import Counter, deque
+import time
+from collections import deque
 from collections.abc import Sequence
 
 import structlog
 
 from app.config import settings
 from app.database import DatabaseAway
-from app.domain import deliveries
+from app.domain import deliveries, lanes
 from app.domain.deliveries import Dispatch, Outcome
 from app.lib import clock
+from app.mailbox import Mail
 from app.outbound import Answer, Outbound
+from workers.windows import Windows
 
 log = structlog.get_logger(__name__)
 
-WINDOW = 32  # requests under way for one endpoint
 MOST_UNDER_WAY = 1000  # for all endpoints of the process
+GATHERING_SECONDS = 0.003  # so much time's answers and bells are dealt with together
 PAUSE_SECONDS = 1.0  # after the database was found to be away
 
 
 class Sender:
     """Call `wake` when an endpoint has mail, `stop` before the process ends. Its threads start with the first wake."""
 
-    def __init__(self) -> None:
+    def __init__(self, lane: Mail) -> None:
+        self._lane = lane
         self._awake: dict[str, None] = {}
+        self._windows = Windows(slow_lane=lane is lanes.SLOW)
         self._outcomes: deque[Outcome] = deque()
         self._news = threading.Event()
         self._stopping = False
         self._started = threading.Lock()
         self._desk: threading.Thread | None = None
         self._loop = asyncio.new_event_loop()
-        self._under_way: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references
 
     def wake(self, endpoint_id: str) -> None:
@@ -64,12 +68,13 @@ class Sender:
 
     def _work(self) -> None:
         outbound = _outbound()
-        while not self._stopping or self._under_way or self._outcomes:
+        while not self._stopping or self._windows.under_way or self._outcomes:
             self._news.wait()
             self._news.clear()
             try:
                 self._record()
                 if not self._stopping:
+                    self._change_lanes()
                     self._claim(outbound)
             except DatabaseAway as error:
                 log.warning("sender.waits_for_database", error=str(error).strip())
@@ -77,10 +82,11 @@ class Sender:
             except Exception:
                 log.exception("sender.broke")
                 self._try_again()
+            time.sleep(GATHERING_SECONDS)
         asyncio.run_coroutine_threadsafe(outbound.close(), self._loop).result(PAUSE_SECONDS)
 
     def _try_again(self) -> None:
-        threading.Event().wait(PAUSE_SECONDS)
+        time.sleep(PAUSE_SECONDS)
         self._news.set()
 
     def _record(self) -> None:
@@ -98,10 +104,9 @@ class Sender:
             self._record_singly(outcomes)
         for outcome in outcomes:
             self._outcomes.popleft()
-            owner = outcome.dispatch.claimed.owner
-            self._under_way[owner] -= 1
-            if not self._under_way[owner]:
-                del self._under_way[owner]
+            claimed, answer = outcome.dispatch.claimed, outcome.answer
+            if self._windows.end(claimed.owner, claimed.id, answer.ok, answer.duration_ms / 1000):
+                self._awake[claimed.owner] = None
 
     def _record_singly(self, outcomes: Sequence[Outcome]) -> None:
         for outcome in outcomes:
@@ -112,35 +117,35 @@ class Sender:
             except Exception:
                 log.exception("sender.outcome_not_recorded", delivery=outcome.dispatch.claimed.id)
 
+    def _change_lanes(self) -> None:
+        """Leaves endpoints that turned out to be slow to the slow lane, and those that have recovered to the other."""
+        slow, recovered = self._windows.judge()
+        if slow:
+            lanes.slow_down(slow)
+        if recovered:
+            lanes.speed_up(recovered)
+        for owner in slow | recovered if self._lane is lanes.FAST else recovered:
+            self._awake.pop(owner, None)
+
     def _claim(self, outbound: Outbound) -> None:
         """Fills the windows of the endpoints that are awake; those whose mailbox had less than its room go to sleep."""
-        rooms = self._rooms()
+        rooms = self._windows.rooms(self._awake, MOST_UNDER_WAY)
         if not rooms:
             return
         for owner in rooms:
             # Before the look: a bell during it wakes the endpoint again.
             self._awake.pop(owner, None)
         try:
-            batch = deliveries.claim(rooms)
+            batch = deliveries.claim(self._lane, rooms, self._windows.answering(rooms))
         except BaseException:
             self._awake.update(dict.fromkeys(rooms))
             raise
-        taken = Counter(dispatch.claimed.owner for dispatch in batch)
-        self._under_way.update(taken)
-        self._awake.update(dict.fromkeys(owner for owner, room in rooms.items() if taken[owner] >= room))
+        for dispatch in batch:
+            self._windows.begin(dispatch.claimed.owner, dispatch.claimed.id, dispatch.answered)
+            rooms[dispatch.claimed.owner] -= 1
+        self._awake.update(dict.fromkeys(owner for owner, left in rooms.items() if left <= 0))
         if batch:
             self._loop.call_soon_threadsafe(self._send_all, batch, outbound)
-
-    def _rooms(self) -> dict[str, int]:
-        left = MOST_UNDER_WAY - self._under_way.total()
-        rooms: dict[str, int] = {}
-        for owner in list(self._awake):
-            # A window is refilled when half of it is free, so that one statement takes many.
-            room = min(WINDOW - self._under_way[owner], left)
-            if room >= WINDOW // 2:
-                rooms[owner] = room
-                left -= room
-        return rooms
 
     def _send_all(self, batch: Sequence[Dispatch], outbound: Outbound) -> None:
         for dispatch in batch:

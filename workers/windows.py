@@ -1,76 +1,140 @@
-"""Windows: how many requests may be under way for one endpoint, by how it has answered of late."""
+"""Windows: how many requests may be under way for each endpoint, by how it has answered of late."""
 
 from __future__ import annotations
 
-from enum import Enum
+import time
+from collections.abc import Iterable
 
 START = 8  # of an endpoint that is not known here
 MOST = 256
-MOST_SLOW = 16  # in the slow lane
+MOST_IN_SLOW_LANE = 16
 QUICK_SECONDS = 1.0
 SLOW_SECONDS = 2.0
-RECOVERED_AFTER = 10  # quick answers in a row
-
-
-class Pace(Enum):
-    """How an endpoint has answered in the present window."""
-
-    STEADY = "steady"
-    SLOW = "slow"
-    RECOVERED = "recovered"
+RECOVERED_AFTER = 10  # quick successes in a row
+REMEMBERED = 10_000  # endpoints without anything under way
 
 
 class Window:
     """The requests under way for one endpoint, and how many there may be.
 
-    Doubles with each round of quick successes while it is made full use of, and halves when a round has a failure
-    or a slow answer. While a request has waited long for its answer it is 1, whatever came before. Times are those
-    of one monotonic clock, in seconds.
+    Doubles with each round of successes that makes full use of it, and halves when a round has a failure. In the
+    fast lane a slow answer counts like a failure, and nothing more is begun while one is awaited.
     """
 
-    __slots__ = ("_quick", "_shrunk_at", "_size", "_slow_lane", "_started", "answering")
+    __slots__ = ("_quick", "_shrunk_at", "_size", "_slow_lane", "answering", "is_slow", "started")
 
     def __init__(self, *, slow_lane: bool) -> None:
         self.answering = False  # whether the endpoint has succeeded since it last failed, as far as is known here
+        self.is_slow = False  # since the last judgement
+        self.started: dict[str, float] = {}  # when each request under way began, oldest first
         self._slow_lane = slow_lane
         self._size = 1 if slow_lane else START
-        self._started: dict[str, float] = {}  # oldest first
         self._shrunk_at = 0.0
         self._quick = 0
 
-    @property
-    def under_way(self) -> int:
-        return len(self._started)
-
     def room(self, now: float) -> int:
-        size = 1 if self._is_waiting(now) and not self._slow_lane else self._size
-        return max(0, size - len(self._started))
+        if self.is_awaited(now) and not self._slow_lane:
+            return 0
+        return max(0, self._size - len(self.started))
 
-    def begin(self, delivery_id: str, now: float) -> None:
-        self._started[delivery_id] = now
+    def is_awaited(self, now: float) -> bool:
+        """Whether a request has been waiting for its answer for long."""
+        return bool(self.started) and now - next(iter(self.started.values())) >= SLOW_SECONDS
 
-    def end(self, delivery_id: str, succeeded: bool, now: float) -> None:
-        full = len(self._started) >= self._size
-        started = self._started.pop(delivery_id)
-        took = now - started
-        self._quick = self._quick + 1 if succeeded and took < QUICK_SECONDS else 0
-        if not succeeded or (took >= SLOW_SECONDS and not self._slow_lane):
-            self._shrink(started, now)
-        elif full:
-            self._size = min(self._size + 1, MOST_SLOW if self._slow_lane else MOST)
+    @property
+    def has_recovered(self) -> bool:
+        return self._quick >= RECOVERED_AFTER
+
+    def end(self, delivery_id: str, succeeded: bool, seconds: float, now: float) -> None:
+        was_full = len(self.started) >= self._size
+        began = self.started.pop(delivery_id)
+        self.is_slow |= seconds >= SLOW_SECONDS
+        self._quick = self._quick + 1 if succeeded and seconds < QUICK_SECONDS else 0
+        if not succeeded or (seconds >= SLOW_SECONDS and not self._slow_lane):
+            self._shrink(began, now)
+        elif was_full:
+            self._size = min(self._size + 1, MOST_IN_SLOW_LANE if self._slow_lane else MOST)
         self.answering = succeeded
 
-    def pace(self, now: float) -> Pace:
-        if self._is_waiting(now):
-            return Pace.SLOW
-        return Pace.RECOVERED if self._quick >= RECOVERED_AFTER else Pace.STEADY
-
-    def _is_waiting(self, now: float) -> bool:
-        oldest = next(iter(self._started.values()), now)
-        return now - oldest >= SLOW_SECONDS
-
-    def _shrink(self, started: float, now: float) -> None:
+    def _shrink(self, began: float, now: float) -> None:
         # Once for all that were under way together.
-        if started >= self._shrunk_at:
+        if began >= self._shrunk_at:
             self._size = max(1, self._size // 2)
             self._shrunk_at = now
+
+
+class Windows:
+    """Those of all endpoints of a process, by identifier. Used by one thread."""
+
+    def __init__(self, *, slow_lane: bool) -> None:
+        self._slow_lane = slow_lane
+        self._windows: dict[str, Window] = {}
+        self._busy: dict[str, Window] = {}
+        self._ended: set[str] = set()
+        self.under_way = 0
+
+    def rooms(self, endpoint_ids: Iterable[str], most: int) -> dict[str, int]:
+        """How many more requests may begin for each of the endpoints, none left out but those that may have none.
+
+        `most` is how many there may be for all together. Half of it is for endpoints that are known to answer, so
+        that however many hang, they do not take everything.
+        """
+        now, left = time.monotonic(), most - self.under_way
+        unsure_left = most // 2 - sum(len(window.started) for window in self._busy.values() if not window.answering)
+        rooms: dict[str, int] = {}
+        if left < most // 8:
+            return rooms
+        for endpoint_id in list(endpoint_ids):
+            window = self._of(endpoint_id)
+            room = min(window.room(now), left if window.answering else min(left, unsure_left))
+            if room > 0:
+                rooms[endpoint_id] = room
+                left -= room
+                unsure_left -= 0 if window.answering else room
+        return rooms
+
+    def answering(self, endpoint_ids: Iterable[str]) -> set[str]:
+        return {endpoint_id for endpoint_id in endpoint_ids if self._of(endpoint_id).answering}
+
+    def begin(self, endpoint_id: str, delivery_id: str, answering: bool) -> None:
+        window = self._busy[endpoint_id] = self._of(endpoint_id)
+        window.started[delivery_id] = time.monotonic()
+        window.answering = answering
+        self.under_way += 1
+
+    def end(self, endpoint_id: str, delivery_id: str, succeeded: bool, seconds: float) -> bool:
+        """Whether there may be mail that had to wait for this, because of what was not sure of the endpoint."""
+        window = self._windows[endpoint_id]
+        was_sure = window.answering
+        window.end(delivery_id, succeeded, seconds, time.monotonic())
+        self.under_way -= 1
+        self._ended.add(endpoint_id)
+        if not window.started:
+            del self._busy[endpoint_id]
+        return not (was_sure and succeeded)
+
+    def judge(self) -> tuple[set[str], set[str]]:
+        """The endpoints that are slow, and those that have recovered, by what ended or waited since the last time."""
+        now = time.monotonic()
+        slow = {id for id, window in self._busy.items() if window.is_awaited(now)}
+        recovered = set()
+        for endpoint_id in self._ended:
+            window = self._windows[endpoint_id]
+            if window.is_slow:
+                slow.add(endpoint_id)
+            elif self._slow_lane and window.has_recovered:
+                recovered.add(endpoint_id)
+            window.is_slow = False
+        self._ended.clear()
+        self._forget()
+        return slow, recovered
+
+    def _of(self, endpoint_id: str) -> Window:
+        window = self._windows.get(endpoint_id)
+        if window is None:
+            window = self._windows[endpoint_id] = Window(slow_lane=self._slow_lane)
+        return window
+
+    def _forget(self) -> None:
+        if len(self._windows) > REMEMBERED + len(self._busy):
+            self._windows = dict(self._busy)

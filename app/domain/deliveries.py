@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +14,7 @@ from cryptography.fernet import InvalidToken
 from app import mailbox, sql
 from app.config import settings
 from app.database import count, rows, transaction
-from app.domain import stops
+from app.domain import lanes, stops
 from app.errors import NotFound
 from app.lib import clock, ids, signatures, vault
 from app.mailbox import Claimed, Mail
@@ -125,8 +126,13 @@ def record(outcomes: Sequence[Outcome]) -> None:
             stops.count_outcomes([endpoints[each] for each in sorted(failing & endpoints.keys())], fresh)
     else:
         recorded = _record(outcomes, moves, owners, {})
-    for outcome, (status, _) in zip(outcomes, moves, strict=True):
+    later: dict[int, set[str]] = defaultdict(set)
+    for outcome, (status, due_in) in zip(outcomes, moves, strict=True):
+        if due_in is not None:
+            later[due_in].add(outcome.dispatch.claimed.owner)
         _log_attempt(outcome, status if _claim_of(outcome) in recorded else "stale")
+    for seconds, endpoint_ids in later.items():
+        lanes.ring_later(endpoint_ids, seconds)
 
 
 def find(workspace_id: str, delivery_id: str) -> Delivery:
@@ -250,7 +256,7 @@ def _dispatch(
 
 def _record(
     outcomes: Sequence[Outcome],
-    moves: Sequence[tuple[str, float | None]],
+    moves: Sequence[tuple[str, int | None]],
     answering: Collection[str],
     states: Mapping[str, str],
 ) -> set[tuple[str, int]]:
@@ -263,7 +269,7 @@ def _claim_of(outcome: Outcome) -> tuple[str, int]:
     return outcome.dispatch.claimed.id, outcome.dispatch.claimed.claim
 
 
-def _next(outcome: Outcome) -> tuple[str, float | None]:
+def _next(outcome: Outcome) -> tuple[str, int | None]:
     """The status that follows, and in how many seconds to try again; of an endpoint that stops it is held after all."""
     schedule, step = settings().retry_schedule_seconds, outcome.dispatch.step
     if outcome.answer.ok:
@@ -273,7 +279,7 @@ def _next(outcome: Outcome) -> tuple[str, float | None]:
     return "pending", schedule[step]
 
 
-def _columns(outcomes: Sequence[Outcome], moves: Sequence[tuple[str, float | None]]) -> dict[str, list[Any]]:
+def _columns(outcomes: Sequence[Outcome], moves: Sequence[tuple[str, int | None]]) -> dict[str, list[Any]]:
     return {
         "ids": [o.dispatch.claimed.id for o in outcomes],
         "claims": [o.dispatch.claimed.claim for o in outcomes],

@@ -2,19 +2,17 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from app import database, mailbox
 from app.database import rows, transaction
-from app.domain import deliveries, jobs
+from app.domain import jobs, lanes
 from app.lib import ids
 from app.mailbox import Claimed, Mail
 from tests.cast import all_of, in_threads, one
 
-IN_ORDER, SHARED = jobs.MAIL, deliveries.MAIL
+IN_ORDER, SHARED = jobs.MAIL, lanes.FAST
 BOTH = pytest.mark.parametrize("mail", [IN_ORDER, SHARED], ids=["in order", "shared"])
 
 LEASE_SECONDS = 20
@@ -117,7 +115,7 @@ def test_mail_whose_lease_ended_is_taken_again_under_the_next_number(mail: Mail,
     claim(mail, {owner: 10})
     end_leases(mail)
 
-    assert claim(mail, {owner: 10}) == [Claimed(identifier, owner, 2)]
+    assert claim(mail, {owner: 10}) == [Claimed(identifier, owner, 2 if mail.in_order else 3)]
 
 
 @BOTH
@@ -264,6 +262,10 @@ def test_shared_mail_of_an_owner_who_is_not_served_is_left(owner: str) -> None:
 # Overdue
 
 
+def late(mail: Mail, seconds: float, limit: int) -> list[str]:
+    return mailbox.overdue(mail, seconds, limit)[0]
+
+
 @BOTH
 def test_owners_with_mail_due_for_long_are_overdue(mail: Mail) -> None:
     post(mail, "b", 3, due_in=-10)
@@ -271,18 +273,19 @@ def test_owners_with_mail_due_for_long_are_overdue(mail: Mail) -> None:
     post(mail, "c", due_in=-2)
     post(mail, "d", due_in=60)
 
-    assert mailbox.overdue(mail, 5, 10) == ["a", "b"]
-    assert mailbox.overdue(mail, 1, 10) == ["a", "b", "c"]
+    assert late(mail, 5, 10) == ["a", "b"]
+    assert late(mail, 1, 10) == ["a", "b", "c"]
 
 
 @BOTH
-def test_overdue_owners_come_a_page_at_a_time(mail: Mail) -> None:
+def test_mailboxes_are_looked_into_a_page_at_a_time(mail: Mail) -> None:
     for name in "dacb":
-        post(mail, name, 2, due_in=-10)
+        post(mail, name, 2, due_in=60 if name == "b" else -10)
 
-    assert mailbox.overdue(mail, 5, 2) == ["a", "b"]
-    assert mailbox.overdue(mail, 5, 2, after="b") == ["c", "d"]
-    assert mailbox.overdue(mail, 5, 2, after="d") == []
+    assert mailbox.overdue(mail, 5, 2) == (["a"], "b")
+    assert mailbox.overdue(mail, 5, 2, after="b") == (["c", "d"], "d")
+    assert mailbox.overdue(mail, 5, 2, after="d") == ([], "")
+    assert mailbox.overdue(mail, 5, 10) == (["a", "c", "d"], "")
 
 
 @BOTH
@@ -290,7 +293,7 @@ def test_mail_under_a_lease_is_not_overdue(mail: Mail, owner: str) -> None:
     post(mail, owner, due_in=-10)
     claim(mail, {owner: 1})
 
-    assert mailbox.overdue(mail, 0, 10) == []
+    assert late(mail, 0, 10) == []
 
 
 @BOTH
@@ -299,7 +302,7 @@ def test_an_owner_whose_worker_died_is_overdue(mail: Mail, owner: str) -> None:
     claim(mail, {owner: 1})
     rows(f"UPDATE {mail.table} SET due_at = now() - interval '10 seconds'")
 
-    assert mailbox.overdue(mail, 5, 10) == [owner]
+    assert late(mail, 5, 10) == [owner]
 
 
 @BOTH
@@ -307,18 +310,17 @@ def test_finished_mail_is_not_overdue(mail: Mail, owner: str) -> None:
     post(mail, owner, 2, due_in=-10)
     rows(f"UPDATE {mail.table} SET due_at = NULL")
 
-    assert mailbox.overdue(mail, 0, 10) == []
+    assert late(mail, 0, 10) == []
 
 
 @BOTH
-@pytest.mark.parametrize("look", [lambda mail: mailbox.overdue(mail, 5, 100)], ids=["overdue"])
-def test_looking_for_overdue_mail_reads_an_index(mail: Mail, look: Callable[[Mail], Any]) -> None:
+def test_looking_for_overdue_mail_reads_an_index(mail: Mail) -> None:
     for name in ("a", "b", "c"):
         post(mail, name, 200, due_in=-10)
     rows(f"ANALYZE {mail.table}")
     before = scans(mail)
 
-    assert look(mail) == ["a", "b", "c"]
+    assert late(mail, 5, 100) == ["a", "b", "c"]
 
     assert scans(mail) == before
 
@@ -326,7 +328,7 @@ def test_looking_for_overdue_mail_reads_an_index(mail: Mail, look: Callable[[Mai
 def scans(mail: Mail) -> int:
     """How often this table was read from end to end."""
     rows("SELECT pg_stat_force_next_flush()")
-    return int(one("SELECT seq_scan FROM pg_stat_user_tables WHERE relname = %s", mail.table))
+    return int(one("SELECT sum(seq_scan) FROM pg_stat_user_tables WHERE relname LIKE %s", f"{mail.table}%"))
 
 
 def test_claiming_marks_a_job_as_running_since_its_first_claim(owner: str) -> None:

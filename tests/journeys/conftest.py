@@ -10,7 +10,7 @@ from tests.journeys.audit import Figures
 from tests.stack.receiver import Receiver
 from tests.stack.stack import Stack
 
-PROCESSES = {"web": 1, "writes": 4, "deliveries": 2, "scheduler": 2}
+PROCESSES = {"web": 1, "writes": 4, "deliveries": 2, "slow-deliveries": 1, "retries": 1, "scheduler": 2}
 SETTINGS = {
     "RATE_LIMIT": "0",
     "RETRY_SCHEDULE": "1,1,2,2,3,3,5,5,5,5,5,5",

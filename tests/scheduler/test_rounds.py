@@ -4,7 +4,7 @@ import pytest
 
 from app import bells, mailbox
 from app.database import rows
-from app.domain import deliveries, jobs
+from app.domain import jobs, lanes
 from app.lib import ids
 from scheduler import rounds
 from scheduler.rounds import Round
@@ -38,11 +38,11 @@ def test_a_round_rings_for_owners_who_have_waited_too_long() -> None:
 
 def test_a_round_without_anyone_waiting_rings_for_nobody() -> None:
     assert Round(jobs.MAIL, overdue_seconds=1)() == 0
-    assert Round(deliveries.MAIL, overdue_seconds=1)() == 0
+    assert Round(lanes.FAST, overdue_seconds=1)() == 0
 
 
-def test_a_round_rings_for_so_many_and_the_next_goes_on_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "MOST_RUNG", 2)
+def test_a_round_looks_at_so_many_and_the_next_goes_on_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "MOST_LOOKED_AT", 2)
     wait_for_work("ws_1", "ws_2", "ws_3", "ws_4", "ws_5")
     each = Round(jobs.MAIL, overdue_seconds=1)
 
@@ -53,7 +53,7 @@ def test_a_round_rings_for_so_many_and_the_next_goes_on_from_there(monkeypatch: 
 
 
 def test_after_the_last_owner_rounds_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "MOST_RUNG", 2)
+    monkeypatch.setattr(rounds, "MOST_LOOKED_AT", 2)
     wait_for_work("ws_1", "ws_2", "ws_3")
     each = Round(jobs.MAIL, overdue_seconds=1)
     assert [each(), each()] == [2, 1]

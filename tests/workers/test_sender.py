@@ -9,11 +9,12 @@ from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from app import database
+from app.domain import lanes
 from tests.cast import Api, all_of, make_endpoint, one, until
 from tests.conftest import Servers
 from tests.stack.receiver import Answer, Receiver
 from tests.stack.signatures import is_genuine
-from workers import sender as senders
+from workers import windows
 from workers.sender import Sender
 
 
@@ -34,7 +35,7 @@ def receiver(listening: Receiver) -> Iterator[Receiver]:
 
 @pytest.fixture
 def sender(empty: None) -> Iterator[Sender]:
-    made = Sender()
+    made = Sender(lanes.FAST)
     yield made
     made.stop()
     database.database.close()
@@ -121,20 +122,20 @@ def test_an_endpoint_that_hangs_does_not_hold_up_another(api: Api, sender: Sende
 def test_no_more_than_a_window_is_under_way_for_one_endpoint(api: Api, sender: Sender, receiver: Receiver) -> None:
     endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url("/slow"))
     receiver.answers["/slow"] = Answer(200, delay_seconds=0.5)
-    happen(api, senders.WINDOW * 2)
+    happen(api, windows.START * 2)
 
     sender.wake(endpoint_id)
-    until(lambda: receiver.counts["/slow"] >= senders.WINDOW)
+    until(lambda: receiver.counts["/slow"] >= windows.START)
 
-    assert one("SELECT count(*) FROM deliveries WHERE claim > 0") <= senders.WINDOW + senders.WINDOW // 2
+    assert one("SELECT count(*) FROM deliveries WHERE claim > 0") <= windows.START + windows.START // 2
     until(lambda: statuses() == ["delivered"])
 
 
 def test_stopping_waits_for_what_is_under_way_and_claims_nothing_more(api: Api, receiver: Receiver) -> None:
     endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url("/slow"))
     receiver.answers["/slow"] = Answer(200, delay_seconds=0.5)
-    happen(api, senders.WINDOW + 20)
-    sender = Sender()
+    happen(api, windows.START + 20)
+    sender = Sender(lanes.FAST)
     sender.wake(endpoint_id)
     until(lambda: receiver.counts["/slow"] >= 1)
 
@@ -145,7 +146,7 @@ def test_stopping_waits_for_what_is_under_way_and_claims_nothing_more(api: Api, 
 
 
 def test_stopping_a_sender_that_never_woke_returns(empty: None) -> None:
-    Sender().stop()
+    Sender(lanes.FAST).stop()
 
 
 # Logs of a whole round

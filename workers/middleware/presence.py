@@ -9,9 +9,9 @@ from app import presence
 
 
 class Presence(Middleware):
-    """A worker's process type is the queue it serves."""
+    """A worker's process type is the queue it serves; `retries` serves those that are not a type."""
 
     def after_worker_boot(self, broker: Broker, worker: Worker) -> None:
-        for queue_name in worker.consumers:
-            if queue_name in presence.TYPES:
-                presence.announce(queue_name)
+        queues = broker.get_declared_queues()
+        for process_type in {name if name in presence.TYPES else "retries" for name in queues}:
+            presence.announce(process_type)

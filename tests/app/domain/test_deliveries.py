@@ -2,19 +2,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
-from app import database
-from app.domain import deliveries
+from app import bells, database
+from app.domain import deliveries, lanes
 from app.domain.deliveries import Dispatch, Outcome
 from app.domain.endpoints import seal
 from app.lib import clock
+from app.mailbox import Mail
 from app.models.deliveries import Attempt, Delivery
 from app.models.endpoints import Endpoint
 from app.outbound import Answer
-from tests.cast import Api, all_of, make_endpoint, one
+from tests.cast import Api, all_of, in_threads, make_endpoint, one
 from tests.stack.signatures import is_genuine
 
 OK = Answer(204, None, b"", 12)
@@ -53,7 +55,7 @@ def delivery(happen: Callable[[int], None]) -> str:
 def take(endpoint: Endpoint, room: int = 100) -> list[Dispatch]:
     """Claims what is there, whenever it is due."""
     database.rows("UPDATE deliveries SET due_at = now() WHERE due_at IS NOT NULL")
-    return deliveries.claim({endpoint.id: room})
+    return deliveries.claim(lanes.FAST, {endpoint.id: room})
 
 
 def outcome(dispatch: Dispatch, answer: Answer) -> Outcome:
@@ -89,7 +91,7 @@ def test_a_dispatch_has_all_that_an_attempt_needs(api: Api) -> None:
     answer = api.post("contacts", {"email": "ada@example.com"}, headers={"X-Request-Id": "mine"})
     api.done(answer)
 
-    [dispatch] = deliveries.claim({endpoint_id: 10})
+    [dispatch] = deliveries.claim(lanes.FAST, {endpoint_id: 10})
 
     assert (dispatch.address, dispatch.secrets, dispatch.step, dispatch.trace_id) == (ADDRESS, (secret,), 0, "mine")
     assert dispatch.body == bytes(one("SELECT body FROM events"))
@@ -98,7 +100,7 @@ def test_a_dispatch_has_all_that_an_attempt_needs(api: Api) -> None:
 def test_the_headers_of_an_attempt_are_signed_at_its_time(api: Api) -> None:
     endpoint_id, secret = make_endpoint(api.workspace_id, ADDRESS)
     api.contact(email="ada@example.com")
-    [dispatch] = deliveries.claim({endpoint_id: 10})
+    [dispatch] = deliveries.claim(lanes.FAST, {endpoint_id: 10})
 
     with clock.moved_by(hours=2):
         headers = dispatch.headers()
@@ -117,7 +119,7 @@ def test_after_a_rotation_both_secrets_sign_for_a_while(api: Api, until: str, ke
     database.rows("UPDATE endpoints SET previous_secret_until = now() + %s::interval", (until,))
     api.contact(email="ada@example.com")
 
-    [dispatch] = deliveries.claim({endpoint_id: 10})
+    [dispatch] = deliveries.claim(lanes.FAST, {endpoint_id: 10})
 
     assert dispatch.secrets == (secret, "whsec_before")[:keys]
     assert dispatch.headers()["X-Service-Signature"].count("v1=") == keys
@@ -195,7 +197,7 @@ def test_an_outcome_of_a_claim_that_has_passed_on_changes_nothing(endpoint: Endp
 
     assert Delivery.get_by_id(delivery).__data__ == before
     assert Attempt.of(delivery) == []
-    assert present.claimed.claim == late.claimed.claim + 1
+    assert present.claimed.claim > late.claimed.claim
 
 
 def test_an_outcome_of_a_claim_that_has_passed_on_is_no_failure_of_the_endpoint(
@@ -269,7 +271,11 @@ def test_outcomes_of_one_batch_count_in_their_order(endpoint: Endpoint, happen: 
     assert failures(endpoint) == 2
 
 
-def test_a_success_of_a_healthy_endpoint_does_not_touch_its_row(endpoint: Endpoint, delivery: str) -> None:
+def test_a_success_of_a_healthy_endpoint_does_not_touch_its_row(
+    endpoint: Endpoint, delivery: str, happen: Callable[[int], None]
+) -> None:
+    attempt(endpoint, OK)
+    happen(1)
     before = one("SELECT xmin::text FROM endpoints WHERE id = %s", endpoint.id)
 
     attempt(endpoint, OK)
@@ -292,33 +298,32 @@ def test_the_fiftieth_failure_in_a_row_stops_the_endpoint(endpoint: Endpoint, ha
     assert abs((clock.now() - stopped.stopped_at).total_seconds()) < 10
 
 
-def test_what_is_on_its_way_to_an_endpoint_that_stops_is_held(
-    endpoint: Endpoint, happen: Callable[[int], None]
-) -> None:
+def test_an_endpoint_that_stops_has_what_is_on_its_way_held(endpoint: Endpoint, happen: Callable[[int], None]) -> None:
     happen(5)
     set_failures(endpoint, 49)
     [first] = take(endpoint, room=1)
 
     deliveries.record([outcome(first, BROKEN)])
 
-    assert states() == ["held"] * 5
-    assert one("SELECT count(*) FROM deliveries WHERE due_at IS NOT NULL") == 0
+    assert all_of("SELECT action FROM sweeps WHERE endpoint_id = %s", endpoint.id) == ["hold"]
     assert take(endpoint) == []
 
 
 def test_an_attempt_under_way_when_the_endpoint_stops_is_still_recorded(
     endpoint: Endpoint, happen: Callable[[int], None]
 ) -> None:
-    happen(2)
+    happen(3)
     set_failures(endpoint, 49)
-    failing, succeeding = take(endpoint)
+    stopping, failing, succeeding = take(endpoint)
 
-    deliveries.record([outcome(failing, BROKEN)])
-    deliveries.record([outcome(succeeding, OK)])
+    deliveries.record([outcome(stopping, BROKEN)])
+    deliveries.record([outcome(failing, BROKEN), outcome(succeeding, OK)])
 
     assert Delivery.get_by_id(failing.claimed.id).status == "held"
+    assert Delivery.get_by_id(failing.claimed.id).due_at is None
     assert Delivery.get_by_id(succeeding.claimed.id).status == "delivered"
-    assert Endpoint.get_by_id(endpoint.id).state == "stopped"
+    stopped = Endpoint.get_by_id(endpoint.id)
+    assert (stopped.state, stopped.consecutive_failures) == ("stopped", 50)
 
 
 def test_410_fails_the_delivery_and_stops_the_endpoint(endpoint: Endpoint, happen: Callable[[int], None]) -> None:
@@ -327,11 +332,91 @@ def test_410_fails_the_delivery_and_stops_the_endpoint(endpoint: Endpoint, happe
 
     deliveries.record([outcome(gone, GONE)])
 
-    assert sorted(states()) == ["failed", "held"]
     assert Delivery.get_by_id(gone.claimed.id).status == "failed"
     stopped = Endpoint.get_by_id(endpoint.id)
     assert stopped.state == "stopped"
     assert "410" in stopped.stop_reason
+
+
+# How much may be under way
+
+
+def test_an_endpoint_that_never_answered_has_no_more_under_way_than_stops_it(
+    endpoint: Endpoint, happen: Callable[[int], None]
+) -> None:
+    happen(100)
+
+    batches = in_threads([partial(deliveries.claim, lanes.FAST, {endpoint.id: 30}) for _ in range(6)])
+
+    assert sum(len(batch) for batch in batches) == 60
+
+
+def test_with_failures_all_along_sixty_attempts_go_out_and_no_more(
+    endpoint: Endpoint, happen: Callable[[int], None]
+) -> None:
+    happen(150)
+    sent: list[Dispatch] = []
+
+    def work() -> None:
+        while batch := deliveries.claim(lanes.FAST, {endpoint.id: 8}):
+            sent.extend(batch)
+            for dispatch in batch:
+                deliveries.record([outcome(dispatch, BROKEN)])
+
+    in_threads([work] * 6)
+
+    assert Endpoint.get_by_id(endpoint.id).state == "stopped"
+    assert 50 <= len(sent) <= 60
+
+
+def test_an_endpoint_that_answered_has_as_much_under_way_as_there_is_room(
+    endpoint: Endpoint, happen: Callable[[int], None]
+) -> None:
+    happen(101)
+    [first] = take(endpoint, room=1)
+    deliveries.record([outcome(first, OK)])
+
+    assert len(deliveries.claim(lanes.FAST, {endpoint.id: 1000}, answering={endpoint.id})) == 100
+
+
+# Lanes
+
+
+def test_a_slow_endpoint_is_served_in_its_own_lane_alone(endpoint: Endpoint, delivery: str) -> None:
+    lanes.slow_down([endpoint.id])
+    assert deliveries.claim(lanes.FAST, {endpoint.id: 10}) == []
+    assert lane(lanes.SLOW) == 1
+
+    lanes.speed_up([endpoint.id])
+
+    assert deliveries.claim(lanes.SLOW, {endpoint.id: 10}) == []
+    assert len(deliveries.claim(lanes.FAST, {endpoint.id: 10})) == 1
+
+
+def test_slowness_passes(endpoint: Endpoint, delivery: str) -> None:
+    lanes.slow_down([endpoint.id])
+    database.rows("UPDATE endpoints SET slow_until = now()")
+
+    assert len(deliveries.claim(lanes.FAST, {endpoint.id: 10})) == 1
+
+
+def lane(mail: Mail) -> int:
+    """How many bells wait there."""
+    bells.flush(5)
+    return int(bells.flags().llen(f"dramatiq:{mail.queue}"))
+
+
+# Bodies
+
+
+def test_what_has_no_body_any_more_fails_and_says_so(endpoint: Endpoint, delivery: str) -> None:
+    database.rows("DELETE FROM events")
+
+    assert take(endpoint) == []
+
+    kept = Delivery.get_by_id(delivery)
+    assert (kept.status, kept.due_at, kept.attempts) == ("failed", None, 0)
+    assert "gone" in kept.last_error
 
 
 def test_a_stopped_endpoint_is_not_counted_further(endpoint: Endpoint, happen: Callable[[int], None]) -> None:
@@ -360,48 +445,13 @@ def test_another_endpoint_is_not_stopped_with_it(api: Api, endpoint: Endpoint) -
 # Deleted
 
 
-def test_what_was_meant_for_a_deleted_endpoint_is_cancelled(
-    api: Api, endpoint: Endpoint, happen: Callable[[int], None]
-) -> None:
-    happen(3)
-    api.done(api.delete(f"webhooks/endpoints/{endpoint.id}"))
-
-    assert deliveries.end_unfinished() == 3
-
-    assert states() == ["cancelled"] * 3
-    assert deliveries.end_unfinished() == 0
-
-
-def test_what_was_held_for_a_deleted_endpoint_is_cancelled(
-    api: Api, endpoint: Endpoint, happen: Callable[[int], None]
-) -> None:
-    Endpoint.update(state="stopped").execute()
-    happen(2)
-    assert states() == ["held"] * 2
-    api.done(api.delete(f"webhooks/endpoints/{endpoint.id}"))
-
-    deliveries.end_unfinished()
-
-    assert states() == ["cancelled"] * 2
-
-
-def test_finished_deliveries_of_a_deleted_endpoint_stay_as_they_are(
-    api: Api, endpoint: Endpoint, delivery: str
-) -> None:
-    attempt(endpoint, OK)
-    api.done(api.delete(f"webhooks/endpoints/{endpoint.id}"))
-
-    assert deliveries.end_unfinished() == 0
-    assert states() == ["delivered"]
-
-
 @pytest.mark.parametrize("answer", [OK, BROKEN], ids=["success", "failure"])
 def test_an_attempt_under_way_when_its_delivery_is_cancelled_is_logged_and_changes_nothing(
     api: Api, endpoint: Endpoint, delivery: str, answer: Answer
 ) -> None:
     [dispatch] = take(endpoint)
     api.done(api.delete(f"webhooks/endpoints/{endpoint.id}"))
-    deliveries.end_unfinished()
+    database.rows("UPDATE deliveries SET status = 'cancelled', due_at = NULL")
 
     deliveries.record([outcome(dispatch, answer)])
 
@@ -410,11 +460,16 @@ def test_an_attempt_under_way_when_its_delivery_is_cancelled_is_logged_and_chang
     assert len(Attempt.of(delivery)) == 1
 
 
-def test_a_long_queue_ends_a_part_at_a_time(api: Api, endpoint: Endpoint, happen: Callable[[int], None]) -> None:
-    happen(5)
+def test_a_retry_for_an_endpoint_that_was_deleted_meanwhile_is_cancelled(
+    api: Api, endpoint: Endpoint, delivery: str
+) -> None:
+    [dispatch] = take(endpoint)
     api.done(api.delete(f"webhooks/endpoints/{endpoint.id}"))
 
-    assert [deliveries.end_unfinished(limit=2) for _ in range(4)] == [2, 2, 1, 0]
+    deliveries.record([outcome(dispatch, BROKEN)])
+
+    kept = Delivery.get_by_id(delivery)
+    assert (kept.status, kept.due_at) == ("cancelled", None)
 
 
 def test_a_delivery_whose_secret_cannot_be_read_does_not_stop_the_others(api: Api) -> None:
@@ -423,6 +478,6 @@ def test_a_delivery_whose_secret_cannot_be_read_does_not_stop_the_others(api: Ap
     Endpoint.update(secret=b"nonsense").where(Endpoint.id == broken).execute()
     api.contact(email="ada@example.com")
 
-    dispatches: list[Any] = deliveries.claim({broken: 10, good: 10})
+    dispatches: list[Any] = deliveries.claim(lanes.FAST, {broken: 10, good: 10})
 
     assert good in [dispatch.claimed.owner for dispatch in dispatches]
