@@ -27,6 +27,9 @@ from workers.windows import Windows
 log = structlog.get_logger(__name__)
 
 MOST_UNDER_WAY = 1000  # for all endpoints of the process
+# While what is begun waits for the loop for longer than this, no more is begun than the loop can work on at once, so
+# that the process's own load does not make endpoints look slow.
+MOST_LAG_SECONDS, MOST_WHILE_LAGGING = 0.1, 100
 GATHERING_SECONDS = 0.003  # so much time's answers and bells are dealt with together
 PAUSE_SECONDS = 1.0  # after the database was found to be away
 
@@ -44,6 +47,7 @@ class Sender:
         self._started = threading.Lock()
         self._desk: threading.Thread | None = None
         self._loop = asyncio.new_event_loop()
+        self._lag = 0.0
         self._tasks: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references
 
     def wake(self, endpoint_id: str) -> None:
@@ -129,7 +133,8 @@ class Sender:
 
     def _claim(self, outbound: Outbound) -> None:
         """Fills the windows of the endpoints that are awake; those whose mailbox had less than its room go to sleep."""
-        rooms = self._windows.rooms(self._awake, MOST_UNDER_WAY)
+        most = MOST_WHILE_LAGGING if self._lag > MOST_LAG_SECONDS else MOST_UNDER_WAY
+        rooms = self._windows.rooms(self._awake, most)
         if not rooms:
             return
         for owner in rooms:
@@ -145,9 +150,10 @@ class Sender:
             rooms[dispatch.claimed.owner] -= 1
         self._awake.update(dict.fromkeys(owner for owner, left in rooms.items() if left <= 0))
         if batch:
-            self._loop.call_soon_threadsafe(self._send_all, batch, outbound)
+            self._loop.call_soon_threadsafe(self._send_all, batch, outbound, time.monotonic())
 
-    def _send_all(self, batch: Sequence[Dispatch], outbound: Outbound) -> None:
+    def _send_all(self, batch: Sequence[Dispatch], outbound: Outbound, handed_over: float) -> None:
+        self._lag = time.monotonic() - handed_over
         for dispatch in batch:
             task = self._loop.create_task(self._send(dispatch, outbound))
             self._tasks.add(task)
