@@ -7,6 +7,7 @@ import errno
 import functools
 import os
 import re
+import select
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
@@ -228,6 +229,7 @@ class _Conversation(ResponseHandler):
 
     _head: bytearray | None = None
     _received = 0
+    _ended = False
 
     def set_response_params(self, **params: Any) -> None:
         # Called for each request, in the task that sends it.
@@ -254,6 +256,22 @@ class _Conversation(ResponseHandler):
         if not 100 <= data[0].code < 200:
             self._head = None
         super().feed_data(data, size)
+
+    def eof_received(self) -> None:
+        self._ended = True
+        super().eof_received()
+
+    def is_connected(self) -> bool:
+        # Asked before a connection of the pool is used again. What has come and is not read yet can only be its end,
+        # or an answer to nothing; a request sent after it would be lost, and that looks like a failed one.
+        if self._ended or self.transport is None or self.transport.is_closing():
+            return False
+        connection = self.transport.get_extra_info("socket")
+        if connection is None or connection.fileno() < 0:
+            return False
+        news = select.poll()
+        news.register(connection.fileno(), select.POLLIN)
+        return not news.poll(0)
 
     def close(self) -> None:
         # A polite end of TLS waits up to 30 seconds for the other side's; a silent one would hold the socket that long.

@@ -365,6 +365,33 @@ def test_an_answer_nobody_asked_for_is_no_later_requests_answer(world: World) ->
     assert (first.status, second.status, world.receiver.accepted) == (200, 200, 2)
 
 
+def hang_up(writer: asyncio.StreamWriter) -> None:
+    with own_socket(writer) as connection:
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+def speak_unasked(writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
+
+
+@pytest.mark.parametrize("steps", range(6))
+@pytest.mark.parametrize("act", [hang_up, speak_unasked])
+def test_a_pooled_connection_that_has_ended_is_not_sent_on(
+    world: World, act: Callable[[asyncio.StreamWriter], None], steps: int
+) -> None:
+    async def story() -> Answer:
+        async with world.meeting(world.says(OK)) as (outbound, port):
+            await outbound.post(f"https://127.0.0.1:{port}/", b"", {})
+            act(world.receiver.writers[0])
+            for _ in range(steps):  # of the loop, in which it notices the end bit by bit
+                await asyncio.sleep(0)
+            return await outbound.post(f"https://127.0.0.1:{port}/", b"", {})
+
+    answer = world.runner.run(story())
+    assert (answer.status, answer.error) == (200, None)
+    assert (world.receiver.accepted, len(world.receiver.requests)) == (2, 2)
+
+
 def test_a_request_that_may_have_been_received_is_not_sent_again(world: World) -> None:
     async def once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await world.receiver.read_request(reader)
