@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import datetime
 import gzip
 import itertools
+import re
 import socket
 import ssl
 import tracemalloc
@@ -23,11 +25,13 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.lib.addresses import NEVER_DIALLED_V4, NEVER_DIALLED_V6
 from app.outbound import LONGEST_BODY, Answer, Outbound
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 AUTHORITY = trustme.CA()
+ROOT = Path(__file__).parents[2]
 CLOSED = "The server closed the connection without an answer."
 TOO_LONG = "The answer is too long."
 NOT_HTTP = "The answer is not valid HTTP."
@@ -966,3 +970,32 @@ def test_the_systems_resolver_is_asked_by_default(world: World) -> None:
 def test_a_name_without_an_address_is_said_to_be_unknown(world: World) -> None:
     answer = world.deliver(world.says(OK), address="https://shop.example:{port}/", resolver=NoSuchName())
     assert (answer.status, answer.error) == (None, "The name shop.example could not be resolved.")
+
+
+# The page that explains the sentences
+
+
+def sentences(path: Path) -> set[str]:
+    """Every sentence in a module's code, with "…" for what is filled in."""
+    tree = ast.parse(path.read_text())
+    parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            pieces = [str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values]
+            found.add(re.sub("…+", "…", "".join(pieces)))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not {id(node)} & (parts | prose):
+            found.add(node.value)
+    return {text for text in found if re.fullmatch("[A-Z…].* .*[.]", text)}
+
+
+def test_the_page_explains_every_sentence_and_no_other() -> None:
+    page = (ROOT / "docs" / "outbound.md").read_text()
+    explained = set(re.findall(r"^\| `(.+?)` \| .+ \| .+ \|$", page, re.MULTILINE))
+    assert explained == sentences(ROOT / "app/outbound.py") | sentences(ROOT / "app/lib/addresses.py")
+
+
+def test_the_page_has_every_network_that_is_never_dialled() -> None:
+    page = (ROOT / "docs" / "outbound.md").read_text()
+    assert [str(network) for network in NEVER_DIALLED_V4 + NEVER_DIALLED_V6 if f"`{network}`" not in page] == []
