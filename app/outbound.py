@@ -7,6 +7,7 @@ import errno
 import functools
 import os
 import re
+import select
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ import aiohttp
 from aiohttp import hdrs
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
-from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
 from app.lib.addresses import Network, check_address, is_public
 
@@ -33,6 +34,13 @@ MOST_ADDRESSES = 8  # of one name; each is tried in turn, so a name with thousan
 RESOLVER_THREADS = 64  # getaddrinfo cannot be cancelled: a name whose server is silent holds its thread for a while
 
 CLOSED = "The server closed the connection without an answer."
+NO_TLS = "The server does not speak TLS on this port."
+OLD_TLS = "The server speaks no version of TLS from 1.2 on."
+TLS_SENTENCES = {
+    "WRONG_VERSION_NUMBER": NO_TLS,
+    "UNSUPPORTED_PROTOCOL": OLD_TLS,
+    "TLSV1_ALERT_PROTOCOL_VERSION": OLD_TLS,
+}
 
 INTERIM_HEADS = rb"(?:HTTP/1\.[01] 1\d\d[^\r\n]*\r?\n(?:[^\r\n]+\r?\n)*\r?\n)*"
 STATUS_LINE = re.compile(INTERIM_HEADS + rb"HTTP/1\.[01] ([2-5]\d\d)(?: [^\r\n]*)?\r?\n")
@@ -75,7 +83,7 @@ class Outbound:
         self._timeout_seconds = timeout_seconds
         self._allowed_networks = tuple(allowed_networks)
         self._connections = connections
-        self._resolver = resolver or _Resolver()
+        self._resolver = _PublicAddresses(resolver or _Resolver(), self._allowed_networks)
         self._tls = ssl.create_default_context()
         self._tls.set_alpn_protocols(["http/1.1"])
         if ca_file is not None:
@@ -150,8 +158,8 @@ class Outbound:
         return self._session
 
     def _socket(self, address_info: tuple[Any, ...]) -> socket.socket:
-        # Here, and not where names are resolved: this sees the very address that is dialled next, for names and
-        # literals alike, so an answer of DNS that changes between check and use gains nothing.
+        # Here too, and not only where names are resolved: this sees the very address that is dialled next, for names
+        # and literals alike, so an answer of DNS that changes between check and use gains nothing.
         family, kind, protocol, _, (host, *_) = address_info
         if not is_public(ip_address(host), self._allowed_networks):
             raise _NotPublic(host)
@@ -163,6 +171,10 @@ class _NotPublic(OSError):
 
     def __str__(self) -> str:
         return f"The address resolves to {self.args[0]}, which is not public."
+
+
+class _TooLong(HttpProcessingError):
+    """An answer, or its head, goes on and on."""
 
 
 class _Attempt:
@@ -217,6 +229,7 @@ class _Conversation(ResponseHandler):
 
     _head: bytearray | None = None
     _received = 0
+    _ended = False
 
     def set_response_params(self, **params: Any) -> None:
         # Called for each request, in the task that sends it.
@@ -235,7 +248,7 @@ class _Conversation(ResponseHandler):
         self._received += len(data)
         super().data_received(data)
         if self._received > LONGEST_ANSWER or (self._head is not None and len(self._head) > LONGEST_HEAD):
-            self.set_exception(HttpProcessingError(message="The answer is too long."))
+            self.set_exception(_TooLong())
             if self.transport is not None:
                 self.transport.abort()
 
@@ -244,6 +257,22 @@ class _Conversation(ResponseHandler):
             self._head = None
         super().feed_data(data, size)
 
+    def eof_received(self) -> None:
+        self._ended = True
+        super().eof_received()
+
+    def is_connected(self) -> bool:
+        # Asked before a connection of the pool is used again. What has come and is not read yet can only be its end,
+        # or an answer to nothing; a request sent after it would be lost, and that looks like a failed one.
+        if self._ended or self.transport is None or self.transport.is_closing():
+            return False
+        connection = self.transport.get_extra_info("socket")
+        if connection is None or connection.fileno() < 0:
+            return False
+        news = select.poll()
+        news.register(connection.fileno(), select.POLLIN)
+        return not news.poll(0)
+
     def close(self) -> None:
         # A polite end of TLS waits up to 30 seconds for the other side's; a silent one would hold the socket that long.
         self.abort()
@@ -251,6 +280,29 @@ class _Conversation(ResponseHandler):
     def status_line_seen(self) -> int | None:
         found = STATUS_LINE.match(self._head) if self._head else None
         return int(found[1]) if found else None
+
+
+class _PublicAddresses(AbstractResolver):
+    """Leaves out the addresses that are never dialled, so that a failure tells of those that were.
+
+    aiohttp makes one error of those of several addresses, with nothing left of what each was.
+    """
+
+    def __init__(self, resolver: AbstractResolver, allowed: Sequence[Network]) -> None:
+        self._resolver = resolver
+        self._allowed = allowed
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        found = await self._resolver.resolve(host, port, family)
+        public = [address for address in found if is_public(ip_address(address["host"]), self._allowed)]
+        if found and not public:
+            raise _NotPublic(found[0]["host"])
+        return public
+
+    async def close(self) -> None:
+        await self._resolver.close()
 
 
 class _Resolver(AbstractResolver):
@@ -279,8 +331,13 @@ def _sentence(error: Exception) -> str:
     match error:
         case aiohttp.ClientConnectorCertificateError(certificate_error=ssl.SSLCertVerificationError() as reason):
             return f"The certificate is not valid: {reason.verify_message.rstrip('.')}."
+        case aiohttp.ClientConnectorDNSError(os_error=_NotPublic() as reason):
+            return str(reason)
         case aiohttp.ClientConnectorDNSError():
             return f"The name {error.host} could not be resolved."
+        case aiohttp.ClientConnectorError(os_error=OSError(errno=None) as reason) if type(reason) is OSError:
+            # Several addresses, and each failed in its own way.
+            return f"No address of {error.host} can be reached."
         case aiohttp.ClientConnectorError(os_error=reason):
             return _system_sentence(reason)
         case aiohttp.ServerDisconnectedError():
@@ -289,6 +346,8 @@ def _sentence(error: Exception) -> str:
             return _system_sentence(reason)
         case OSError():
             return _system_sentence(error)
+        case aiohttp.ClientResponseError(__cause__=_TooLong() | HttpProcessingError(__cause__=LineTooLong())):
+            return "The answer is too long."
         case aiohttp.ClientResponseError() | aiohttp.ClientPayloadError() | HttpProcessingError():
             return "The answer is not valid HTTP."
     return "The request could not be sent."
@@ -302,6 +361,8 @@ def _system_sentence(error: OSError) -> str:
             return "The connection was refused."
         case ConnectionError() | ssl.SSLEOFError() | ssl.SSLZeroReturnError():
             return CLOSED
+        case ssl.SSLError(reason=str() as reason) if reason in TLS_SENTENCES:
+            return TLS_SENTENCES[reason]
         case ssl.SSLError(reason=str() as reason):
             return f"No TLS connection could be made: {reason.replace('_', ' ').lower()}."
         case OSError(errno=errno.ECONNRESET | errno.EPIPE | None):

@@ -53,6 +53,7 @@ NEVER_DIALLED_V6 = tuple(
 )
 
 NAME = re.compile(r"(?=.{1,253}\.?$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.ASCII)
+PORT = re.compile(r"(?:[^:\[\]]*|\[.*\]):([^:]*)")
 NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 
 
@@ -83,6 +84,9 @@ def check_address(address: str, allowed: Sequence[Network] = ()) -> str | None:
     authority = re.split("[/?]", address[8:], maxsplit=1)[0]
     if "@" in authority:
         return "The address must not contain a user name or a password."
+    port = PORT.fullmatch(authority)
+    if port and port[1] and not (re.fullmatch("[0-9]{1,5}", port[1]) and 1 <= int(port[1]) <= 65535):
+        return "The port of the address must be a number from 1 to 65535."
     try:
         # yarl is the parser of aiohttp, which does the dialling. Another parser may see another host in the same text.
         url = URL(address)
@@ -90,8 +94,6 @@ def check_address(address: str, allowed: Sequence[Network] = ()) -> str | None:
         return "The address is not a valid URL. Check its host and port."
     if not url.raw_host:
         return "The address has no host."
-    if url.port == 0:
-        return "The port of the address must be from 1 to 65535."
     if authority.startswith("[") != (":" in url.raw_host):
         return "The host of the address is not a valid IPv6 address."
     return _check_host(url.raw_host, allowed)
