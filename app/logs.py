@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
 import re
@@ -11,6 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from multiprocessing.util import Finalize
 from typing import Any
 
 import structlog
@@ -27,7 +27,7 @@ def configure(process_type: str, gather: bool = False) -> None:
     """Sends our events and the libraries' warnings to standard error in the form that LOG_FORMAT asks for.
 
     With `gather`, lines below a warning are written ten times a second together: writing each costs a request as much
-    as a quarter of all the rest of it. What a killed process had gathered is lost.
+    as a quarter of all the rest of it, and a delivery a tenth. What a killed process had gathered is lost.
     """
 
     def add_process(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
@@ -59,7 +59,8 @@ class Gathered:
         self._stream = sys.stderr
         self._lines: deque[str] = deque()
         self._writing = threading.Lock()
-        atexit.register(self.write_out)
+        # Unlike those of atexit, it runs also in the processes that Dramatiq forks.
+        Finalize(None, self.write_out, exitpriority=0)
         threading.Thread(target=self._keep_writing_out, name="logs", daemon=True).start()
 
     def info(self, line: str) -> None:

@@ -24,7 +24,7 @@ def set_up() -> Broker:
         configured = settings()
     except SettingsError as error:
         sys.exit(f"bellhop: {error.detail}")
-    logs.configure("worker")
+    logs.configure("worker", gather=True)
     database.connect()
     if configured.broker_url.startswith("amqp"):
         return RabbitmqBroker(url=configured.broker_url, middleware=[Watchdog(), Presence()])
