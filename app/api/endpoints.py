@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from flask import Response
 from marshmallow import ValidationError, fields, validate, validates
 
 from app.api.authentication import authorize, caller
+from app.api.deliveries import DeliverySchema
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, collection, envelope, page
 from app.api.parsing import Blueprint, Schema
@@ -67,6 +69,16 @@ class EndpointCreate(EndpointFields):
 
 class EndpointPatch(EndpointFields):
     pass
+
+
+class EndpointTest(Schema):
+    kind = fields.String(
+        required=True,
+        validate=validate.OneOf(
+            list(catalogue.KINDS), error="There is no event kind '{input}'. webhooks/events lists them."
+        ),
+        metadata={"description": "The kind whose sample is sent.", "example": "contact.created"},
+    )
 
 
 class EndpointSchema(Schema):
@@ -130,7 +142,31 @@ def delete_endpoint(endpoint_id: str) -> Response:
     return _change("endpoints.delete", {}, endpoint_id)
 
 
-def _change(kind: str, payload: dict[str, Any], endpoint_id: str) -> Response:
+@blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>/rotate-secret", methods=["POST"])
+@authorize("webhooks")
+@accepts_write(EndpointSchema, secret=_SECRET)
+def rotate_secret_of_endpoint(endpoint_id: str) -> Response:
+    """Give the endpoint a new signing secret. For 24 hours deliveries are signed with the one before it too."""
+    secret = endpoints.new_secret()
+    payload = {"sealed_secret": endpoints.seal(secret)}
+    return _change("endpoints.rotate_secret", payload, endpoint_id, beside={"secret": secret})
+
+
+@blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>/test", methods=["POST"])
+@authorize("webhooks")
+@blueprint.arguments(EndpointTest)
+@accepts_write(DeliverySchema)
+def test_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
+    """Send a sample of a kind to this endpoint, and to no other, whether or not it wants that kind."""
+    payload = {**body, "endpoint_id": endpoint_id}
+    return accept("endpoints.test", payload, check=_exists(endpoint_id))
+
+
+def _change(kind: str, payload: dict[str, Any], endpoint_id: str, beside: dict[str, Any] | None = None) -> Response:
+    return accept(kind, payload, endpoint_id, _exists(endpoint_id), beside)
+
+
+def _exists(endpoint_id: str) -> Callable[[], None]:
     workspace_id = caller().workspace_id
 
     def exists() -> None:
@@ -141,4 +177,4 @@ def _change(kind: str, payload: dict[str, Any], endpoint_id: str) -> Response:
             if not Job.will_make(workspace_id, endpoint_id):
                 raise
 
-    return accept(kind, payload, endpoint_id, check=exists)
+    return exists

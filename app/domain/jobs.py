@@ -70,6 +70,8 @@ KINDS: Mapping[str, Kind] = {
     "endpoints.create": Kind(endpoints.create, "webhooks", "endpoint", after_events=True),
     "endpoints.update": Kind(endpoints.update, "webhooks", "endpoint", after_events=True),
     "endpoints.delete": Kind(endpoints.delete, "webhooks", "endpoint", after_events=True),
+    "endpoints.rotate_secret": Kind(endpoints.rotate_secret, "webhooks", "endpoint"),
+    "endpoints.test": Kind(endpoints.test, "webhooks", "delivery"),
 }
 
 
