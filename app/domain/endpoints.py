@@ -51,20 +51,20 @@ def update(change: Change) -> Effect:
 
 
 def rotate_secret(change: Change) -> Effect:
-    """Signs with the sealed secret of `payload` from now on, and for a while with the one until now too."""
-    changed = (
-        Endpoint.update(
-            secret=change.payload["sealed_secret"].encode(),
-            previous_secret=Endpoint.secret,
-            previous_secret_until=SQL("now() + %s::interval", (OVERLAP,)),
-            updated_at=fn.now(),
-        )
-        .where(Endpoint.id == change.target, Endpoint.workspace_id == change.workspace_id, Endpoint.state != "deleted")
-        .execute()
-    )
-    if not changed:
-        raise NotFound()
-    return Effect("changed", "endpoint", change.target)
+    """Signs with the sealed secret of `payload` from now on, and for a while with the one until now too.
+
+    One that cannot be read any more is not kept: nothing goes out while one of the two cannot sign. Raises NotFound.
+    """
+    endpoint = find(change.workspace_id, change.target)
+    readable = vault.is_readable(settings().secret_keys, bytes(endpoint.secret))
+    Endpoint.update(
+        secret=change.payload["sealed_secret"].encode(),
+        # The column and not what was read: it may be under another key by now.
+        previous_secret=Endpoint.secret if readable else None,
+        previous_secret_until=SQL("now() + %s::interval", (OVERLAP,)),
+        updated_at=fn.now(),
+    ).where(Endpoint.id == endpoint.id).execute()
+    return Effect("changed", "endpoint", endpoint.id)
 
 
 def test(change: Change) -> Effect:

@@ -18,10 +18,10 @@ def decrypt(keys: tuple[bytes, ...], sealed: bytes) -> str:
     return _fernet(keys).decrypt(sealed).decode()
 
 
-def is_newest(keys: Sequence[bytes], sealed: bytes) -> bool:
-    """Whether the newest of the keys made it."""
+def is_readable(keys: Sequence[bytes], sealed: bytes) -> bool:
+    """Whether one of the keys made it."""
     try:
-        _fernet(tuple(keys[:1])).decrypt(sealed)
+        _fernet(tuple(keys)).decrypt(sealed)
     except InvalidToken:
         return False
     return True
@@ -29,7 +29,7 @@ def is_newest(keys: Sequence[bytes], sealed: bytes) -> bool:
 
 def renew(keys: Sequence[bytes], sealed: bytes) -> bytes:
     """The same secret under the newest key. Raises cryptography.fernet.InvalidToken if none of the keys made it."""
-    return sealed if is_newest(keys, sealed) else _fernet(tuple(keys)).rotate(sealed)
+    return sealed if is_readable(keys[:1], sealed) else _fernet(tuple(keys)).rotate(sealed)
 
 
 @lru_cache(maxsize=4)

@@ -136,9 +136,10 @@ def test_every_page_is_seen(api: Api, keys: Keys, monkeypatch: pytest.MonkeyPatc
 
 def test_what_no_key_reads_is_named_and_left_as_it_is(api: Api, keys: Keys) -> None:
     lost, _ = make_endpoint(api.workspace_id, "https://lost.example/")
+    keys(NEW, OLD)
+    half = rotate(api, lost)
     keys(NEW)
     found, secret = make_endpoint(api.workspace_id, "https://found.example/")
-    half = rotate(api, lost)
     broken, _ = waiting(api)
     database.rows("""UPDATE jobs SET payload = '{"sealed_secret": "nonsense"}' WHERE resource_id = %s""", (broken,))
     job_id = one("SELECT id FROM jobs WHERE resource_id = %s", broken)
@@ -150,6 +151,16 @@ def test_what_no_key_reads_is_named_and_left_as_it_is(api: Api, keys: Keys) -> N
     assert signing(api, found) == (secret,)
     keys(NEW, OLD)
     assert signing(api, lost)[0] == half
+
+
+def test_a_new_secret_takes_the_place_of_one_that_no_key_reads(api: Api, keys: Keys) -> None:
+    lost, _ = make_endpoint(api.workspace_id, "https://lost.example/")
+    keys(NEW)
+
+    secret = rotate(api, lost)
+
+    assert signing(api, lost) == (secret,)
+    assert secrets.reencrypt() == secrets.Found(reencrypted=0, already=1, unreadable=[])
 
 
 def test_a_rotation_meanwhile_is_not_undone(api: Api, keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
