@@ -28,10 +28,13 @@ _IN_JOB = "convert_to(payload ->> 'sealed_secret', 'UTF8')"
 # Jobs come first: what a worker makes of one while this goes on is then found among the endpoints.
 PLACES = (
     Place(
+        # Materialized, so that the indexes of what waits and what was kept are read and not all of the table.
         page=f"""
-            SELECT id, {_IN_JOB} FROM jobs
-            WHERE (due_at IS NOT NULL OR status = 'failed' AND payload IS NOT NULL)
-                AND payload ->> 'sealed_secret' IS NOT NULL AND id > %s
+            WITH payloads AS MATERIALIZED (
+                SELECT id, payload FROM jobs WHERE due_at IS NOT NULL
+                UNION ALL SELECT id, payload FROM jobs WHERE status = 'failed' AND payload IS NOT NULL
+            )
+            SELECT id, {_IN_JOB} FROM payloads WHERE payload ->> 'sealed_secret' IS NOT NULL AND id > %s
             ORDER BY id LIMIT %s
             """,
         locked=f"SELECT {_IN_JOB} FROM jobs WHERE id = %s FOR NO KEY UPDATE",
