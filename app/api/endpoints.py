@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from flask import Response
@@ -117,6 +116,32 @@ def create_endpoint(body: dict[str, Any]) -> Response:
     return accept("endpoints.create", payload, ids.new("whe"), beside={"secret": secret})
 
 
+@blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>/rotate-secret", methods=["POST"])
+@authorize("webhooks")
+@accepts_write(EndpointSchema, secret=_SECRET)
+def rotate_secret_of_endpoint(endpoint_id: str) -> Response:
+    """Give the endpoint a new signing secret. For 24 hours deliveries are signed with the one before it too."""
+    workspace_id, secret = caller().workspace_id, endpoints.new_secret()
+    return accept(
+        "endpoints.rotate_secret",
+        {"sealed_secret": endpoints.seal(secret)},
+        endpoint_id,
+        check=lambda: _must_exist(workspace_id, endpoint_id),
+        beside={"secret": secret},
+    )
+
+
+@blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>/test", methods=["POST"])
+@authorize("webhooks")
+@blueprint.arguments(EndpointTest)
+@accepts_write(DeliverySchema)
+def test_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
+    """Send a sample of a kind to this endpoint, and to no other, whether or not it wants that kind."""
+    workspace_id = caller().workspace_id
+    payload = {**body, "endpoint_id": endpoint_id}
+    return accept("endpoints.test", payload, check=lambda: _must_exist(workspace_id, endpoint_id))
+
+
 @blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>", methods=["GET"])
 @authorize("webhooks")
 @blueprint.response(200, envelope(EndpointSchema))
@@ -142,39 +167,15 @@ def delete_endpoint(endpoint_id: str) -> Response:
     return _change("endpoints.delete", {}, endpoint_id)
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>/rotate-secret", methods=["POST"])
-@authorize("webhooks")
-@accepts_write(EndpointSchema, secret=_SECRET)
-def rotate_secret_of_endpoint(endpoint_id: str) -> Response:
-    """Give the endpoint a new signing secret. For 24 hours deliveries are signed with the one before it too."""
-    secret = endpoints.new_secret()
-    payload = {"sealed_secret": endpoints.seal(secret)}
-    return _change("endpoints.rotate_secret", payload, endpoint_id, beside={"secret": secret})
-
-
-@blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>/test", methods=["POST"])
-@authorize("webhooks")
-@blueprint.arguments(EndpointTest)
-@accepts_write(DeliverySchema)
-def test_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
-    """Send a sample of a kind to this endpoint, and to no other, whether or not it wants that kind."""
-    payload = {**body, "endpoint_id": endpoint_id}
-    return accept("endpoints.test", payload, check=_exists(endpoint_id))
-
-
-def _change(kind: str, payload: dict[str, Any], endpoint_id: str, beside: dict[str, Any] | None = None) -> Response:
-    return accept(kind, payload, endpoint_id, _exists(endpoint_id), beside)
-
-
-def _exists(endpoint_id: str) -> Callable[[], None]:
+def _change(kind: str, payload: dict[str, Any], endpoint_id: str) -> Response:
     workspace_id = caller().workspace_id
+    return accept(kind, payload, endpoint_id, check=lambda: _must_exist(workspace_id, endpoint_id))
 
-    def exists() -> None:
-        # Its identifier is known before it is made, and may be used at once.
-        try:
-            endpoints.find(workspace_id, endpoint_id)
-        except NotFound:
-            if not Job.will_make(workspace_id, endpoint_id):
-                raise
 
-    return exists
+def _must_exist(workspace_id: str, endpoint_id: str) -> None:
+    # Its identifier is known before it is made, and may be used at once.
+    try:
+        endpoints.find(workspace_id, endpoint_id)
+    except NotFound:
+        if not Job.will_make(workspace_id, endpoint_id):
+            raise
