@@ -12,7 +12,7 @@ import redis
 from app import bells, database, logs, migrations, presence
 from app.config import settings
 from app.database import DatabaseAway
-from app.domain import catalogue, endpoints, jobs, members, tokens, workspaces
+from app.domain import catalogue, endpoints, jobs, members, secrets, tokens, workspaces
 from app.domain.jobs import Write
 from app.errors import BellhopError, Conflict, Fault, Invalid, SettingsError
 from app.lib import addresses, ids, json
@@ -138,9 +138,23 @@ def create_endpoint(workspace_id: str, address: str, events: str) -> None:
     _print({"endpoint": made, "secret": secret})
 
 
+@main.group("secrets")
+def stored_secrets() -> None:
+    """Secrets that are stored under SECRET_KEY."""
+
+
+@stored_secrets.command("reencrypt")
+def reencrypt_secrets() -> None:
+    """Put every stored secret under the newest key of SECRET_KEY. Safe to repeat, and while the service runs."""
+    found = secrets.reencrypt()
+    _print({"reencrypted": found.reencrypted, "already": found.already, "unreadable": found.unreadable})
+    if number := len(found.unreadable):
+        raise SettingsError(f"what is stored in {number} places cannot be read with any key in SECRET_KEY")
+
+
 @main.command()
 def check() -> None:
-    """Look at settings, database, Redis, migrations and processes: a line each; ends with 1 if one is wrong."""
+    """Look at settings, servers, migrations, secrets and processes: a line each; ends with 1 if one is wrong."""
     results = [_say(name, look) for name, look in _CHECKS.items()] if _say("settings", _check_settings) else [False]
     sys.exit(0 if all(results) else 1)
 
@@ -175,6 +189,17 @@ def _check_migrations() -> str:
     return "up to date"
 
 
+def _check_secrets() -> str:
+    if migrations.pending():
+        raise SettingsError("run the migrations first")
+    if endpoint_id := secrets.unreadable():
+        raise SettingsError(
+            f"that of {endpoint_id} cannot be read: put the key it is under behind the others in SECRET_KEY,"
+            " or give the endpoint a new secret (rotate-secret)"
+        )
+    return "readable"
+
+
 def _check_process(process_type: str) -> Callable[[], str]:
     def look() -> str:
         if not (number := presence.present()[process_type]):
@@ -189,6 +214,7 @@ _CHECKS: dict[str, Callable[[], str]] = {
     "database": _check_database,
     "redis": _check_redis,
     "migrations": _check_migrations,
+    "secrets": _check_secrets,
     **{process_type: _check_process(process_type) for process_type in presence.TYPES},
 }
 

@@ -14,6 +14,7 @@ from multiprocessing.util import Finalize
 from typing import Any
 
 import structlog
+from structlog.dev import plain_traceback
 from structlog.processors import TimeStamper, format_exc_info
 from structlog.typing import EventDict, Processor, WrappedLogger
 
@@ -40,7 +41,8 @@ def configure(process_type: str, gather: bool = False) -> None:
         TimeStamper(fmt="iso", utc=True),
         add_process,
     ]
-    renderers: list[Processor] = [structlog.dev.ConsoleRenderer()]
+    # Plain: the default shows the local variables where the package rich is there, and some are secrets.
+    renderers: list[Processor] = [structlog.dev.ConsoleRenderer(exception_formatter=plain_traceback)]
     if settings().log_format == "json":
         renderers = [format_exc_info, _hide_details, structlog.processors.JSONRenderer(serializer=_dumps)]
     structlog.configure(

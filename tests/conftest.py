@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,8 @@ from tests.stack.redis import Redis
 HASTY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "64MB"}
 OURS = {"BROKER_URL", "RETRY_SCHEDULE", "STOP_AFTER_FAILURES", "WEBHOOK_TIMEOUT_SECONDS", "RATE_LIMIT", "LOG_FORMAT"}
 TEMPLATE = "migrated"
+
+Keys = Callable[..., None]
 
 
 @dataclass(frozen=True)
@@ -115,3 +117,16 @@ def api(empty: None, client: FlaskClient) -> Api:
 def others(empty: None, client: FlaskClient) -> Api:
     """The same in another workspace."""
     return cast.found(client, "Theirs")
+
+
+@pytest.fixture
+def keys(empty: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Keys]:
+    """Sets the keys of SECRET_KEY, newest first, as a restart with others does."""
+
+    def keys(*newest_first: str) -> None:
+        monkeypatch.setenv("SECRET_KEY", ",".join(newest_first))
+        settings.cache_clear()
+
+    yield keys
+    monkeypatch.undo()
+    settings.cache_clear()

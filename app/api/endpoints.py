@@ -8,6 +8,7 @@ from flask import Response
 from marshmallow import ValidationError, fields, validate, validates
 
 from app.api.authentication import authorize, caller
+from app.api.deliveries import DeliverySchema
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, collection, envelope, page
 from app.api.parsing import Blueprint, Schema
@@ -69,6 +70,16 @@ class EndpointPatch(EndpointFields):
     pass
 
 
+class EndpointTest(Schema):
+    kind = fields.String(
+        required=True,
+        validate=validate.OneOf(
+            list(catalogue.KINDS), error="There is no event kind '{input}'. webhooks/events lists them."
+        ),
+        metadata={"description": "The kind whose sample is sent.", "example": "contact.created"},
+    )
+
+
 class EndpointSchema(Schema):
     id = fields.String(required=True)
     address = fields.String(required=True)
@@ -105,6 +116,32 @@ def create_endpoint(body: dict[str, Any]) -> Response:
     return accept("endpoints.create", payload, ids.new("whe"), beside={"secret": secret})
 
 
+@blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>/rotate-secret", methods=["POST"])
+@authorize("webhooks")
+@accepts_write(EndpointSchema, secret=_SECRET)
+def rotate_secret_of_endpoint(endpoint_id: str) -> Response:
+    """Give the endpoint a new signing secret. For 24 hours deliveries are signed with the one before it too."""
+    workspace_id, secret = caller().workspace_id, endpoints.new_secret()
+    return accept(
+        "endpoints.rotate_secret",
+        {"sealed_secret": endpoints.seal(secret)},
+        endpoint_id,
+        check=lambda: _must_exist(workspace_id, endpoint_id),
+        beside={"secret": secret},
+    )
+
+
+@blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>/test", methods=["POST"])
+@authorize("webhooks")
+@blueprint.arguments(EndpointTest)
+@accepts_write(DeliverySchema)
+def test_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
+    """Send a sample of a kind to this endpoint, and to no other, whether or not it wants that kind."""
+    workspace_id = caller().workspace_id
+    payload = {**body, "endpoint_id": endpoint_id}
+    return accept("endpoints.test", payload, check=lambda: _must_exist(workspace_id, endpoint_id))
+
+
 @blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>", methods=["GET"])
 @authorize("webhooks")
 @blueprint.response(200, envelope(EndpointSchema))
@@ -132,13 +169,13 @@ def delete_endpoint(endpoint_id: str) -> Response:
 
 def _change(kind: str, payload: dict[str, Any], endpoint_id: str) -> Response:
     workspace_id = caller().workspace_id
+    return accept(kind, payload, endpoint_id, check=lambda: _must_exist(workspace_id, endpoint_id))
 
-    def exists() -> None:
-        # Its identifier is known before it is made, and may be used at once.
-        try:
-            endpoints.find(workspace_id, endpoint_id)
-        except NotFound:
-            if not Job.will_make(workspace_id, endpoint_id):
-                raise
 
-    return accept(kind, payload, endpoint_id, check=exists)
+def _must_exist(workspace_id: str, endpoint_id: str) -> None:
+    # Its identifier is known before it is made, and may be used at once.
+    try:
+        endpoints.find(workspace_id, endpoint_id)
+    except NotFound:
+        if not Job.will_make(workspace_id, endpoint_id):
+            raise

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.config import settings
-from app.domain import contacts, endpoints
+from app.domain import contacts, deliveries, endpoints
 from app.errors import NotFound
 from app.models.jobs import Job
 
@@ -25,6 +25,7 @@ class ResourceType:
 TYPES: Mapping[str, ResourceType] = {
     "contact": ResourceType("contacts", lambda *ids: contacts.represent(contacts.find(*ids))),
     "endpoint": ResourceType("webhooks/endpoints", lambda *ids: endpoints.represent(endpoints.find(*ids))),
+    "delivery": ResourceType("webhooks/deliveries", lambda *ids: deliveries.represent(deliveries.find(*ids))),
 }
 
 

@@ -68,8 +68,8 @@ class Outcome:
     answer: Answer
 
 
-def create(workspace_id: str, wanted: Sequence[tuple[str, str, Endpoint]]) -> None:
-    """A delivery for each event, given by its identifier and kind, to its endpoint; to a stopped one it is held."""
+def create(workspace_id: str, wanted: Sequence[tuple[str, str, str, Endpoint]]) -> None:
+    """Deliveries, each (its identifier, the event's, the kind, its endpoint); to a stopped endpoint it is held."""
     count(
         """
         INSERT INTO deliveries (id, workspace_id, event_id, endpoint_id, kind, status, due_at)
@@ -80,11 +80,11 @@ def create(workspace_id: str, wanted: Sequence[tuple[str, str, Endpoint]]) -> No
         """,
         (
             workspace_id,
-            [ids.new("dlv") for _ in wanted],
-            [event_id for event_id, _, _ in wanted],
-            [endpoint.id for _, _, endpoint in wanted],
-            [kind for _, kind, _ in wanted],
-            ["pending" if endpoint.state == "active" else "held" for _, _, endpoint in wanted],
+            [delivery_id for delivery_id, _, _, _ in wanted],
+            [event_id for _, event_id, _, _ in wanted],
+            [endpoint.id for _, _, _, endpoint in wanted],
+            [kind for _, _, kind, _ in wanted],
+            ["pending" if endpoint.state == "active" else "held" for _, _, _, endpoint in wanted],
         ),
     )
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
-from peewee import fn
+from peewee import SQL, fn
 
 from app.config import settings
 from app.database import count
+from app.domain import catalogue
 from app.domain.changes import Change, Effect
-from app.errors import NotFound
+from app.errors import Conflict, NotFound
 from app.lib import ids, vault
 from app.models.endpoints import Endpoint
+
+# For so long after a change of secret, deliveries are signed with the one before it too.
+OVERLAP = "24 hours"
 
 
 def new_secret() -> str:
@@ -44,6 +48,33 @@ def update(change: Change) -> Effect:
     if not changed:
         raise NotFound()
     return Effect("changed", "endpoint", change.target)
+
+
+def rotate_secret(change: Change) -> Effect:
+    """Signs with the sealed secret of `payload` from now on, and for a while with the one until now too.
+
+    One that cannot be read any more is not kept: nothing goes out while one of the two cannot sign. Raises NotFound.
+    """
+    endpoint = find(change.workspace_id, change.target)
+    readable = vault.is_readable(settings().secret_keys, bytes(endpoint.secret))
+    Endpoint.update(
+        secret=change.payload["sealed_secret"].encode(),
+        # The column and not what was read: it may be under another key by now.
+        previous_secret=Endpoint.secret if readable else None,
+        previous_secret_until=SQL("now() + %s::interval", (OVERLAP,)),
+        updated_at=fn.now(),
+    ).where(Endpoint.id == endpoint.id).execute()
+    return Effect("changed", "endpoint", endpoint.id)
+
+
+def test(change: Change) -> Effect:
+    """Sends a sample of a kind to this endpoint alone. Raises NotFound, and Conflict while the endpoint is stopped."""
+    endpoint_id, kind = change.payload["endpoint_id"], change.payload["kind"]
+    if find(change.workspace_id, endpoint_id).state != "active":
+        raise Conflict(f"The endpoint {endpoint_id} is stopped. Enable it first, then test it.")
+    delivery_id = change.events.record_for(endpoint_id, kind, catalogue.KINDS[kind].sample())
+    # Not "made": who waits gets 200, as from every action on an endpoint.
+    return Effect("changed", "delivery", delivery_id)
 
 
 def delete(change: Change) -> Effect:

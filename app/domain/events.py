@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -25,7 +25,10 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """An event that is recorded but not yet written."""
+    """An event that is recorded but not yet written.
+
+    `only`: the one endpoint that it goes to, and the identifier of its delivery; None: it goes to all that want it.
+    """
 
     id: str
     kind: str
@@ -33,6 +36,14 @@ class Happening:
     cause: Cause
     body: bytes
     at: datetime
+    only: tuple[str, str] | None
+
+    def deliveries(self, endpoints: Sequence[Endpoint]) -> list[tuple[str, str, str, Endpoint]]:
+        """Its deliveries to those of the endpoints that it goes to, as `deliveries.create` takes them."""
+        if self.only is None:
+            return [(ids.new("dlv"), self.id, self.kind, to) for to in endpoints if to.wants(self.kind)]
+        endpoint_id, delivery_id = self.only
+        return [(delivery_id, self.id, self.kind, to) for to in endpoints if to.id == endpoint_id]
 
 
 def body(event_id: str, kind: str, at: datetime, workspace_id: str, data: Mapping[str, Any]) -> bytes:
@@ -50,9 +61,13 @@ class Recorder:
         self._pending: list[Happening] = []
 
     def record(self, kind: str, data: Mapping[str, Any], contact_id: str | None = None) -> None:
-        event_id, at = ids.new("evt"), clock.now()
-        content = body(event_id, kind, at, self.workspace_id, data)
-        self._pending.append(Happening(event_id, kind, contact_id, self.cause, content, at))
+        self._record(kind, data, contact_id, None)
+
+    def record_for(self, endpoint_id: str, kind: str, data: Mapping[str, Any]) -> str:
+        """An event for one endpoint alone, whether or not it wants the kind; returns its delivery's identifier."""
+        delivery_id = ids.new("dlv")
+        self._record(kind, data, None, (endpoint_id, delivery_id))
+        return delivery_id
 
     def mark(self) -> int:
         """A place to go back to with `forget_after`, when what was recorded since did not happen after all."""
@@ -68,11 +83,16 @@ class Recorder:
         happened, self._pending = self._pending, []
         self._insert(happened)
         endpoints = list(Endpoint.in_workspace(self.workspace_id).order_by(Endpoint.id))
-        wanted = [(event.id, event.kind, to) for event in happened for to in endpoints if to.wants(event.kind)]
+        wanted = [delivery for event in happened for delivery in event.deliveries(endpoints)]
         if wanted:
             deliveries.create(self.workspace_id, wanted)
-        for endpoint_id, lane in {(to.id, lanes.of(to.slow_until)) for _, _, to in wanted if to.state == "active"}:
+        for endpoint_id, lane in {(to.id, lanes.of(to.slow_until)) for _, _, _, to in wanted if to.state == "active"}:
             database.after_commit(partial(mailbox.ring, lane, endpoint_id))
+
+    def _record(self, kind: str, data: Mapping[str, Any], contact_id: str | None, only: tuple[str, str] | None) -> None:
+        event_id, at = ids.new("evt"), clock.now()
+        content = body(event_id, kind, at, self.workspace_id, data)
+        self._pending.append(Happening(event_id, kind, contact_id, self.cause, content, at, only))
 
     def _insert(self, happened: list[Happening]) -> None:
         rows(

@@ -68,6 +68,8 @@ KINDS: Mapping[str, Kind] = {
     "contacts.add_tag": Kind(contacts.add_tag, "contacts", "contact"),
     "contacts.remove_tag": Kind(contacts.remove_tag, "contacts", "contact"),
     "endpoints.create": Kind(endpoints.create, "webhooks", "endpoint", after_events=True),
+    "endpoints.rotate_secret": Kind(endpoints.rotate_secret, "webhooks", "endpoint"),
+    "endpoints.test": Kind(endpoints.test, "webhooks", "delivery"),
     "endpoints.update": Kind(endpoints.update, "webhooks", "endpoint", after_events=True),
     "endpoints.delete": Kind(endpoints.delete, "webhooks", "endpoint", after_events=True),
 }

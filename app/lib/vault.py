@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from cryptography.fernet import Fernet, MultiFernet
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 
 def encrypt(keys: Sequence[bytes], secret: str) -> bytes:
@@ -16,6 +16,20 @@ def encrypt(keys: Sequence[bytes], secret: str) -> bytes:
 def decrypt(keys: tuple[bytes, ...], sealed: bytes) -> str:
     """The secret. Raises cryptography.fernet.InvalidToken if none of the keys made it."""
     return _fernet(keys).decrypt(sealed).decode()
+
+
+def is_readable(keys: Sequence[bytes], sealed: bytes) -> bool:
+    """Whether one of the keys made it."""
+    try:
+        _fernet(tuple(keys)).decrypt(sealed)
+    except InvalidToken:
+        return False
+    return True
+
+
+def renew(keys: Sequence[bytes], sealed: bytes) -> bytes:
+    """The same secret under the newest key. Raises cryptography.fernet.InvalidToken if none of the keys made it."""
+    return sealed if is_readable(keys[:1], sealed) else _fernet(tuple(keys)).rotate(sealed)
 
 
 @lru_cache(maxsize=4)

@@ -6,11 +6,12 @@ from collections.abc import Callable
 import pytest
 from click.testing import CliRunner, Result
 
-from app import commands, logs
+from app import commands, database, logs
 from app.config import settings
 from app.domain import tokens
 from app.lib import clock, vault
-from tests.cast import Api, all_of, one
+from tests.cast import Api, all_of, make_endpoint, one
+from tests.conftest import Keys, Servers
 
 Run = Callable[..., Result]
 
@@ -153,18 +154,83 @@ def test_a_choice_that_is_none_is_refused(run: Run, arguments: tuple[str, ...]) 
     assert run(*arguments).exit_code == 2
 
 
+def test_every_stored_secret_gets_under_the_newest_key(run: Run, api: Api, keys: Keys) -> None:
+    keys("old-key-" * 4)
+    _, secret = make_endpoint(api.workspace_id, "https://old.example/")
+    keys("new-key-" * 4, "old-key-" * 4)
+    make_endpoint(api.workspace_id, "https://new.example/")
+
+    done = run("secrets", "reencrypt")
+
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.output) == {"reencrypted": 1, "already": 1, "unreadable": []}
+    assert json.loads(run("secrets", "reencrypt").output) == {"reencrypted": 0, "already": 2, "unreadable": []}
+    keys("new-key-" * 4)
+    sealed = bytes(one("SELECT secret FROM endpoints WHERE address = 'https://old.example/'"))
+    assert vault.decrypt(settings().secret_keys, sealed) == secret
+
+
+def test_secrets_that_no_key_reads_are_named_and_end_with_one_line(run: Run, api: Api, keys: Keys) -> None:
+    lost, secret = make_endpoint(api.workspace_id, "https://lost.example/")
+    keys("new-key-" * 4)
+    make_endpoint(api.workspace_id, "https://new.example/")
+
+    done = run("secrets", "reencrypt")
+
+    assert done.exit_code == 1
+    printed, said = done.output.splitlines()
+    assert json.loads(printed) == {"reencrypted": 0, "already": 1, "unreadable": [lost]}
+    assert said.startswith("bellhop: ")
+    assert "SECRET_KEY" in said
+    assert secret not in done.output
+
+
+def test_check_says_that_stored_secrets_are_readable(run: Run, api: Api) -> None:
+    make_endpoint(api.workspace_id, "https://shop.example/")
+
+    assert "ok     secrets: readable" in run("check").output.splitlines()
+
+
+def test_check_says_what_to_do_about_a_secret_that_is_not_readable(run: Run, api: Api, keys: Keys) -> None:
+    endpoint_id, _ = make_endpoint(api.workspace_id, "https://shop.example/")
+    keys("new-key-" * 4)
+
+    done = run("check")
+
+    assert done.exit_code == 1
+    [line] = [line for line in done.output.splitlines() if "secrets" in line]
+    assert line.startswith(f"WRONG  secrets: that of {endpoint_id} cannot be read")
+    assert "SECRET_KEY" in line
+
+
+def test_check_of_a_database_without_tables_is_a_line_for_each_part_too(
+    run: Run, servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", servers.new_database("bare"))
+    settings.cache_clear()
+    try:
+        done = run("check")
+    finally:
+        monkeypatch.undo()
+        settings.cache_clear()
+        database.connect()
+
+    assert [line.partition(":")[0] for line in done.output.splitlines()[3:5]] == ["WRONG  migrations", "WRONG  secrets"]
+
+
 def test_check_says_a_line_for_each_part_and_fails_while_no_process_runs(run: Run) -> None:
     done = run("check")
 
     lines = done.output.splitlines()
     assert done.exit_code == 1
-    assert [line.split(":")[0] for line in lines[:4]] == [
+    assert [line.split(":")[0] for line in lines[:5]] == [
         "ok     settings",
         "ok     database",
         "ok     redis",
         "ok     migrations",
+        "ok     secrets",
     ]
-    assert [line.split(":")[0] for line in lines[4:]] == [f"WRONG  {name}" for name in commands.presence.TYPES]
+    assert [line.split(":")[0] for line in lines[5:]] == [f"WRONG  {name}" for name in commands.presence.TYPES]
 
 
 def test_check_is_content_when_everything_is_there(run: Run) -> None:

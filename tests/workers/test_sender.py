@@ -187,6 +187,25 @@ def test_no_log_line_of_a_whole_round_shows_a_secret_or_personal_data(
     assert {"request", "job.finished", "delivery.attempt"} <= {line["event"] for line in lines}
 
 
+def test_no_log_line_of_a_rotation_or_a_test_shows_a_secret(api: Api, sender: Sender, receiver: Receiver) -> None:
+    endpoint_id, first = make_endpoint(api.workspace_id, receiver.url())
+    with capture_logs(processors=[merge_contextvars]) as lines:
+        rotated = [api.post(f"webhooks/endpoints/{endpoint_id}/rotate-secret") for _ in range(2)]
+        database.rows("UPDATE jobs SET payload = '{}' WHERE id = %s", (rotated[0].json["data"]["id"],))
+        api.post(f"webhooks/endpoints/{endpoint_id}/test", {"kind": "contact.created"})
+        api.apply()
+        sender.wake(endpoint_id)
+        until(lambda: [line for line in lines if line["event"] == "delivery.attempt"])
+
+    secret = rotated[1].json["secret"]
+    [received] = receiver.received
+    assert is_genuine(secret, received.signature, received.body)
+    assert is_genuine(first, received.signature, received.body)
+    assert "job.broke" in {line["event"] for line in lines}
+    text = json.dumps(lines, default=str)
+    assert [shown for shown in (first, secret, rotated[0].json["secret"], "whsec_", "gAAAA") if shown in text] == []
+
+
 def test_the_request_identifier_is_in_every_line_about_its_job_and_its_deliveries(
     api: Api, sender: Sender, receiver: Receiver
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 from app import database
 from app.lib import ids
 from tests.cast import Api, all_of
+from tests.conftest import Keys
 
 
 def insert_contacts(workspace_id: str, count: int, tag: str = "vip") -> None:
@@ -175,3 +176,17 @@ def test_the_other_lists_page_alike(api: Api, path: str) -> None:
     assert len(found) == 2
     assert listed(found) == listed([whole])
     assert listed(found) == sorted(listed(found), reverse=True)
+
+
+def test_a_cursor_survives_a_new_key_and_fails_clearly_without_its_own(api: Api, keys: Keys) -> None:
+    insert_contacts(api.workspace_id, 3)
+    old, new = "old-key-" * 4, "new-key-" * 4
+    keys(old)
+    cursor = api.get("contacts?limit=1").json["meta"]["nextCursor"]
+
+    keys(new, old)
+    assert api.get(f"contacts?cursor={cursor}").json["data"] == api.get("contacts").json["data"][1:]
+
+    keys(new)
+    answer = api.get(f"contacts?cursor={cursor}")
+    assert (answer.status_code, answer.get_json(force=True)["errors"][0]["pointer"]) == (422, "/cursor")

@@ -67,6 +67,8 @@ CHANGING = [
     Route("DELETE", "contacts/{contact}/tags/vip", "contacts"),
     Route("PATCH", "webhooks/endpoints/{endpoint}", "webhooks", {"description": "Other"}),
     Route("DELETE", "webhooks/endpoints/{endpoint}", "webhooks"),
+    Route("POST", "webhooks/endpoints/{endpoint}/rotate-secret", "webhooks"),
+    Route("POST", "webhooks/endpoints/{endpoint}/test", "webhooks", {"kind": "contact.created"}),
 ]
 ME = Route("GET", "/api/v1/auth/me", None)
 WRITES = [*MAKING, *CHANGING]
@@ -355,6 +357,8 @@ ADDRESSES = [
     ("webhooks/events", "GET"),
     ("webhooks/endpoints", "GET POST"),
     ("webhooks/endpoints/{endpoint}", "DELETE GET PATCH"),
+    ("webhooks/endpoints/{endpoint}/rotate-secret", "POST"),
+    ("webhooks/endpoints/{endpoint}/test", "POST"),
     ("webhooks/deliveries", "GET"),
     ("webhooks/deliveries/{delivery}", "GET"),
 ]
@@ -625,6 +629,30 @@ def test_an_endpoint_needs_an_address_and_events(scene: Scene, body: dict[str, A
     answer = refusal(scene, MAKING[1], 422, "validation-failed", body=body)
 
     assert sorted(pointers(answer)) == at
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"kind": None},
+        {"kind": "*"},
+        {"kind": ""},
+        {"kind": "contact.exploded"},
+        {"kind": "contact.*"},
+        {"kind": "Contact.created"},
+        {"kind": "contact.created\0"},
+        {"kind": 1},
+        {"kind": ["contact.created"]},
+    ],
+    ids=str,
+)
+def test_a_test_of_no_kind_is_pointed_at(scene: Scene, body: dict[str, Any]) -> None:
+    test = next(route for route in CHANGING if route.path.endswith("/test"))
+
+    answer = refusal(scene, test, 422, "validation-failed", body=body)
+
+    assert pointers(answer) == ["/kind"]
 
 
 # 422: Idempotency-Key

@@ -1,0 +1,125 @@
+"""Stored secrets: all that is encrypted under SECRET_KEY, and how it gets under a new key while the service runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from cryptography.fernet import InvalidToken
+
+from app.config import settings
+from app.database import rows, transaction
+from app.lib import vault
+
+PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where secrets are: `page` gives identifiers with what is sealed in each row, `locked` the same for one row."""
+
+    page: str
+    locked: str
+    store: str
+
+
+_IN_JOB = "convert_to(payload ->> 'sealed_secret', 'UTF8')"
+
+# Jobs come first: what a worker makes of one while this goes on is then found among the endpoints.
+PLACES = (
+    Place(
+        # Materialized, so that the indexes of what waits and what was kept are read and not all of the table.
+        page=f"""
+            WITH payloads AS MATERIALIZED (
+                SELECT id, payload FROM jobs WHERE due_at IS NOT NULL
+                UNION ALL SELECT id, payload FROM jobs WHERE status = 'failed' AND payload IS NOT NULL
+            )
+            SELECT id, {_IN_JOB} FROM payloads WHERE payload ->> 'sealed_secret' IS NOT NULL AND id > %s
+            ORDER BY id LIMIT %s
+            """,
+        locked=f"SELECT {_IN_JOB} FROM jobs WHERE id = %s FOR NO KEY UPDATE",
+        store="""
+            UPDATE jobs
+            SET payload = jsonb_set(payload::jsonb, '{sealed_secret}', to_jsonb(convert_from(%s, 'UTF8')))::json
+            WHERE id = %s
+            """,
+    ),
+    Place(
+        page="SELECT id, secret, previous_secret FROM endpoints WHERE id > %s ORDER BY id LIMIT %s",
+        locked="SELECT secret, previous_secret FROM endpoints WHERE id = %s FOR NO KEY UPDATE",
+        store="UPDATE endpoints SET secret = %s, previous_secret = %s WHERE id = %s",
+    ),
+)
+
+Sealed = list[bytes | None]
+
+
+@dataclass(slots=True)
+class Found:
+    """How many secrets were put under the newest key and how many were under it; the rows where one cannot be read."""
+
+    reencrypted: int = 0
+    already: int = 0
+    unreadable: list[str] = field(default_factory=list)
+
+
+def reencrypt() -> Found:
+    """Puts every stored secret under the newest key. What it has done stays done if it is ended; it may be repeated.
+
+    Each row that has to change is locked and read anew in a transaction of its own, so that no other change is
+    undone. Never two rows at once: workers lock several in the order of their jobs, and that might be the other way.
+    """
+    found = Found()
+    for place in PLACES:
+        after = ""
+        while page := rows(place.page, (after, PAGE)):
+            for row_id, *columns in page:
+                sealed, renewed = _renewed(columns)
+                if renewed == sealed:
+                    _count(found, row_id, sealed, renewed)
+                else:
+                    _reencrypt(place, row_id, found)
+            after = page[-1][0]
+    return found
+
+
+def unreadable() -> str | None:
+    """Looks at the secrets of the oldest and the newest endpoint: the identifier of one that cannot be read."""
+    for order in ("ASC", "DESC"):
+        first = f"SELECT id, secret FROM endpoints WHERE state <> 'deleted' ORDER BY id {order} LIMIT 1"
+        for endpoint_id, sealed in rows(first):
+            if not vault.is_readable(settings().secret_keys, bytes(sealed)):
+                return str(endpoint_id)
+    return None
+
+
+def _reencrypt(place: Place, row_id: str, found: Found) -> None:
+    with transaction():
+        for columns in rows(place.locked, (row_id,)):
+            sealed, renewed = _renewed(columns)
+            if renewed != sealed:
+                rows(place.store, (*renewed, row_id))
+            _count(found, row_id, sealed, renewed)
+
+
+def _renewed(columns: Sequence[memoryview | None]) -> tuple[Sealed, Sealed]:
+    """What is sealed in the columns of a row, and the same under the newest key; what cannot be read stays as it is."""
+    sealed = [None if column is None else bytes(column) for column in columns]
+    return sealed, [each and _renew(each) for each in sealed]
+
+
+def _renew(sealed: bytes) -> bytes:
+    try:
+        return vault.renew(settings().secret_keys, sealed)
+    except InvalidToken:
+        return sealed
+
+
+def _count(found: Found, row_id: str, sealed: Sealed, renewed: Sealed) -> None:
+    for before, after in zip(sealed, renewed, strict=True):
+        if before != after:
+            found.reencrypted += 1
+        elif before is not None and vault.is_readable(settings().secret_keys[:1], before):
+            found.already += 1
+        elif before is not None and row_id not in found.unreadable[-1:]:
+            found.unreadable.append(row_id)
