@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import pytest
+
+from workers import windows
+from workers.windows import Window, Windows
+
+
+def play(window: Window, now: float, count: int, *, succeeded: bool = True, seconds: float = 0.01) -> None:
+    """Begins so many requests at once, and ends them all after as many seconds."""
+    for number in range(count):
+        window.started[str(number)] = now
+    for number in range(count):
+        window.end(str(number), succeeded, seconds, now + seconds)
+
+
+def full(window: Window, now: float, **how: object) -> None:
+    play(window, now, window.room(now), **how)  # type: ignore[arg-type]
+
+
+def test_a_window_that_is_made_full_use_of_grows_with_quick_successes_up_to_a_limit() -> None:
+    window = Window(slow_lane=False)
+    sizes = []
+    for number in range(400):
+        sizes.append(window.room(number))
+        full(window, number)
+
+    assert sizes[0] == windows.START
+    assert sizes == sorted(sizes)
+    assert sizes[-1] == windows.MOST
+
+
+def test_a_window_that_is_not_full_does_not_grow() -> None:
+    window = Window(slow_lane=False)
+    for number in range(50):
+        play(window, number, windows.START - 1)
+
+    assert window.room(50) == windows.START
+
+
+def test_failures_shrink_it_to_one_once_for_each_round() -> None:
+    window = Window(slow_lane=False)
+    sizes = []
+    for number in range(5):
+        full(window, number, succeeded=False)
+        sizes.append(window.room(number + 1))
+
+    assert sizes == [4, 2, 1, 1, 1]
+
+
+def test_slow_answers_shrink_it_in_the_fast_lane() -> None:
+    window = Window(slow_lane=False)
+    full(window, 0, seconds=windows.SLOW_SECONDS)
+
+    assert window.room(10) == windows.START // 2
+    assert window.is_slow
+
+
+def test_in_the_slow_lane_it_starts_with_one_and_grows_for_slow_successes_to_a_smaller_limit() -> None:
+    window = Window(slow_lane=True)
+    assert window.room(0) == 1
+    for number in range(100):
+        full(window, number * 10, seconds=3)
+
+    assert window.room(2000) == windows.MOST_IN_SLOW_LANE
+
+
+@pytest.mark.parametrize(("slow_lane", "room"), [(False, 0), (True, 1)])
+def test_while_an_answer_is_awaited_for_long_nothing_more_begins_in_the_fast_lane(slow_lane: bool, room: int) -> None:
+    window = Window(slow_lane=slow_lane)
+    full(window, 0)
+    window.started["hanging"] = 10.0
+
+    assert window.room(10 + windows.SLOW_SECONDS - 0.1) > 0
+    assert window.room(10 + windows.SLOW_SECONDS) == room
+
+
+def test_ten_quick_successes_in_a_row_are_a_recovery_and_a_failure_is_none() -> None:
+    window = Window(slow_lane=True)
+    for number in range(windows.RECOVERED_AFTER - 1):
+        play(window, number, 1)
+    assert not window.has_recovered
+    play(window, 20, 1, succeeded=False)
+    play(window, 21, 1)
+    assert not window.has_recovered
+    for number in range(windows.RECOVERED_AFTER):
+        play(window, 30 + number, 1)
+
+    assert window.has_recovered
+
+
+# All of a process
+
+
+def test_endpoints_that_are_not_sure_to_answer_get_half_of_the_room_at_most() -> None:
+    every = Windows(slow_lane=False)
+    unsure = [f"unsure-{number}" for number in range(100)]
+
+    rooms = every.rooms(unsure, most=100)
+
+    assert sum(rooms.values()) == 50
+    for endpoint_id, room in rooms.items():
+        for number in range(room):
+            every.begin(endpoint_id, str(number), answering=False)
+    assert every.rooms(unsure, most=100) == {}
+
+    every.begin("good", "first", answering=True)
+    every.end("good", "first", succeeded=True, seconds=0.01)
+    assert every.rooms([*unsure, "good"], most=100) == {"good": windows.START}
+
+
+def test_there_is_never_more_room_than_is_left_for_all() -> None:
+    every = Windows(slow_lane=False)
+    good = [f"good-{number}" for number in range(30)]
+    for endpoint_id in good:
+        every.begin(endpoint_id, "first", answering=True)
+        every.end(endpoint_id, "first", succeeded=True, seconds=0.01)
+
+    assert sum(every.rooms(good, most=100).values()) == 100
+
+
+def test_what_ends_may_make_room_for_mail_of_an_endpoint_that_is_not_sure_to_answer() -> None:
+    every = Windows(slow_lane=False)
+    for name in ("first", "second", "third", "fourth"):
+        every.begin("it", name, answering=False)
+
+    ends = [every.end("it", name, succeeded, 0.01) for name, succeeded in [("first", True), ("second", True)]]
+    ends += [every.end("it", "third", succeeded=False, seconds=0.01)]
+
+    assert ends == [True, False, True]
+
+
+def test_slow_endpoints_are_judged_once_for_each_slow_answer() -> None:
+    every = Windows(slow_lane=False)
+    every.begin("slow", "first", answering=True)
+    every.end("slow", "first", succeeded=True, seconds=windows.SLOW_SECONDS)
+
+    assert [every.judge(), every.judge()] == [({"slow"}, set()), (set(), set())]
+
+
+def test_no_more_endpoints_are_remembered_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windows, "REMEMBERED", 10)
+    every = Windows(slow_lane=False)
+    every.begin("busy", "first", answering=True)
+    every.rooms([f"idle-{number}" for number in range(100)], most=1000)
+
+    every.judge()
+
+    assert every.answering(["busy"]) == {"busy"}
+    assert len(every._windows) == 1
