@@ -1,16 +1,22 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
 
 import psycopg2
 import pytest
 from structlog.testing import capture_logs
 
-from app import database, migrations, partitions
+from app import database, migrations, partitions, sql
 from app.config import settings
 from app.database import rows
 from app.lib import ids
+from app.models.base import page_before
+from app.models.deliveries import Attempt, Delivery
+from app.models.events import Event
+from app.models.jobs import IdempotencyKey, Job
 from app.partitions import TABLES, Piece
 from tests.cast import Api, all_of, in_threads, one
 from tests.conftest import Servers
@@ -18,6 +24,7 @@ from tests.conftest import Servers
 DAY = timedelta(days=1)
 NOW = datetime(2026, 11, 21, 15, 30, tzinfo=UTC)
 EVENTS, ATTEMPTS, DELIVERIES, JOBS = TABLES
+KEY = UUID(int=7)
 
 INSERT = {
     "events": "INSERT INTO events (id, workspace_id, kind, trace_id, body, created_at)"
@@ -371,3 +378,86 @@ def test_a_contact_is_shown_changed_and_erased_when_the_job_that_made_it_is_gone
     finally:
         partitions.make_ahead()
     assert JOBS.default not in homes(JOBS).values()
+
+
+# Only the partitions concerned are read
+
+
+@pytest.fixture
+def read(uncut: str) -> Callable[..., set[str]]:
+    """Runs a statement and undoes it; says which tables of those that are cut were read."""
+    made_since(31)
+
+    def run(statement: str, parameters: Any) -> set[str]:
+        with database.transaction():
+            [(plans,)] = rows(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", parameters)
+            database.database.rollback()
+        return set(tables_in(plans[0]["Plan"]))
+
+    return run
+
+
+def tables_in(node: dict[str, Any]) -> Iterator[str]:
+    if "Scan" in node["Node Type"] and node["Actual Loops"] and node.get("Relation Name"):
+        yield node["Relation Name"]
+    for below in node.get("Plans", ()):
+        yield from tables_in(below)
+
+
+def home_of(each: partitions.Partitioned, identifier: str) -> str:
+    return homes(each)[identifier]
+
+
+def test_by_identifier_one_partition_is_read(uncut: str, read: Callable[..., set[str]]) -> None:
+    for each, model in ((JOBS, Job), (EVENTS, Event), (DELIVERIES, Delivery)):
+        identifier = add(each, NOW - 20 * DAY)
+
+        assert read(*model.select().where(model.id == identifier).sql()) == {home_of(each, identifier)}
+
+    delivery_id = add(ATTEMPTS, NOW - 20 * DAY)
+    found = Attempt.select().where(Attempt.delivery_id == delivery_id)
+    assert read(*found.sql()) == {home_of(ATTEMPTS, delivery_id)}
+
+
+def test_a_page_does_not_read_what_is_newer_than_its_cursor(read: Callable[..., set[str]]) -> None:
+    at = NOW - 20 * DAY
+    old, new = add(DELIVERIES, at - timedelta(hours=1)), add(DELIVERIES, NOW)
+
+    page = page_before(Delivery.in_workspace("ws_1"), Delivery, ids.bound("dlv", at), 10)
+
+    assert home_of(DELIVERIES, new) not in read(*page.sql())
+    assert home_of(DELIVERIES, old) in read(*page.sql())
+
+
+def test_a_job_is_found_by_its_key_in_one_partition(read: Callable[..., set[str]]) -> None:
+    job_id = add(JOBS, NOW - 20 * DAY)
+    rows(
+        "INSERT INTO idempotency_keys (token_id, key, fingerprint, job_id) VALUES ('tok_1', %s, '', %s)",
+        (str(KEY), job_id),
+    )
+    found = Job.select(Job).join(IdempotencyKey, on=(IdempotencyKey.job_id == Job.id))
+
+    looked_at = read(*found.where(IdempotencyKey.token_id == "tok_1", IdempotencyKey.key == str(KEY)).sql())
+
+    assert looked_at == {"idempotency_keys", home_of(JOBS, job_id)}
+
+
+def test_jobs_are_finished_in_the_partitions_that_have_them(read: Callable[..., set[str]]) -> None:
+    job_ids = [add(JOBS, NOW) for _ in range(2)]
+    outcomes = {"ids": job_ids, "statuses": ["succeeded"] * 2, "effects": ["made"] * 2, "types": ["contact"] * 2}
+    outcomes |= {"resources": ["con_1"] * 2, "problems": [None] * 2, "keeps": [False] * 2}  # type: ignore[dict-item]
+
+    assert read(sql.load("finish_jobs"), outcomes) == {home_of(JOBS, job_ids[0])}
+
+
+def test_attempts_are_recorded_in_the_partitions_that_have_their_deliveries(read: Callable[..., set[str]]) -> None:
+    delivery_id = add(DELIVERIES, NOW)
+    rows("UPDATE deliveries SET status = 'pending', due_at = now(), claim = 1")
+    outcome = {"ids": delivery_id, "claims": 1, "statuses": "delivered", "due_in": None, "errors": None, "ats": NOW}
+    outcome |= {"durations": 5, "codes": 200, "bodies": "ok", "states": "active"}
+
+    looked_at = read(
+        sql.load("record_attempts"), {name: [value] for name, value in outcome.items()} | {"answering": ["whe_1"]}
+    )
+
+    assert looked_at - {"endpoints"} == {home_of(DELIVERIES, delivery_id)}
