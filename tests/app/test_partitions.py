@@ -310,8 +310,8 @@ def test_passes_for_months_keep_what_they_should_in_few_partitions(uncut: str) -
         assert not any(
             identifier in held for then, identifier in made[each.table] if at - then > kept + each.days * DAY
         )
-    assert len(names(EVENTS)) <= 30 + 1 + 1 + 7
-    assert len(names(DELIVERIES)) == len(names(JOBS)) == len(names(ATTEMPTS)) <= 4 + 1 + 2
+    assert len(names(EVENTS)) == 30 + 1 + 7
+    assert len(names(DELIVERIES)) == len(names(JOBS)) == len(names(ATTEMPTS)) == 3 + 1 + 2
 
 
 def test_the_clock_of_the_database_counts(uncut: str) -> None:
