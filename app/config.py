@@ -35,6 +35,8 @@ class Settings:
     webhook_allowed_networks: tuple[Network, ...]
     webhook_ca_file: Path | None
     rate_limit_per_minute: int
+    body_retention_days: int
+    history_retention_days: int
     log_format: str
 
 
@@ -55,6 +57,13 @@ def read(environment: Mapping[str, str]) -> Settings:
             raise SettingsError(f"{name} is wrong: {error}.") from error
 
     redis_url = setting("REDIS_URL", _url("redis", "rediss"))
+    body_days = setting("BODY_RETENTION_DAYS", _whole(1, 3650), "30")
+    # An idempotency key leads to its job for a day, so that must be there for longer.
+    history_days = setting("HISTORY_RETENTION_DAYS", _whole(2, 3650), "90")
+    if history_days < body_days:
+        raise SettingsError(
+            f"HISTORY_RETENTION_DAYS is wrong: it must not be less than BODY_RETENTION_DAYS, which is {body_days}."
+        )
     return Settings(
         database_url=setting("DATABASE_URL", _url("postgresql", "postgres")),
         redis_url=redis_url,
@@ -68,6 +77,8 @@ def read(environment: Mapping[str, str]) -> Settings:
         webhook_allowed_networks=setting("WEBHOOK_ALLOWED_NETWORKS", _networks, ","),
         webhook_ca_file=setting("WEBHOOK_CA_FILE", _file, " "),
         rate_limit_per_minute=setting("RATE_LIMIT", _whole(0, 100_000_000), "6000"),
+        body_retention_days=body_days,
+        history_retention_days=history_days,
         log_format=setting("LOG_FORMAT", _one_of("json", "console"), "json"),
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from app import partitions
 from app.database import DatabaseAway
 from app.domain import endpoints, jobs, lanes, sweeps
 from scheduler.rounds import Round
@@ -37,6 +38,8 @@ class Timetable:
             Pass("overdue_sweeps", 1, Round(sweeps.MAIL, overdue_seconds=1)),
             Pass("deleted_endpoints", 60, endpoints.drop_deleted),
             Pass("old_idempotency_keys", 60, jobs.forget_old_keys),
+            Pass("partitions_ahead", 3600, partitions.make_ahead),
+            Pass("expired_partitions", 3600, partitions.drop_expired),
         ]
 
     def run_due(self) -> None:

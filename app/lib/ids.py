@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 
 from typeid import TypeID
+from typeid.base32 import encode
 
 _SUFFIX = re.compile(r"[0-7][0-9a-hjkmnp-tv-z]{25}")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def new(prefix: str) -> str:
     return str(TypeID(prefix))
+
+
+def bound(prefix: str, at: datetime) -> str:
+    """The least that an identifier of that prefix made in the millisecond of `at`, or later, can be."""
+    milliseconds = (at - _EPOCH) // timedelta(milliseconds=1)
+    return f"{prefix}_{encode(milliseconds.to_bytes(6, 'big') + bytes(10))}"
 
 
 def is_id(text: str, prefix: str) -> bool:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from app import partitions
 from app.database import database, rows, transaction
 
 _LOCK = 0x42454C4C484F50  # one machine migrates at a time; the others wait and then find nothing to do
 
 
 def upgrade() -> list[str]:
-    """Runs what has not been run and returns its names. Safe to repeat, and from several machines at once."""
+    """Runs what has not been run and returns its names. Safe to repeat, and from several machines at once.
+
+    Then makes the partitions of the near future, which the scheduler does from then on.
+    """
     with transaction():
         rows("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         rows("SET LOCAL statement_timeout = 0")
@@ -20,6 +24,7 @@ def upgrade() -> list[str]:
             # psycopg2 reads % as a parameter only where parameters are given; a file is run as it stands.
             database.connection().cursor().execute((Path(__file__).parent / name).read_text())
             rows("INSERT INTO migrations (name) VALUES (%s)", (name,))
+    partitions.make_ahead()
     return names
 
 

@@ -8,3 +8,4 @@ FROM unnest(
     %(problems)s::json[], %(keeps)s::boolean[]
 ) AS done(id, status, effect, resource_type, resource_id, problem, keeps_payload)
 WHERE jobs.id = done.id
+    AND jobs.id = ANY(%(ids)s) -- so that only the partitions that have them are looked at

@@ -32,6 +32,8 @@ def test_what_is_not_set_has_its_default() -> None:
     assert settings.webhook_allowed_networks == ()
     assert settings.webhook_ca_file is None
     assert settings.rate_limit_per_minute == 6000
+    assert settings.body_retention_days == 30
+    assert settings.history_retention_days == 90
     assert settings.log_format == "json"
 
 
@@ -51,6 +53,8 @@ def test_what_is_set_is_read(tmp_path: Path) -> None:
             "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8, ::1/128",
             "WEBHOOK_CA_FILE": str(authority),
             "RATE_LIMIT": "0",
+            "BODY_RETENTION_DAYS": "7",
+            "HISTORY_RETENTION_DAYS": "7",
             "LOG_FORMAT": "console",
         }
     )
@@ -64,6 +68,8 @@ def test_what_is_set_is_read(tmp_path: Path) -> None:
     assert settings.webhook_allowed_networks == (ip_network("127.0.0.0/8"), ip_network("::1/128"))
     assert settings.webhook_ca_file == authority
     assert settings.rate_limit_per_minute == 0
+    assert settings.body_retention_days == 7
+    assert settings.history_retention_days == 7
     assert settings.log_format == "console"
 
 
@@ -121,6 +127,10 @@ def test_a_setting_without_a_default_has_to_be_there(name: str, text: str | None
         ("WEBHOOK_CA_FILE", "/"),
         ("RATE_LIMIT", "-1"),
         ("RATE_LIMIT", "many"),
+        ("BODY_RETENTION_DAYS", "0"),
+        ("BODY_RETENTION_DAYS", "a month"),
+        ("HISTORY_RETENTION_DAYS", "1"),
+        ("HISTORY_RETENTION_DAYS", "29"),
         ("LOG_FORMAT", "xml"),
     ],
 )
@@ -129,6 +139,13 @@ def test_a_wrong_setting_is_one_line_that_names_it(name: str, text: str) -> None
         config.read(NEEDED | {name: text})
 
     assert "\n" not in refused.value.detail
+
+
+def test_bodies_are_not_kept_for_longer_than_what_they_belong_to() -> None:
+    with pytest.raises(
+        SettingsError, match=r"^HISTORY_RETENTION_DAYS is wrong: .* BODY_RETENTION_DAYS, which is 91\.$"
+    ):
+        config.read(NEEDED | {"BODY_RETENTION_DAYS": "91"})
 
 
 def test_the_line_about_a_wrong_secret_does_not_show_it() -> None:

@@ -19,7 +19,16 @@ from tests.stack.processes import ROOT, Processes
 from tests.stack.redis import Redis
 
 # Settings of whoever runs this, which must not reach the processes.
-FOREIGN = {"BROKER_URL", "RETRY_SCHEDULE", "STOP_AFTER_FAILURES", "WEBHOOK_TIMEOUT_SECONDS", "RATE_LIMIT", "LOG_FORMAT"}
+FOREIGN = {
+    "BROKER_URL",
+    "RETRY_SCHEDULE",
+    "STOP_AFTER_FAILURES",
+    "WEBHOOK_TIMEOUT_SECONDS",
+    "RATE_LIMIT",
+    "BODY_RETENTION_DAYS",
+    "HISTORY_RETENTION_DAYS",
+    "LOG_FORMAT",
+}
 
 
 class Stack:

@@ -1,8 +1,25 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typeid import TypeID
 
 from app.lib import ids
+
+EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)
+times = st.datetimes(EARLIEST.replace(tzinfo=None), LATEST.replace(tzinfo=None), timezones=st.just(UTC))
+
+
+def made_at(at: datetime, random: bytes) -> str:
+    """An identifier as it is made at that time: a UUIDv7 whose other bits are these."""
+    milliseconds = int((at - EARLIEST) / MILLISECOND)
+    version = bytes([0x70 | random[0] & 0x0F, random[1], 0x80 | random[2] & 0x3F])
+    return str(TypeID.from_uuid(UUID(bytes=milliseconds.to_bytes(6, "big") + version + random[3:]), "con"))
 
 
 def test_identifiers_begin_with_their_prefix_and_differ() -> None:
@@ -37,3 +54,39 @@ def test_identifiers_of_a_process_sort_by_the_order_in_which_they_were_made() ->
 )
 def test_what_is_no_identifier_of_the_prefix_is_told(text: str) -> None:
     assert not ids.is_id(text, "con")
+
+
+# Bounds
+
+
+@given(times, times, st.binary(min_size=10, max_size=10))
+def test_an_identifier_is_at_or_above_the_bound_of_a_time_if_it_was_made_then_or_later(
+    made: datetime, at: datetime, random: bytes
+) -> None:
+    identifier = made_at(made, random)
+
+    assert (identifier >= ids.bound("con", at)) == (made >= at.replace(microsecond=at.microsecond // 1000 * 1000))
+
+
+@given(times)
+def test_a_bound_is_the_same_for_all_of_a_millisecond_and_grows_with_the_next(at: datetime) -> None:
+    whole = at.replace(microsecond=at.microsecond // 1000 * 1000)
+
+    assert ids.bound("con", at) == ids.bound("con", whole) < ids.bound("con", whole + MILLISECOND)
+    assert ids.is_id(ids.bound("con", at), "con")
+
+
+def test_identifiers_made_now_are_between_the_bounds_around_it() -> None:
+    before = datetime.now(UTC)
+    identifier = ids.new("con")
+    after = datetime.now(UTC)
+
+    assert ids.bound("con", before) <= identifier < ids.bound("con", after + MILLISECOND)
+
+
+def test_a_bound_is_that_of_the_moment_whatever_its_zone() -> None:
+    at = datetime.fromisoformat("2026-11-21T00:00:00+00:00")
+
+    assert ids.bound("evt", at) == ids.bound("evt", datetime.fromisoformat("2026-11-21T05:30:00+05:30"))
+    assert ids.bound("evt", at).startswith("evt_01m7xpe600")
+    assert ids.bound("evt", at).endswith("0" * 16)

@@ -1,0 +1,219 @@
+"""Partitions: tables that only grow are cut by time; pieces are made ahead, and dropped when their time is over.
+
+They are cut by ranges of identifiers, which are ranges of time. Both passes are harmless wherever and however often
+they run at once, and give way where a table is in use: what was not done then is done next time. Until a piece is
+made, what belongs to it goes to the table's default partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import structlog
+from peewee import OperationalError
+from psycopg2.errors import DeadlockDetected, LockNotAvailable, QueryCanceled
+
+from app.config import Settings, settings
+from app.database import count, rows, transaction
+from app.lib import ids
+
+log = structlog.get_logger(__name__)
+
+BATCH = 5_000
+MOST_BATCHES = 10
+
+_LOCK = 0x42454C4C50415254  # one at a time changes partitions
+# Whoever asks for the table meanwhile waits behind us, so we do not wait, or work, for long.
+_LOCK_TIMEOUT, _STATEMENT_TIMEOUT = "500ms", "5s"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioned:
+    """A table cut by its column `key`, which holds identifiers of a prefix, into pieces of so many days."""
+
+    table: str
+    key: str
+    prefix: str
+    days: int
+    ahead: int  # how many pieces are made ahead of the present one
+    kept_days: Callable[[Settings], int]
+    unfinished: str = "false"  # a row for which this is true is not dropped
+
+    @property
+    def default(self) -> str:
+        return f"{self.table}_default"
+
+    def pieces(self, at: datetime) -> list[Piece]:
+        """The present one and those ahead. They begin at multiples of their width, so that all machines agree."""
+        present = (at - _EPOCH) // (self.days * _DAY)
+        starts = [_EPOCH + number * self.days * _DAY for number in range(present, present + self.ahead + 1)]
+        return [
+            Piece(
+                f"{self.table}_{start:%Y%m%d}",
+                ids.bound(self.prefix, start),
+                ids.bound(self.prefix, start + self.days * _DAY),
+            )
+            for start in starts
+        ]
+
+    def expired(self, at: datetime) -> str:
+        """Identifiers below this have been kept for long enough."""
+        return ids.bound(self.prefix, at - self.kept_days(settings()) * _DAY)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A partition: it holds the identifiers from `low` up to, and without, `high`."""
+
+    name: str
+    low: str
+    high: str
+
+
+# Claims look into every piece of deliveries, so these are wide. Bodies are most of the volume, so those go daily.
+# Attempts are cut like their deliveries, and dropped before them.
+TABLES = (
+    Partitioned("events", "id", "evt", 1, 7, lambda settings: settings.body_retention_days),
+    Partitioned("attempts", "delivery_id", "dlv", 30, 2, lambda settings: settings.history_retention_days),
+    Partitioned("deliveries", "id", "dlv", 30, 2, lambda settings: settings.history_retention_days),
+    Partitioned("jobs", "id", "job", 30, 2, lambda settings: settings.history_retention_days, "due_at IS NOT NULL"),
+)
+
+
+def make_ahead(at: datetime | None = None) -> int:
+    """Makes the partitions of the present and the near future that are not there; returns how many."""
+    at = at or _now()
+    made = 0
+    for each in TABLES:
+        there = existing(each)
+        for piece in each.pieces(at):
+            if not _overlaps(piece, there):
+                is_present = piece.low <= ids.bound(each.prefix, at)
+                made += _unless_in_use(piece.name, partial(_make, each, piece, is_present))
+    return made
+
+
+def drop_expired(at: datetime | None = None) -> int:
+    """Drops the partitions that hold nothing younger than is kept, with what is in them; returns how many.
+
+    Of the default partitions it deletes such rows, so many at a time.
+    """
+    at = at or _now()
+    dropped = 0
+    for each in TABLES:
+        expired = each.expired(at)
+        for piece in existing(each):
+            if piece.high <= expired:
+                dropped += _unless_in_use(piece.name, partial(_drop, each, piece))
+        if deleted := _delete_expired(each, expired):
+            log.info("partition.rows_deleted", name=each.default, rows=deleted)
+    return dropped
+
+
+def existing(each: Partitioned) -> list[Piece]:
+    """The partitions of a table, without the default one, oldest first."""
+    return [
+        Piece(*row)
+        for row in rows(
+            """
+            SELECT name, bounds[1], bounds[2] FROM (
+                SELECT child.relname AS name, regexp_match(
+                    pg_get_expr(child.relpartbound, child.oid), 'FROM \\(''(\\w+)''\\) TO \\(''(\\w+)''\\)') AS bounds
+                FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid WHERE inhparent = %s::regclass
+            ) AS pieces WHERE bounds IS NOT NULL ORDER BY bounds[1] COLLATE "C"
+            """,
+            (each.table,),
+        )
+    ]
+
+
+def _now() -> datetime:
+    # The database's, so that a machine whose clock is wrong drops nothing.
+    [(now,)] = rows("SELECT now()")
+    return now  # type: ignore[no-any-return]
+
+
+def _make(each: Partitioned, piece: Piece, is_present: bool) -> int:
+    with transaction():
+        _hurry()
+        if _overlaps(piece, existing(each)):
+            return 0
+        rows(f"CREATE TABLE {piece.name} (LIKE {each.table} INCLUDING ALL)")
+        # Made and attached, a partition leaves its table in use meanwhile, except for the default one. Where rows may
+        # have to move, nobody must look at the table: whoever planned before would not see them after.
+        rows(f"LOCK TABLE {each.table if is_present else each.default} IN ACCESS EXCLUSIVE MODE")
+        moved = count(
+            f"""
+            WITH moved AS (DELETE FROM {each.default} WHERE {each.key} >= %s AND {each.key} < %s RETURNING *)
+            INSERT INTO {piece.name} SELECT * FROM moved
+            """,
+            (piece.low, piece.high),
+        )
+        rows(
+            f"ALTER TABLE {each.table} ATTACH PARTITION {piece.name} FOR VALUES FROM (%s) TO (%s)",
+            (piece.low, piece.high),
+        )
+    log.info("partition.made", name=piece.name, moved=moved)
+    return 1
+
+
+def _drop(each: Partitioned, piece: Piece) -> int:
+    with transaction():
+        _hurry()
+        if piece not in existing(each):
+            return 0
+        # DETACH … CONCURRENTLY would not lock it, but cannot be where there is a default partition.
+        rows(f"LOCK TABLE ONLY {each.table} IN ACCESS EXCLUSIVE MODE")
+        if rows(f"SELECT 1 FROM {piece.name} WHERE {each.unfinished} LIMIT 1"):
+            log.warning("partition.kept", name=piece.name, reason="something in it is not finished")
+            return 0
+        rows(f"DROP TABLE {piece.name}")
+    log.info("partition.dropped", name=piece.name)
+    return 1
+
+
+def _delete_expired(each: Partitioned, expired: str) -> int:
+    deleted = 0
+    for _ in range(MOST_BATCHES):
+        batch = count(
+            f"""
+            DELETE FROM {each.default} WHERE ctid IN (
+                SELECT ctid FROM {each.default}
+                WHERE {each.key} >= %s AND {each.key} < %s AND ({each.unfinished}) IS NOT TRUE
+                ORDER BY {each.key} LIMIT %s FOR UPDATE SKIP LOCKED)
+            """,
+            (f"{each.prefix}_", expired, BATCH),
+        )
+        deleted += batch
+        if batch < BATCH:
+            break
+    return deleted
+
+
+def _hurry() -> None:
+    rows(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
+    rows(f"SET LOCAL statement_timeout = '{_STATEMENT_TIMEOUT}'")
+    rows("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+
+
+def _overlaps(piece: Piece, others: list[Piece]) -> bool:
+    # Not by name: a later version may cut wider or narrower.
+    return any(piece.low < other.high and other.low < piece.high for other in others)
+
+
+def _unless_in_use(name: str, change: Callable[[], int]) -> int:
+    """What the change returns; 0 where it would have waited, or worked, for too long. The next pass tries again."""
+    try:
+        return change()
+    except OperationalError as error:
+        if not isinstance(getattr(error, "orig", None), LockNotAvailable):
+            raise
+        log.warning("partition.in_use", name=name, error=str(error).strip())
+    except (QueryCanceled, DeadlockDetected) as error:  # peewee knows neither
+        log.warning("partition.in_use", name=name, error=str(error).strip())
+    return 0
