@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -60,13 +61,18 @@ class Kind:
 _BIN = HOME / "venv" / "bin"
 _NODE = HOME / "bullmq"
 
+# Tried: pools prefork (4, 8, 16), threads (8, 32) and solo; 1, 2, 4 and 8 workers; prefetching 8, 16, 32 and 64. One
+# worker's main process waits for Redis at each message, so several do more, and solo ones have no pool to pay for.
 CELERY = Kind(
     "Celery",
     2,
     PROGRAMS,
-    f"{_BIN}/celery --app celery_peer worker --queues deliveries --concurrency 8"
+    f"{_BIN}/celery --app celery_peer worker --queues deliveries --pool solo"
+    " --hostname worker{number}"
     " --without-gossip --without-mingle --without-heartbeat --loglevel WARNING",
     f"{_BIN}/python celery_peer.py",
+    processes=8,
+    settings={"PREFETCH": "16"},
 )
 DRAMATIQ = Kind(
     "Dramatiq",
@@ -109,7 +115,13 @@ class Rival:
         }
         self._query(TABLE)
         self._workers = [
-            Process(f"{kind.name}.{number}", kind.worker, environment, stack.directory / "logs", kind.directory)
+            Process(
+                f"{kind.name}.{number}",
+                kind.worker.format(number=number),
+                environment,
+                stack.directory / "logs",
+                kind.directory,
+            )
             for number in range(1, kind.processes + 1)
         ]
         self._feeder = subprocess.Popen(
@@ -119,6 +131,23 @@ class Rival:
             worker.start()
 
     def run(self, number: int) -> Run:
+        self._send(signal.SIGCONT)
+        try:
+            return self._run(number)
+        finally:
+            # Or it would poll Redis while others are measured.
+            self._send(signal.SIGSTOP)
+
+    def stop(self) -> None:
+        """Safe to repeat."""
+        self._send(signal.SIGCONT)
+        for worker in self._workers:
+            worker.ask_to_stop()
+        for worker in self._workers:
+            worker.finish(time.monotonic() + 5)
+        self._feeder.communicate()
+
+    def _run(self, number: int) -> Run:
         self._feed(WARM_DELIVERIES)
         self._expected = self._recorded + WARM_DELIVERIES
         self._feed("release")
@@ -131,12 +160,9 @@ class Rival:
             raise BenchError(f"{failed} deliveries of {self.name} failed.")
         return run
 
-    def stop(self) -> None:
+    def _send(self, signal_number: signal.Signals) -> None:
         for worker in self._workers:
-            worker.ask_to_stop()
-        for worker in self._workers:
-            worker.finish(time.monotonic() + 5)
-        self._feeder.communicate()
+            worker.send(signal_number, tree=True)
 
     def _left(self) -> int:
         if ended := [worker for worker in self._workers if worker.failures]:

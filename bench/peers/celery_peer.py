@@ -14,7 +14,7 @@ app = Celery("peer", broker=os.environ["REDIS_URL"])
 app.conf.update(
     task_default_queue="deliveries",
     task_ignore_result=True,
-    worker_prefetch_multiplier=int(os.environ.get("PREFETCH", "64")),
+    worker_prefetch_multiplier=int(os.environ.get("PREFETCH", "4")),
     worker_disable_rate_limits=True,
     worker_send_task_events=False,
 )
