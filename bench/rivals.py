@@ -74,6 +74,7 @@ CELERY = Kind(
     processes=8,
     settings={"PREFETCH": "16"},
 )
+# Nothing else was tried yet.
 DRAMATIQ = Kind(
     "Dramatiq",
     3,
@@ -82,6 +83,7 @@ DRAMATIQ = Kind(
     f"{_BIN}/python dramatiq_peer.py",
     settings={"dramatiq_worker_timeout": "100"},
 )
+# Tried: 2 processes with 32 each, slower. The others of the two cores are PostgreSQL, Redis and nginx.
 BULLMQ = Kind(
     "BullMQ",
     4,
