@@ -6,13 +6,14 @@ from argparse import ArgumentParser
 from functools import partial
 from types import FrameType
 
-from bench import accept, latency, sustained
+from bench import accept, deliveries, latency, sustained
 from bench.errors import BenchError
 from bench.figures import Row, facts, table
 from bench.sites import site
 from tests.stack.errors import StackError
 
-SECTIONS = {"accept": accept.run, "latency": latency.run, "sustained": sustained.run}
+SECTIONS = {"accept": accept.run, "latency": latency.run, "sustained": sustained.run, "deliveries": deliveries.run}
+COUNTS = {"deliveries": deliveries.COUNTS}
 
 
 def main() -> int:
@@ -35,7 +36,7 @@ def _run(chosen: list[str]) -> str:
     rows: list[Row] = []
     described = ""
     for name in chosen:
-        with site() as fresh:
+        with site(COUNTS.get(name)) as fresh:
             described = described or facts(fresh)
             rows += SECTIONS[name](fresh, partial(_tell, name))
     return f"{described}\n\n{table(rows)}"

@@ -32,8 +32,8 @@ def milliseconds(seconds: float) -> str:
     return f"{seconds * 1000:.1f} ms"
 
 
-def at_most(section: str, what: str, value: float, target: float, unit: str = "") -> Row:
-    return Row(section, what, f"{value:.1f}{unit}", f"at most {target:g}{unit}", value <= target)
+def at_most(section: str, what: str, value: float, target: float, unit: str = "", places: int = 1) -> Row:
+    return Row(section, what, f"{value:.{places}f}{unit}", f"at most {target:g}{unit}", value <= target)
 
 
 def breakdown(title: str, statements: Statements, writes: int, most: int = 15) -> str:

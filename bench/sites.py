@@ -1,7 +1,7 @@
 """The service as the benchmarks have it: a fresh stack with one workspace."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -48,12 +48,12 @@ class Site:
 
 
 @contextmanager
-def site() -> Iterator[Site]:
-    """One of each process type, as in the Procfile; none is started yet, the servers are."""
+def site(counts: Mapping[str, int] | None = None) -> Iterator[Site]:
+    """So many of each process type of the Procfile, or one; none is started yet, the servers are."""
     DATA.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=DATA, prefix="bench-", ignore_cleanup_errors=True) as directory:
-        counts = {kind: 1 for kind in process_types() if kind != "release"}
-        stack = Stack(Path(directory), counts, settings=SETTINGS, postgres_settings=POSTGRES_SETTINGS)
+        all_counts = {kind: 1 for kind in process_types() if kind != "release"} | dict(counts or {})
+        stack = Stack(Path(directory), all_counts, settings=SETTINGS, postgres_settings=POSTGRES_SETTINGS)
         try:
             stack.start_servers()
             stack.processes.release()

@@ -1,0 +1,107 @@
+"""The service in the deliveries benchmark: the worker processes of the Procfile, real endpoints, bells."""
+
+import json
+import subprocess
+import sys
+import time
+from typing import Any
+
+from bench import runs
+from bench.errors import BenchError
+from bench.nginx import Nginx
+from bench.runs import Run
+from bench.sites import Site
+from bench.statements import Statements, counted
+from tests.stack.processes import ROOT
+
+WARM_DELIVERIES = 400
+
+
+class Mail:
+    """Makes endpoints and their mail, and rings for it, each when it is asked to."""
+
+    def __init__(self, site: Site) -> None:
+        environment = site.stack.environment
+        # What is seeded rings in another database of Redis, where nobody hears it.
+        deaf = {"REDIS_URL": site.stack.redis.url.removesuffix("0") + "1"}
+        self._seeder = self._start(environment | deaf)
+        self._ringer = self._start(environment)
+
+    def endpoints(self, addresses: list[str]) -> list[tuple[str, str]]:
+        """The workspace and the identifier of a new endpoint for each address."""
+        return [(workspace, endpoint) for workspace, endpoint in self._ask(self._seeder, endpoints=addresses)]
+
+    def seed(self, workspaces: list[str], number: int) -> None:
+        """So many deliveries in all, to the endpoints of the workspaces in turn; no bell is heard."""
+        self._ask(self._seeder, workspaces=workspaces, events=number)
+
+    def ring(self, endpoints: list[str]) -> None:
+        """Returns when all have been rung for; the first is heard while the others are."""
+        self._ask(self._ringer, ring=endpoints)
+
+    def close(self) -> None:
+        for program in (self._seeder, self._ringer):
+            program.communicate()
+
+    @staticmethod
+    def _start(environment: dict[str, str]) -> "subprocess.Popen[bytes]":
+        command = [sys.executable, "-m", "bench.mail"]
+        return subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    @staticmethod
+    def _ask(program: "subprocess.Popen[bytes]", **order: Any) -> Any:
+        assert program.stdin is not None
+        assert program.stdout is not None
+        program.stdin.write(json.dumps(order).encode() + b"\n")
+        program.stdin.flush()
+        if not (answer := program.stdout.readline()):
+            raise BenchError("Endpoints or their mail could not be made.")
+        return json.loads(answer)
+
+
+class Ours:
+    """Deliveries to so many endpoints, each of a workspace of its own, by the worker processes that run."""
+
+    def __init__(self, site: Site, nginx: Nginx, mail: Mail, endpoints: int) -> None:
+        self.name = f"ours, {endpoints:,} endpoint{'s' if endpoints > 1 else ''}"
+        self._site, self._nginx, self._mail = site, nginx, mail
+        made = mail.endpoints([f"{nginx.url}/endpoints/{number}" for number in range(endpoints)])
+        self._workspaces = [workspace for workspace, _ in made]
+        self._endpoints = [endpoint for _, endpoint in made]
+
+    def run(self, number: int) -> Run:
+        """One run, of processes that have connections to the receiver."""
+        warm = max(WARM_DELIVERIES, len(self._endpoints))
+        self._seed(warm)
+        self._ring()
+        runs.wait(warm, self._left, time.monotonic())
+        self._seed(number)
+        return self._run(number)
+
+    def statements(self, number: int) -> Statements:
+        """What the processes say to the database during a run; they are started anew before and after."""
+        self._seed(number)
+        with counted(self._site) as statements:
+            self._run(number)
+        return statements
+
+    def body(self) -> str:
+        """One that receivers get. There must have been a run."""
+        return str(self._site.query("SELECT convert_from(body, 'UTF8') FROM events LIMIT 1")[0][0])
+
+    def _run(self, number: int) -> Run:
+        run = runs.run(self._site, self._nginx, number, self._ring, self._left)
+        if failed := self._site.query("SELECT count(*) FROM deliveries WHERE status <> 'delivered'")[0][0]:
+            raise BenchError(f"{failed} deliveries failed.")
+        return run
+
+    def _seed(self, number: int) -> None:
+        self._mail.seed(self._workspaces, number)
+        # As autovacuum would have, if they had come in the course of a day.
+        self._site.query("ANALYZE events, deliveries, attempts")
+
+    def _ring(self) -> None:
+        self._mail.ring(self._endpoints)
+
+    def _left(self) -> int:
+        return int(self._site.query("SELECT count(*) FROM deliveries WHERE due_at IS NOT NULL")[0][0])
