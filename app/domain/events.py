@@ -11,6 +11,7 @@ from typing import Any
 from app import mailbox
 from app.database import database, rows
 from app.domain import deliveries, lanes
+from app.domain.deliveries import NewDelivery
 from app.lib import clock, ids, json
 from app.models.endpoints import Endpoint
 
@@ -38,12 +39,15 @@ class Happening:
     at: datetime
     only: tuple[str, str] | None
 
-    def deliveries(self, endpoints: Sequence[Endpoint]) -> list[tuple[str, str, str, Endpoint]]:
-        """Its deliveries to those of the endpoints that it goes to, as `deliveries.create` takes them."""
+    def deliveries(self, endpoints: Sequence[Endpoint]) -> list[NewDelivery]:
+        """Its deliveries to those of the endpoints that it goes to."""
         if self.only is None:
-            return [(ids.new("dlv"), self.id, self.kind, to) for to in endpoints if to.wants(self.kind)]
+            return [self._delivery(ids.new("dlv"), to) for to in endpoints if to.wants(self.kind)]
         endpoint_id, delivery_id = self.only
-        return [(delivery_id, self.id, self.kind, to) for to in endpoints if to.id == endpoint_id]
+        return [self._delivery(delivery_id, to) for to in endpoints if to.id == endpoint_id]
+
+    def _delivery(self, delivery_id: str, to: Endpoint) -> NewDelivery:
+        return NewDelivery(delivery_id, self.id, self.kind, self.contact_id, to)
 
 
 def body(event_id: str, kind: str, at: datetime, workspace_id: str, data: Mapping[str, Any]) -> bytes:
@@ -86,7 +90,8 @@ class Recorder:
         wanted = [delivery for event in happened for delivery in event.deliveries(endpoints)]
         if wanted:
             deliveries.create(self.workspace_id, wanted)
-        for endpoint_id, lane in {(to.id, lanes.of(to.slow_until)) for _, _, _, to in wanted if to.state == "active"}:
+        active = {each.endpoint.id: each.endpoint for each in wanted if each.endpoint.state == "active"}
+        for endpoint_id, lane in [(to.id, lanes.of(to.slow_until)) for to in active.values()]:
             database.after_commit(partial(mailbox.ring, lane, endpoint_id))
 
     def _record(self, kind: str, data: Mapping[str, Any], contact_id: str | None, only: tuple[str, str] | None) -> None:
@@ -120,9 +125,7 @@ def erase_contact(contact_id: str) -> None:
     rows(
         """
         UPDATE attempts SET response_body = NULL
-        WHERE response_body IS NOT NULL AND delivery_id IN (
-            SELECT deliveries.id FROM deliveries JOIN events ON events.id = deliveries.event_id
-            WHERE events.contact_id = %s)
+        WHERE response_body IS NOT NULL AND delivery_id IN (SELECT id FROM deliveries WHERE contact_id = %s)
         """,
         (contact_id,),
     )

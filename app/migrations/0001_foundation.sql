@@ -142,6 +142,7 @@ CREATE TABLE deliveries (
     event_id text COLLATE "C" NOT NULL,
     endpoint_id text COLLATE "C" NOT NULL,
     kind text NOT NULL,
+    contact_id text COLLATE "C",
     status text NOT NULL DEFAULT 'pending' CHECK (status IN ('pending', 'delivered', 'failed', 'held', 'cancelled')),
     attempts integer NOT NULL DEFAULT 0,
     step integer NOT NULL DEFAULT 0,
@@ -159,7 +160,7 @@ CREATE INDEX deliveries_mail ON deliveries (endpoint_id, due_at) WHERE due_at IS
 CREATE INDEX deliveries_undelivered ON deliveries (endpoint_id, id) WHERE status IN ('pending', 'held', 'failed');
 CREATE INDEX deliveries_page ON deliveries (workspace_id, id);
 CREATE INDEX deliveries_endpoint_page ON deliveries (endpoint_id, id);
-CREATE INDEX deliveries_event ON deliveries (event_id);
+CREATE INDEX deliveries_contact ON deliveries (contact_id) WHERE contact_id IS NOT NULL;
 
 CREATE TABLE attempts (
     delivery_id text COLLATE "C" NOT NULL,

@@ -14,6 +14,7 @@ class Delivery(OwnedModel):
     event_id = TextField()
     endpoint_id = TextField()
     kind = TextField()
+    contact_id = TextField(null=True)
     status = TextField(default="pending")
     attempts = IntegerField(default=0)
     step = IntegerField(default=0)

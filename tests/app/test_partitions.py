@@ -357,10 +357,16 @@ def test_jobs_are_shown_when_the_events_of_their_time_are_gone(with_bodies_gone:
 
 def test_a_contact_is_erased_when_its_events_are_gone(with_bodies_gone: Api) -> None:
     contact_id = one("SELECT id FROM contacts")
+    rows(
+        "INSERT INTO attempts (delivery_id, number, at, duration_ms, status, response_body)"
+        " SELECT id, 1, now(), 5, 500, 'no thanks, ada@example.com' FROM deliveries WHERE contact_id = %s",
+        (contact_id,),
+    )
 
     job = with_bodies_gone.done(with_bodies_gone.delete(f"contacts/{contact_id}"))
 
     assert job["status"] == "succeeded"
+    assert one("SELECT count(*) FROM attempts WHERE response_body IS NOT NULL") == 0
     assert one("SELECT count(*) FROM contacts") == 0
 
 
