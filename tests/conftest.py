@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import structlog
@@ -50,9 +51,14 @@ class Servers:
 
 
 @pytest.fixture(scope="session")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+def servers() -> Iterator[Servers]:
     """PostgreSQL with a migrated database, and Redis; the settings of this process point to them."""
-    directory: Path = tmp_path_factory.mktemp("servers")
+    # Not pytest's own temporary directories: it removes those of the last run but two, also while that still runs.
+    with TemporaryDirectory(prefix="bellhop-tests-", ignore_cleanup_errors=True) as directory:
+        yield from _serve(Path(directory))
+
+
+def _serve(directory: Path) -> Iterator[Servers]:
     postgres = Postgres(directory / "postgres", settings=HASTY)
     redis = Redis(directory / "redis")
     certificates = Certificates(directory / "certificates")

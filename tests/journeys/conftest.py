@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -39,8 +41,12 @@ def ends() -> Ends:
 
 
 @pytest.fixture(scope="session")
-def running(tmp_path_factory: pytest.TempPathFactory, ends: Ends) -> Iterator[Stack]:
-    with Stack(tmp_path_factory.mktemp("service"), PROCESSES, SETTINGS, on_end=ends) as stack:
+def running(ends: Ends) -> Iterator[Stack]:
+    # Not pytest's own temporary directories: it removes those of the last run but two, also while that still runs.
+    with (
+        TemporaryDirectory(prefix="bellhop-journeys-", ignore_cleanup_errors=True) as directory,
+        Stack(Path(directory), PROCESSES, SETTINGS, on_end=ends) as stack,
+    ):
         yield stack
 
 
