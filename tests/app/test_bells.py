@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -42,6 +44,32 @@ def test_a_bell_that_is_ringing_is_not_rung_again() -> None:
         bells.flush()
 
     assert rung() == 1
+
+
+def later(queue: str) -> list[dict[str, Any]]:
+    """The bells that wait for their time there."""
+    bells.flush()
+    return [json.loads(message) for message in bells.flags().hvals(f"dramatiq:{queue}.DQ.msgs")]
+
+
+def test_a_bell_for_later_waits_in_the_queue_of_its_delay() -> None:
+    bells.ring_later("deliveries-retry-60s", "whe_1", 60)
+
+    [message] = later("deliveries-retry-60s")
+
+    assert message["args"] == ["whe_1"]
+    assert 59_000 < message["options"]["eta"] - time.time() * 1000 <= 60_300
+
+
+def test_bells_for_about_the_same_time_are_one() -> None:
+    for _ in range(20):
+        bells.ring_later("deliveries-retry-60s", "whe_1", 60)
+        bells.flush()
+    bells.ring_later("deliveries-retry-60s", "whe_2", 60)
+    bells.ring_later("deliveries-retry-300s", "whe_1", 300)
+
+    assert len(later("deliveries-retry-300s")) == 1
+    assert 2 <= len(later("deliveries-retry-60s")) <= 6
 
 
 def test_each_owner_has_a_bell_of_its_own() -> None:
