@@ -109,7 +109,7 @@ class Sender:
         for outcome in outcomes:
             self._outcomes.popleft()
             claimed, answer = outcome.dispatch.claimed, outcome.answer
-            if self._windows.end(claimed.owner, claimed.id, answer.ok, answer.duration_ms / 1000):
+            if self._windows.end(claimed.owner, claimed, answer.ok, answer.duration_ms / 1000):
                 self._awake[claimed.owner] = None
 
     def _record_singly(self, outcomes: Sequence[Outcome]) -> None:
@@ -128,8 +128,10 @@ class Sender:
             lanes.slow_down(slow)
         if recovered:
             lanes.speed_up(recovered)
-        for owner in slow | recovered if self._lane is lanes.FAST else recovered:
-            self._awake.pop(owner, None)
+        if leaving := slow if self._lane is lanes.FAST else recovered:
+            for owner in leaving:
+                self._awake.pop(owner, None)
+            lanes.ring(leaving)
 
     def _claim(self, outbound: Outbound) -> None:
         """Fills the windows of the endpoints that are awake; those whose mailbox had less than its room go to sleep."""
@@ -146,7 +148,7 @@ class Sender:
             self._awake.update(dict.fromkeys(rooms))
             raise
         for dispatch in batch:
-            self._windows.begin(dispatch.claimed.owner, dispatch.claimed.id, dispatch.answered)
+            self._windows.begin(dispatch.claimed.owner, dispatch.claimed, dispatch.answered)
             rooms[dispatch.claimed.owner] -= 1
         self._awake.update(dict.fromkeys(owner for owner, left in rooms.items() if left <= 0))
         if batch:

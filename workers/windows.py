@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 START = 8  # of an endpoint that is not known here
 MOST = 256
@@ -21,16 +21,17 @@ class Window:
     fast lane a slow answer counts like a failure, and nothing more is begun while one is awaited.
     """
 
-    __slots__ = ("_quick", "_shrunk_at", "_size", "_slow_lane", "answering", "is_slow", "started")
+    __slots__ = ("_awaited", "_quick", "_shrunk_at", "_size", "_slow", "_slow_lane", "answering", "started")
 
     def __init__(self, *, slow_lane: bool) -> None:
         self.answering = False  # whether the endpoint has succeeded since it last failed, as far as is known here
-        self.is_slow = False  # since the last judgement
-        self.started: dict[str, float] = {}  # when each request under way began, oldest first
+        self.started: dict[Hashable, float] = {}  # when each request under way began, oldest first
         self._slow_lane = slow_lane
         self._size = 1 if slow_lane else START
         self._shrunk_at = 0.0
         self._quick = 0
+        self._slow = False
+        self._awaited: Hashable = None
 
     def room(self, now: float) -> int:
         if self.is_awaited(now) and not self._slow_lane:
@@ -41,14 +42,26 @@ class Window:
         """Whether a request has been waiting for its answer for long."""
         return bool(self.started) and now - next(iter(self.started.values())) >= SLOW_SECONDS
 
-    @property
-    def has_recovered(self) -> bool:
-        return self._quick >= RECOVERED_AFTER
+    def turned_slow(self, now: float) -> bool:
+        """Whether an answer was slow, or one is awaited for long; each is told once."""
+        slow, self._slow = self._slow, False
+        if self.is_awaited(now):
+            oldest = next(iter(self.started))
+            slow |= oldest != self._awaited
+            self._awaited = oldest
+        return slow
 
-    def end(self, delivery_id: str, succeeded: bool, seconds: float, now: float) -> None:
+    def turned_quick(self) -> bool:
+        """Whether there were so many quick successes in a row since this was last told."""
+        if self._quick < RECOVERED_AFTER:
+            return False
+        self._quick = 0
+        return True
+
+    def end(self, request: Hashable, succeeded: bool, seconds: float, now: float) -> None:
         was_full = len(self.started) >= self._size
-        began = self.started.pop(delivery_id)
-        self.is_slow |= seconds >= SLOW_SECONDS
+        began = self.started.pop(request)
+        self._slow |= seconds >= SLOW_SECONDS
         self._quick = self._quick + 1 if succeeded and seconds < QUICK_SECONDS else 0
         if not succeeded or (seconds >= SLOW_SECONDS and not self._slow_lane):
             self._shrink(began, now)
@@ -64,7 +77,11 @@ class Window:
 
 
 class Windows:
-    """Those of all endpoints of a process, by identifier. Used by one thread."""
+    """Those of all endpoints of a process, by identifier. Used by one thread.
+
+    A request is named by the claim it is made under: a process that was frozen past a lease may make another for the
+    same delivery.
+    """
 
     def __init__(self, *, slow_lane: bool) -> None:
         self._slow_lane = slow_lane
@@ -96,17 +113,17 @@ class Windows:
     def answering(self, endpoint_ids: Iterable[str]) -> set[str]:
         return {endpoint_id for endpoint_id in endpoint_ids if self._of(endpoint_id).answering}
 
-    def begin(self, endpoint_id: str, delivery_id: str, answering: bool) -> None:
+    def begin(self, endpoint_id: str, request: Hashable, answering: bool) -> None:
         window = self._busy[endpoint_id] = self._of(endpoint_id)
-        window.started[delivery_id] = time.monotonic()
+        window.started[request] = time.monotonic()
         window.answering = answering
         self.under_way += 1
 
-    def end(self, endpoint_id: str, delivery_id: str, succeeded: bool, seconds: float) -> bool:
+    def end(self, endpoint_id: str, request: Hashable, succeeded: bool, seconds: float) -> bool:
         """Whether there may be mail that had to wait for this, because of what was not sure of the endpoint."""
         window = self._windows[endpoint_id]
         was_sure = window.answering
-        window.end(delivery_id, succeeded, seconds, time.monotonic())
+        window.end(request, succeeded, seconds, time.monotonic())
         self.under_way -= 1
         self._ended.add(endpoint_id)
         if not window.started:
@@ -116,15 +133,11 @@ class Windows:
     def judge(self) -> tuple[set[str], set[str]]:
         """The endpoints that are slow, and those that have recovered, by what ended or waited since the last time."""
         now = time.monotonic()
-        slow = {id for id, window in self._busy.items() if window.is_awaited(now)}
+        looked_at = self._busy | {endpoint_id: self._windows[endpoint_id] for endpoint_id in self._ended}
+        slow = {endpoint_id for endpoint_id, window in looked_at.items() if window.turned_slow(now)}
         recovered = set()
-        for endpoint_id in self._ended:
-            window = self._windows[endpoint_id]
-            if window.is_slow:
-                slow.add(endpoint_id)
-            elif self._slow_lane and window.has_recovered:
-                recovered.add(endpoint_id)
-            window.is_slow = False
+        if self._slow_lane:
+            recovered = {id for id, window in looked_at.items() if window.turned_quick() and id not in slow}
         self._ended.clear()
         self._forget()
         return slow, recovered

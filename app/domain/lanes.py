@@ -42,7 +42,7 @@ def ring(endpoint_ids: Collection[str]) -> None:
 
 
 def slow_down(endpoint_ids: Collection[str]) -> None:
-    """Moves endpoints that were seen to be slow to the slow lane, or keeps them in it, and rings there."""
+    """Moves endpoints that were seen to be slow to the slow lane, or keeps them in it."""
     count(
         """
         UPDATE endpoints SET slow_until = now() + %s * interval '1 second' WHERE id IN (
@@ -52,11 +52,10 @@ def slow_down(endpoint_ids: Collection[str]) -> None:
         """,
         (SLOW_SECONDS, list(endpoint_ids), SLOW_SECONDS / 2),
     )
-    ring(endpoint_ids)
 
 
 def speed_up(endpoint_ids: Collection[str]) -> None:
-    """Moves endpoints that have recovered back, and rings there."""
+    """Moves endpoints that have recovered back."""
     count(
         """
         UPDATE endpoints SET slow_until = NULL WHERE id IN (
@@ -64,7 +63,6 @@ def speed_up(endpoint_ids: Collection[str]) -> None:
         """,
         (list(endpoint_ids),),
     )
-    ring(endpoint_ids)
 
 
 # Retries

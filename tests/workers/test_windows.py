@@ -53,7 +53,7 @@ def test_slow_answers_shrink_it_in_the_fast_lane() -> None:
     full(window, 0, seconds=windows.SLOW_SECONDS)
 
     assert window.room(10) == windows.START // 2
-    assert window.is_slow
+    assert [window.turned_slow(10), window.turned_slow(10)] == [True, False]
 
 
 def test_in_the_slow_lane_it_starts_with_one_and_grows_for_slow_successes_to_a_smaller_limit() -> None:
@@ -75,18 +75,28 @@ def test_while_an_answer_is_awaited_for_long_nothing_more_begins_in_the_fast_lan
     assert window.room(10 + windows.SLOW_SECONDS) == room
 
 
+def test_an_answer_that_is_awaited_for_long_is_told_once() -> None:
+    window = Window(slow_lane=False)
+    window.started["hanging"] = 10.0
+
+    assert not window.turned_slow(11)
+    assert [window.turned_slow(10 + windows.SLOW_SECONDS), window.turned_slow(15)] == [True, False]
+    window.end("hanging", succeeded=False, seconds=10, now=20)
+    assert window.turned_slow(20)
+
+
 def test_ten_quick_successes_in_a_row_are_a_recovery_and_a_failure_is_none() -> None:
     window = Window(slow_lane=True)
     for number in range(windows.RECOVERED_AFTER - 1):
         play(window, number, 1)
-    assert not window.has_recovered
+    assert not window.turned_quick()
     play(window, 20, 1, succeeded=False)
     play(window, 21, 1)
-    assert not window.has_recovered
+    assert not window.turned_quick()
     for number in range(windows.RECOVERED_AFTER):
         play(window, 30 + number, 1)
 
-    assert window.has_recovered
+    assert [window.turned_quick(), window.turned_quick()] == [True, False]
 
 
 # All of a process

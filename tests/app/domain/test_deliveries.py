@@ -384,6 +384,7 @@ def test_an_endpoint_that_answered_has_as_much_under_way_as_there_is_room(
 
 def test_a_slow_endpoint_is_served_in_its_own_lane_alone(endpoint: Endpoint, delivery: str) -> None:
     lanes.slow_down([endpoint.id])
+    lanes.ring([endpoint.id])
     assert deliveries.claim(lanes.FAST, {endpoint.id: 10}) == []
     assert lane(lanes.SLOW) == 1
 
