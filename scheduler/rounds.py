@@ -13,11 +13,11 @@ MOST_LOOKED_AT = 1000
 class Round:
     """Goes through the mailboxes in turn, so many at a time; the next one goes on from there.
 
-    `ring` rings for the owners it is given; without it the mail's own bell rings.
+    `ring` does something for the owners it is given, and may say for how many; without it the mail's own bell rings.
     """
 
     def __init__(
-        self, mail: Mail, overdue_seconds: float, ring: Callable[[Collection[str]], object] | None = None
+        self, mail: Mail, overdue_seconds: float, ring: Callable[[Collection[str]], int | None] | None = None
     ) -> None:
         self._mail = mail
         self._overdue_seconds = overdue_seconds
@@ -27,9 +27,8 @@ class Round:
     def __call__(self) -> int:
         """Rings, and returns for how many. A bell that is ringing already is not rung again."""
         owners, self._after = mailbox.overdue(self._mail, self._overdue_seconds, MOST_LOOKED_AT, self._after)
-        if owners:
-            self._ring(owners)
-        return len(owners)
+        rung = self._ring(owners) if owners else 0
+        return len(owners) if rung is None else rung
 
     def _ring_each(self, owners: Collection[str]) -> None:
         for owner in owners:

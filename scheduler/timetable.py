@@ -36,6 +36,8 @@ class Timetable:
             # Where the bell of a retry was lost, or was early, this brings it out within a second or two of its time.
             Pass("overdue_deliveries", 0.5, Round(lanes.FAST, overdue_seconds=0.5, ring=lanes.ring)),
             Pass("overdue_sweeps", 1, Round(sweeps.MAIL, overdue_seconds=1)),
+            # Nobody takes the mail of an endpoint that is stopped or deleted, so it becomes overdue.
+            Pass("unserved_deliveries", 5, Round(lanes.FAST, overdue_seconds=1, ring=sweeps.begin_missing)),
             Pass("deleted_endpoints", 60, endpoints.drop_deleted),
             Pass("old_idempotency_keys", 60, jobs.forget_old_keys),
             Pass("partitions_ahead", 3600, partitions.make_ahead),

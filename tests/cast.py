@@ -14,13 +14,16 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from app import database
-from app.domain import endpoints, jobs, tokens, workspaces
+from app.domain import endpoints, jobs, sweeps, tokens, workspaces
 from app.domain.jobs import Write
 from app.lib import ids
 from app.models.jobs import Job
 
 # The tables whose rows a request that is refused must leave alone.
-KEPT = ("jobs", "idempotency_keys", "contacts", "endpoints", "events", "deliveries", "attempts", "tokens")
+KEPT = (
+    *("jobs", "idempotency_keys", "contacts", "endpoints", "events", "deliveries", "attempts", "tokens"),
+    *("sweeps", "audit_entries"),
+)
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,12 @@ def apply(workspace_id: str) -> None:
     """Applies the workspace's due writes, in as many turns as they take."""
     while database.rows("SELECT 1 FROM jobs WHERE workspace_id = %s AND due_at <= now() LIMIT 1", (workspace_id,)):
         jobs.work(workspace_id)
+
+
+def sweep(endpoint_id: str) -> None:
+    """Does the endpoint's sweeps, in as many turns as they take."""
+    while database.rows("SELECT 1 FROM sweeps WHERE endpoint_id = %s AND due_at IS NOT NULL", (endpoint_id,)):
+        sweeps.work(endpoint_id)
 
 
 def accept(workspace_id: str, kind: str, payload: dict[str, Any], resource_id: str | None = None) -> Job:

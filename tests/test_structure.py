@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 
 from app import presence
 from app.database import rows
-from app.domain import contacts, endpoints, tokens
+from app.domain import contacts, deliveries, endpoints, tokens
 from app.domain.jobs import KINDS
 from app.models.audit_entries import AuditEntry
 from app.models.base import BaseModel, OwnedModel
@@ -28,7 +28,7 @@ from app.models.workspaces import Workspace
 
 ROOT = Path(__file__).parent.parent
 MODELS = [Workspace, Token, Member, Contact, Job, IdempotencyKey, Endpoint, Event, Delivery, Attempt, Sweep, AuditEntry]
-VERBS: dict[str, Any] = {"contacts": contacts, "endpoints": endpoints}
+VERBS: dict[str, Any] = {"contacts": contacts, "deliveries": deliveries, "endpoints": endpoints}
 
 
 def operations(app: Flask) -> set[tuple[str, str]]:

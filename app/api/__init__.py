@@ -5,6 +5,7 @@ from __future__ import annotations
 from flask import Flask
 
 from app.api import (
+    audit_entries,
     authentication,
     contacts,
     deliveries,
@@ -19,6 +20,7 @@ from app.api import (
     problem_pages,
     problems,
     request_ids,
+    sweeps,
 )
 
 
@@ -30,7 +32,7 @@ def install(app: Flask, base_url: str) -> None:
     request_ids.install(app)
     authentication.install(app)
     documented = openapi.install(app, base_url)
-    for module in (me, contacts, jobs, event_kinds, endpoints, deliveries):
+    for module in (me, contacts, jobs, event_kinds, endpoints, deliveries, sweeps, audit_entries):
         documented.register_blueprint(module.blueprint, url_prefix="/api/v1")
     for page in (docs, problem_pages, health):
         app.register_blueprint(page.blueprint)

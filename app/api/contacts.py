@@ -11,7 +11,7 @@ from marshmallow import ValidationError, fields, post_load, validate, validates_
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, collection, envelope, page
-from app.api.parsing import Blueprint, Schema
+from app.api.parsing import Blueprint, Claim, Schema
 from app.api.responses import respond, time
 from app.api.writes import accept
 from app.domain import contacts
@@ -56,15 +56,6 @@ class CustomValue(fields.Field[Any]):
             raise ValidationError(f"A custom field holds at most {LONGEST_VALUE} characters.")
         if isinstance(value, (int, float)) and abs(value) > LARGEST_NUMBER:
             raise ValidationError(f"A number of a custom field lies between -{LARGEST_NUMBER} and {LARGEST_NUMBER}.")
-        return value
-
-
-class Claim(fields.Boolean):
-    """true or false, and nothing that Python takes for one of them, such as 1."""
-
-    def _deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
-        if not isinstance(value, bool):
-            raise self.make_error("invalid", input=value)
         return value
 
 

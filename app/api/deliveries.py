@@ -8,9 +8,11 @@ from flask import Response
 from marshmallow import fields, validate
 
 from app.api.authentication import authorize, caller
+from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, collection, envelope, page
 from app.api.parsing import Blueprint, Schema
 from app.api.responses import respond, time
+from app.api.writes import accept
 from app.domain import deliveries
 from app.models.deliveries import Delivery
 
@@ -72,3 +74,16 @@ def list_deliveries(query: dict[str, Any]) -> Response:
 def show_delivery(delivery_id: str) -> Response:
     """Show a delivery with its body and all its attempts."""
     return respond(200, {"data": deliveries.represent_whole(deliveries.find(caller().workspace_id, delivery_id))})
+
+
+@blueprint.route("/workspaces/<workspace>/webhooks/deliveries/<delivery_id>/resend", methods=["POST"])
+@authorize("webhooks")
+@accepts_write(DeliverySchema, made=True)
+def resend_delivery(delivery_id: str) -> Response:
+    """Send a delivery once more: a failed or held one itself, a delivered one as a new delivery of the same event."""
+    workspace_id = caller().workspace_id
+    return accept(
+        "deliveries.resend",
+        {"delivery_id": delivery_id},
+        check=lambda: deliveries.find_resendable(workspace_id, delivery_id),
+    )

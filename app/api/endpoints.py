@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from flask import Response
-from marshmallow import ValidationError, fields, validate, validates
+from marshmallow import ValidationError, fields, validate, validates, validates_schema
 
 from app.api.authentication import authorize, caller
 from app.api.deliveries import DeliverySchema
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, collection, envelope, page
-from app.api.parsing import Blueprint, Schema
+from app.api.parsing import Blueprint, Claim, Schema
 from app.api.responses import respond, time
+from app.api.sweeps import SweepSchema
 from app.api.writes import accept
 from app.config import settings
-from app.domain import catalogue, endpoints
+from app.domain import catalogue, endpoints, sweeps
 from app.errors import NotFound
 from app.lib import addresses, ids
 from app.models.endpoints import Endpoint
@@ -90,6 +92,48 @@ class EndpointSchema(Schema):
     stopped_at = time("When it was stopped.", allow_none=True)
     consecutive_failures = fields.Integer(required=True)
     created_at = time("When it was made.")
+
+
+# What the database, and those that read from it, can say in any time zone.
+_STORED = validate.Range(datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
+
+
+class EnableBody(Schema):
+    release_held = Claim(metadata={"description": "Send what was held meanwhile, too; false without it."})
+
+
+class ResendBody(Schema):
+    """Which deliveries: all that are given must hold."""
+
+    statuses = fields.List(
+        fields.String(validate=validate.OneOf(("failed", "held", "delivered"))),
+        load_default=["failed", "held"],
+        validate=validate.Length(1, 3),
+        metadata={"description": "Without it failed and held; delivered ones go out as new deliveries."},
+    )
+    kinds = fields.List(
+        fields.String(validate=validate.OneOf(list(catalogue.KINDS))),
+        validate=validate.Length(1, 100),
+        metadata={"description": "Event kinds; without it all."},
+    )
+    since = fields.AwareDateTime(validate=_STORED, metadata={"description": "RFC 3339; made at that time or later."})
+    until = fields.AwareDateTime(validate=_STORED, metadata={"description": "RFC 3339; made before that time."})
+    dry_run = Claim(metadata={"description": "Say how many would go out, and do nothing."})
+
+    @validates_schema
+    def begins_before_it_ends(self, data: dict[str, Any], **_: Any) -> None:
+        if "since" in data and "until" in data and data["since"] >= data["until"]:
+            raise ValidationError("This must be after since.", "until")
+
+
+class DryRunSchema(Schema):
+    dry_run = fields.Boolean(required=True)
+    count = fields.Integer(required=True, metadata={"description": "How many would go out."})
+    gone = fields.Integer(required=True, metadata={"description": "How many more match, but their bodies are gone."})
+    statuses = fields.List(fields.String(), required=True)
+    kinds = fields.List(fields.String(), required=True, allow_none=True)
+    since = time("As given.", allow_none=True)
+    until = time("As given.", allow_none=True)
 
 
 _SECRET = fields.String(metadata={"description": "The signing secret. Shown once; a replay does not show it."})
@@ -167,9 +211,40 @@ def delete_endpoint(endpoint_id: str) -> Response:
     return _change("endpoints.delete", {}, endpoint_id)
 
 
+@blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>/enable", methods=["POST"])
+@authorize("webhooks")
+@blueprint.arguments(EnableBody, required=False)
+@accepts_write(EndpointSchema)
+def enable_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
+    """Let deliveries go to an endpoint again that was stopped; its failures are forgotten."""
+    return _change("endpoints.enable", body, endpoint_id)
+
+
+@blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>/resend", methods=["POST"])
+@authorize("webhooks")
+@blueprint.arguments(ResendBody, required=False)
+@accepts_write(SweepSchema, made=True)
+@blueprint.alt_response(200, schema=envelope(DryRunSchema), description="What a dry run found.", success=True)
+def resend_deliveries(body: dict[str, Any], endpoint_id: str) -> Response:
+    """Send many deliveries once more, oldest first. A worker does it; the sweep in the answer tells how far it is."""
+    is_dry = body.pop("dry_run", False)
+    if is_dry:
+        _must_exist(caller().workspace_id, endpoint_id)
+        count, gone = sweeps.count_resendable(endpoint_id, **body)
+        filters = {name: body.get(name) for name in endpoints.FILTERS}
+        return respond(200, {"data": {"dry_run": True, "count": count, "gone": gone, **filters}})
+    # Not as JSON would say them, which is by the millisecond.
+    times = {name: body[name].isoformat() for name in body.keys() & {"since", "until"}}
+    return _accept("endpoints.resend", body | times | {"endpoint_id": endpoint_id}, endpoint_id, ids.new("swp"))
+
+
 def _change(kind: str, payload: dict[str, Any], endpoint_id: str) -> Response:
+    return _accept(kind, payload, endpoint_id, endpoint_id)
+
+
+def _accept(kind: str, payload: dict[str, Any], endpoint_id: str, resource_id: str) -> Response:
     workspace_id = caller().workspace_id
-    return accept(kind, payload, endpoint_id, check=lambda: _must_exist(workspace_id, endpoint_id))
+    return accept(kind, payload, resource_id, check=lambda: _must_exist(workspace_id, endpoint_id))
 
 
 def _must_exist(workspace_id: str, endpoint_id: str) -> None:

@@ -38,6 +38,15 @@ class Schema(marshmallow.Schema):
         unknown = RAISE
 
 
+class Claim(fields.Boolean):
+    """true or false, and nothing that Python takes for one of them, such as 1."""
+
+    def _deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
+        if not isinstance(value, bool):
+            raise self.make_error("invalid", input=value)
+        return value
+
+
 class Nothing(Schema):
     """A body or query that has no fields."""
 

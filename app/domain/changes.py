@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from app.domain.events import Recorder
+if TYPE_CHECKING:  # deliveries are changed by writes, and events are recorded with their deliveries
+    from app.domain.events import Recorder
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One accepted write. `payload` has been checked; `resource_id` is that in the path, or the new one of a create."""
+    """One accepted write. `payload` has been checked; `resource_id` is that in the path, or the new one of a create.
+
+    `token_id` is None where a command asked for it; `events.cause` names the job and the request.
+    """
 
     workspace_id: str
     payload: Mapping[str, Any]
     resource_id: str | None
     events: Recorder
+    kind: str
+    token_id: str | None
 
     @property
     def target(self) -> str:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import structlog
@@ -13,9 +14,10 @@ from cryptography.fernet import InvalidToken
 
 from app import mailbox, sql
 from app.config import settings
-from app.database import count, rows, transaction
-from app.domain import lanes, stops
-from app.errors import NotFound
+from app.database import count, database, rows, transaction
+from app.domain import audit, lanes, resends, stops
+from app.domain.changes import Change, Effect
+from app.errors import Conflict, NotFound
 from app.lib import clock, ids, signatures, vault
 from app.mailbox import Claimed, Mail
 from app.models.deliveries import Attempt, Delivery
@@ -145,6 +147,37 @@ def record(outcomes: Sequence[Outcome]) -> None:
         _log_attempt(outcome, status if _claim_of(outcome) in recorded else "stale")
     for seconds, endpoint_ids in later.items():
         lanes.ring_later(endpoint_ids, seconds)
+
+
+def resend(change: Change) -> Effect:
+    """Sends the delivery `delivery_id` once more, at once and as a new one where it was delivered before.
+
+    Raises NotFound, and Conflict for one that is on its way already or cannot go out.
+    """
+    delivery_id = change.payload["delivery_id"]
+    rows("SELECT FROM deliveries WHERE id = %s FOR NO KEY UPDATE", (delivery_id,))
+    delivery = find_resendable(change.workspace_id, delivery_id)
+    if delivery.status == "pending":
+        raise Conflict("This delivery is already on its way.")
+    endpoint = Endpoint.in_workspace(change.workspace_id).where(Endpoint.id == delivery.endpoint_id).first()
+    if endpoint is None:
+        raise Conflict("The endpoint of this delivery was deleted.")
+    if endpoint.state != "active":
+        raise Conflict("The endpoint of this delivery is stopped. Enable it first.")
+    [sent_as] = resends.send_again([resends.Resent(delivery.id, delivery.status)])
+    database.after_commit(partial(mailbox.ring, lanes.of(endpoint.slow_until), endpoint.id))
+    audit.record(change, "delivery", delivery.id, {"endpoint_id": endpoint.id, "sent_as": sent_as}, endpoint.id)
+    return Effect("changed" if sent_as == delivery.id else "made", "delivery", sent_as)
+
+
+def find_resendable(workspace_id: str, delivery_id: str) -> Delivery:
+    """Raises NotFound, and Conflict for a delivery that can never be sent again."""
+    delivery = find(workspace_id, delivery_id)
+    if delivery.status == "cancelled":
+        raise Conflict("This delivery was cancelled because its endpoint was deleted.")
+    if not Event.select().where(Event.id == delivery.event_id).exists():
+        raise Conflict(BODY_GONE)
+    return delivery
 
 
 def find(workspace_id: str, delivery_id: str) -> Delivery:

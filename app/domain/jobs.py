@@ -16,7 +16,7 @@ from structlog.contextvars import bind_contextvars
 from app import mailbox, sql
 from app.config import settings
 from app.database import DatabaseAway, rows, savepoint, transaction
-from app.domain import contacts, endpoints
+from app.domain import contacts, deliveries, endpoints
 from app.domain.changes import Change, Effect
 from app.domain.events import Cause, Recorder
 from app.errors import BellhopError, IdempotencyKeyReused, NotFound
@@ -72,6 +72,9 @@ KINDS: Mapping[str, Kind] = {
     "endpoints.test": Kind(endpoints.test, "webhooks", "delivery"),
     "endpoints.update": Kind(endpoints.update, "webhooks", "endpoint", after_events=True),
     "endpoints.delete": Kind(endpoints.delete, "webhooks", "endpoint", after_events=True),
+    "endpoints.enable": Kind(endpoints.enable, "webhooks", "endpoint", after_events=True),
+    "endpoints.resend": Kind(endpoints.resend, "webhooks", "sweep"),
+    "deliveries.resend": Kind(deliveries.resend, "webhooks", "delivery"),
 }
 
 
@@ -214,7 +217,9 @@ def _run(job: Job, recorder: Recorder) -> None:
         if job.claim > MOST_CLAIMS:
             raise RuntimeError(f"job {job.id} has ended {MOST_CLAIMS} workers")
         with savepoint():
-            effect = kind.verb(Change(job.workspace_id, job.payload or {}, job.resource_id, recorder))
+            effect = kind.verb(
+                Change(job.workspace_id, job.payload or {}, job.resource_id, recorder, job.kind, job.token_id)
+            )
     except DatabaseAway:
         raise
     except Exception as error:

@@ -187,7 +187,7 @@ CREATE TABLE sweeps (
     until timestamptz,
     -- Where it is: it goes through the identifiers after `position` and up to `last_id`.
     position text COLLATE "C" NOT NULL DEFAULT '',
-    last_id text COLLATE "C",
+    last_id text COLLATE "C" NOT NULL,
     matched integer,
     changed integer NOT NULL DEFAULT 0,
     skipped integer NOT NULL DEFAULT 0,
@@ -210,13 +210,15 @@ CREATE TABLE audit_entries (
     actor_id text COLLATE "C",
     target_type text NOT NULL,
     target_id text COLLATE "C" NOT NULL,
+    -- The endpoint that it is about: the target, or that of the delivery that is.
+    endpoint_id text COLLATE "C",
     detail json NOT NULL DEFAULT '{}',
     job_id text COLLATE "C",
     trace_id text NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX audit_entries_page ON audit_entries (workspace_id, id);
-CREATE INDEX audit_entries_target ON audit_entries (target_id, id);
+CREATE INDEX audit_entries_endpoint ON audit_entries (endpoint_id, id);
 
 CREATE TABLE leases (
     name text PRIMARY KEY,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from peewee import IntegerField, TextField
 
 from app.models.base import OwnedModel, TimeField, text_array
@@ -16,7 +18,7 @@ class Sweep(OwnedModel):
     since = TimeField(null=True)
     until = TimeField(null=True)
     position = TextField(default="")
-    last_id = TextField(null=True)
+    last_id = TextField()
     matched = IntegerField(null=True)
     changed = IntegerField(default=0)
     skipped = IntegerField(default=0)
@@ -29,3 +31,12 @@ class Sweep(OwnedModel):
 
     class Meta:
         table_name = "sweeps"
+
+    @classmethod
+    def matching(cls, workspace_id: str, filters: dict[str, Any]) -> Any:
+        """The query behind the list: `endpoint_id`, `action`, all that are given."""
+        query = cls.in_workspace(workspace_id)
+        for name in ("endpoint_id", "action"):
+            if name in filters:
+                query = query.where(getattr(cls, name) == filters[name])
+        return query

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from app import database
 from scheduler.timetable import Pass, Timetable
-from tests.cast import Api, in_threads, one
+from tests.cast import Api, in_threads, one, sweep
 
 pytestmark = pytest.mark.usefixtures("empty")
 
@@ -82,6 +82,8 @@ def test_every_pass_does_its_work_and_two_leaders_do_it_once(api: Api) -> None:
     database.rows("UPDATE idempotency_keys SET created_at = now() - interval '25 hours'")
 
     results = in_threads([Timetable().run_due for _ in range(3)])
+
+    sweep(endpoint_id)
 
     assert results == [None] * 3
     assert one("SELECT status FROM deliveries") == "cancelled"

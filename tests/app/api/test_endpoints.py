@@ -13,7 +13,7 @@ from app.config import settings
 from app.domain import catalogue, deliveries, endpoints, jobs, lanes
 from app.domain.deliveries import Dispatch
 from app.lib import clock, vault
-from tests.cast import Api, all_of, event_bodies, make_endpoint, one, working
+from tests.cast import Api, all_of, event_bodies, make_endpoint, one, sweep, working
 
 BODY = {"address": "https://shop.example/hooks", "events": ["contact.created"]}
 
@@ -217,19 +217,28 @@ def test_rows_of_deleted_endpoints_are_dropped_after_an_hour(api: Api) -> None:
     kept, dropped = api.endpoint(), api.endpoint()
     for endpoint_id in (kept, dropped):
         api.done(api.delete(f"webhooks/endpoints/{endpoint_id}"))
+        sweep(endpoint_id)
     database.rows("UPDATE endpoints SET updated_at = now() - interval '61 minutes' WHERE id = %s", (dropped,))
 
     assert endpoints.drop_deleted() == 1
     assert all_of("SELECT id FROM endpoints") == [kept]
 
 
-def test_rows_of_deleted_endpoints_stay_while_a_delivery_is_unfinished(api: Api) -> None:
+def test_rows_of_deleted_endpoints_stay_while_a_delivery_or_a_sweep_is_unfinished(api: Api) -> None:
     endpoint_id = api.endpoint()
-    api.contact(email="ada@example.com")
     api.done(api.delete(f"webhooks/endpoints/{endpoint_id}"))
     database.rows("UPDATE endpoints SET updated_at = now() - interval '61 minutes'")
 
+    assert endpoints.drop_deleted() == 0  # its sweep waits
+
+    sweep(endpoint_id)
+    database.rows(
+        "INSERT INTO deliveries (id, workspace_id, event_id, endpoint_id, kind) VALUES ('dlv_late', %s, '', %s, '')",
+        (api.workspace_id, endpoint_id),
+    )
     assert endpoints.drop_deleted() == 0
+    database.rows("UPDATE deliveries SET status = 'cancelled', due_at = NULL")
+    assert endpoints.drop_deleted() == 1
 
 
 # A new secret

@@ -45,6 +45,10 @@ LISTS = [
     Route("GET", "/api/v1/webhooks/endpoints", "webhooks"),
     Route("GET", "webhooks/deliveries", "webhooks"),
     Route("GET", "/api/v1/webhooks/deliveries", "webhooks"),
+    Route("GET", "webhooks/sweeps", "webhooks"),
+    Route("GET", "/api/v1/webhooks/sweeps", "webhooks"),
+    Route("GET", "webhooks/audit-log", "webhooks"),
+    Route("GET", "/api/v1/webhooks/audit-log", "webhooks"),
 ]
 CATALOGUE = [
     Route("GET", "webhooks/events", None),
@@ -55,6 +59,7 @@ ITEMS = [
     Route("GET", "jobs/{job}", "contacts"),
     Route("GET", "webhooks/endpoints/{endpoint}", "webhooks"),
     Route("GET", "webhooks/deliveries/{delivery}", "webhooks"),
+    Route("GET", "webhooks/sweeps/{sweep}", "webhooks"),
 ]
 MAKING = [
     Route("POST", "contacts", "contacts", {"email": "new@example.com"}),
@@ -69,6 +74,9 @@ CHANGING = [
     Route("DELETE", "webhooks/endpoints/{endpoint}", "webhooks"),
     Route("POST", "webhooks/endpoints/{endpoint}/rotate-secret", "webhooks"),
     Route("POST", "webhooks/endpoints/{endpoint}/test", "webhooks", {"kind": "contact.created"}),
+    Route("POST", "webhooks/endpoints/{endpoint}/enable", "webhooks"),
+    Route("POST", "webhooks/endpoints/{endpoint}/resend", "webhooks"),
+    Route("POST", "webhooks/deliveries/{delivery}/resend", "webhooks"),
 ]
 ME = Route("GET", "/api/v1/auth/me", None)
 WRITES = [*MAKING, *CHANGING]
@@ -102,6 +110,7 @@ def furnish(api: Api, email: str) -> dict[str, str]:
         "job": job["id"],
         "contact": job["resource"]["id"],
         "delivery": api.get("webhooks/deliveries").json["data"][0]["id"],
+        "sweep": api.done(api.post(f"webhooks/endpoints/{endpoint}/resend"))["resource"]["id"],
     }
 
 
@@ -301,7 +310,7 @@ def test_an_identifier_of_another_workspace_is_not_found(scene: Scene, route: Ro
     refusal(scene, route, 404, "not-found", path=route.path.format(**scene.foreign))
 
 
-PREFIXES = {"contact": "con", "job": "job", "endpoint": "whe", "delivery": "dlv"}
+PREFIXES = {"contact": "con", "job": "job", "endpoint": "whe", "delivery": "dlv", "sweep": "swp"}
 
 
 @named(WITH_IDENTIFIER)
@@ -348,6 +357,8 @@ ADDRESSES = [
     ("/api/v1/webhooks/events", "GET"),
     ("/api/v1/webhooks/endpoints", "GET"),
     ("/api/v1/webhooks/deliveries", "GET"),
+    ("/api/v1/webhooks/sweeps", "GET"),
+    ("/api/v1/webhooks/audit-log", "GET"),
     ("contacts", "GET POST"),
     ("contacts/{contact}", "DELETE GET PATCH"),
     ("contacts/{contact}/tags", "POST"),
@@ -360,7 +371,13 @@ ADDRESSES = [
     ("webhooks/endpoints/{endpoint}/rotate-secret", "POST"),
     ("webhooks/endpoints/{endpoint}/test", "POST"),
     ("webhooks/deliveries", "GET"),
+    ("webhooks/endpoints/{endpoint}/enable", "POST"),
+    ("webhooks/endpoints/{endpoint}/resend", "POST"),
     ("webhooks/deliveries/{delivery}", "GET"),
+    ("webhooks/deliveries/{delivery}/resend", "POST"),
+    ("webhooks/sweeps", "GET"),
+    ("webhooks/sweeps/{sweep}", "GET"),
+    ("webhooks/audit-log", "GET"),
 ]
 WRONG_METHODS = [
     (Route(method, path, None), allowed)
@@ -655,6 +672,62 @@ def test_a_test_of_no_kind_is_pointed_at(scene: Scene, body: dict[str, Any]) -> 
     assert pointers(answer) == ["/kind"]
 
 
+ENABLE, RESEND = (next(r for r in CHANGING if r.path.endswith("{endpoint}/" + name)) for name in ("enable", "resend"))
+ENABLE_FAULTS: list[tuple[dict[str, Any], list[str]]] = [
+    ({"release_held": 1}, ["/release_held"]),
+    ({"release_held": "true"}, ["/release_held"]),
+    ({"release_held": None}, ["/release_held"]),
+    ({"release": True}, ["/release"]),
+]
+RESEND_FAULTS: list[tuple[dict[str, Any], list[str]]] = [
+    ({"statuses": []}, ["/statuses"]),
+    ({"statuses": "failed"}, ["/statuses"]),
+    ({"statuses": None}, ["/statuses"]),
+    ({"statuses": ["failed", "pending"]}, ["/statuses/1"]),
+    ({"statuses": ["cancelled"]}, ["/statuses/0"]),
+    ({"statuses": ["failed"] * 4}, ["/statuses"]),
+    ({"kinds": []}, ["/kinds"]),
+    ({"kinds": "contact.created"}, ["/kinds"]),
+    ({"kinds": ["contact.created", "contact.exploded"]}, ["/kinds/1"]),
+    ({"kinds": ["*"]}, ["/kinds/0"]),
+    ({"kinds": ["tag.added"] * 101}, ["/kinds"]),
+    ({"since": "yesterday"}, ["/since"]),
+    ({"since": "2026-01-01T00:00:00"}, ["/since"]),
+    ({"since": 1767225600}, ["/since"]),
+    ({"since": None}, ["/since"]),
+    ({"since": "0001-01-01T00:00:00+14:00"}, ["/since"]),
+    ({"until": "9999-12-31T23:59:59-14:00"}, ["/until"]),
+    ({"until": "2026-01-01"}, ["/until"]),
+    ({"since": "2026-01-01T00:00:00Z", "until": "2026-01-01T00:00:00Z"}, ["/until"]),
+    ({"since": "2026-01-02T00:00:00Z", "until": "2026-01-02T00:59:59+01:00"}, ["/until"]),
+    ({"dry_run": "yes"}, ["/dry_run"]),
+    ({"dry_run": 1}, ["/dry_run"]),
+    ({"endpoint_id": "whe_01kaj5bd40e6rr3f5y2kq0w9xz"}, ["/endpoint_id"]),
+    ({"status": "failed", "limit": 5}, ["/limit", "/status"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("route", "fields", "at"),
+    [(ENABLE, *each) for each in ENABLE_FAULTS]
+    + [(RESEND, *each) for each in RESEND_FAULTS]
+    + [(RESEND, {"dry_run": True} | fields, at) for fields, at in RESEND_FAULTS if "dry_run" not in fields],
+    ids=lambda value: str(value)[:60],
+)
+def test_a_wrong_choice_is_pointed_at(scene: Scene, route: Route, fields: dict[str, Any], at: list[str]) -> None:
+    answer = refusal(scene, route, 422, "validation-failed", body=fields)
+
+    assert sorted(pointers(answer)) == at
+
+
+@pytest.mark.parametrize("route", [ENABLE, RESEND], ids=str)
+@pytest.mark.parametrize("text", ["[]", "1", "null", '"text"'])
+def test_a_body_that_may_be_left_out_is_an_object(scene: Scene, route: Route, text: str) -> None:
+    answer = refusal(scene, route, 422, "validation-failed", data=text, content_type="application/json")
+
+    assert pointers(answer) == [""]
+
+
 # 422: Idempotency-Key
 
 
@@ -789,6 +862,10 @@ def test_a_cursor_with_one_character_altered_is_refused(scene: Scene) -> None:
         ("webhooks/deliveries?until=x", "/until"),
         ("webhooks/deliveries?endpoint_id=%00", "/endpoint_id"),
         ("webhooks/deliveries?kind=%00", "/kind"),
+        ("webhooks/sweeps?action=explode", "/action"),
+        ("webhooks/sweeps?endpoint_id=%00", "/endpoint_id"),
+        ("webhooks/audit-log?action=contacts.upsert", "/action"),
+        ("webhooks/audit-log?endpoint_id=%00", "/endpoint_id"),
     ],
 )
 def test_a_wrong_filter_is_pointed_at(scene: Scene, path: str, at: str) -> None:
@@ -800,8 +877,9 @@ def test_a_wrong_filter_is_pointed_at(scene: Scene, path: str, at: str) -> None:
 
 
 @pytest.mark.parametrize("at", ["", "/api/v1/"])
-def test_a_filter_with_an_endpoint_of_another_workspace_finds_nothing(scene: Scene, at: str) -> None:
-    answer = scene.ours.get(f"{at}webhooks/deliveries?endpoint_id={scene.foreign['endpoint']}")
+@pytest.mark.parametrize("log", ["deliveries", "sweeps", "audit-log"])
+def test_a_filter_with_an_endpoint_of_another_workspace_finds_nothing(scene: Scene, at: str, log: str) -> None:
+    answer = scene.ours.get(f"{at}webhooks/{log}?endpoint_id={scene.foreign['endpoint']}")
 
     assert answer.json == {"data": [], "meta": {"nextCursor": None, "hasMore": False}}
 

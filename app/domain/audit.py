@@ -1,0 +1,43 @@
+"""The audit log: who asked for what that concerns endpoints, their secrets and their deliveries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.domain.changes import Change
+from app.lib import ids
+from app.models.audit_entries import AuditEntry
+
+
+def record(
+    change: Change, target_type: str, target_id: str, detail: Mapping[str, Any], endpoint_id: str | None = None
+) -> None:
+    """Writes down, in the transaction of the change, what was done to what; `detail` must hold no secret.
+
+    `endpoint_id` is that of the endpoint that a target of another type belongs to.
+    """
+    AuditEntry.insert(
+        id=ids.new("aud"),
+        workspace_id=change.workspace_id,
+        action=change.kind,
+        actor_type="token" if change.token_id else "command",
+        actor_id=change.token_id,
+        target_type=target_type,
+        target_id=target_id,
+        endpoint_id=target_id if target_type == "endpoint" else endpoint_id,
+        detail=detail,
+        job_id=change.events.cause.job_id,
+        trace_id=change.events.cause.trace_id,
+    ).execute()
+
+
+def represent(entry: AuditEntry) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "action": entry.action,
+        "actor": {"type": entry.actor_type, "id": entry.actor_id},
+        "target": {"type": entry.target_type, "id": entry.target_id},
+        "detail": entry.detail,
+        "created_at": entry.created_at,
+    }
