@@ -13,7 +13,7 @@ from typing import Any
 
 from app import bells, database
 from app.database import transaction
-from app.domain import deliveries, endpoints, workspaces
+from app.domain import endpoints, lanes, workspaces
 from app.domain.changes import Change
 from app.domain.events import Cause, Recorder
 from app.lib import clock, ids
@@ -33,15 +33,14 @@ def _carry_out(order: dict[str, Any]) -> Any:
         return [_make(address) for address in order["endpoints"]]
     if "events" in order:
         return _seed(order["workspaces"], order["events"])
-    for endpoint_id in order["ring"]:
-        deliveries.ring(endpoint_id)
+    lanes.ring(order["ring"])
     return bells.flush(30)
 
 
 def _make(address: str) -> tuple[str, str]:
     workspace, _ = workspaces.create("Bench")
     payload = {"address": address, "events": [KIND], "sealed_secret": endpoints.seal(endpoints.new_secret())}
-    change = Change(workspace.id, payload, ids.new("whe"), Recorder(workspace.id))
+    change = Change(workspace.id, payload, ids.new("whe"), Recorder(workspace.id), "endpoints.create", None)
     with transaction():
         endpoints.create(change)
     return workspace.id, change.target
