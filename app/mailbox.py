@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from app import bells
 from app.database import rows, transaction
@@ -31,16 +32,18 @@ class Mail:
     order: str
     in_order: bool = False
     on_claim: str = ""  # further columns that change when a row is taken
+    carries: tuple[str, ...] = ()  # further columns that whoever takes a row (of shared mail) gets with it
     guard: str = "true"  # a condition on the row, read as `mail`, that holds while its owner may be served
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A row of mail in hand: `claim` is the number it was taken under."""
+    """A row of mail in hand: `claim` is the number it was taken under, `carried` what the mail `carries`."""
 
     id: str
     owner: str
     claim: int
+    carried: tuple[Any, ...] = ()
 
 
 def ring(mail: Mail, owner: str) -> None:
@@ -165,11 +168,12 @@ def _claim_shared(mail: Mail, rooms: Mapping[str, int], lease_seconds: float) ->
             ORDER BY mail.{mail.order} LIMIT box.room FOR NO KEY UPDATE SKIP LOCKED
         ) AS due
         WHERE mail.id = due.id
-        RETURNING mail.id, mail.{mail.owner}, mail.claim, due.place
+        RETURNING due.place, mail.id, mail.{mail.owner}, mail.claim{"".join(f", mail.{name}" for name in mail.carries)}
         """,
         (lease_seconds, list(rooms), list(rooms.values())),
     )
-    return [Claimed(id, owner, number) for id, owner, number, _ in sorted(taken, key=lambda row: row[3])]
+    taken.sort(key=lambda row: row[0])
+    return [Claimed(id, owner, number, tuple(carried)) for _, id, owner, number, *carried in taken]
 
 
 def _take_turn(owner: str, *, wait: bool) -> bool:

@@ -247,32 +247,27 @@ def _allowances(rooms: Mapping[str, int]) -> dict[str, int]:
 def _dispatches(claimed: Sequence[Claimed]) -> list[Dispatch]:
     if not claimed:
         return []
-    details = {
-        row[0]: row[1:]
-        for row in rows(
-            """
-            SELECT deliveries.id, deliveries.event_id, deliveries.kind, deliveries.step, endpoints.address,
-                endpoints.answered, endpoints.secret,
-                CASE WHEN endpoints.previous_secret_until > now() THEN endpoints.previous_secret END
-            FROM deliveries JOIN endpoints ON endpoints.id = deliveries.endpoint_id
-            WHERE deliveries.id = ANY(%s)
-            """,
-            ([row.id for row in claimed],),
-        )
-    }
-    # A statement of its own, with identifiers that the planner sees: of the many partitions it opens theirs alone.
-    events = {
-        event_id: (trace_id, body)
-        for event_id, trace_id, body in rows(
-            "SELECT id, trace_id, body FROM events WHERE id = ANY(%s)",
-            ([event_id for event_id, *_ in details.values()],),
-        )
-    }
-    found = [(row, *details[row.id]) for row in claimed if row.id in details]
-    if bodiless := [row for row, event_id, *_ in found if event_id not in events]:
+    endpoints = _by_id(
+        """
+        SELECT id, address, answered, secret, CASE WHEN previous_secret_until > now() THEN previous_secret END
+        FROM endpoints WHERE id = ANY(%s)
+        """,
+        {row.owner for row in claimed},
+    )
+    # By identifiers that the planner sees: of the many partitions it opens theirs alone.
+    events = _by_id("SELECT id, trace_id, body FROM events WHERE id = ANY(%s)", {row.carried[0] for row in claimed})
+    if bodiless := [row for row in claimed if row.carried[0] not in events]:
         _give_up(bodiless)
-    dispatches = [_dispatch(row, *events[event_id], *rest) for row, event_id, *rest in found if event_id in events]
+    dispatches = [
+        _dispatch(row, events[row.carried[0]], endpoints[row.owner])
+        for row in claimed
+        if row.carried[0] in events and row.owner in endpoints
+    ]
     return [dispatch for dispatch in dispatches if dispatch]
+
+
+def _by_id(query: str, wanted: Collection[str]) -> dict[str, Sequence[Any]]:
+    return {row[0]: row[1:] for row in rows(query, (list(wanted),))}
 
 
 def _give_up(bodiless: Sequence[Claimed]) -> None:
@@ -287,16 +282,10 @@ def _give_up(bodiless: Sequence[Claimed]) -> None:
     log.warning("delivery.body_gone", deliveries=[row.id for row in bodiless])
 
 
-def _dispatch(
-    claimed: Claimed,
-    trace_id: str,
-    body: bytes,
-    kind: str,
-    step: int,
-    address: str,
-    answered: bool,
-    *sealed_secrets: bytes | None,
-) -> Dispatch | None:
+def _dispatch(claimed: Claimed, event: Sequence[Any], endpoint: Sequence[Any]) -> Dispatch | None:
+    _, kind, step = claimed.carried
+    trace_id, body = event
+    address, answered, *sealed_secrets = endpoint
     keys = settings().secret_keys
     try:
         secrets = tuple(vault.decrypt(keys, bytes(sealed)) for sealed in sealed_secrets if sealed)

@@ -20,6 +20,7 @@ def _lane(queue: str, condition: str) -> Mail:
         owner="endpoint_id",
         queue=queue,
         order="due_at",
+        carries=("event_id", "kind", "step"),
         guard=f"""EXISTS (
             SELECT FROM endpoints
             WHERE endpoints.id = mail.endpoint_id AND endpoints.state = 'active' AND {condition})""",
