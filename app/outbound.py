@@ -163,7 +163,7 @@ class Outbound:
     async def _connect(self, target: _Target) -> Conversation:
         if self._connections and len(self._open) >= self._connections:
             # The others that are open are idle, as there was a place.
-            next(idle[0] for idle in self._idle.values() if idle).abort()
+            next(each for idle in self._idle.values() for each in idle if each in self._open).abort()
         conversation = Conversation(self._open.discard)
         self._open.add(conversation)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import functools
 import socket
 import ssl
@@ -134,6 +135,10 @@ async def _connect(family: int, ip: str, port: int) -> socket.socket:
         connection.setblocking(False)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         await asyncio.get_running_loop().sock_connect(connection, (ip, port))
+    except RuntimeError as error:
+        # The loop has not let go yet of a connection that had the same file descriptor.
+        connection.close()
+        raise OSError(errno.EBUSY, str(error)) from error
     except BaseException:
         connection.close()
         raise
