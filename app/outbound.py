@@ -6,32 +6,22 @@ import asyncio
 import errno
 import functools
 import os
-import re
-import select
-import socket
 import ssl
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import ContextVar
 from dataclasses import dataclass
 from http.client import responses as phrases
-from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
 
-import aiohttp
-from aiohttp import hdrs
-from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+from yarl import URL
 
-from app.lib.addresses import Network, check_address, is_public
+from app.lib.addresses import Network, check_address
+from app.lib.conversation import LONGEST_BODY, Conversation, Deadline, NotHttp, Reply, TooLong, request
+from app.lib.dialling import Dialler, NotPublic, Resolver, UnknownName, Unreachable
 
-LONGEST_BODY = 16 * 1024
-LONGEST_HEAD = 64 * 1024  # everything before the body, with any 1xx answers
-LONGEST_ANSWER = 1024 * 1024  # on the wire: chunk sizes and extensions count, and what was sent before we could stop it
-MOST_ADDRESSES = 8  # of one name; each is tried in turn, so a name with thousands would keep the loop busy
-RESOLVER_THREADS = 64  # getaddrinfo cannot be cancelled: a name whose server is silent holds its thread for a while
+__all__ = ["LONGEST_BODY", "Answer", "Outbound"]
+
+IDLE_SECONDS = 30
+SWEEP_SECONDS = 5
 
 CLOSED = "The server closed the connection without an answer."
 NO_TLS = "The server does not speak TLS on this port."
@@ -41,9 +31,6 @@ TLS_SENTENCES = {
     "UNSUPPORTED_PROTOCOL": OLD_TLS,
     "TLSV1_ALERT_PROTOCOL_VERSION": OLD_TLS,
 }
-
-INTERIM_HEADS = rb"(?:HTTP/1\.[01] 1\d\d[^\r\n]*\r?\n(?:[^\r\n]+\r?\n)*\r?\n)*"
-STATUS_LINE = re.compile(INTERIM_HEADS + rb"HTTP/1\.[01] ([2-5]\d\d)(?: [^\r\n]*)?\r?\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +51,15 @@ class Answer:
         return self.status is not None and 200 <= self.status < 300
 
 
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """An address, read."""
+
+    host: str
+    port: int
+    start: str
+
+
 class Outbound:
     """A pool of connections to other people's servers. It belongs to the event loop of its first request.
 
@@ -78,20 +74,21 @@ class Outbound:
         allowed_networks: Sequence[Network],
         ca_file: Path | None,
         connections: int = 0,
-        resolver: AbstractResolver | None = None,
+        resolver: Resolver | None = None,
     ) -> None:
         self._timeout_seconds = timeout_seconds
-        self._allowed_networks = tuple(allowed_networks)
-        self._connections = connections
-        self._resolver = _PublicAddresses(resolver or _Resolver(), self._allowed_networks)
-        self._tls = ssl.create_default_context()
-        self._tls.set_alpn_protocols(["http/1.1"])
+        self._read = functools.lru_cache(maxsize=4096)(functools.partial(_read, allowed=tuple(allowed_networks)))
+        tls = ssl.create_default_context()
+        tls.set_alpn_protocols(["http/1.1"])
         if ca_file is not None:
-            self._tls.load_verify_locations(ca_file)
-        self._session: aiohttp.ClientSession | None = None
-        self._check = functools.lru_cache(maxsize=1024)(
-            functools.partial(check_address, allowed=self._allowed_networks)
-        )
+            tls.load_verify_locations(ca_file)
+        self._dialler = Dialler(tls, tuple(allowed_networks), resolver)
+        self._connections = connections
+        self._places = asyncio.Semaphore(connections) if connections else None
+        self._open: set[Conversation] = set()
+        self._idle: dict[tuple[str, int], list[Conversation]] = {}  # by server, the last one used last
+        self._sweep_timer: asyncio.TimerHandle | None = None
+        self._closed = False
 
     async def post(self, address: str, body: bytes, headers: Mapping[str, str]) -> Answer:
         """Send `body` to `address` once, following nothing, and tell what came of it within the timeout.
@@ -101,262 +98,168 @@ class Outbound:
         """
         loop = asyncio.get_running_loop()
         started = loop.time()
-        attempt = _Attempt()
-        refusal = self._check(address)
-        if refusal is None:
-            try:
-                async with asyncio.timeout_at(started + self._timeout_seconds):
-                    await self._exchange(attempt, address, body, headers)
-            except TimeoutError:
-                attempt.failed(f"No answer within {_seconds(self._timeout_seconds)}.")
-            except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
-                attempt.failed(_sentence(error))
+        reply = Reply(loop.create_future())
+        target = self._read(address)
+        if isinstance(target, str):
+            error = target
         else:
-            attempt.failed(refusal)
-        return attempt.answer(duration_ms=round((loop.time() - started) * 1000))
+            sent = request(target.start, headers, body)
+            if self._places is None:
+                await self._exchange(target, sent, reply, started + self._timeout_seconds)
+            else:
+                await self._exchange_in_turn(self._places, target, sent, reply, started + self._timeout_seconds)
+            error = "" if reply.failure is None else self._sentence(reply.failure, target)
+        return _answer(reply, error, duration_ms=round((loop.time() - started) * 1000))
 
     async def close(self) -> None:
         """Drop every connection. Safe to repeat; requests under way end as failed."""
-        if self._session is not None:
-            await self._session.close()
-        await self._resolver.close()
+        self._closed = True
+        if self._sweep_timer is not None:
+            self._sweep_timer.cancel()
+        for conversation in list(self._open):
+            conversation.abort()
+        self._idle.clear()
+        self._dialler.close()
 
-    async def _exchange(self, attempt: _Attempt, address: str, body: bytes, headers: Mapping[str, str]) -> None:
-        session = self._session or self._open()
-        _current_attempt.set(attempt)
-        response = await session.post(address, data=body, headers=headers, allow_redirects=False)
+    async def _exchange_in_turn(
+        self, places: asyncio.Semaphore, target: _Target, sent: bytes, reply: Reply, deadline: float
+    ) -> None:
         try:
-            attempt.answered(response)
-            content = response.content
-            while len(attempt.body) < LONGEST_BODY and not content.at_eof():
-                attempt.body += await content.read(LONGEST_BODY - len(attempt.body))
-        finally:
-            # A connection whose answer was read to its end is in the pool by now; this closes any other.
-            response.close()
-
-    def _open(self) -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(
-            ssl=self._tls,
-            resolver=self._resolver,
-            limit=self._connections,
-            ttl_dns_cache=10,
-            keepalive_timeout=30,
-            socket_factory=self._socket,
-        )
-        conversation = functools.partial(_Conversation, loop=asyncio.get_running_loop())
-        connector._factory = conversation  # type: ignore[assignment]  # there is no public way to give it
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers={hdrs.ACCEPT_ENCODING: "identity", hdrs.USER_AGENT: "Bellhop"},
-            # aiohttp's own timeouts are rounded up to whole seconds; there is one deadline, and it is in post().
-            timeout=aiohttp.ClientTimeout(),
-            auto_decompress=False,
-            trust_env=False,
-            read_bufsize=LONGEST_BODY,
-        )
-        return self._session
-
-    def _socket(self, address_info: tuple[Any, ...]) -> socket.socket:
-        # Here too, and not only where names are resolved: this sees the very address that is dialled next, for names
-        # and literals alike, so an answer of DNS that changes between check and use gains nothing.
-        family, kind, protocol, _, (host, *_) = address_info
-        if not is_public(ip_address(host), self._allowed_networks):
-            raise _NotPublic(host)
-        return socket.socket(family, kind, protocol)
-
-
-class _NotPublic(OSError):
-    """A name leads to an address that is never dialled."""
-
-    def __str__(self) -> str:
-        return f"The address resolves to {self.args[0]}, which is not public."
-
-
-class _TooLong(HttpProcessingError):
-    """An answer, or its head, goes on and on."""
-
-
-class _Attempt:
-    """What is known of a request so far, so that running out of time loses nothing that came."""
-
-    __slots__ = ("body", "compression", "connection", "error", "location", "status")
-
-    def __init__(self) -> None:
-        self.status: int | None = None
-        self.location: str | None = None
-        self.compression: str | None = None
-        self.error: str | None = None
-        self.body = b""
-        self.connection: _Conversation | None = None
-
-    def answered(self, response: aiohttp.ClientResponse) -> None:
-        self.status = response.status
-        self.location = response.headers.get(hdrs.LOCATION)
-        self.compression = response.headers.get(hdrs.CONTENT_ENCODING)
-
-    def failed(self, error: str) -> None:
-        self.error = error
-        if self.status is None and self.connection is not None:
-            self.status = self.connection.status_line_seen()
-
-    def answer(self, duration_ms: int) -> Answer:
-        body = self.body
-        if body and self.compression and self.compression.lower() != "identity":
-            body = f"(The body is compressed with {_printable(self.compression, 40)} and was not kept.)".encode()
-        return Answer(self.status, self._verdict(), body, duration_ms)
-
-    def _verdict(self) -> str | None:
-        if self.status is None:
-            return self.error
-        if 200 <= self.status < 300:
-            return None
-        if 300 <= self.status < 400:
-            target = f" to {_printable(self.location, 500)}" if self.location else ""
-            return f"Redirects are not followed ({self.status}{target})."
-        phrase = phrases.get(self.status)
-        return f"The server answered {self.status} ({phrase})." if phrase else f"The server answered {self.status}."
-
-
-_current_attempt: ContextVar[_Attempt] = ContextVar("_current_attempt")
-
-
-class _Conversation(ResponseHandler):
-    """A connection that keeps an answer's head until it is whole, and hangs up on one that goes on and on.
-
-    aiohttp tells nothing of an answer before its last header, but it is the status line that decides an attempt.
-    """
-
-    _head: bytearray | None = None
-    _received = 0
-    _ended = False
-
-    def set_response_params(self, **params: Any) -> None:
-        # Called for each request, in the task that sends it.
-        _current_attempt.get().connection = self
-        self._head = bytearray()
-        self._received = 0
-        super().set_response_params(**params)
-
-    def data_received(self, data: bytes) -> None:
-        if self._head is not None:
-            self._head += data[:LONGEST_HEAD]
-        elif data and (self._payload is None or self._payload.is_eof()):
-            # Unasked for, like the 408 some balancers send before they hang up; the next request would get it.
-            self.abort()
+            async with asyncio.timeout_at(deadline):
+                await places.acquire()
+        except TimeoutError:
+            reply.end(Deadline())
             return
-        self._received += len(data)
-        super().data_received(data)
-        if self._received > LONGEST_ANSWER or (self._head is not None and len(self._head) > LONGEST_HEAD):
-            self.set_exception(_TooLong())
-            if self.transport is not None:
-                self.transport.abort()
+        try:
+            await self._exchange(target, sent, reply, deadline)
+        finally:
+            places.release()
 
-    def feed_data(self, data: Any, size: int = 0) -> None:
-        if not 100 <= data[0].code < 200:
-            self._head = None
-        super().feed_data(data, size)
+    async def _exchange(self, target: _Target, sent: bytes, reply: Reply, deadline: float) -> None:
+        loop = asyncio.get_running_loop()
+        conversation = self._pooled(target, loop.time())
+        if conversation is None:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    conversation = await self._connect(target)
+            except TimeoutError:
+                reply.end(Deadline())
+                return
+            except OSError as error:
+                reply.end(error)
+                return
+        timer = loop.call_at(deadline, conversation.stop_at_deadline)
+        try:
+            conversation.ask(sent, reply)
+            await reply.ended
+        except asyncio.CancelledError:
+            conversation.abort()
+            raise
+        finally:
+            timer.cancel()
+        if conversation in self._open:
+            self._keep(target, conversation, loop)
 
-    def eof_received(self) -> None:
-        self._ended = True
-        super().eof_received()
+    async def _connect(self, target: _Target) -> Conversation:
+        if self._connections and len(self._open) >= self._connections:
+            # The others that are open are idle, as there was a place.
+            next(each for idle in self._idle.values() for each in idle if each in self._open).abort()
+        conversation = Conversation(self._open.discard)
+        self._open.add(conversation)
+        try:
+            await self._dialler.dial(target.host, target.port, conversation, self._timeout_seconds)
+        except BaseException:
+            self._open.discard(conversation)
+            raise
+        if self._closed:
+            conversation.abort()
+        return conversation
 
-    def is_connected(self) -> bool:
-        # Asked before a connection of the pool is used again. What has come and is not read yet can only be its end,
-        # or an answer to nothing; a request sent after it would be lost, and that looks like a failed one.
-        if self._ended or self.transport is None or self.transport.is_closing():
-            return False
-        connection = self.transport.get_extra_info("socket")
-        if connection is None or connection.fileno() < 0:
-            return False
-        news = select.poll()
-        news.register(connection.fileno(), select.POLLIN)
-        return not news.poll(0)
+    # The pool
 
-    def close(self) -> None:
-        # A polite end of TLS waits up to 30 seconds for the other side's; a silent one would hold the socket that long.
-        self.abort()
+    def _pooled(self, target: _Target, now: float) -> Conversation | None:
+        idle = self._idle.get((target.host, target.port))
+        while idle:
+            conversation = idle.pop()
+            if now - conversation.idle_since < IDLE_SECONDS and conversation.usable():
+                return conversation
+            conversation.abort()
+        return None
 
-    def status_line_seen(self) -> int | None:
-        found = STATUS_LINE.match(self._head) if self._head else None
-        return int(found[1]) if found else None
+    def _keep(self, target: _Target, conversation: Conversation, loop: asyncio.AbstractEventLoop) -> None:
+        conversation.idle_since = loop.time()
+        self._idle.setdefault((target.host, target.port), []).append(conversation)
+        if self._sweep_timer is None:
+            self._sweep_timer = loop.call_later(SWEEP_SECONDS, self._sweep, loop)
 
+    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._sweep_timer = None
+        old = loop.time() - IDLE_SECONDS
+        for conversations in self._idle.values():
+            for conversation in conversations:
+                if conversation.idle_since <= old:
+                    conversation.abort()
+        left = {server: [each for each in idle if each in self._open] for server, idle in self._idle.items()}
+        self._idle = {server: idle for server, idle in left.items() if idle}
+        if self._idle:
+            self._sweep_timer = loop.call_later(SWEEP_SECONDS, self._sweep, loop)
 
-class _PublicAddresses(AbstractResolver):
-    """Leaves out the addresses that are never dialled, so that a failure tells of those that were.
-
-    aiohttp makes one error of those of several addresses, with nothing left of what each was.
-    """
-
-    def __init__(self, resolver: AbstractResolver, allowed: Sequence[Network]) -> None:
-        self._resolver = resolver
-        self._allowed = allowed
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        found = await self._resolver.resolve(host, port, family)
-        public = [address for address in found if is_public(ip_address(address["host"]), self._allowed)]
-        if found and not public:
-            raise _NotPublic(found[0]["host"])
-        return public
-
-    async def close(self) -> None:
-        await self._resolver.close()
-
-
-class _Resolver(AbstractResolver):
-    """The system's resolver, in threads of its own."""
-
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(RESOLVER_THREADS, thread_name_prefix="resolver")
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        kind = socket.SOCK_STREAM
-        lookup = functools.partial(socket.getaddrinfo, host.encode(), port, family, kind, flags=socket.AI_ADDRCONFIG)
-        found = await asyncio.get_running_loop().run_in_executor(self._threads, lookup)
-        flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
-        return [
-            ResolveResult(hostname=host, host=str(end[0]), port=port, family=version, proto=protocol, flags=flags)
-            for version, _, protocol, _, end in found[:MOST_ADDRESSES]
-        ]
-
-    async def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+    def _sentence(self, failure: Exception, target: _Target) -> str:
+        match failure:
+            case Deadline():
+                return f"No answer within {_seconds(self._timeout_seconds)}."
+            case UnknownName():
+                return f"The name {target.host} could not be resolved."
+            case Unreachable(errors=errors):
+                sentences = {_system_sentence(error) for error in errors}
+                return sentences.pop() if len(sentences) == 1 else f"No address of {target.host} can be reached."
+            case NotHttp():
+                return "The answer is not valid HTTP."
+            case TooLong():
+                return "The answer is too long."
+            case OSError():
+                return _system_sentence(failure)
+        return "The request could not be sent."
 
 
-def _sentence(error: Exception) -> str:
-    match error:
-        case aiohttp.ClientConnectorCertificateError(certificate_error=ssl.SSLCertVerificationError() as reason):
-            return f"The certificate is not valid: {reason.verify_message.rstrip('.')}."
-        case aiohttp.ClientConnectorDNSError(os_error=_NotPublic() as reason):
-            return str(reason)
-        case aiohttp.ClientConnectorDNSError():
-            return f"The name {error.host} could not be resolved."
-        case aiohttp.ClientConnectorError(os_error=OSError(errno=None) as reason) if type(reason) is OSError:
-            # Several addresses, and each failed in its own way.
-            return f"No address of {error.host} can be reached."
-        case aiohttp.ClientConnectorError(os_error=reason):
-            return _system_sentence(reason)
-        case aiohttp.ServerDisconnectedError():
-            return CLOSED
-        case aiohttp.ClientOSError(__cause__=ssl.SSLError() as reason):
-            return _system_sentence(reason)
-        case OSError():
-            return _system_sentence(error)
-        case aiohttp.ClientResponseError(__cause__=_TooLong() | HttpProcessingError(__cause__=LineTooLong())):
-            return "The answer is too long."
-        case aiohttp.ClientResponseError() | aiohttp.ClientPayloadError() | HttpProcessingError():
-            return "The answer is not valid HTTP."
-    return "The request could not be sent."
+def _read(address: str, allowed: Sequence[Network]) -> _Target | str:
+    """What is dialled and sent for an address, or why it is refused."""
+    refusal = check_address(address, allowed)
+    if refusal is not None:
+        return refusal
+    url = URL(address)
+    assert url.raw_host is not None
+    assert url.port is not None
+    start = f"POST {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n"
+    return _Target(url.raw_host, url.port, start)
+
+
+def _answer(reply: Reply, error: str, duration_ms: int) -> Answer:
+    body = bytes(reply.body)
+    if body and reply.compression and reply.compression.lower() != "identity":
+        body = f"(The body is compressed with {_printable(reply.compression, 40)} and was not kept.)".encode()
+    return Answer(reply.status, _verdict(reply, error), body, duration_ms)
+
+
+def _verdict(reply: Reply, error: str) -> str | None:
+    status = reply.status
+    if status is None:
+        return error
+    if 200 <= status < 300:
+        return None
+    if 300 <= status < 400:
+        target = f" to {_printable(reply.location, 500)}" if reply.location else ""
+        return f"Redirects are not followed ({status}{target})."
+    phrase = phrases.get(status)
+    return f"The server answered {status} ({phrase})." if phrase else f"The server answered {status}."
 
 
 def _system_sentence(error: OSError) -> str:
     match error:
-        case _NotPublic():
-            return str(error)
+        case NotPublic():
+            return f"The address resolves to {error.args[0]}, which is not public."
+        case ssl.SSLCertVerificationError():
+            return f"The certificate is not valid: {error.verify_message.rstrip('.')}."
         case ConnectionRefusedError() | OSError(errno=errno.ECONNREFUSED):
             return "The connection was refused."
         case ConnectionError() | ssl.SSLEOFError() | ssl.SSLZeroReturnError():

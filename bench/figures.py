@@ -9,7 +9,7 @@ from importlib.metadata import version
 from bench.sites import Site
 from bench.statements import Statements
 
-PACKAGES = ("Flask", "gunicorn", "dramatiq", "peewee", "psycopg2-binary", "aiohttp")
+PACKAGES = ("Flask", "gunicorn", "dramatiq", "peewee", "psycopg2-binary", "httptools")
 
 
 @dataclass(frozen=True)

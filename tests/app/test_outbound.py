@@ -21,11 +21,11 @@ from typing import Any
 
 import pytest
 import trustme
-from aiohttp.abc import AbstractResolver, ResolveResult
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.lib.addresses import NEVER_DIALLED_V4, NEVER_DIALLED_V6
+from app.lib.dialling import Resolver
 from app.outbound import LONGEST_BODY, Answer, Outbound
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
@@ -40,36 +40,30 @@ DAY = datetime.timedelta(days=1)
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-class Names(AbstractResolver):
+class Names:
     """Plays DNS: each question takes the next of a name's answers, the last one for good."""
 
     def __init__(self, **names: list[list[str]]) -> None:
         self.names = names
-        self.given: list[ResolveResult] = []
+        self.given: list[tuple[int, str]] = []
 
-    async def resolve(self, host: str, port: int = 0, family: int = 0) -> list[ResolveResult]:
+    async def resolve(self, host: str, port: int) -> list[tuple[int, str]]:
         answers = self.names[host.partition(".")[0]]
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
-        self.given = [
-            ResolveResult(hostname=host, host=address, port=port, family=socket.AF_INET, proto=0, flags=0)
-            for address in answer
-        ]
+        self.given = [(socket.AF_INET6 if ":" in address else socket.AF_INET, address) for address in answer]
         return self.given
-
-    async def close(self) -> None:
-        pass
 
 
 class NoSuchName(Names):
-    async def resolve(self, host: str, port: int = 0, family: int = 0) -> list[ResolveResult]:
+    async def resolve(self, host: str, port: int) -> list[tuple[int, str]]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
 
 class SilentNames(Names):
-    async def resolve(self, host: str, port: int = 0, family: int = 0) -> list[ResolveResult]:
+    async def resolve(self, host: str, port: int) -> list[tuple[int, str]]:
         if host == "silent.example":
             await asyncio.Event().wait()
-        return await super().resolve(host, port, family)
+        return await super().resolve(host, port)
 
 
 @dataclass
@@ -133,7 +127,7 @@ class World:
         certificate: trustme.LeafCert | None = None,
         plain: bool = False,
         demanding: bool = False,
-        resolver: AbstractResolver | None = None,
+        resolver: Resolver | None = None,
     ) -> AsyncIterator[tuple[Outbound, int]]:
         """An Outbound, and the port of a receiver that does `talk`."""
         ca_file = None
@@ -954,7 +948,7 @@ def test_an_address_that_changes_between_check_and_use_gains_nothing(world: Worl
     async def story() -> tuple[Answer, Answer]:
         async with world.meeting(closing, resolver=names, allowed=["127.0.0.1/32"]) as (outbound, port):
             first = await outbound.post(f"https://shop.example:{port}/", b"", {})
-            names.given[0]["host"] = "127.0.0.2"
+            names.given[0] = (socket.AF_INET, "127.0.0.2")
             return first, await outbound.post(f"https://shop.example:{port}/", b"", {})
 
     first, second = world.runner.run(story())
