@@ -13,7 +13,7 @@ from typing import Any
 
 from app import bells, database
 from app.database import transaction
-from app.domain import deliveries, endpoints, workspaces
+from app.domain import endpoints, lanes, workspaces
 from app.domain.changes import Change
 from app.domain.events import Cause, Recorder
 from app.lib import clock, ids
@@ -33,8 +33,7 @@ def _carry_out(order: dict[str, Any]) -> Any:
         return [_make(address) for address in order["endpoints"]]
     if "events" in order:
         return _seed(order["workspaces"], order["events"])
-    for endpoint_id in order["ring"]:
-        deliveries.ring(endpoint_id)
+    lanes.ring(order["ring"])
     return bells.flush(30)
 
 

@@ -68,6 +68,14 @@ def start(site: Site, name: str | None = None) -> None:
     site.stack.processes.wait_ready()
 
 
+def start_types(site: Site, *types: str) -> None:
+    """Starts all processes of these types, and waits until they are ready."""
+    for name in site.stack.processes.names:
+        if name.rpartition(".")[0] in types:
+            site.stack.processes.start(name)
+    site.stack.processes.wait_ready()
+
+
 def restart(site: Site) -> None:
     """Starts anew what runs."""
     processes = site.stack.processes
