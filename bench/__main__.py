@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from types import FrameType
 
-from bench import accept, deliveries, fairness, latency, sustained
+from bench import accept, deliveries, fairness, latency, sustained, waiting
 from bench.errors import BenchError
 from bench.figures import Row, facts, table
 from bench.sites import Site, site
@@ -19,11 +19,13 @@ SECTIONS = {
     "sustained": sustained.run,
     "deliveries": deliveries.run,
     "fairness": fairness.run,
+    "waiting": waiting.run,
 }
 # Those with a small form, which says whether they work and not how well the service does.
-QUICK = {"fairness": fairness.quick}
+QUICK = {"fairness": fairness.quick, "waiting": waiting.quick}
 Run = Callable[[Site, Callable[[str], None]], list[Row]]
-COUNTS = {"deliveries": deliveries.COUNTS}
+COUNTS = {"deliveries": deliveries.COUNTS, "waiting": waiting.COUNTS}
+SETTINGS = {"waiting": waiting.SETTINGS}
 
 
 def main() -> int:
@@ -49,7 +51,7 @@ def _run(chosen: dict[str, Run]) -> str:
     rows: list[Row] = []
     described = ""
     for name, section in chosen.items():
-        with site(COUNTS.get(name)) as fresh:
+        with site(COUNTS.get(name), SETTINGS.get(name)) as fresh:
             described = described or facts(fresh)
             rows += section(fresh, partial(_tell, name))
     return f"{described}\n\n{table(rows)}"

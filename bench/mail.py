@@ -40,7 +40,7 @@ def _carry_out(order: dict[str, Any]) -> Any:
     if "endpoints" in order:
         return [_make(address) for address in order["endpoints"]]
     if "workspace" in order:
-        return _make_together(order["workspace"])
+        return make_together(order["workspace"])
     if "pace" in order:
         return _pace(order["pace"], order["rate"], order["begin"], order["seconds"])
     if "events" in order:
@@ -50,11 +50,11 @@ def _carry_out(order: dict[str, Any]) -> Any:
 
 
 def _make(address: str) -> tuple[str, str]:
-    workspace_id, endpoint_ids = _make_together([address])
+    workspace_id, endpoint_ids = make_together([address])
     return workspace_id, endpoint_ids[0]
 
 
-def _make_together(addresses: list[str]) -> tuple[str, list[str]]:
+def make_together(addresses: list[str]) -> tuple[str, list[str]]:
     workspace, _ = workspaces.create("Bench")
     return workspace.id, [_make_endpoint(workspace.id, address) for address in addresses]
 
@@ -103,11 +103,11 @@ def _record(workspace_id: str, number: int) -> None:
     recorder.cause = Cause(None, ids.new("cmd"))
     for _ in range(number):
         contact_id = ids.new("con")
-        recorder.record(KIND, {"contact": _contact(contact_id)}, contact_id)
+        recorder.record(KIND, {"contact": make_contact(contact_id)}, contact_id)
     recorder.write()
 
 
-def _contact(contact_id: str) -> dict[str, Any]:
+def make_contact(contact_id: str) -> dict[str, Any]:
     """What the event of a contact made by a form carries."""
     return {
         "id": contact_id,
