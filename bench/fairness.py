@@ -120,10 +120,10 @@ def _rate(size: Size, tell: Tell) -> int:
 
 
 class Service:
-    """A fresh service, its receiver, and the program that makes its mail."""
+    """A fresh service, the receiver that answers, the one that does not, and the program that makes its mail."""
 
-    def __init__(self, site: Site, stamps: Stamps, mail: Program) -> None:
-        self._site, self._stamps, self._mail = site, stamps, mail
+    def __init__(self, site: Site, stamps: Stamps, silent: Stamps, mail: Program) -> None:
+        self._site, self._stamps, self._silent, self._mail = site, stamps, silent, mail
 
     def measure(self, size: Size, rate: int, hanging: bool) -> Result:
         """Makes the deliveries and waits for those that will be answered."""
@@ -142,7 +142,7 @@ class Service:
         return self._result(workspaces, late)
 
     def _addresses(self, number: int, hanging: bool, workspace: int) -> list[str]:
-        urls = [self._stamps.url, self._stamps.hanging_url] if hanging else [self._stamps.url]
+        urls = [self._stamps.url, self._silent.hanging_url] if hanging else [self._stamps.url]
         return [f"{url}/{workspace}/{each}" for each in range(number) for url in urls]
 
     def _seed(self, backlog: int) -> float:
@@ -168,7 +168,7 @@ class Service:
             time.sleep(1)
         # One that did not arrive has taken at least until now.
         times = [stamps.get(id, time.time()) - at for id, at in created.items()]
-        return Result(times, missing, late, self._stamps.hung()[0])
+        return Result(times, missing, late, self._silent.hung()[0])
 
     def _created(self, workspaces: list[str]) -> dict[str, float]:
         """When the events of the deliveries to endpoints that answer were made."""
@@ -190,6 +190,7 @@ def _service(settings: Mapping[str, str] | None = None) -> Iterator[Service]:
     with (
         sites.site(COUNTS, settings) as site,
         stamping(site) as stamps,
+        stamping(site) as silent,  # another, so that its handshakes do not hold up the answers
         Program("bench.mail", site.stack.environment) as mail,
     ):
-        yield Service(site, stamps, mail)
+        yield Service(site, stamps, silent, mail)
