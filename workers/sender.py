@@ -136,6 +136,9 @@ class Sender:
         most = MOST_WHILE_LAGGING if self._lag > MOST_LAG_SECONDS else MOST_UNDER_WAY
         rooms = self._windows.rooms(self._awake, most)
         if not rooms:
+            if self._awake and most < MOST_UNDER_WAY:
+                # Nothing is handed over that would show when the loop has caught up.
+                self._loop.call_soon_threadsafe(self._look_again, time.monotonic())
             return
         for owner in rooms:
             # Before the look: a bell during it wakes the endpoint again.
@@ -151,6 +154,10 @@ class Sender:
         self._awake.update(dict.fromkeys(owner for owner, left in rooms.items() if left <= 0))
         if batch:
             self._loop.call_soon_threadsafe(self._send_all, batch, outbound, time.monotonic())
+
+    def _look_again(self, handed_over: float) -> None:
+        self._lag = time.monotonic() - handed_over
+        self._news.set()
 
     def _send_all(self, batch: Sequence[Dispatch], outbound: Outbound, handed_over: float) -> None:
         self._lag = time.monotonic() - handed_over
