@@ -32,9 +32,10 @@ WORKSPACES = 5
 RATE = 20
 MOST_SECONDS, MOST_TIMES = 1.0, 2.0
 NEVER_STOP = {"STOP_AFTER_FAILURES": "1000000"}
-WARM_ENDPOINTS, WARM_RATE, WARM_SECONDS = 20, 20, 4
+WARM_ENDPOINTS, WARM_RATE, WARM_SECONDS = 20, 5, 4
 LEAD_SECONDS = 1.0  # in which the program that paces hears what to do
 DRAIN_SECONDS = 20
+READY_SECONDS = 40  # in which the processes start and are warmed, while a backlog is not due yet
 MOST_LATE_SECONDS = 0.5  # of what is made; else the machine cannot make so many
 Tell = Callable[[str], None]
 
@@ -135,11 +136,20 @@ class Service:
         released = self._seed(size.backlog) if size.backlog else None
         sites.start_types(self._site, "deliveries", "slow-deliveries", "retries", "scheduler")
         self._mail.ask(pace=[warm], rate=WARM_RATE, begin=time.time(), seconds=WARM_SECONDS)
+        self._wait_until_done(warm)
         begin = time.time() + LEAD_SECONDS if released is None else released
         if begin < time.time():
             raise BenchError("The backlog was due before the processes were ready.")
         _, late = self._mail.ask(pace=workspaces, rate=rate, begin=begin, seconds=size.seconds)
         return self._result(workspaces, late)
+
+    def _wait_until_done(self, workspace: str) -> None:
+        ends = time.monotonic() + DRAIN_SECONDS
+        query = f"SELECT FROM deliveries WHERE workspace_id = '{workspace}' AND due_at IS NOT NULL LIMIT 1"
+        while self._site.query(query):
+            if time.monotonic() > ends:
+                raise BenchError(f"What warms the processes was not delivered in {DRAIN_SECONDS} s.")
+            time.sleep(0.1)
 
     def _addresses(self, number: int, hanging: bool, workspace: int) -> list[str]:
         urls = [self._stamps.url, self._silent.hanging_url] if hanging else [self._stamps.url]
@@ -151,7 +161,7 @@ class Service:
         self._mail.ask(workspaces=[workspace], events=backlog)
         self._site.query(f"UPDATE deliveries SET due_at = now() + interval '1 hour' WHERE workspace_id = '{workspace}'")
         self._site.query("VACUUM ANALYZE events, deliveries")
-        released = time.time() + 20 + backlog / 10_000
+        released = time.time() + READY_SECONDS + backlog / 10_000
         query = f"UPDATE deliveries SET due_at = to_timestamp({released}) WHERE workspace_id = '{workspace}'"
         self._site.query(query)
         self._site.query("VACUUM deliveries")
