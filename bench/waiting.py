@@ -28,7 +28,7 @@ COUNTS = {"deliveries": 2}
 # One queue for all that wait.
 SETTINGS = {"RETRY_SCHEDULE": "1800,7200,43200"}
 WORKERS = ("writes", "deliveries", "slow-deliveries", "retries")
-SEEDED_A_SECOND = 5_000  # at least, with their bells; else what was to wait falls due too early
+SEEDED_A_SECOND = 2_500  # at least, with their bells; else what was to wait falls due too early
 LEAD_SECONDS = 60
 SETTLE_SECONDS = 5  # before a window begins
 DRAIN_SECONDS = 20
