@@ -30,7 +30,7 @@ SETTINGS = {"RETRY_SCHEDULE": "1800,7200,43200"}
 WORKERS = ("writes", "deliveries", "slow-deliveries", "retries")
 SEEDED_A_SECOND = 2_500  # at least, with their bells; else what was to wait falls due too early
 LEAD_SECONDS = 60
-SETTLE_SECONDS = 5  # before a window begins
+SETTLE_SECONDS = 15  # before a window begins: connections are made, processes find their pace
 DRAIN_SECONDS = 20
 PASSES, PAUSE_SECONDS = 50, 0.5
 MOST_PASS_MS, MOST_LATE_SECONDS, MOST_MEGABYTES = 100, 2.0, 200
@@ -77,7 +77,7 @@ def run(site: Site, tell: Tell) -> list[Row]:
 
 def quick(site: Site, tell: Tell) -> list[Row]:
     """Small, to try whether it works: the figures say little."""
-    return _run(site, Size(number=20_000, endpoints=200, spread=80, window=15, messages=2_000), tell)
+    return _run(site, Size(number=20_000, endpoints=200, spread=100, window=15, messages=2_000), tell)
 
 
 def _run(site: Site, size: Size, tell: Tell) -> list[Row]:
