@@ -102,9 +102,11 @@ def overdue(mail: Mail, seconds: float, limit: int, after: str = "") -> tuple[li
         )
         SELECT owner, due_at < now() - %s * interval '1 second' FROM heads LIMIT %s
         """,
-        (after, seconds, limit),
+        (after, seconds, limit + 1),
     )
-    return [owner for owner, is_overdue in heads if is_overdue], heads[-1][0] if len(heads) == limit else ""
+    # One more than is looked at says whether there are more; else the next look might find itself at the end.
+    looked_at = heads[:limit]
+    return [owner for owner, is_overdue in looked_at if is_overdue], looked_at[-1][0] if len(heads) > limit else ""
 
 
 def _lock_held(mail: Mail, batch: Sequence[Claimed]) -> int:

@@ -1,1 +1,1 @@
-"""The benchmarks of `make bench`: `python -m bench [accept] [latency] [sustained]`."""
+"""The benchmarks of `make bench`: `python -m bench [--quick] [section …]`."""

@@ -3,42 +3,57 @@
 import signal
 import sys
 from argparse import ArgumentParser
+from collections.abc import Callable
 from functools import partial
 from types import FrameType
 
-from bench import accept, deliveries, latency, sustained
+from bench import accept, deliveries, fairness, latency, sustained, waiting
 from bench.errors import BenchError
 from bench.figures import Row, facts, table
-from bench.sites import site
+from bench.sites import Site, site
 from tests.stack.errors import StackError
 
-SECTIONS = {"accept": accept.run, "latency": latency.run, "sustained": sustained.run, "deliveries": deliveries.run}
-COUNTS = {"deliveries": deliveries.COUNTS}
+SECTIONS = {
+    "accept": accept.run,
+    "latency": latency.run,
+    "sustained": sustained.run,
+    "deliveries": deliveries.run,
+    "fairness": fairness.run,
+    "waiting": waiting.run,
+}
+# Those with a small form, which says whether they work and not how well the service does.
+QUICK = {"fairness": fairness.quick, "waiting": waiting.quick}
+Run = Callable[[Site, Callable[[str], None]], list[Row]]
+COUNTS = {"deliveries": deliveries.COUNTS, "waiting": waiting.COUNTS}
+SETTINGS = {"waiting": waiting.SETTINGS}
 
 
 def main() -> int:
     """1 if a benchmark could not be run; a missed target is no error."""
     parser = ArgumentParser(prog="python -m bench")
     parser.add_argument("section", nargs="*", help=", ".join(SECTIONS))
-    chosen = parser.parse_args().section or list(SECTIONS)
-    if unknown := set(chosen) - SECTIONS.keys():
-        parser.error(f"there is no section {', '.join(sorted(unknown))}")
+    parser.add_argument("--quick", action="store_true", help=f"small, to try it: {', '.join(QUICK)}")
+    arguments = parser.parse_args()
+    sections = QUICK if arguments.quick else SECTIONS
+    chosen = arguments.section or list(sections)
+    if unknown := set(chosen) - sections.keys():
+        parser.error(f"there is no {'quick ' if arguments.quick else ''}section {', '.join(sorted(unknown))}")
     signal.signal(signal.SIGTERM, _end)
     try:
-        print(_run(chosen))
+        print(_run({name: sections[name] for name in chosen}))
     except (BenchError, StackError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0
 
 
-def _run(chosen: list[str]) -> str:
+def _run(chosen: dict[str, Run]) -> str:
     rows: list[Row] = []
     described = ""
-    for name in chosen:
-        with site(COUNTS.get(name)) as fresh:
+    for name, section in chosen.items():
+        with site(COUNTS.get(name), SETTINGS.get(name)) as fresh:
             described = described or facts(fresh)
-            rows += SECTIONS[name](fresh, partial(_tell, name))
+            rows += section(fresh, partial(_tell, name))
     return f"{described}\n\n{table(rows)}"
 
 

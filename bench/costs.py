@@ -8,7 +8,7 @@ import psutil
 
 from bench.sites import Site
 
-TYPES = ("web", "writes", "deliveries", "scheduler")
+TYPES = ("web", "writes", "deliveries", "slow-deliveries", "retries", "scheduler")
 
 
 @contextmanager

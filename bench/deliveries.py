@@ -34,8 +34,7 @@ Contender = Ours | Rival
 
 def run(site: Site, tell: Tell) -> list[Row]:
     """Rounds in which all take turns, so that what else the machine does falls on all alike; then the statements."""
-    for number in range(1, COUNTS["deliveries"] + 1):
-        sites.start(site, f"deliveries.{number}")
+    sites.start_types(site, "deliveries", "slow-deliveries", "retries")
     rivals: list[Rival] = []
     mail = Mail(site)
     try:

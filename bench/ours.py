@@ -1,18 +1,14 @@
 """The service in the deliveries benchmark: the worker processes of the Procfile, real endpoints, bells."""
 
-import json
-import subprocess
-import sys
 import time
-from typing import Any
 
 from bench import runs
 from bench.errors import BenchError
 from bench.nginx import Nginx
+from bench.programs import Program
 from bench.runs import Run
 from bench.sites import Site
 from bench.statements import Statements, counted
-from tests.stack.processes import ROOT
 
 WARM_DELIVERIES = 400
 
@@ -24,39 +20,24 @@ class Mail:
         environment = site.stack.environment
         # What is seeded rings in another database of Redis, where nobody hears it.
         deaf = {"REDIS_URL": site.stack.redis.url.removesuffix("0") + "1"}
-        self._seeder = self._start(environment | deaf)
-        self._ringer = self._start(environment)
+        self._seeder = Program("bench.mail", environment | deaf)
+        self._ringer = Program("bench.mail", environment)
 
     def endpoints(self, addresses: list[str]) -> list[tuple[str, str]]:
         """The workspace and the identifier of a new endpoint for each address."""
-        return [(workspace, endpoint) for workspace, endpoint in self._ask(self._seeder, endpoints=addresses)]
+        return [(workspace, endpoint) for workspace, endpoint in self._seeder.ask(endpoints=addresses)]
 
     def seed(self, workspaces: list[str], number: int) -> None:
         """So many deliveries in all, to the endpoints of the workspaces in turn; no bell is heard."""
-        self._ask(self._seeder, workspaces=workspaces, events=number)
+        self._seeder.ask(workspaces=workspaces, events=number)
 
     def ring(self, endpoints: list[str]) -> None:
         """Returns when all have been rung for; the first is heard while the others are."""
-        self._ask(self._ringer, ring=endpoints)
+        self._ringer.ask(ring=endpoints)
 
     def close(self) -> None:
         for program in (self._seeder, self._ringer):
-            program.communicate()
-
-    @staticmethod
-    def _start(environment: dict[str, str]) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-m", "bench.mail"]
-        return subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-    @staticmethod
-    def _ask(program: "subprocess.Popen[bytes]", **order: Any) -> Any:
-        assert program.stdin is not None
-        assert program.stdout is not None
-        program.stdin.write(json.dumps(order).encode() + b"\n")
-        program.stdin.flush()
-        if not (answer := program.stdout.readline()):
-            raise BenchError("Endpoints or their mail could not be made.")
-        return json.loads(answer)
+            program.close()
 
 
 class Ours:

@@ -48,12 +48,13 @@ class Site:
 
 
 @contextmanager
-def site(counts: Mapping[str, int] | None = None) -> Iterator[Site]:
+def site(counts: Mapping[str, int] | None = None, settings: Mapping[str, str] | None = None) -> Iterator[Site]:
     """So many of each process type of the Procfile, or one; none is started yet, the servers are."""
     DATA.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=DATA, prefix="bench-", ignore_cleanup_errors=True) as directory:
         all_counts = {kind: 1 for kind in process_types() if kind != "release"} | dict(counts or {})
-        stack = Stack(Path(directory), all_counts, settings=SETTINGS, postgres_settings=POSTGRES_SETTINGS)
+        all_settings = SETTINGS | dict(settings or {})
+        stack = Stack(Path(directory), all_counts, settings=all_settings, postgres_settings=POSTGRES_SETTINGS)
         try:
             stack.start_servers()
             stack.processes.release()
@@ -65,6 +66,14 @@ def site(counts: Mapping[str, int] | None = None) -> Iterator[Site]:
 def start(site: Site, name: str | None = None) -> None:
     """Starts one process, or all that do not run yet, and waits until they are ready."""
     site.stack.processes.start(name)
+    site.stack.processes.wait_ready()
+
+
+def start_types(site: Site, *types: str) -> None:
+    """Starts all processes of these types, and waits until they are ready."""
+    for name in site.stack.processes.names:
+        if name.rpartition(".")[0] in types:
+            site.stack.processes.start(name)
     site.stack.processes.wait_ready()
 
 

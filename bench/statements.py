@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import psutil
 
 from bench import sites
+from bench.costs import TYPES
 from bench.errors import BenchError
 from bench.sites import Site
 
@@ -90,7 +91,7 @@ def _set_logging(site: Site, change: str) -> None:
 def _types_by_port(site: Site) -> dict[int, str]:
     """The process type at the other end of each connection of the server."""
     found: dict[int, str] = {}
-    for kind in ("web", "writes", "deliveries", "scheduler"):
+    for kind in TYPES:
         for pid in site.stack.processes.pids(kind):
             leader = psutil.Process(pid)
             for process in (leader, *leader.children(recursive=True)):

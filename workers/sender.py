@@ -124,6 +124,9 @@ class Sender:
     def _change_lanes(self) -> None:
         """Leaves endpoints that turned out to be slow to the slow lane, and those that have recovered to the other."""
         slow, recovered = self._windows.judge()
+        if self._lag > MOST_LAG_SECONDS:
+            # It may be this process that was slow.
+            slow = set()
         if slow:
             lanes.slow_down(slow)
         if recovered:
@@ -138,6 +141,9 @@ class Sender:
         most = MOST_WHILE_LAGGING if self._lag > MOST_LAG_SECONDS else MOST_UNDER_WAY
         rooms = self._windows.rooms(self._awake, most)
         if not rooms:
+            if self._awake and most < MOST_UNDER_WAY:
+                # Nothing is handed over that would show when the loop has caught up.
+                self._loop.call_soon_threadsafe(self._look_again, time.monotonic())
             return
         for owner in rooms:
             # Before the look: a bell during it wakes the endpoint again.
@@ -153,6 +159,10 @@ class Sender:
         self._awake.update(dict.fromkeys(owner for owner, left in rooms.items() if left <= 0))
         if batch:
             self._loop.call_soon_threadsafe(self._send_all, batch, outbound, time.monotonic())
+
+    def _look_again(self, handed_over: float) -> None:
+        self._lag = time.monotonic() - handed_over
+        self._news.set()
 
     def _send_all(self, batch: Sequence[Dispatch], outbound: Outbound, handed_over: float) -> None:
         self._lag = time.monotonic() - handed_over

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable, Iterable
 
-START = 8  # of an endpoint that is not known here
+START = 4  # of an endpoint that is not known here
 MOST = 256
 MOST_IN_SLOW_LANE = 16
 QUICK_SECONDS = 1.0

@@ -16,6 +16,7 @@ from tests.journeys.waiting import wait_until
 from tests.stack.processes import GRACE_SECONDS
 from tests.stack.receiver import Answer, Receiver
 from tests.stack.stack import Stack
+from workers.windows import START
 
 
 @pytest.mark.parametrize("kind", ["writes", "deliveries"])
@@ -49,9 +50,9 @@ def test_a_worker_that_comes_back_after_its_lease_records_nothing(stack: Stack, 
     receiver.behaviour = lambda *_: Answer(delay_seconds=4)
     stack.processes.stop("deliveries.2")
     try:
-        for number in range(6):
+        for number in range(START):
             shop.caller().call("POST", "contacts", {"external_id": f"contact-{number}"})
-        assert receiver.wait_for(lambda each: len(each.received) == 6)
+        assert receiver.wait_for(lambda each: len(each.received) == START)
         stack.processes.kill("deliveries.1", signal.SIGSTOP)
         [(under_way,)] = rows(
             stack, "SELECT count(*) FROM deliveries WHERE endpoint_id = %s AND attempts = 0", shop.endpoint_id
@@ -67,7 +68,7 @@ def test_a_worker_that_comes_back_after_its_lease_records_nothing(stack: Stack, 
     assert under_way > 0
     wait_until(lambda: len(_stale(stack, shop)) == under_way, 20, "the late worker has tried to record its attempts")
     assert _recorded(stack, shop) == before
-    assert [status for _, status, _, _ in before] == ["delivered"] * 6
+    assert [status for _, status, _, _ in before] == ["delivered"] * START
 
 
 def _recorded(stack: Stack, shop: Shop) -> list[tuple[str, str, int, int]]:

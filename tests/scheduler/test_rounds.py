@@ -65,6 +65,14 @@ def test_after_the_last_owner_rounds_begin_anew(monkeypatch: pytest.MonkeyPatch)
     assert rung() == ["ws_1", "ws_2"]
 
 
+def test_no_round_is_in_vain_when_one_can_look_at_just_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "MOST_LOOKED_AT", 2)
+    wait_for_work("ws_1", "ws_2")
+    each = Round(jobs.MAIL, overdue_seconds=1)
+
+    assert [each(), each()] == [2, 2]
+
+
 def test_two_leaders_who_make_a_round_at_once_ring_once_for_each() -> None:
     wait_for_work("ws_1", "ws_2")
 

@@ -221,3 +221,23 @@ def test_the_request_identifier_is_in_every_line_about_its_job_and_its_deliverie
     [accepted] = [line for line in lines if line["event"] == "request"]
     [finished] = [line for line in lines if line["event"] == "job.finished"]
     assert accepted["job"] == finished["job"] == one("SELECT id FROM jobs WHERE kind = 'contacts.upsert'")
+
+
+def test_a_lag_that_is_over_holds_up_nobody_while_others_hang(
+    api: Api, sender: Sender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.sender.MOST_WHILE_LAGGING", windows.START // 2)
+    hanging, _ = make_endpoint(api.workspace_id, receiver.url("/slow"))
+    receiver.answers["/slow"] = Answer(200, delay_seconds=1.9)
+    happen(api, windows.START)
+    sender.wake(hanging)
+    until(lambda: receiver.counts["/slow"] == windows.START)
+    answered, _ = make_endpoint(api.workspace_id, receiver.url("/quick"))
+    api.post("contacts", {"external_id": "another"})
+    api.apply()
+
+    sender._lag = 1.0
+    sender.wake(answered)
+
+    until(lambda: "delivered" in statuses())
+    assert one("SELECT count(*) FROM attempts") == receiver.counts["/quick"] == 1

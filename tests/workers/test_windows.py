@@ -45,7 +45,7 @@ def test_failures_shrink_it_to_one_once_for_each_round() -> None:
         full(window, number, succeeded=False)
         sizes.append(window.room(number + 1))
 
-    assert sizes == [4, 2, 1, 1, 1]
+    assert sizes == [windows.START // 2, 1, 1, 1, 1]
 
 
 def test_slow_answers_shrink_it_in_the_fast_lane() -> None:

@@ -1,0 +1,220 @@
+"""A million deliveries that wait for their retry, over 1,000 endpoints, and fall due evenly, so many a second.
+
+Each has failed once; its rows are copied in, and its bell is put into Redis as `lanes.ring_later` would have: one for
+each endpoint and quarter second. With all processes running: what memory the workers take (target: 200 MB each), how
+long a pass of the scheduler over the endpoints takes (100 ms), and how late the retries arrive that fall due within a
+minute (p99: 2 s); then again with all bells lost, so that nothing but the scheduler brings them out. The receiver
+answers at once. What Redis holds is compared with one delayed message a delivery, of which some are sent and weighed.
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+import psutil
+import redis
+
+from bench import sites
+from bench.errors import BenchError
+from bench.figures import Row, at_most, milliseconds, percentile
+from bench.programs import Program
+from bench.sites import Site
+from bench.stamps import Stamps, stamping
+
+# Workers of ours, each the command of the Procfile.
+COUNTS = {"deliveries": 2}
+# One queue for all that wait.
+SETTINGS = {"RETRY_SCHEDULE": "1800,7200,43200"}
+WORKERS = ("writes", "deliveries", "slow-deliveries", "retries")
+SEEDED_A_SECOND = 2_500  # at least, with their bells; else what was to wait falls due too early
+LEAD_SECONDS = 60
+SETTLE_SECONDS = 15  # before a window begins: connections are made, processes find their pace
+DRAIN_SECONDS = 20
+PASSES, PAUSE_SECONDS = 50, 0.5
+MOST_PASS_MS, MOST_LATE_SECONDS, MOST_MEGABYTES = 100, 2.0, 200
+DUE_TABLE = "bench_due"  # a delivery forgets when it was due
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many wait, for how many endpoints, over how long they fall due, and how long is looked."""
+
+    number: int = 1_000_000
+    endpoints: int = 1_000
+    spread: float = 1_000
+    window: float = 60
+    messages: int = 20_000
+
+    @property
+    def rate(self) -> float:
+        return self.number / self.spread
+
+
+@dataclass(frozen=True)
+class Window:
+    """What happened to those that fell due in a time."""
+
+    late: list[float]
+    missing: int
+    passes: list[float]
+
+    @property
+    def p99(self) -> float:
+        return percentile(self.late, 0.99)
+
+    def __str__(self) -> str:
+        p50, p99, worst = (milliseconds(percentile(self.late, share)) for share in (0.5, 0.99, 1.0))
+        missing = f", {self.missing} did not arrive in {DRAIN_SECONDS} s" if self.missing else ""
+        return f"p50 {p50}, p99 {p99}, worst {worst}{missing}, of {len(self.late):,}"
+
+
+def run(site: Site, tell: Tell) -> list[Row]:
+    return _run(site, Size(), tell)
+
+
+def quick(site: Site, tell: Tell) -> list[Row]:
+    """Small, to try whether it works: the figures say little."""
+    return _run(site, Size(number=20_000, endpoints=200, spread=100, window=15, messages=2_000), tell)
+
+
+def _run(site: Site, size: Size, tell: Tell) -> list[Row]:
+    with stamping(site) as stamps, Program("bench.later", site.stack.environment) as later:
+        begin = time.time() + size.number / SEEDED_A_SECOND + LEAD_SECONDS
+        order = {"number": size.number, "endpoints": size.endpoints, "begin": begin, "spread": size.spread}
+        seconds = _seconds(lambda: later.ask(seed=stamps.url, **order))
+        tell(f"{size.number:,} deliveries made in {seconds:.0f} s")
+        database = int(site.query("SELECT pg_database_size(current_database())")[0][0])
+        site.query(f"CREATE UNLOGGED TABLE {DUE_TABLE} AS SELECT id, due_at FROM deliveries")
+        site.query("VACUUM ANALYZE")
+        rows = _bells(site, size, later, tell)
+        rows.append(Row("waiting", "the database", f"{database / 1e6:,.0f} MB"))
+        sites.start(site)
+        idle = later.ask(passes=PASSES, pause=0.1)
+        rows += _passes("while nothing is due", idle)
+        if (ahead := begin - time.time()) < 0:
+            raise BenchError(f"The first were due {-ahead:.0f} s before everything was ready.")
+        tell(f"ready {ahead:.0f} s before the first are due; passes {_spread(idle)}")
+        time.sleep(ahead + SETTLE_SECONDS)
+        memory: dict[str, int] = {}
+        window = _window(site, size, stamps, later, memory)
+        tell(f"late with bells: {window}; passes {_spread(window.passes)}")
+        redis.Redis.from_url(site.stack.redis.url).flushall()
+        log, already = site.stack.processes.log("scheduler"), site.stack.processes.log("scheduler").stat().st_size
+        time.sleep(SETTLE_SECONDS)
+        deaf = _window(site, size, stamps, later, memory)
+        tell(f"late without bells: {deaf}; passes {_spread(deaf.passes)}")
+        logged = _logged_passes(log.read_bytes()[already:])
+    rows += _passes("while they fall due", window.passes)
+    rows.append(Row("waiting", "passes of the scheduler, bells lost, by its log", _spread(logged)))
+    rows.append(Row("waiting", f"due to received, {size.rate:.0f}/s", str(window)))
+    rows.append(at_most("waiting", "due to received, p99", window.p99, MOST_LATE_SECONDS, " s", places=2))
+    rows.append(Row("waiting", f"due to received, {size.rate:.0f}/s, bells lost", str(deaf)))
+    return rows + _memory(memory)
+
+
+def _bells(site: Site, size: Size, later: Program, tell: Tell) -> list[Row]:
+    """Puts them into Redis, and weighs them."""
+    client = redis.Redis.from_url(site.stack.redis.url)
+    empty = _used(client)
+    number = 0
+
+    def ring() -> None:
+        nonlocal number
+        number = later.ask(bells=True)
+
+    tell(f"their bells rung in {_seconds(ring):.0f} s, {number:,}")
+    rung = _used(client)
+    keys = [key.decode() for key in client.keys("dramatiq:*.DQ*")]
+    by_key = sum(client.memory_usage(key) or 0 for key in keys)
+    queue = later.ask(messages=size.messages)
+    messages = (_used(client) - rung) * size.number / size.messages
+    client.delete(queue, f"{queue}.msgs")
+    what = f"Redis, bells of {size.number:,} deliveries"
+    share = f"{(rung - empty) / messages:.2f} of one message a delivery"
+    scaled = f"{messages / 1e6:,.0f} MB, scaled from {size.messages:,}"
+    return [
+        Row("waiting", what, f"{(rung - empty) / 1e6:,.0f} MB, {number:,} bells; {share}"),
+        Row("waiting", f"{what}, by MEMORY USAGE", f"{by_key / 1e6:,.0f} MB"),
+        Row("waiting", "Redis, one delayed message a delivery", scaled),
+    ]
+
+
+def _window(site: Site, size: Size, stamps: Stamps, later: Program, memory: dict[str, int]) -> Window:
+    """Looks at those that fall due from now on; passes are made meanwhile, and memory is watched."""
+    begin = time.time()
+    later.tell(passes=round(size.window / PAUSE_SECONDS / 2), pause=PAUSE_SECONDS)
+    while time.time() < begin + size.window:
+        for name, size_now in _resident(site).items():
+            memory[name] = max(memory.get(name, 0), size_now)
+        time.sleep(1)
+    passes = later.answer()
+    due = dict(
+        site.query(
+            f"""
+            SELECT id, extract(epoch FROM due_at)::float FROM {DUE_TABLE}
+            WHERE due_at >= to_timestamp({begin}) AND due_at < to_timestamp({begin + size.window})
+            """
+        )
+    )
+    ends = time.monotonic() + DRAIN_SECONDS
+    while True:
+        arrived = stamps.all()
+        missing = sum(id not in arrived for id in due)
+        if not missing or time.monotonic() > ends:
+            break
+        time.sleep(1)
+    # One that did not arrive is late by at least the time until now.
+    return Window([arrived.get(id, time.time()) - at for id, at in due.items()], missing, passes)
+
+
+def _resident(site: Site) -> dict[str, int]:
+    """The bytes of the largest process of each type."""
+    found: dict[str, int] = {}
+    for kind in (*WORKERS, "scheduler", "web"):
+        for pid in site.stack.processes.pids(kind):
+            with suppress(psutil.NoSuchProcess):
+                leader = psutil.Process(pid)
+                for process in (leader, *leader.children(recursive=True)):
+                    found[kind] = max(found.get(kind, 0), process.memory_info().rss)
+    return found
+
+
+def _memory(found: Mapping[str, int]) -> list[Row]:
+    return [
+        at_most("waiting", f"resident memory, {kind}", size / 1e6, MOST_MEGABYTES, " MB")
+        if kind in WORKERS
+        else Row("waiting", f"resident memory, {kind}", f"{size / 1e6:.1f} MB")
+        for kind, size in found.items()
+    ]
+
+
+def _passes(when: str, seconds: list[float]) -> list[Row]:
+    return [
+        Row("waiting", f"passes of the scheduler {when}", _spread(seconds)),
+        at_most("waiting", f"the longest pass {when}", max(seconds) * 1000, MOST_PASS_MS, " ms"),
+    ]
+
+
+def _spread(seconds: list[float]) -> str:
+    if not seconds:
+        return "none"
+    return f"p50 {milliseconds(percentile(seconds, 0.5))}, worst {milliseconds(max(seconds))}, of {len(seconds)}"
+
+
+def _logged_passes(log: bytes) -> list[float]:
+    """Those that found something."""
+    lines = [json.loads(line) for line in log.splitlines() if b'"pass.made"' in line]
+    return [line["ms"] / 1000 for line in lines if line["name"] == "overdue_deliveries"]
+
+
+def _used(client: "redis.Redis") -> int:
+    return int(client.info("memory")["used_memory"])
+
+
+def _seconds(do: Callable[[], object]) -> float:
+    began = time.monotonic()
+    do()
+    return time.monotonic() - began
