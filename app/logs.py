@@ -31,8 +31,10 @@ def configure(process_type: str, gather: bool = False) -> None:
     as a quarter of all the rest of it, and a delivery a tenth. What a killed process had gathered is lost.
     """
 
+    name = _process_name(process_type)
+
     def add_process(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-        event["process"] = f"{process_type}:{os.getpid()}"
+        event["process"] = name[0]
         return event
 
     shared: list[Processor] = [
@@ -52,6 +54,18 @@ def configure(process_type: str, gather: bool = False) -> None:
         cache_logger_on_first_use=True,
     )
     _bring_in_libraries(shared, renderers)
+
+
+def _process_name(process_type: str) -> list[str]:
+    """Type and number of this process, in a list of one that a fork brings up to date: asking for it is a system call."""
+    name: list[str] = []
+
+    def say() -> None:
+        name[:] = [f"{process_type}:{os.getpid()}"]
+
+    say()
+    os.register_at_fork(after_in_child=say)
+    return name
 
 
 class Gathered:

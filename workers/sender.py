@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 MOST_UNDER_WAY = 1000  # for all endpoints of the process
 # While what is begun waits for the loop for longer than this, no more is begun than the loop can work on at once, so
 # that the process's own load does not make endpoints look slow.
-MOST_LAG_SECONDS, MOST_WHILE_LAGGING = 0.1, 100
+MOST_LAG_SECONDS, MOST_WHILE_LAGGING = 0.05, 100
 GATHERING_SECONDS = 0.003  # so much time's answers and bells are dealt with together
 PAUSE_SECONDS = 1.0  # after the database was found to be away
 
