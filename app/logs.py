@@ -57,7 +57,7 @@ def configure(process_type: str, gather: bool = False) -> None:
 
 
 def _process_name(process_type: str) -> list[str]:
-    """Type and number of this process, in a list of one that a fork brings up to date: asking for it is a system call."""
+    """Type and number of this process, in a list of one that a fork brings up to date: asking is a system call."""
     name: list[str] = []
 
     def say() -> None:
