@@ -23,9 +23,10 @@ def make_copies(stack: Stack, shop: Shop, status: str, number: int, kind: str | 
     with psycopg2.connect(stack.postgres.url) as connection, connection.cursor() as cursor:
         cursor.execute(
             """
-            INSERT INTO deliveries (id, workspace_id, event_id, endpoint_id, kind, status, due_at, attempts, step,
-                claim, last_error, delivered_at)
-            SELECT made.id, workspace_id, event_id, endpoint_id, coalesce(%s, kind), %s, NULL, %s, %s, %s, %s,
+            INSERT INTO deliveries (id, workspace_id, event_id, endpoint_id, contact_id, kind, status, due_at,
+                attempts, step, claim, last_error, delivered_at)
+            SELECT made.id, workspace_id, event_id, endpoint_id, contact_id, coalesce(%s, kind), %s, NULL,
+                %s, %s, %s, %s,
                 CASE %s WHEN 'delivered' THEN now() END
             FROM (SELECT * FROM deliveries WHERE endpoint_id = %s ORDER BY id LIMIT 1) AS one
             CROSS JOIN unnest(%s::text[]) AS made(id)

@@ -112,7 +112,7 @@ def test_what_was_held_goes_out_in_full_and_oldest_first_whatever_is_killed_mean
     strict: Stack, shop: Shop, receiver: Receiver, report: Report
 ) -> None:
     receiver.answers[shop.hook] = 410
-    _post(shop, 1)
+    shop.caller().apply("POST", "contacts", {"external_id": "ada"})
     wait_until(lambda: _endpoint(shop)["state"] == "stopped", 20, "the endpoint stops")
     _post(shop, 200)
     make_copies(strict, shop, "held", HELD - 200)
