@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import random
 import shutil
 import sys
@@ -46,6 +47,8 @@ def main() -> int:
     seed = random.SystemRandom().randrange(10**6) if arguments.seed is None else arguments.seed
     directory = Path(tempfile.mkdtemp(prefix="chaos-"))
     say(f"SEED={seed} for {arguments.seconds:.0f} seconds; logs in {directory / 'logs'}")
+    # A receiver that is cut off would print a traceback for each request that it leaves unanswered.
+    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
     leftovers.mark(directory)
     try:
         code = Chaos(directory, seed, arguments.seconds).run()
@@ -91,6 +94,8 @@ class Chaos:
                 self._tell(f"{trouble.what} {trouble.process or ''} ({trouble.ended - trouble.began:.1f} s)")
                 wishes.make_some()
         self._tell("the load has ended")
+        # What is about to die of the last trouble does so.
+        let_pass(10)
         self._stack.processes.wait_ready(120)
         self._tempers.are_calm = True
         settled_seconds = self._bring_to_an_end(shops, given_up, wishes)

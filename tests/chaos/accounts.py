@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tests.chaos.troubles import Trouble
+from tests.chaos.troubles import SENDERS, Trouble
 from tests.chaos.wishes import Wish
 from tests.journeys.attempts import Log, logs, unlogged
 from tests.journeys.audit import check_applied, rows
+from tests.journeys.faults import names
 from tests.journeys.load import Load
+from tests.journeys.logs import lines
 from tests.journeys.shops import Shop
 from tests.stack.receiver import Received, Receiver
 from tests.stack.signatures import is_genuine
@@ -19,6 +21,7 @@ from tests.stack.stack import Stack
 
 # So long after an attempt it may be heard of at a receiver that is behind: it shares a process with the load.
 LATE_SECONDS = 3.0
+KILLED = "its worker was killed"
 
 
 @dataclass
@@ -34,6 +37,14 @@ class Account:
     lease_seconds: float
     flaws: list[str] = field(default_factory=list)
     reasons: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._stale = {
+            line["delivery"]
+            for name in names(self.stack, *SENDERS)
+            for line in lines(self.stack, name)
+            if line["event"] == "delivery.attempt" and line["status"] == "stale"
+        }
 
     def settle(self, shop: Shop) -> dict[str, int]:
         """Counts one shop; what is wrong is added to `flaws`."""
@@ -115,15 +126,23 @@ class Account:
                     self.flaws.append(f"{log}: arrived at {each.at:.3f} without being recorded, for no known reason")
 
     def _reason(self, log: Log, each: Received) -> str | None:
+        found = list(dict.fromkeys(self._causes(log, each)))
+        # A worker that lived to record it, too late, has said so in its log.
+        if log.delivery_id in self._stale and len(found) > 1 and KILLED in found:
+            found.remove(KILLED)
+        return found[0] if found else None
+
+    def _causes(self, log: Log, each: Received) -> Iterator[str]:
+        """What fell into the lease under which this was sent, and may have kept it from being recorded."""
         lease_ends = each.at + self.lease_seconds
         for trouble in self.troubles:
-            # It fell into the lease under which this was sent.
             if trouble.began <= lease_ends and trouble.ended >= each.at - LATE_SECONDS:
-                if trouble.is_of_sender and (trouble.what.startswith("exit") or trouble.what == "freeze"):
-                    return "its worker was killed" if trouble.what != "freeze" else "its worker was frozen"
+                if trouble.is_of_sender and trouble.what.startswith("exit"):
+                    yield KILLED
+                if trouble.is_of_sender and trouble.what == "freeze":
+                    yield "its worker was frozen"
                 if trouble.what in ("restart_postgres", "crash_postgres"):
-                    return "PostgreSQL was away"
+                    yield "PostgreSQL was away"
         for wish in self.wishes:
             if wish.endpoint_id == log.endpoint_id and each.at - self.lease_seconds <= wish.at <= lease_ends:
-                return "it was sent again while it was under way"
-        return None
+                yield "it was sent again while it was under way"

@@ -36,7 +36,8 @@ class Log:
             return f"{self.attempts} attempts are logged as {self.numbers}"
         if None in self.errors[:-1]:
             return f"it went on after a success: {self.errors}"
-        if (self.status == "delivered") != (self.errors[-1:] == [None]):
+        # What was cancelled while an attempt was under way stays so.
+        if self.status != "cancelled" and (self.status == "delivered") != (self.errors[-1:] == [None]):
             return f"it is {self.status}, and its last attempt says {self.errors[-1:]}"
         return None
 
