@@ -53,7 +53,7 @@ def _seconds_to_the_good(stack: Stack, good: Shop, receiver: Receiver) -> list[f
     """How long the events of twenty single writes took from their making to the receiver."""
     begins = len(receiver.received)
     for number in range(20):
-        good.caller().apply("POST", "contacts", {"external_id": f"contact-{number}"})
+        good.caller().apply("POST", "contacts", {"external_id": f"contact-{begins}-{number}"})
         let_pass(0.1)
     settle(stack, [good])
     return [_seconds(each) for each in receiver.received[begins:] if each.path == good.hook]

@@ -113,6 +113,7 @@ def test_retries_asked_to_end_in_a_sweep_leave_the_rest_of_it_to_the_next(
     wait_until(lambda: ends.seen, GRACE_SECONDS, "the process ends")
     leased, changed = _leased(stack, "sweeps", shop), _changed(stack, shop)
 
+    wait_until(lambda: not _is_swept(stack, shop), 60, "another ends the sweep")
     settle(stack, [shop], seconds=120)
     report(f"ended after {changed} of 3000; {_changed(stack, shop)} in the end, all received")
     assert ends.seen == [("retries.1", 0)]
@@ -136,6 +137,10 @@ def _leased(stack: Stack, table: str, shop: Shop) -> int:
 
 def _changed(stack: Stack, shop: Shop) -> int:
     return int(rows(stack, "SELECT sum(changed) FROM sweeps WHERE endpoint_id = %s", shop.endpoint_id)[0][0])
+
+
+def _is_swept(stack: Stack, shop: Shop) -> bool:
+    return bool(rows(stack, "SELECT FROM sweeps WHERE endpoint_id = %s AND due_at IS NOT NULL", shop.endpoint_id))
 
 
 def _recorded(stack: Stack, shop: Shop) -> list[tuple[str, str, int, int]]:
