@@ -118,6 +118,7 @@ def test_what_was_held_goes_out_in_full_and_oldest_first_whatever_is_killed_mean
     shop.caller().apply("POST", "contacts", {"external_id": "ada"})
     wait_until(lambda: _endpoint(shop)["state"] == "stopped", 20, "the endpoint stops")
     _post(shop, 200)
+    settle(strict, [shop])
     make_copies(strict, shop, "held", HELD - 200)
     before = {log.delivery_id: log for log in check_logs(strict, [shop]) if log.status == "held"}
     assert len(before) == HELD
