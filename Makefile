@@ -1,7 +1,7 @@
 # Everything a newcomer needs: `make up`, `make test`, `make bench`. Only Python 3.11 or later must be there beforehand.
 
 .DEFAULT_GOAL := help
-.PHONY: help up test bench check clean
+.PHONY: help up test chaos bench check clean
 
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -14,6 +14,7 @@ unexport PYTHONHOME
 help:
 	@echo "make up     run the whole service here, with its own PostgreSQL, Redis and a webhook receiver"
 	@echo "make test   every check and every test"
+	@echo "make chaos  ten minutes of load and random faults, then the count; SECONDS=… and SEED=… change it"
 	@echo "make bench  the benchmarks, each against its peers"
 	@echo "make check  ruff, mypy and the import rules alone"
 	@echo "make clean  remove .venv, .data and the caches"
@@ -24,6 +25,9 @@ up: $(STAMP)
 test: check
 	$(BIN)/python -m pytest -n 2 --ignore tests/journeys
 	$(BIN)/python -m pytest tests/journeys
+
+chaos: $(STAMP)
+	$(BIN)/python -m tests.chaos $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
 
 bench: $(STAMP)
 	$(BIN)/python -m bench

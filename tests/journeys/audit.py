@@ -81,8 +81,7 @@ def audit(stack: Stack, receiver: Receiver, load: Load) -> Figures:
     crossed = 0
     for shop in load.shops:
         accepted = {write.job_id: write for write in load.accepted if write.workspace_id == shop.workspace_id}
-        _check_jobs(stack, shop, accepted)
-        crossed += _check_effects(stack, shop, accepted)
+        crossed += check_applied(stack, shop, accepted)
         _check_received(stack, shop, receiver)
     hooks = {shop.hook for shop in load.shops}
     received = [each.delivery_id for each in receiver.received if each.path in hooks]
@@ -95,6 +94,12 @@ def audit(stack: Stack, receiver: Receiver, load: Load) -> Figures:
         crossed=crossed,
         settled_seconds=settled_seconds,
     )
+
+
+def check_applied(stack: Stack, shop: Shop, accepted: dict[str, Accepted]) -> int:
+    """The shop's accepted writes, by their jobs, have been applied once and in order. Returns how many crossed."""
+    _check_jobs(stack, shop, accepted)
+    return _check_effects(stack, shop, accepted)
 
 
 def _check_jobs(stack: Stack, shop: Shop, accepted: dict[str, Accepted]) -> None:

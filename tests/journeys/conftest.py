@@ -1,4 +1,4 @@
-"""The service that the stories are played on: one for all of them, each with workspaces of its own."""
+"""The services that the stories are played on, one for most and one that stops endpoints; each has its workspaces."""
 
 from __future__ import annotations
 
@@ -20,6 +20,15 @@ SETTINGS = {
     "STOP_AFTER_FAILURES": "1000000",
     # The lease of a delivery is five seconds longer.
     "WEBHOOK_TIMEOUT_SECONDS": "5",
+}
+
+# The one that stops endpoints. Retries are far enough apart to do something in between.
+STRICT_PROCESSES = {"web": 1, "writes": 2, "deliveries": 2, "slow-deliveries": 1, "retries": 2, "scheduler": 1}
+STRICT_SETTINGS = {
+    "RATE_LIMIT": "0",
+    "RETRY_SCHEDULE": "3,3,3,3,3,3",
+    "STOP_AFTER_FAILURES": "50",
+    "WEBHOOK_TIMEOUT_SECONDS": "3",
 }
 
 _figures = pytest.StashKey[list[str]]()
@@ -55,6 +64,21 @@ def stack(running: Stack) -> Stack:
     """The service, with every process ready, whatever the story before did to them."""
     running.processes.wait_ready()
     return running
+
+
+@pytest.fixture(scope="session")
+def strictly_running(tmp_path_factory: pytest.TempPathFactory, running: Stack) -> Iterator[Stack]:
+    # Both trust the same receiver.
+    settings = STRICT_SETTINGS | {"WEBHOOK_CA_FILE": str(running.certificates.ca_file)}
+    with Stack(tmp_path_factory.mktemp("strict"), STRICT_PROCESSES, settings) as stack:
+        yield stack
+
+
+@pytest.fixture
+def strict(strictly_running: Stack) -> Stack:
+    """The service that stops an endpoint after 50 failures in a row, with every process ready."""
+    strictly_running.processes.wait_ready()
+    return strictly_running
 
 
 @pytest.fixture

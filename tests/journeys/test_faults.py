@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
-import redis
 
 from tests.journeys.audit import Figures, audit, settle
+from tests.journeys.faults import empty_redis, kill, let_pass, redis_away, redis_hanging, slow
 from tests.journeys.load import Load
 from tests.journeys.shops import open_shop, open_shops
-from tests.journeys.waiting import wait_until
-from tests.stack.receiver import Answer, Receiver
+from tests.stack.receiver import Receiver
 from tests.stack.stack import Stack
 
 SHOPS = 2
@@ -25,51 +24,6 @@ Outage = Callable[[Stack], AbstractContextManager[None]]
 @pytest.fixture
 def load(stack: Stack, receiver: Receiver) -> Load:
     return Load(open_shops(stack, receiver, SHOPS))
-
-
-def kill(stack: Stack, *kinds: str) -> None:
-    """SIGKILL to every process of these types and all they started; returns when all are running again."""
-    before = {kind: stack.processes.pids(kind) for kind in kinds}
-    for name in stack.processes.names:
-        if name.rpartition(".")[0] in kinds:
-            stack.processes.kill(name)
-    for kind, pids in before.items():
-        wait_until(
-            lambda kind=kind, pids=pids: (
-                len(stack.processes.pids(kind)) == len(pids) and not set(stack.processes.pids(kind)) & set(pids)
-            ),
-            10,
-            f"{kind} is started again",
-        )
-
-
-@contextmanager
-def redis_away(stack: Stack) -> Iterator[None]:
-    """Gone, and empty when it is back."""
-    stack.redis.stop()
-    try:
-        yield
-    finally:
-        stack.redis.start()
-
-
-@contextmanager
-def redis_hanging(stack: Stack) -> Iterator[None]:
-    stack.redis.freeze()
-    try:
-        yield
-    finally:
-        stack.redis.thaw()
-
-
-def slow(_path: str, _body: bytes) -> Answer:
-    """So that some attempts are under way at any moment."""
-    return Answer(delay_seconds=0.2)
-
-
-def let_pass(seconds: float) -> None:
-    ends = time.monotonic() + seconds
-    wait_until(lambda: time.monotonic() > ends, seconds + 5)
 
 
 @pytest.mark.parametrize("kind", ["writes", "web", "scheduler"])
@@ -121,11 +75,10 @@ def test_killing_every_process_at_once_loses_nothing(
 
 
 def test_emptying_redis_loses_and_doubles_nothing(stack: Stack, receiver: Receiver, load: Load, report: Report) -> None:
-    client = redis.Redis.from_url(stack.redis.url)
     with load:
         for _ in range(10):
             load.go_on(30)
-            client.flushall()
+            empty_redis(stack)
         load.go_on()
 
     figures = audit(stack, receiver, load)

@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.journeys.attempts import check_logs, unlogged
 from tests.journeys.audit import Figures, audit, rows, settle
 from tests.journeys.conftest import Ends
+from tests.journeys.copies import make_copies
 from tests.journeys.load import Load
 from tests.journeys.logs import lines
 from tests.journeys.shops import Shop, open_shop, open_shops
@@ -17,6 +19,8 @@ from tests.stack.processes import GRACE_SECONDS
 from tests.stack.receiver import Answer, Receiver
 from tests.stack.stack import Stack
 from workers.windows import START
+
+HELD = 60_000  # a sweep of some seconds: a worker takes one or two to end
 
 
 @pytest.mark.parametrize("kind", ["writes", "deliveries"])
@@ -69,6 +73,75 @@ def test_a_worker_that_comes_back_after_its_lease_records_nothing(stack: Stack, 
     wait_until(lambda: len(_stale(stack, shop)) == under_way, 20, "the late worker has tried to record its attempts")
     assert _recorded(stack, shop) == before
     assert [status for _, status, _, _ in before] == ["delivered"] * START
+
+
+def test_slow_deliveries_asked_to_end_record_what_is_under_way(
+    stack: Stack, receiver: Receiver, ends: Ends, report: Callable[[object], None]
+) -> None:
+    shop = open_shop(stack, receiver)
+    receiver.behaviour = lambda *_: Answer(delay_seconds=2.5)
+    for number in range(20):
+        shop.caller().call("POST", "contacts", {"external_id": f"contact-{number}"})
+    # Two, so that the first processes have nothing under way any more.
+    wait_until(lambda: len(_lines_of(stack, "slow-deliveries.1", shop)) >= 2, 60, "the slow lane serves it")
+    wait_until(lambda: _leased(stack, "deliveries", shop) > 0, 20, "something is under way")
+    ends.seen.clear()
+
+    stack.processes.kill("slow-deliveries.1", signal.SIGTERM, tree=False)
+    wait_until(lambda: ends.seen, GRACE_SECONDS, "the process ends")
+    leased = _leased(stack, "deliveries", shop)
+
+    receiver.behaviour = None
+    settle(stack, [shop], seconds=60)
+    found = check_logs(stack, [shop])
+    report(f"{sum(log.attempts for log in found)} attempts, {len(unlogged(found, receiver))} of them not recorded")
+    assert ends.seen == [("slow-deliveries.1", 0)]
+    assert leased == 0
+    assert unlogged(found, receiver) == []
+    assert [(log.status, log.claim) for log in found] == [("delivered", 2)] * 20
+
+
+def test_retries_asked_to_end_in_a_sweep_leave_the_rest_of_it_to_the_next(
+    stack: Stack, receiver: Receiver, ends: Ends, report: Callable[[object], None]
+) -> None:
+    shop = open_shop(stack, receiver)
+    shop.caller().apply("POST", "contacts", {"external_id": "ada"})
+    settle(stack, [shop])
+    held = make_copies(stack, shop, "held", HELD)
+    ends.seen.clear()
+
+    # Its deliveries are cancelled, many at a time.
+    shop.caller().apply("DELETE", f"webhooks/endpoints/{shop.endpoint_id}")
+    wait_until(lambda: _changed(stack, shop) > 0, 20, "the sweep is under way")
+    stack.processes.kill("retries.1", signal.SIGTERM, tree=False)
+    wait_until(lambda: ends.seen, GRACE_SECONDS, "the process ends")
+    leased, changed = _leased(stack, "sweeps", shop), _changed(stack, shop)
+
+    wait_until(lambda: not _is_swept(stack, shop), 60, "another ends the sweep")
+    report(f"ended after {changed} of {HELD}; {_changed(stack, shop)} in the end")
+    assert ends.seen == [("retries.1", 0)]
+    assert leased == 0
+    assert _changed(stack, shop) == HELD
+    assert {log.delivery_id for log in check_logs(stack, [shop]) if log.status == "cancelled"} == set(held)
+
+
+def _lines_of(stack: Stack, name: str, shop: Shop) -> list[dict[str, object]]:
+    return [line for line in lines(stack, name) if line.get("endpoint") == shop.endpoint_id]
+
+
+def _leased(stack: Stack, table: str, shop: Shop) -> int:
+    """How many rows of the endpoint's mail are in some worker's hand: their leases have not ended."""
+    in_hand = "claim %% 2 = 1 AND due_at > now()" if table == "deliveries" else "due_at > now()"
+    query = f"SELECT count(*) FROM {table} WHERE endpoint_id = %s AND {in_hand}"
+    return int(rows(stack, query, shop.endpoint_id)[0][0])
+
+
+def _changed(stack: Stack, shop: Shop) -> int:
+    return int(rows(stack, "SELECT sum(changed) FROM sweeps WHERE endpoint_id = %s", shop.endpoint_id)[0][0])
+
+
+def _is_swept(stack: Stack, shop: Shop) -> bool:
+    return bool(rows(stack, "SELECT FROM sweeps WHERE endpoint_id = %s AND due_at IS NOT NULL", shop.endpoint_id))
 
 
 def _recorded(stack: Stack, shop: Shop) -> list[tuple[str, str, int, int]]:

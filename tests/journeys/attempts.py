@@ -1,0 +1,87 @@
+"""The attempt log, held against what arrived: none is missing, none was made twice without a reason."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.journeys.audit import rows
+from tests.journeys.shops import Shop
+from tests.stack.receiver import Received, Receiver
+from tests.stack.stack import Stack
+
+# How far what the receiver's clock says may be off the time of an attempt: what is on its way, on a busy machine.
+SLACK_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Log:
+    """A delivery and the attempts that are logged of it, in their order; times are Unix times."""
+
+    delivery_id: str
+    endpoint_id: str
+    status: str
+    claim: int
+    attempts: int
+    numbers: Sequence[int]
+    began: Sequence[float]
+    ended: Sequence[float]
+    errors: Sequence[str | None]
+
+    @property
+    def flaw(self) -> str | None:
+        """What is wrong with it; None if it is whole."""
+        if list(self.numbers) != list(range(1, self.attempts + 1)):
+            return f"{self.attempts} attempts are logged as {self.numbers}"
+        if None in self.errors[:-1]:
+            return f"it went on after a success: {self.errors}"
+        # What was cancelled while an attempt was under way stays so.
+        if self.status != "cancelled" and (self.status == "delivered") != (self.errors[-1:] == [None]):
+            return f"it is {self.status}, and its last attempt says {self.errors[-1:]}"
+        return None
+
+
+def logs(stack: Stack, shops: Sequence[Shop]) -> list[Log]:
+    """Those of all deliveries of the shops' workspaces, in the order of their creation."""
+    query = """
+        SELECT deliveries.id, endpoint_id, deliveries.status, claim, attempts,
+            coalesce(array_agg(number ORDER BY number) FILTER (WHERE number IS NOT NULL), '{}'),
+            coalesce(array_agg(extract(epoch FROM at)::float ORDER BY number) FILTER (WHERE number IS NOT NULL), '{}'),
+            coalesce(array_agg((extract(epoch FROM at) + duration_ms / 1000.0)::float ORDER BY number)
+                FILTER (WHERE number IS NOT NULL), '{}'),
+            coalesce(array_agg(error ORDER BY number) FILTER (WHERE number IS NOT NULL), '{}')
+        FROM deliveries LEFT JOIN attempts ON delivery_id = deliveries.id
+        WHERE workspace_id = ANY(%s) GROUP BY deliveries.id ORDER BY deliveries.id
+    """
+    return [Log(*row) for row in rows(stack, query, [shop.workspace_id for shop in shops])]
+
+
+def check_logs(stack: Stack, shops: Sequence[Shop]) -> list[Log]:
+    """Numbers from 1 without a gap, as many as the delivery says, a success only at the end. Returns the logs."""
+    found = logs(stack, shops)
+    assert [(log.delivery_id, log.flaw) for log in found if log.flaw] == []
+    return found
+
+
+def unlogged(found: Sequence[Log], receiver: Receiver, late_seconds: float = SLACK_SECONDS) -> list[Received]:
+    """What arrived of these deliveries and is no logged attempt: its worker did not live to record it.
+
+    `late_seconds` is how long after the end of an attempt it may arrive all the same, at a receiver that is behind.
+    """
+    arrived: dict[str, list[Received]] = defaultdict(list)
+    for each in list(receiver.received):
+        arrived[each.delivery_id].append(each)
+    return [each for log in found for each in _beside(log, arrived[log.delivery_id], late_seconds)]
+
+
+def _beside(log: Log, arrived: Sequence[Received], late_seconds: float) -> list[Received]:
+    free = list(zip(log.began, log.ended, strict=True))
+    beside = []
+    for each in arrived:
+        within = [span for span in free if span[0] - SLACK_SECONDS <= each.at <= span[1] + late_seconds]
+        if within:
+            free.remove(min(within, key=lambda span, at=each.at: abs(at - span[0])))
+        else:
+            beside.append(each)
+    return beside

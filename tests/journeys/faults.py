@@ -1,0 +1,95 @@
+"""What the stories do to the service."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import redis
+
+from tests.journeys.waiting import wait_until
+from tests.stack.receiver import Answer
+from tests.stack.stack import Stack
+
+
+def kill(stack: Stack, *kinds: str) -> None:
+    """SIGKILL to every process of these types and all they started; returns when all are running again."""
+    before = {kind: stack.processes.pids(kind) for kind in kinds}
+    for name in names(stack, *kinds):
+        stack.processes.kill(name)
+    for kind, pids in before.items():
+        wait_until(
+            lambda kind=kind, pids=pids: (
+                len(stack.processes.pids(kind)) == len(pids) and not set(stack.processes.pids(kind)) & set(pids)
+            ),
+            10,
+            f"{kind} is started again",
+        )
+
+
+def names(stack: Stack, *kinds: str) -> list[str]:
+    """The processes of these types."""
+    return [name for name in stack.processes.names if name.rpartition(".")[0] in kinds]
+
+
+@contextmanager
+def redis_away(stack: Stack) -> Iterator[None]:
+    """Gone, and empty when it is back."""
+    stack.redis.stop()
+    try:
+        yield
+    finally:
+        stack.redis.start()
+
+
+@contextmanager
+def redis_hanging(stack: Stack) -> Iterator[None]:
+    stack.redis.freeze()
+    try:
+        yield
+    finally:
+        stack.redis.thaw()
+
+
+@contextmanager
+def nobody_at(stack: Stack, kind: str) -> Iterator[None]:
+    """The processes of a type are away, and start at once in the end."""
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(stack.processes.stop, names(stack, kind)))
+    try:
+        yield
+    finally:
+        for name in names(stack, kind):
+            stack.processes.start(name)
+
+
+def empty_redis(stack: Stack) -> None:
+    redis.Redis.from_url(stack.redis.url).flushall()
+
+
+def let_pass(seconds: float) -> None:
+    ends = time.monotonic() + seconds
+    wait_until(lambda: time.monotonic() > ends, seconds + 5)
+
+
+def slow(_path: str, _body: bytes) -> Answer:
+    """So that some attempts are under way at any moment."""
+    return Answer(delay_seconds=0.2)
+
+
+class FailsFirst:
+    """A receiver that fails the first so many attempts of every event."""
+
+    def __init__(self, times: int, delay_seconds: float = 0.0) -> None:
+        self._times = times
+        self._delay_seconds = delay_seconds
+        self._seen: Counter[str] = Counter()
+
+    def __call__(self, _path: str, body: bytes) -> Answer:
+        event = json.loads(body)["id"]
+        self._seen[event] += 1
+        return Answer(500 if self._seen[event] <= self._times else 200, delay_seconds=self._delay_seconds)

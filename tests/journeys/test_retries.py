@@ -1,0 +1,164 @@
+"""Retries: made in full and on time, whoever dies and whichever bell is lost, late, early or doubled."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+import redis
+from dramatiq import Message
+from dramatiq.brokers.redis import RedisBroker
+
+from tests.journeys.attempts import check_logs, unlogged
+from tests.journeys.audit import audit, rows, settle
+from tests.journeys.conftest import SETTINGS, STRICT_SETTINGS
+from tests.journeys.faults import FailsFirst, empty_redis, kill, let_pass, nobody_at, redis_away
+from tests.journeys.load import Load
+from tests.journeys.shops import Shop, open_shop, open_shops
+from tests.journeys.waiting import wait_until
+from tests.stack.receiver import Receiver
+from tests.stack.stack import Stack
+
+TIMEOUT_SECONDS = float(SETTINGS["WEBHOOK_TIMEOUT_SECONDS"])
+DELAY = STRICT_SETTINGS["RETRY_SCHEDULE"].partition(",")[0]
+QUEUE = f"deliveries-retry-{DELAY}s"
+POSTED = 10
+# Without the scheduler a lost bell would be for ever. It takes about a second; a busy machine adds to that.
+LATE_SECONDS = 10
+
+Report = Callable[[object], None]
+
+
+# What happens in the middle
+
+
+def kill_deliveries(stack: Stack) -> None:
+    kill(stack, "deliveries")
+
+
+def kill_retries(stack: Stack) -> None:
+    kill(stack, "retries")
+
+
+def lose_redis_for_five_seconds(stack: Stack) -> None:
+    with redis_away(stack):
+        let_pass(5)
+
+
+def restart_postgres(stack: Stack) -> None:
+    stack.postgres.restart()
+
+
+@pytest.mark.parametrize(
+    "fault", [kill_deliveries, kill_retries, empty_redis, lose_redis_for_five_seconds, restart_postgres]
+)
+def test_every_retry_is_made_and_logged_whatever_happens_in_the_middle(
+    fault: Callable[[Stack], None], stack: Stack, receiver: Receiver, report: Report
+) -> None:
+    # Few: what fails is sent to one by one.
+    load = Load(open_shops(stack, receiver, 2), clients=1, pause_seconds=0.1)
+    receiver.behaviour = FailsFirst(2, delay_seconds=0.05)
+    with load:
+        load.go_on(40)
+        wait_until(lambda: _are_tried_again(stack, load), 20, "retries are under way")
+        began = time.time()
+        fault(stack)
+        ended = time.time()
+        load.go_on(20)
+
+    figures = audit(stack, receiver, load)
+    found = check_logs(stack, load.shops)
+    repeated = unlogged(found, receiver)
+
+    report(f"{figures}  attempts logged {sum(log.attempts for log in found)}, not logged {len(repeated)}")
+    # Of three arrivals the first two fail; those that were not logged count for the receiver too.
+    arrivals = [log.attempts for log in found]
+    assert min(arrivals) >= (2 if repeated else 3)
+    assert sum(arrivals) + len(repeated) == len([each for each in receiver.received if each.delivery_id])
+    if fault is kill_deliveries:
+        assert all(began - TIMEOUT_SECONDS <= each.at <= ended for each in repeated)
+    else:
+        assert repeated == []
+
+
+def _are_tried_again(stack: Stack, load: Load) -> bool:
+    workspaces = [shop.workspace_id for shop in load.shops]
+    query = "SELECT count(*) FROM deliveries WHERE workspace_id = ANY(%s) AND status = 'pending' AND attempts = 1"
+    return int(rows(stack, query, workspaces)[0][0]) > 10
+
+
+# The bells. Each of these does something to the bells of retries that are waiting, and ends when it has done it.
+
+
+@contextmanager
+def the_bells_are_lost(stack: Stack, shop: Shop) -> Iterator[None]:
+    """Nobody hears the queue of delayed bells before it is emptied."""
+    client = redis.Redis.from_url(stack.redis.url)
+    with nobody_at(stack, "retries"):
+        yield
+        wait_until(lambda: client.hlen(f"dramatiq:{QUEUE}.DQ.msgs"), 10, "the delayed bells are there")
+        assert client.delete(f"dramatiq:{QUEUE}.DQ", f"dramatiq:{QUEUE}.DQ.msgs")
+
+
+@contextmanager
+def the_bells_are_late(stack: Stack, shop: Shop) -> Iterator[None]:
+    """Nobody hears them until the retries are over: the scheduler alone brings those out."""
+    with nobody_at(stack, "retries"):
+        yield
+        settle(stack, [shop])
+        assert redis.Redis.from_url(stack.redis.url).hlen(f"dramatiq:{QUEUE}.DQ.msgs")
+
+
+@contextmanager
+def the_bells_are_early(stack: Stack, shop: Shop) -> Iterator[None]:
+    yield
+    for _ in range(5):
+        _ring(stack, "deliveries", shop, None)
+        _ring(stack, QUEUE, shop, None)
+        let_pass(0.1)
+
+
+@contextmanager
+def the_bells_are_doubled(stack: Stack, shop: Shop) -> Iterator[None]:
+    yield
+    for _ in range(5):
+        _ring(stack, QUEUE, shop, int(DELAY) * 1000 - 200)
+
+
+@pytest.mark.parametrize("change", [the_bells_are_lost, the_bells_are_late, the_bells_are_early, the_bells_are_doubled])
+def test_a_retry_is_made_once_and_on_time_though(
+    change: Callable[[Stack, Shop], Iterator[None]], strict: Stack, receiver: Receiver, report: Report
+) -> None:
+    shop = open_shop(strict, receiver)
+    receiver.behaviour = FailsFirst(1)
+    with change(strict, shop):
+        for number in range(POSTED):
+            shop.caller().call("POST", "contacts", {"external_id": f"contact-{number}"})
+        wait_until(lambda: len(_waiting(strict, shop)) == POSTED, 20, "every first attempt has failed")
+        due = _waiting(strict, shop)
+    settle(strict, [shop])
+    # For bells that come later than what they are about.
+    let_pass(1)
+
+    found = check_logs(strict, [shop])
+    late = [log.began[1] - due[log.delivery_id] for log in found]
+    report(f"the retry began {min(late):.2f} to {max(late):.2f} s after its time")
+    assert [(log.status, log.attempts) for log in found] == [("delivered", 2)] * POSTED
+    assert min(late) >= 0
+    assert max(late) < LATE_SECONDS
+    assert len(receiver.received) == 2 * POSTED
+
+
+def _waiting(stack: Stack, shop: Shop) -> dict[str, float]:
+    """When each delivery that waits for its second attempt is due."""
+    query = "SELECT id, extract(epoch FROM due_at)::float FROM deliveries WHERE workspace_id = %s AND attempts = 1"
+    return dict(rows(stack, query, shop.workspace_id))
+
+
+def _ring(stack: Stack, queue: str, shop: Shop, delay: int | None) -> None:
+    broker = RedisBroker(url=stack.redis.url, middleware=[])
+    broker.declare_queue(queue)
+    message = Message(queue_name=queue, actor_name=queue, args=(shop.endpoint_id,), kwargs={}, options={})
+    broker.enqueue(message, delay=delay)
