@@ -895,6 +895,22 @@ def test_closing_during_a_handshake_leaves_no_socket(world: World) -> None:
     assert world.runner.run(story()).status is None
 
 
+def test_a_connection_that_was_never_made_is_let_go(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def dial(*_: object) -> None:
+        """As when a transport is lost in the handshake and does not say so."""
+
+    async def story() -> list[Answer]:
+        async with world.meeting(world.says(OK), connections=1) as (outbound, port):
+            monkeypatch.setattr(dialling.Dialler, "dial", dial)
+            lost = await outbound.post(f"https://127.0.0.1:{port}/", b"", {})
+            assert not outbound._open
+            monkeypatch.undo()
+            return [lost, await outbound.post(f"https://localhost:{port}/", b"", {})]
+
+    lost, kept = world.runner.run(story())
+    assert (lost.status, lost.error, kept.ok) == (None, CLOSED, True)
+
+
 def test_nothing_is_sent_after_closing(world: World) -> None:
     async def story() -> Answer:
         async with world.meeting(world.says(OK)) as (outbound, port):
