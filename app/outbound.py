@@ -7,6 +7,7 @@ import errno
 import functools
 import os
 import ssl
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http.client import responses as phrases
@@ -22,6 +23,7 @@ __all__ = ["LONGEST_BODY", "Answer", "Outbound"]
 
 IDLE_SECONDS = 30
 SWEEP_SECONDS = 5
+MOST_OPEN = 2000  # with more, half of those that are idle are dropped: each costs memory and a file descriptor
 
 CLOSED = "The server closed the connection without an answer."
 NO_TLS = "The server does not speak TLS on this port."
@@ -80,6 +82,7 @@ class Outbound:
         self._read = functools.lru_cache(maxsize=4096)(functools.partial(_read, allowed=tuple(allowed_networks)))
         tls = ssl.create_default_context()
         tls.set_alpn_protocols(["http/1.1"])
+        tls.options |= ssl.OP_NO_RENEGOTIATION  # a server could have us shake hands over and over
         if ca_file is not None:
             tls.load_verify_locations(ca_file)
         self._dialler = Dialler(tls, tuple(allowed_networks), resolver)
@@ -152,7 +155,7 @@ class Outbound:
         try:
             conversation.ask(sent, reply)
             await reply.ended
-        except asyncio.CancelledError:
+        except BaseException:
             conversation.abort()
             raise
         finally:
@@ -161,6 +164,8 @@ class Outbound:
             self._keep(target, conversation, loop)
 
     async def _connect(self, target: _Target) -> Conversation:
+        if self._closed:
+            raise ConnectionAbortedError
         if self._connections and len(self._open) >= self._connections:
             # The others that are open are idle, as there was a place.
             next(each for idle in self._idle.values() for each in idle if each in self._open).abort()
@@ -189,20 +194,25 @@ class Outbound:
     def _keep(self, target: _Target, conversation: Conversation, loop: asyncio.AbstractEventLoop) -> None:
         conversation.idle_since = loop.time()
         self._idle.setdefault((target.host, target.port), []).append(conversation)
+        if len(self._open) > MOST_OPEN:
+            self._drop(statistics.median_low(each.idle_since for idle in self._idle.values() for each in idle))
         if self._sweep_timer is None:
             self._sweep_timer = loop.call_later(SWEEP_SECONDS, self._sweep, loop)
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         self._sweep_timer = None
-        old = loop.time() - IDLE_SECONDS
+        self._drop(loop.time() - IDLE_SECONDS)
+        if self._idle:
+            self._sweep_timer = loop.call_later(SWEEP_SECONDS, self._sweep, loop)
+
+    def _drop(self, until: float) -> None:
+        """Those that nobody has used since then."""
         for conversations in self._idle.values():
             for conversation in conversations:
-                if conversation.idle_since <= old:
+                if conversation.idle_since <= until:
                     conversation.abort()
         left = {server: [each for each in idle if each in self._open] for server, idle in self._idle.items()}
         self._idle = {server: idle for server, idle in left.items() if idle}
-        if self._idle:
-            self._sweep_timer = loop.call_later(SWEEP_SECONDS, self._sweep, loop)
 
     def _sentence(self, failure: Exception, target: _Target) -> str:
         match failure:

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Sequence
 
 import structlog
+import uvloop
 
 from app.config import settings
 from app.database import DatabaseAway
@@ -46,7 +47,7 @@ class Sender:
         self._stopping = False
         self._started = threading.Lock()
         self._desk: threading.Thread | None = None
-        self._loop = asyncio.new_event_loop()
+        self._loop = uvloop.new_event_loop()
         self._lag = 0.0
         self._tasks: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references
 

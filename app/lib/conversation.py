@@ -74,7 +74,7 @@ class Reply:
 class Conversation(asyncio.Protocol):
     """A connection. Once its answer has been read to the end, and nothing else came, it can be asked again.
 
-    `gone` is called as soon as it is of no more use. The on_… methods are for the parser.
+    `gone` is called as soon as it is of no more use, perhaps more than once. The on_… methods are for the parser.
     """
 
     def __init__(self, gone: Callable[[Conversation], None]) -> None:
@@ -108,7 +108,7 @@ class Conversation(asyncio.Protocol):
         transport, self._transport = self._transport, None
         if transport is not None:
             transport.abort()
-            self._gone(self)
+        self._gone(self)  # also if it never was connected, which a transport may fail to tell
         self._end(ConnectionAbortedError())
 
     def usable(self) -> bool:
@@ -147,9 +147,8 @@ class Conversation(asyncio.Protocol):
         self.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
-        if self._transport is not None:
-            self._transport = None
-            self._gone(self)
+        self._transport = None
+        self._gone(self)
         self._end(error or ConnectionResetError())
 
     def pause_writing(self) -> None:

@@ -19,6 +19,7 @@ from app.lib.conversation import Conversation
 MOST_ADDRESSES = 8  # of one name; each is tried in turn, so a name with thousands would keep the loop busy
 RESOLVER_THREADS = 64  # getaddrinfo cannot be cancelled: a name whose server is silent holds its thread for a while
 REMEMBERED_SECONDS = 10
+LATE_SECONDS, OLD_SECONDS = 1, 300  # silent name servers that hold all threads do not cut off names that were known
 HEAD_START_SECONDS = 0.25  # of each address of a name before the next one
 
 Ends = Sequence[tuple[int, str]]  # address family and IP address
@@ -171,13 +172,19 @@ class _Names:
     async def find(self, host: str, port: int) -> Ends:
         now = asyncio.get_running_loop().time()
         key = host, port
-        if key in self._known and now < self._known[key][0]:
-            return self._known[key][1]
+        until, known = self._known.get(key, (now, None))
+        if known is not None and now < until:
+            return known
+        if now >= until + OLD_SECONDS:
+            known = None
         if key not in self._asked:
             self._asked[key] = asyncio.create_task(self._ask(host, port))
             self._asked[key].add_done_callback(functools.partial(self._answered, key))
         asked = self._asked[key]
-        await asyncio.wait([asked])  # one who gives up does not take the answer away from the others
+        # One who gives up does not take the answer away from the others.
+        await asyncio.wait([asked], timeout=None if known is None else LATE_SECONDS)
+        if known is not None and not asked.done():
+            return known
         if asked.cancelled():
             raise UnknownName(host)
         return asked.result()
@@ -200,7 +207,7 @@ class _Names:
         if asked.cancelled() or asked.exception() is not None:
             return
         now = asyncio.get_running_loop().time()
-        while self._known and self._known[oldest := next(iter(self._known))][0] <= now:
+        while self._known and self._known[oldest := next(iter(self._known))][0] + OLD_SECONDS <= now:
             del self._known[oldest]
         self._known.pop(key, None)  # so that the youngest is the last
         self._known[key] = now + REMEMBERED_SECONDS, asked.result()

@@ -7,13 +7,15 @@ import asyncio
 import datetime
 import gzip
 import itertools
+import os
+import random
 import re
 import socket
 import ssl
 import tracemalloc
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_network
 from pathlib import Path
@@ -21,15 +23,19 @@ from typing import Any
 
 import pytest
 import trustme
+import uvloop
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app import outbound as module
+from app.lib import dialling
 from app.lib.addresses import NEVER_DIALLED_V4, NEVER_DIALLED_V6
 from app.lib.dialling import Resolver
 from app.outbound import LONGEST_BODY, Answer, Outbound
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 AUTHORITY = trustme.CA()
 ROOT = Path(__file__).parents[2]
 CLOSED = "The server closed the connection without an answer."
@@ -128,6 +134,7 @@ class World:
         plain: bool = False,
         demanding: bool = False,
         resolver: Resolver | None = None,
+        connections: int = 0,
     ) -> AsyncIterator[tuple[Outbound, int]]:
         """An Outbound, and the port of a receiver that does `talk`."""
         ca_file = None
@@ -142,6 +149,7 @@ class World:
             allowed_networks=[ip_network(network) for network in allowed],
             ca_file=ca_file,
             resolver=resolver,
+            connections=connections,
         )
         try:
             yield outbound, port
@@ -218,7 +226,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    with asyncio.Runner() as runner:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # the sender's kind
         yield World(runner, tmp_path)
 
 
@@ -237,6 +245,24 @@ def own_socket(writer: asyncio.StreamWriter) -> socket.socket:
     return socket.fromfd(writer.get_extra_info("socket").fileno(), socket.AF_INET, socket.SOCK_STREAM)
 
 
+def sockets() -> int:
+    """How many this process has open; a loop has other file descriptors of its own, and takes more as it likes."""
+    count = 0
+    for entry in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):
+            count += os.readlink(f"/proc/self/fd/{entry}").startswith("socket:")
+    return count
+
+
+async def no_more_than(before: int) -> bool:
+    """Whether there are soon no more sockets than that; a loop closes sockets in a later step."""
+    for _ in range(200):
+        if sockets() <= before:
+            return True
+        await asyncio.sleep(0.01)
+    return False
+
+
 # What is sent and what comes back
 
 
@@ -253,6 +279,64 @@ def test_the_bytes_and_headers_given_are_those_sent(world: World) -> None:
     assert head.startswith(b"POST /hook HTTP/1.1\r\nHost: 127.0.0.1:")
     assert b"\r\nContent-Type: application/json" in head
     assert b"\r\nAccept-Encoding: identity" in head
+
+
+@pytest.mark.parametrize(
+    ("entered", "sent"),
+    [
+        ("", "/"),
+        ("?a", "/?a"),
+        ("/", "/"),
+        ("//a//b/", "//a//b/"),
+        ("/a/../b/./c", "/b/c"),
+        ("/a%20b?c%20d+e", "/a%20b?c%20d+e"),
+        ("/é/日本?ü=ß", "/%C3%A9/%E6%97%A5%E6%9C%AC?%C3%BC=%C3%9F"),
+        ("/%C3%A9%2f%2F%3f%23", "/%C3%A9%2F%2F%3F%23"),
+        ("/100%/%zz?%", "/100%25/%25zz?%25"),
+        ("/%0d%0aX-Evil:%201%00", "/%0D%0AX-Evil:%201%00"),
+        ("/a?b=/?:@&c=%26%3D%2B;d", "/a?b=/?:@&c=%26%3D%2B;d"),
+        ('/<a>{b}|^`?"', "/%3Ca%3E%7Bb%7D%7C%5E%60?%22"),
+    ],
+)
+def test_the_path_goes_out_as_it_was_entered_with_what_must_be_encoded(world: World, entered: str, sent: str) -> None:
+    port = 0
+
+    async def story() -> None:
+        nonlocal port
+        async with world.meeting(world.says(OK)) as (outbound, port):
+            assert (await outbound.post(f"https://127.0.0.1:{port}{entered}", b"", {})).ok
+
+    world.runner.run(story())
+    lines = world.receiver.requests[0].split(b"\r\n")
+    assert lines[0] == f"POST {sent} HTTP/1.1".encode()
+    assert lines[1] == b"Host: 127.0.0.1:%d" % port
+    assert b"X-Evil" not in b"".join(lines[1:])
+
+
+@pytest.mark.parametrize(
+    "evil", ["\r\nX-Evil: 1", "\nX-Evil: 1", "\rX-Evil: 1", "\r\n\r\nPOST / HTTP/1.1", "\0", "\ud800"]
+)
+@pytest.mark.parametrize("named", [True, False], ids=["name", "value"])
+def test_a_header_that_would_break_its_line_is_not_sent(world: World, evil: str, named: bool) -> None:
+    headers = {f"X-A{evil}": "a"} if named else {"X-A": f"a{evil}"}
+
+    async def story() -> None:
+        async with world.meeting(world.says(OK)) as (outbound, port):
+            with pytest.raises(ValueError, match=r"line break|surrogates"):
+                await outbound.post(f"https://127.0.0.1:{port}/", b"", headers)
+
+    world.runner.run(story())
+    assert world.receiver.accepted == 0
+
+
+@pytest.mark.parametrize("evil", ["\r\n", "\n", "\r", "\0", "\u2028", "\ud800", "\t", " "])
+@pytest.mark.parametrize(
+    "place", ["https://127.0.0.1{evil}:{port}/", "https://127.0.0.1:{port}/a{evil}b", "{evil}https://127.0.0.1:{port}/"]
+)
+def test_an_address_that_would_break_its_line_is_not_dialled(world: World, place: str, evil: str) -> None:
+    answer = world.deliver(world.says(OK), address=place.replace("{evil}", evil))
+    assert answer.error == "The address contains a space, a backslash or a control character."
+    assert world.receiver.accepted == 0
 
 
 def test_a_204_is_a_success_without_a_body(world: World) -> None:
@@ -438,6 +522,181 @@ def test_a_longer_body_is_cut_and_its_connection_dropped(world: World) -> None:
     assert world.receiver.accepted == 2
 
 
+KEPT = {
+    "HTTP/1.0": (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", 2),
+    "HTTP/1.0 that is kept": (b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok", 1),
+    "close": (b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", 2),
+    "close among others": (b"HTTP/1.1 200 OK\r\nConnection: x, CLOSE\r\nContent-Length: 2\r\n\r\nok", 2),
+    "chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", 1),
+    "trailers": (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nContent-Encoding: gzip\r\n\r\n",
+        1,
+    ),
+    "interim answers": (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nLink: a\r\n\r\n" + OK, 1),
+    "empty lines after it": (OK + b"\r\n\r\n", 1),
+}
+
+
+@pytest.mark.parametrize(("said", "accepted"), KEPT.values(), ids=KEPT)
+def test_a_connection_is_kept_if_the_server_keeps_it_and_the_answer_has_ended(
+    world: World, said: bytes, accepted: int
+) -> None:
+    answer = world.deliver(world.says(said), times=2)
+    assert (answer.status, answer.error, answer.body) == (200, None, b"ok")
+    assert world.receiver.accepted == accepted
+
+
+def test_no_more_connections_are_open_than_the_limit(world: World) -> None:
+    async def story() -> int:
+        most = 0
+
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal most
+            while True:
+                await world.receiver.read_request(reader)
+                most = max(most, sum(not each.done() for each in world.receiver.talks))
+                await asyncio.sleep(0.02)
+                writer.write(OK)
+
+        async with world.meeting(talk, connections=3) as (outbound, port):
+            posts = [outbound.post(f"https://127.0.0.1:{port}/", b"", {}) for _ in range(12)]
+            assert all(answer.ok for answer in await asyncio.gather(*posts))
+        return most
+
+    assert world.runner.run(story()) == 3
+    assert world.receiver.accepted == 3
+
+
+def test_an_idle_connection_makes_room_for_another_server(world: World) -> None:
+    async def story() -> list[bool]:
+        async with world.meeting(world.says(OK), connections=1) as (outbound, port):
+            hosts = ["127.0.0.1", "localhost"] * 3
+            return [(await outbound.post(f"https://{host}:{port}/", b"", {})).ok for host in hosts]
+
+    assert all(world.runner.run(story()))
+    assert world.receiver.accepted == 6
+
+
+def test_waiting_for_a_place_ends_at_the_deadline(world: World) -> None:
+    async def story() -> list[Answer]:
+        async with world.meeting(world.says(b""), connections=1, timeout_seconds=0.3) as (outbound, port):
+            return await asyncio.gather(*[outbound.post(f"https://127.0.0.1:{port}/", b"", {}) for _ in range(5)])
+
+    answers = world.runner.run(story())
+    assert {answer.error for answer in answers} == {"No answer within 0.3 seconds."}
+    assert max(answer.duration_ms for answer in answers) < 1300
+
+
+def test_an_idle_connection_that_is_too_old_is_not_used(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "IDLE_SECONDS", 0)
+    assert world.deliver(world.says(OK), times=3).ok
+    assert world.receiver.accepted == 3
+
+
+def test_idle_connections_are_closed_in_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(module, "SWEEP_SECONDS", 0.05)
+
+    async def story() -> None:
+        async with world.meeting(world.says(OK)) as (outbound, port):
+            before = sockets()
+            await asyncio.gather(*[outbound.post(f"https://127.0.0.1:{port}/", b"", {}) for _ in range(5)])
+            assert sockets() > before
+            assert await no_more_than(before)
+            assert (await outbound.post(f"https://127.0.0.1:{port}/", b"", {})).ok
+
+    world.runner.run(story())
+    assert world.receiver.accepted == 6
+
+
+def test_half_of_the_idle_connections_go_if_there_are_too_many(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_OPEN", 8)
+    letters = "abcdefghi"
+
+    async def story() -> None:
+        names = Names(**{letter: [["127.0.0.1"]] for letter in letters})
+        certificate = AUTHORITY.issue_cert("*.shop.example")
+        async with world.meeting(world.says(OK), resolver=names, certificate=certificate) as (outbound, port):
+            for letter in letters + "ia":  # the last one was used last, the first one is dropped
+                assert (await outbound.post(f"https://{letter}.shop.example:{port}/", b"", {})).ok
+
+    world.runner.run(story())
+    assert world.receiver.accepted == 10
+
+
+WAYS = ["answers"] * 6 + ["is late", "is split", "chunks", "ends", "is old", "says more", "adds", "hangs up", "resets"]
+
+
+def test_each_of_many_requests_gets_its_own_answer_whatever_the_server_does(world: World) -> None:
+    dice = random.Random(7)
+    ways: dict[bytes, str] = {}
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await world.receiver.read_request(reader)
+            name = world.receiver.requests[-1].partition(b"X-Service-Delivery: ")[2].partition(b"\r\n")[0]
+            assert name not in ways
+            way = ways[name] = dice.choice(WAYS)
+            answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(name), name)
+            match way:
+                case "answers":
+                    writer.write(answer)
+                case "is late":
+                    await asyncio.sleep(dice.random() / 100)
+                    writer.write(answer)
+                case "is split":
+                    place = dice.randrange(len(answer))
+                    writer.write(answer[:place])
+                    await asyncio.sleep(dice.random() / 100)
+                    writer.write(answer[place:])
+                case "chunks":
+                    writer.write(CHUNKED + b"%x\r\n%b\r\n0\r\nX-Late: yes\r\n\r\n" % (len(name), name))
+                case "ends":
+                    writer.write(answer.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
+                    await reader.read()
+                    return
+                case "is old":
+                    writer.write(b"HTTP/1.0 200 OK\r\n\r\n" + name)
+                    writer.close()
+                    await writer.wait_closed()
+                case "says more":
+                    writer.write(answer + OK)
+                case "adds":
+                    writer.write(answer)
+                    writer.write(OK[: dice.randrange(1, len(OK))])
+                case "hangs up":
+                    return
+                case "resets":
+                    with own_socket(writer) as connection:
+                        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                    return
+
+    async def story() -> dict[bytes, Answer]:
+        answers: dict[bytes, Answer] = {}
+        before = sockets()
+        async with world.meeting(talk, timeout_seconds=30) as (outbound, port):
+            numbers = iter(range(2000))
+
+            async def send() -> None:
+                for number in numbers:
+                    name = f"dlv_{number:x}"
+                    headers = {"X-Service-Delivery": name}
+                    answers[name.encode()] = await outbound.post(f"https://127.0.0.1:{port}/", b"x" * 99, headers)
+
+            await asyncio.gather(*[send() for _ in range(24)])
+        assert await no_more_than(before)
+        return answers
+
+    answers = world.runner.run(story())
+    assert len(answers) == 2000
+    for name, answer in answers.items():
+        # One that never arrived crossed with the end of its connection.
+        failed = ways.get(name, "crossed") in {"hangs up", "resets", "crossed"}
+        expected = (None, CLOSED, b"") if failed else (200, None, name)
+        assert (answer.status, answer.error, answer.body) == expected, (name, ways.get(name))
+    assert len(ways) > 1900
+
+
 # Time
 
 
@@ -561,6 +820,107 @@ def test_a_cancelled_request_is_cancelled(world: World) -> None:
     world.runner.run(story())
 
 
+@pytest.mark.parametrize("moment", ["lookup", "handshake", "answer", "body"])
+def test_a_cancelled_request_leaves_no_socket(world: World, moment: str) -> None:
+    async def story() -> None:
+        arrived, gone = asyncio.Event(), asyncio.Event()
+
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if moment == "handshake":
+                await reader.read(1)
+            else:
+                await world.receiver.read_request(reader)
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n" if moment == "body" else b"")
+            arrived.set()
+            with suppress(OSError):
+                await reader.read()
+            gone.set()
+
+        names = SilentNames()
+        async with world.meeting(talk, plain=moment == "handshake", resolver=names) as (outbound, port):
+            before = sockets()
+            host = "silent.example" if moment == "lookup" else "127.0.0.1"
+            sending = asyncio.create_task(outbound.post(f"https://{host}:{port}/", b"", {}))
+            if moment == "lookup":
+                await asyncio.sleep(0.05)
+            else:
+                await arrived.wait()
+            sending.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await sending
+            if moment != "lookup":
+                await asyncio.wait_for(gone.wait(), 2)
+            assert await no_more_than(before)
+            assert not outbound._open
+
+    world.runner.run(story())
+
+
+def test_closing_leaves_no_socket_of_many_requests_under_way(world: World) -> None:
+    async def story() -> list[Answer]:
+        before = sockets()
+        async with world.meeting(world.says(b"")) as (outbound, port):
+            posts = [asyncio.create_task(outbound.post(f"https://127.0.0.1:{port}/", b"", {})) for _ in range(30)]
+            while len(world.receiver.requests) < 20:  # some are still shaking hands
+                await asyncio.sleep(0.01)
+            await outbound.close()
+            answers = await asyncio.gather(*posts)
+            assert not outbound._open
+        assert await no_more_than(before)
+        return answers
+
+    answers = world.runner.run(story())
+    assert {(answer.status, answer.error) for answer in answers} == {(None, CLOSED)}
+    assert max(answer.duration_ms for answer in answers) < 4000
+
+
+def test_closing_during_a_handshake_leaves_no_socket(world: World) -> None:
+    async def story() -> Answer:
+        before = sockets()
+        arrived = asyncio.Event()
+
+        async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            arrived.set()
+            await reader.read()
+
+        async with world.meeting(silence, plain=True, timeout_seconds=0.5) as (outbound, port):
+            sending = asyncio.create_task(outbound.post(f"https://127.0.0.1:{port}/", b"", {}))
+            await arrived.wait()
+            await outbound.close()
+            answer = await sending
+            assert not outbound._open
+        assert await no_more_than(before)
+        return answer
+
+    assert world.runner.run(story()).status is None
+
+
+def test_a_connection_that_was_never_made_is_let_go(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def dial(*_: object) -> None:
+        """As when a transport is lost in the handshake and does not say so."""
+
+    async def story() -> list[Answer]:
+        async with world.meeting(world.says(OK), connections=1) as (outbound, port):
+            monkeypatch.setattr(dialling.Dialler, "dial", dial)
+            lost = await outbound.post(f"https://127.0.0.1:{port}/", b"", {})
+            assert not outbound._open
+            monkeypatch.undo()
+            return [lost, await outbound.post(f"https://localhost:{port}/", b"", {})]
+
+    lost, kept = world.runner.run(story())
+    assert (lost.status, lost.error, kept.ok) == (None, CLOSED, True)
+
+
+def test_nothing_is_sent_after_closing(world: World) -> None:
+    async def story() -> Answer:
+        async with world.meeting(world.says(OK)) as (outbound, port):
+            await outbound.close()
+            return await outbound.post(f"https://localhost:{port}/", b"", {})
+
+    answer = world.runner.run(story())
+    assert (answer.status, answer.error, world.receiver.accepted) == (None, CLOSED, 0)
+
+
 def test_closing_ends_a_request_under_way_as_failed(world: World) -> None:
     async def story() -> Answer:
         arrived = asyncio.Event()
@@ -604,6 +964,81 @@ def test_a_silent_name_server_delays_no_other_name(world: World) -> None:
     answer = world.runner.run(story())
     assert answer.ok
     assert answer.duration_ms < 2000
+
+
+class SlowNames(Names):
+    """Counts how often it is asked; takes its time."""
+
+    asked = 0
+    seconds = 0.05
+
+    async def resolve(self, host: str, port: int) -> list[tuple[int, str]]:
+        self.asked += 1
+        await asyncio.sleep(self.seconds)
+        return await super().resolve(host, port)
+
+
+def test_a_name_is_looked_up_once_however_many_wait_for_it(world: World) -> None:
+    names = SlowNames(shop=[["127.0.0.1"]])
+
+    async def story() -> list[Answer]:
+        async with world.meeting(world.says(OK), resolver=names) as (outbound, port):
+            posts = [asyncio.create_task(outbound.post(f"https://shop.example:{port}/", b"", {})) for _ in range(20)]
+            await asyncio.sleep(0.01)
+            posts.pop(0).cancel()  # the first one asked, and the others still get what it asked for
+            return await asyncio.gather(*posts)
+
+    assert all(answer.ok for answer in world.runner.run(story()))
+    assert names.asked == 1
+
+
+@pytest.mark.parametrize(("old", "ok"), [(60, True), (0, False)])
+def test_a_known_name_is_still_reached_while_its_name_server_is_silent(
+    world: World, monkeypatch: pytest.MonkeyPatch, old: float, ok: bool
+) -> None:
+    monkeypatch.setattr(dialling, "REMEMBERED_SECONDS", 0)
+    monkeypatch.setattr(dialling, "LATE_SECONDS", 0.1)
+    monkeypatch.setattr(dialling, "OLD_SECONDS", old)
+    names = SlowNames(shop=[["127.0.0.1"]])
+    closing = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+    async def story() -> Answer:
+        async with world.meeting(world.says(closing), resolver=names, timeout_seconds=1) as (outbound, port):
+            assert (await outbound.post(f"https://shop.example:{port}/", b"", {})).ok
+            names.seconds = 60
+            return await outbound.post(f"https://shop.example:{port}/", b"", {})
+
+    assert world.runner.run(story()).ok == ok
+    assert names.asked == 2
+
+
+@contextmanager
+def deaf_to_connections(address: str, port: int) -> Iterator[None]:
+    """A listener whose queue is full, so that it answers nobody."""
+    with socket.socket() as listener, ExitStack() as waiting:
+        listener.bind((address, port))
+        listener.listen(0)
+        for _ in range(4):
+            waiter = waiting.enter_context(socket.socket())
+            waiter.setblocking(False)
+            waiter.connect_ex((address, port))
+        yield
+
+
+def test_an_address_that_is_silent_holds_up_the_next_for_a_head_start_only(world: World) -> None:
+    names = Names(shop=[["127.0.0.2", "127.0.0.1"]])
+
+    async def story() -> Answer:
+        async with world.meeting(world.says(OK), resolver=names) as (outbound, port):
+            with deaf_to_connections("127.0.0.2", port):
+                before = sockets()
+                answer = await outbound.post(f"https://shop.example:{port}/", b"", {})
+                assert await no_more_than(before + 2)  # both ends of the connection that is kept
+                return answer
+
+    answer = world.runner.run(story())
+    assert answer.ok
+    assert 250 <= answer.duration_ms < 1000
 
 
 # Servers that break rules
@@ -697,7 +1132,6 @@ def test_a_change_of_protocol_is_a_failure(world: World) -> None:
 
 
 # Each would go on for a gigabyte and more.
-CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 ENDLESS = {
     "status line": (b"HTTP/1.1 200 ", b"x" * 65536, None, TOO_LONG),
     "interim answers": (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 2000, None, TOO_LONG),
@@ -742,7 +1176,7 @@ def test_an_answer_without_end_is_cut_off_in_little_memory(
 def test_endless_headers_are_cut_off(world: World, header: bytes) -> None:
     answer = world.deliver(world.says_for_ever(b"HTTP/1.1 403 No\r\n", header))
     assert (answer.status, answer.error) == (403, "The server answered 403 (Forbidden).")
-    assert answer.duration_ms < 2000
+    assert answer.duration_ms < 4000
 
 
 def test_many_tiny_chunks_are_read_up_to_the_limit(world: World) -> None:
