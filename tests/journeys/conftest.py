@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -49,13 +50,16 @@ def ends() -> Ends:
     return Ends()
 
 
+@contextmanager
+def a_directory() -> Iterator[Path]:
+    # Not one of pytest's own: it removes those of the last run but two, also while that still runs.
+    with TemporaryDirectory(prefix="bellhop-journeys-", ignore_cleanup_errors=True) as directory:
+        yield Path(directory)
+
+
 @pytest.fixture(scope="session")
 def running(ends: Ends) -> Iterator[Stack]:
-    # Not pytest's own temporary directories: it removes those of the last run but two, also while that still runs.
-    with (
-        TemporaryDirectory(prefix="bellhop-journeys-", ignore_cleanup_errors=True) as directory,
-        Stack(Path(directory), PROCESSES, SETTINGS, on_end=ends) as stack,
-    ):
+    with a_directory() as directory, Stack(directory, PROCESSES, SETTINGS, on_end=ends) as stack:
         yield stack
 
 
@@ -67,10 +71,10 @@ def stack(running: Stack) -> Stack:
 
 
 @pytest.fixture(scope="session")
-def strictly_running(tmp_path_factory: pytest.TempPathFactory, running: Stack) -> Iterator[Stack]:
+def strictly_running(running: Stack) -> Iterator[Stack]:
     # Both trust the same receiver.
     settings = STRICT_SETTINGS | {"WEBHOOK_CA_FILE": str(running.certificates.ca_file)}
-    with Stack(tmp_path_factory.mktemp("strict"), STRICT_PROCESSES, settings) as stack:
+    with a_directory() as directory, Stack(directory, STRICT_PROCESSES, settings) as stack:
         yield stack
 
 
