@@ -24,7 +24,7 @@ up: $(STAMP)
 
 test: check
 	$(BIN)/python -m pytest -n 2 --ignore tests/journeys
-	$(BIN)/python -m pytest tests/journeys
+	$(BIN)/python -m pytest tests/journeys --durations=10
 
 chaos: $(STAMP)
 	$(BIN)/python -m tests.chaos $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
