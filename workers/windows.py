@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable, Iterable
 
-START = 4  # of an endpoint that is not known here
-MOST = 256
+START = 2  # of an endpoint that is not known here
+MOST = 64  # more make the rounds longer, and all wait for their rounds
 MOST_IN_SLOW_LANE = 16
 QUICK_SECONDS = 1.0
 SLOW_SECONDS = 2.0

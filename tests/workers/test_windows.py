@@ -121,7 +121,7 @@ def test_endpoints_that_are_not_sure_to_answer_get_half_of_the_room_at_most() ->
 
 def test_there_is_never_more_room_than_is_left_for_all() -> None:
     every = Windows(slow_lane=False)
-    good = [f"good-{number}" for number in range(30)]
+    good = [f"good-{number}" for number in range(100)]
     for endpoint_id in good:
         every.begin(endpoint_id, "first", answering=True)
         every.end(endpoint_id, "first", succeeded=True, seconds=0.01)
