@@ -6,7 +6,8 @@ import time
 from collections.abc import Hashable, Iterable
 
 START = 2  # of an endpoint that is not known here
-MOST = 64  # more make the rounds longer, and all wait for their rounds
+MOST_ALONE = 256  # of an endpoint while no other has anything under way in the process
+MOST = 64  # of one among others: more makes the rounds longer, and all wait for them
 MOST_IN_SLOW_LANE = 16
 QUICK_SECONDS = 1.0
 SLOW_SECONDS = 2.0
@@ -66,7 +67,7 @@ class Window:
         if not succeeded or (seconds >= SLOW_SECONDS and not self._slow_lane):
             self._shrink(began, now)
         elif was_full:
-            self._size = min(self._size + 1, MOST_IN_SLOW_LANE if self._slow_lane else MOST)
+            self._size = min(self._size + 1, MOST_IN_SLOW_LANE if self._slow_lane else MOST_ALONE)
         self.answering = succeeded
 
     def _shrink(self, began: float, now: float) -> None:
@@ -98,12 +99,15 @@ class Windows:
         """
         now, left = time.monotonic(), most - self.under_way
         unsure_left = most // 2 - sum(len(window.started) for window in self._busy.values() if not window.answering)
+        most_each = max(MOST, MOST_ALONE // max(1, len(self._busy)))
         rooms: dict[str, int] = {}
         if left < most // 8:
             return rooms
         for endpoint_id in list(endpoint_ids):
             window = self._of(endpoint_id)
-            room = min(window.room(now), left if window.answering else min(left, unsure_left))
+            room = min(window.room(now), most_each - len(window.started), left)
+            if not window.answering:
+                room = min(room, unsure_left)
             if room > 0:
                 rooms[endpoint_id] = room
                 left -= room

@@ -27,7 +27,7 @@ def test_a_window_that_is_made_full_use_of_grows_with_quick_successes_up_to_a_li
 
     assert sizes[0] == windows.START
     assert sizes == sorted(sizes)
-    assert sizes[-1] == windows.MOST
+    assert sizes[-1] == windows.MOST_ALONE
 
 
 def test_a_window_that_is_not_full_does_not_grow() -> None:
@@ -117,6 +117,21 @@ def test_endpoints_that_are_not_sure_to_answer_get_half_of_the_room_at_most() ->
     every.begin("good", "first", answering=True)
     every.end("good", "first", succeeded=True, seconds=0.01)
     assert every.rooms([*unsure, "good"], most=100) == {"good": windows.START}
+
+
+def test_an_endpoint_alone_may_have_more_under_way_than_one_among_others() -> None:
+    every = Windows(slow_lane=False)
+    for _ in range(10):
+        requests = range(every.rooms(["it"], most=1000)["it"])
+        for number in requests:
+            every.begin("it", number, answering=True)
+        for number in requests:
+            every.end("it", number, succeeded=True, seconds=0.01)
+
+    assert every.rooms(["it"], most=1000) == {"it": windows.MOST_ALONE}
+    for name in ("second", "third", "fourth", "fifth"):
+        every.begin(name, "first", answering=True)
+    assert every.rooms(["it"], most=1000) == {"it": windows.MOST}
 
 
 def test_there_is_never_more_room_than_is_left_for_all() -> None:
