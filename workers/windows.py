@@ -22,13 +22,14 @@ class Window:
     fast lane a slow answer counts like a failure, and nothing more is begun while one is awaited.
     """
 
-    __slots__ = ("_awaited", "_quick", "_shrunk_at", "_size", "_slow", "_slow_lane", "answering", "started")
+    __slots__ = ("_awaited", "_full", "_quick", "_shrunk_at", "_size", "_slow", "_slow_lane", "answering", "started")
 
     def __init__(self, *, slow_lane: bool) -> None:
         self.answering = False  # whether the endpoint has succeeded since it last failed, as far as is known here
         self.started: dict[Hashable, float] = {}  # when each request under way began, oldest first
         self._slow_lane = slow_lane
         self._size = 1 if slow_lane else START
+        self._full = False  # whether it was made full use of when a request was last begun
         self._shrunk_at = 0.0
         self._quick = 0
         self._slow = False
@@ -59,14 +60,17 @@ class Window:
         self._quick = 0
         return True
 
+    def begin(self, request: Hashable, now: float) -> None:
+        self.started[request] = now
+        self._full = len(self.started) >= self._size
+
     def end(self, request: Hashable, succeeded: bool, seconds: float, now: float) -> None:
-        was_full = len(self.started) >= self._size
         began = self.started.pop(request)
         self._slow |= seconds >= SLOW_SECONDS
         self._quick = self._quick + 1 if succeeded and seconds < QUICK_SECONDS else 0
         if not succeeded or (seconds >= SLOW_SECONDS and not self._slow_lane):
             self._shrink(began, now)
-        elif was_full:
+        elif self._full:
             self._size = min(self._size + 1, MOST_IN_SLOW_LANE if self._slow_lane else MOST_ALONE)
         self.answering = succeeded
 
@@ -119,7 +123,7 @@ class Windows:
 
     def begin(self, endpoint_id: str, request: Hashable, answering: bool) -> None:
         window = self._busy[endpoint_id] = self._of(endpoint_id)
-        window.started[request] = time.monotonic()
+        window.begin(request, time.monotonic())
         window.answering = answering
         self.under_way += 1
 
