@@ -18,7 +18,7 @@ from tests.journeys.shops import Shop, open_shop
 from tests.journeys.waiting import wait_until
 from tests.stack.receiver import Answer, Receiver
 from tests.stack.stack import Stack
-from workers.windows import MOST
+from workers.windows import MOST_ALONE
 
 POSTED = 500
 FAILURES, BEYOND = int(STRICT_SETTINGS["STOP_AFTER_FAILURES"]), 10
@@ -152,7 +152,7 @@ def test_what_was_held_goes_out_in_full_and_oldest_first_whatever_is_killed_mean
     assert {each.delivery_id for each in receiver.received} == set(before)
     assert len(receiver.received) == HELD + len(repeated)
     assert not {each.delivery_id for each in repeated} & {log.delivery_id for log in once}
-    assert ahead <= len(names(strict, "deliveries")) * MOST
+    assert ahead <= len(names(strict, "deliveries")) * MOST_ALONE
     assert _endpoint(shop)["state"] == "active"
 
 
