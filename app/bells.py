@@ -1,11 +1,12 @@
-"""Bells: Dramatiq messages that carry only the name of a mailbox's owner; a lost bell costs seconds, never mail."""
+"""Bells: Dramatiq messages that carry only the names of mailboxes' owners; a lost bell costs seconds, never mail."""
 
 from __future__ import annotations
 
 import math
 import threading
 import time
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -23,16 +24,22 @@ log = structlog.get_logger(__name__)
 RINGING_SECONDS = 5
 # Under load, so much time's bells are rung together.
 GATHERING_SECONDS = 0.02
+# Bells that may share a message do so, but leave something for other workers.
+MOST_TOGETHER, MESSAGES = 100, 16
 _QUICK = {"socket_timeout": 0.5, "socket_connect_timeout": 0.5, "retry": None}
 
 
 @dataclass(frozen=True, slots=True)
 class Bell:
-    """`at`: the Unix time before which it is not to be heard."""
+    """`owner`: none where the queue says all. `at`: the Unix time before which it is not to be heard.
+
+    `shared`: whether it may be in a message with others of its queue, all of which one worker then hears.
+    """
 
     queue_name: str
-    owner: str
+    owner: str = ""
     at: float | None = None
+    shared: bool = False
 
     @property
     def flag(self) -> str:
@@ -40,22 +47,25 @@ class Bell:
         return f"bell:{self.queue_name}:{self.owner}" + ("" if self.at is None else f":{self.at}")
 
 
-def ring(queue_name: str, owner: str) -> None:
+def ring(queue_name: str, owner: str, *, shared: bool = False) -> None:
     """Rings on that queue for `owner`, soon, from a thread of its own. Never waits, never raises."""
-    _ringer().ring(Bell(queue_name, owner))
+    _ringer().ring(Bell(queue_name, owner, shared=shared))
 
 
-def ring_later(queue_name: str, owner: str, seconds: float) -> None:
-    """Sends the bell now, to be heard when so many seconds are over; those within a quarter of a second are one."""
-    _ringer().ring(Bell(queue_name, owner, at=math.ceil((time.time() + seconds) * 4) / 4))
+def ring_later(queue_name: str, seconds: float) -> None:
+    """Sends a bell for nobody in particular, to be heard when so many seconds are over.
+
+    Those of one queue and quarter of a second are one, whoever sends them.
+    """
+    _ringer().ring(Bell(queue_name, at=math.ceil((time.time() + seconds) * 4) / 4))
 
 
-def hear(queue_name: str, owner: str) -> None:
-    """Takes the flag away before the mailbox is looked into, so that what comes after rings again."""
+def hear(queue_name: str, owners: Sequence[str]) -> None:
+    """Takes the flags away before the mailboxes are looked into, so that what comes after rings again."""
     try:
-        flags().delete(Bell(queue_name, owner).flag)
+        flags().delete(*(Bell(queue_name, owner).flag for owner in owners))
     except redis.RedisError as error:
-        log.warning("bell.not_cleared", queue=queue_name, owner=owner, error=str(error))
+        log.warning("bell.not_cleared", queue=queue_name, owners=owners, error=str(error))
 
 
 def flush(timeout_seconds: float = 1.0) -> None:
@@ -120,19 +130,32 @@ class Ringer:
             raised = flags().pipeline(transaction=False)
             for bell in bells:
                 raised.set(bell.flag, b"1", nx=True, ex=RINGING_SECONDS)
-            for bell, is_new in zip(bells, raised.execute(), strict=True):
-                if is_new:
-                    _send(bell)
+            new = [bell for bell, is_new in zip(bells, raised.execute(), strict=True) if is_new]
+            for together in _by_message(new):
+                _send(together)
         except Exception as error:  # whatever a broker raises: the scheduler will ring
             log.warning("bells.lost", bells=len(bells), error=str(error))
 
 
-def _send(bell: Bell) -> None:
+def _by_message(bells: Collection[Bell]) -> Iterator[list[Bell]]:
+    sharing: dict[str, list[Bell]] = defaultdict(list)
+    for bell in bells:
+        if bell.shared:
+            sharing[bell.queue_name].append(bell)
+        else:
+            yield [bell]
+    for those in sharing.values():
+        size = min(MOST_TOGETHER, math.ceil(len(those) / MESSAGES))
+        yield from (those[start : start + size] for start in range(0, len(those), size))
+
+
+def _send(together: Sequence[Bell]) -> None:
     # The actor of a queue has the queue's name; that is all the sender needs to know of it.
-    name, delay = bell.queue_name, None
-    if bell.at is not None:
-        delay = max(0, round((bell.at - time.time()) * 1000))
-    message: Message[None] = Message(queue_name=name, actor_name=name, args=(bell.owner,), kwargs={}, options={})
+    name, at, delay = together[0].queue_name, together[0].at, None
+    if at is not None:
+        delay = max(0, round((at - time.time()) * 1000))
+    owners = tuple(bell.owner for bell in together if bell.owner)
+    message: Message[None] = Message(queue_name=name, actor_name=name, args=owners, kwargs={}, options={})
     sending_broker().enqueue(message, delay=delay)
 
 

@@ -48,12 +48,13 @@ class Claimed:
 
 def ring(mail: Mail, owner: str) -> None:
     """Tells some worker that the owner has mail. Never waits and never fails; call it after the commit."""
-    bells.ring(mail.queue, owner)
+    # A mailbox in order keeps a worker's thread for as long as it has mail, so others are not to wait behind it.
+    bells.ring(mail.queue, owner, shared=not mail.in_order)
 
 
-def hear(mail: Mail, owner: str) -> None:
+def hear(mail: Mail, *owners: str) -> None:
     """A worker is about to look: a bell that rings from now on is a new one."""
-    bells.hear(mail.queue, owner)
+    bells.hear(mail.queue, owners)
 
 
 def is_in_hand(mail: Mail, owner: str) -> bool:

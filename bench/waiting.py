@@ -1,7 +1,7 @@
 """A million deliveries that wait for their retry, over 1,000 endpoints, and fall due evenly, so many a second.
 
-Each has failed once; its rows are copied in, and its bell is put into Redis as `lanes.ring_later` would have: one for
-each endpoint and quarter second. With all processes running: what memory the workers take (target: 200 MB each), how
+Each has failed once; its rows are copied in, and its bell is put into Redis as `lanes.ring_later` would have: one a
+quarter second. With all processes running: what memory the workers take (target: 200 MB each), how
 long a pass of the scheduler over the endpoints takes (100 ms), and how late the retries arrive that fall due within a
 minute (p99: 2 s); then again with all bells lost, so that nothing but the scheduler brings them out. The receiver
 answers at once. What Redis holds is compared with one delayed message a delivery, of which some are sent and weighed.

@@ -27,6 +27,6 @@ def serve(lane: Mail) -> None:
     dramatiq.get_broker().add_middleware(_Closing(sender))
 
     @dramatiq.actor(queue_name=lane.queue, actor_name=lane.queue)
-    def send(endpoint_id: str) -> None:
-        mailbox.hear(lane, endpoint_id)
-        sender.wake(endpoint_id)
+    def send(*endpoint_ids: str) -> None:
+        mailbox.hear(lane, *endpoint_ids)
+        sender.wake(*endpoint_ids)

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import dramatiq
+import structlog
 
+from app.database import DatabaseAway
 from app.domain import lanes
 
+log = structlog.get_logger(__name__)
 
-def ring_on(endpoint_id: str) -> None:
-    """What was put off is due. Early or heard twice, it finds nothing due, and that is all."""
-    lanes.ring([endpoint_id])
+
+def ring_due() -> None:
+    """Retries are due. Heard early or twice, it finds nothing due, and that is all."""
+    try:
+        lanes.ring_due()
+    except DatabaseAway as error:  # the scheduler will ring
+        log.warning("retries.interrupted", error=str(error).strip())
 
 
 for queue in lanes.retry_queues():
-    dramatiq.actor(queue_name=queue, actor_name=queue)(ring_on)
+    dramatiq.actor(queue_name=queue, actor_name=queue)(ring_due)

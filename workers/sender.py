@@ -51,10 +51,10 @@ class Sender:
         self._lag = 0.0
         self._tasks: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references
 
-    def wake(self, endpoint_id: str) -> None:
-        """Looks into the endpoint's mailbox soon, and until it is empty."""
+    def wake(self, *endpoint_ids: str) -> None:
+        """Looks into the mailboxes of the endpoints soon, and until they are empty."""
         self._start()
-        self._awake[endpoint_id] = None
+        self._awake.update(dict.fromkeys(endpoint_ids))
         self._news.set()
 
     def stop(self) -> None:

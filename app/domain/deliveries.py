@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -140,13 +139,10 @@ def record(outcomes: Sequence[Outcome]) -> None:
             stops.count_outcomes([endpoints[each] for each in sorted(failing & endpoints.keys())], fresh)
     else:
         recorded = _record(outcomes, moves, owners, {})
-    later: dict[int, set[str]] = defaultdict(set)
-    for outcome, (status, due_in) in zip(outcomes, moves, strict=True):
-        if due_in is not None:
-            later[due_in].add(outcome.dispatch.claimed.owner)
+    for outcome, (status, _) in zip(outcomes, moves, strict=True):
         _log_attempt(outcome, status if _claim_of(outcome) in recorded else "stale")
-    for seconds, endpoint_ids in later.items():
-        lanes.ring_later(endpoint_ids, seconds)
+    for seconds in {due_in for _, due_in in moves if due_in is not None}:
+        lanes.ring_later(seconds)
 
 
 def resend(change: Change) -> Effect:

@@ -11,6 +11,8 @@ from app.database import count, rows
 from app.lib import clock
 from app.mailbox import Mail
 
+# A bell for what falls due is heard within this time; what has been due for longer is the scheduler's.
+JUST_NOW_SECONDS = 2.0
 SLOW_SECONDS = 60.0  # how long an endpoint stays in the slow lane after it was last seen to be slow
 
 
@@ -78,7 +80,16 @@ def retry_queue(seconds: int) -> str:
     return f"deliveries-retry-{seconds}s"
 
 
-def ring_later(endpoint_ids: Collection[str], seconds: int) -> None:
-    """Rings for the endpoints when what was put off by so many seconds is due."""
-    for endpoint_id in endpoint_ids:
-        bells.ring_later(retry_queue(seconds), endpoint_id, seconds)
+def ring_later(seconds: int) -> None:
+    """Rings when what was put off by so many seconds is due; `ring_due` is to hear it."""
+    bells.ring_later(retry_queue(seconds), seconds)
+
+
+def ring_due() -> None:
+    """Rings for the endpoints of which a retry fell due just now. Costs what fell due, not what waits."""
+    query = """
+        SELECT DISTINCT endpoint_id FROM deliveries
+        WHERE step > 0 AND due_at <= now() AND due_at > now() - %s * interval '1 second'
+    """
+    if due := [endpoint_id for (endpoint_id,) in rows(query, (JUST_NOW_SECONDS,))]:
+        ring(due)

@@ -157,6 +157,8 @@ CREATE TABLE deliveries (
 ) PARTITION BY RANGE (id);
 CREATE TABLE deliveries_default PARTITION OF deliveries DEFAULT;
 CREATE INDEX deliveries_mail ON deliveries (endpoint_id, due_at) WHERE due_at IS NOT NULL;
+-- Retries alone, by time: first attempts, which are most, cost nothing here.
+CREATE INDEX deliveries_retries ON deliveries (due_at) WHERE due_at IS NOT NULL AND step > 0;
 CREATE INDEX deliveries_undelivered ON deliveries (endpoint_id, id) WHERE status IN ('pending', 'held', 'failed');
 CREATE INDEX deliveries_page ON deliveries (workspace_id, id);
 CREATE INDEX deliveries_endpoint_page ON deliveries (endpoint_id, id);

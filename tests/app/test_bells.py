@@ -53,23 +53,42 @@ def later(queue: str) -> list[dict[str, Any]]:
 
 
 def test_a_bell_for_later_waits_in_the_queue_of_its_delay() -> None:
-    bells.ring_later("deliveries-retry-60s", "whe_1", 60)
+    bells.ring_later("deliveries-retry-60s", 60)
 
     [message] = later("deliveries-retry-60s")
 
-    assert message["args"] == ["whe_1"]
+    assert message["args"] == []
     assert 59_000 < message["options"]["eta"] - time.time() * 1000 <= 60_300
 
 
 def test_bells_for_about_the_same_time_are_one() -> None:
     for _ in range(20):
-        bells.ring_later("deliveries-retry-60s", "whe_1", 60)
+        bells.ring_later("deliveries-retry-60s", 60)
         bells.flush()
-    bells.ring_later("deliveries-retry-60s", "whe_2", 60)
-    bells.ring_later("deliveries-retry-300s", "whe_1", 300)
+    bells.ring_later("deliveries-retry-300s", 300)
 
     assert len(later("deliveries-retry-300s")) == 1
-    assert 2 <= len(later("deliveries-retry-60s")) <= 6
+    assert 1 <= len(later("deliveries-retry-60s")) <= 5
+
+
+def test_bells_that_may_share_a_message_leave_some_for_other_workers() -> None:
+    for number in range(160):
+        bells.ring("deliveries", f"whe_{number}", shared=True)
+    bells.flush()
+
+    owners = [json.loads(message)["args"] for message in bells.flags().hvals("dramatiq:deliveries.msgs")]
+    assert sorted(owner for each in owners for owner in each) == sorted(f"whe_{number}" for number in range(160))
+    assert len(owners) >= 10
+
+
+def test_those_that_were_heard_together_ring_again() -> None:
+    for number in range(3):
+        bells.ring("deliveries", f"whe_{number}", shared=True)
+    bells.flush()
+
+    bells.hear("deliveries", ["whe_0", "whe_1"])
+
+    assert [bells.flags().exists(f"bell:deliveries:whe_{number}") for number in range(3)] == [0, 0, 1]
 
 
 def test_each_owner_has_a_bell_of_its_own() -> None:
@@ -91,7 +110,7 @@ def test_a_bell_rings_again_once_it_was_heard() -> None:
     bells.ring("writes", "ws_1")
     bells.flush()
 
-    bells.hear("writes", "ws_1")
+    bells.hear("writes", ["ws_1"])
     bells.ring("writes", "ws_1")
 
     assert rung() == 2
@@ -113,7 +132,7 @@ def test_ringing_from_many_threads_rings_once() -> None:
 
 
 def test_what_was_never_rung_can_be_heard() -> None:
-    bells.hear("writes", "ws_1")
+    bells.hear("writes", ["ws_1"])
 
     assert rung() == 0
 
@@ -138,7 +157,7 @@ def test_a_bell_that_could_not_ring_is_logged_and_forgotten(redis_away: None) ->
 
 def test_hearing_raises_nothing_while_redis_is_away(redis_away: None) -> None:
     with capture_logs() as lines:
-        bells.hear("writes", "ws_1")
+        bells.hear("writes", ["ws_1"])
 
     assert [line["event"] for line in lines] == ["bell.not_cleared"]
 

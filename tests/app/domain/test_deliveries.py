@@ -394,6 +394,19 @@ def test_a_slow_endpoint_is_served_in_its_own_lane_alone(endpoint: Endpoint, del
     assert len(deliveries.claim(lanes.FAST, {endpoint.id: 10})) == 1
 
 
+def test_only_those_ring_of_which_a_retry_fell_due_just_now(endpoint: Endpoint, happen: Callable[[int], None]) -> None:
+    happen(4)
+    attempt(endpoint, BROKEN)
+    bells.flags().flushall()
+    lanes.ring_due()
+    assert lane(lanes.FAST) == 0
+
+    database.rows("UPDATE deliveries SET due_at = now() - interval '1 second'")
+    lanes.ring_due()
+
+    assert lane(lanes.FAST) == 1
+
+
 def test_slowness_passes(endpoint: Endpoint, delivery: str) -> None:
     lanes.slow_down([endpoint.id])
     database.rows("UPDATE endpoints SET slow_until = now()")
