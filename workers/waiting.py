@@ -8,7 +8,10 @@ from typing import Any
 import redis
 from dramatiq import MessageProxy
 from dramatiq.brokers.redis import RedisBroker, _RedisConsumer
+from dramatiq.common import dq_name
 from dramatiq.errors import ConnectionClosed
+
+HOLDING_SECONDS = 0.1
 
 
 class WaitingBroker(RedisBroker):
@@ -25,8 +28,14 @@ class WaitingConsumer(_RedisConsumer):
     def __init__(self, broker: RedisBroker, queue_name: str, prefetch: int, timeout: int) -> None:
         super().__init__(broker, queue_name, prefetch, timeout)  # type: ignore[no-untyped-call]
         self._queue_key = f"{broker.namespace}:{queue_name}"
-        self._seconds = timeout / 1000
+        self._longest = timeout / 1000
+        self._is_of_delayed = queue_name == dq_name(queue_name)
         self._room = threading.Event()
+
+    @property
+    def _seconds(self) -> float:
+        """How long to wait at most: Dramatiq looks after each wait whether a message that it holds has come due."""
+        return HOLDING_SECONDS if self._is_of_delayed and self.outstanding_message_count else self._longest
 
     def __next__(self) -> MessageProxy | None:
         try:

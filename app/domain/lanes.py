@@ -12,7 +12,7 @@ from app.lib import clock
 from app.mailbox import Mail
 
 # A bell for what falls due is heard within this time; what has been due for longer is the scheduler's.
-JUST_NOW_SECONDS = 2.0
+JUST_NOW_SECONDS = 1.0
 SLOW_SECONDS = 60.0  # how long an endpoint stays in the slow lane after it was last seen to be slow
 
 

@@ -401,7 +401,7 @@ def test_only_those_ring_of_which_a_retry_fell_due_just_now(endpoint: Endpoint, 
     lanes.ring_due()
     assert lane(lanes.FAST) == 0
 
-    database.rows("UPDATE deliveries SET due_at = now() - interval '1 second'")
+    database.rows("UPDATE deliveries SET due_at = now() - interval '0.5 seconds'")
     lanes.ring_due()
 
     assert lane(lanes.FAST) == 1
