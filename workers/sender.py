@@ -27,10 +27,12 @@ from workers.windows import Windows
 
 log = structlog.get_logger(__name__)
 
-MOST_UNDER_WAY = 1000  # for all endpoints of the process
-# While what is begun waits for the loop for longer than this, no more is begun than the loop can work on at once, so
-# that the process's own load does not make endpoints look slow.
-MOST_LAG_SECONDS, MOST_WHILE_LAGGING = 0.05, 100
+# How many requests may be under way for all endpoints of the process: more while they are wanted and what is begun is
+# taken up at once by the loop, fewer when it waits there for longer than this. Beyond what the loop can work on, more
+# would only open connections.
+LEAST_PLACES, MOST_PLACES = 128, 1000
+MOST_LAG_SECONDS = 0.015
+BEHIND_SECONDS = 0.05  # with that much lag the process itself may be what makes endpoints look slow
 GATHERING_SECONDS = 0.003  # so much time's answers and bells are dealt with together
 PAUSE_SECONDS = 1.0  # after the database was found to be away
 
@@ -49,6 +51,7 @@ class Sender:
         self._desk: threading.Thread | None = None
         self._loop = uvloop.new_event_loop()
         self._lag = 0.0
+        self._places = LEAST_PLACES
         self._tasks: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references
 
     def wake(self, *endpoint_ids: str) -> None:
@@ -125,8 +128,7 @@ class Sender:
     def _change_lanes(self) -> None:
         """Leaves endpoints that turned out to be slow to the slow lane, and those that have recovered to the other."""
         slow, recovered = self._windows.judge()
-        if self._lag > MOST_LAG_SECONDS:
-            # It may be this process that was slow.
+        if self._lag > BEHIND_SECONDS:
             slow = set()
         if slow:
             lanes.slow_down(slow)
@@ -139,11 +141,10 @@ class Sender:
 
     def _claim(self, outbound: Outbound) -> None:
         """Fills the windows of the endpoints that are awake; those whose mailbox had less than its room go to sleep."""
-        most = MOST_WHILE_LAGGING if self._lag > MOST_LAG_SECONDS else MOST_UNDER_WAY
-        rooms = self._windows.rooms(self._awake, most)
+        rooms = self._windows.rooms(self._awake, self._places)
         if not rooms:
-            if self._awake and most < MOST_UNDER_WAY:
-                # Nothing is handed over that would show when the loop has caught up.
+            if self._awake and self._windows.is_short and self._places < MOST_PLACES:
+                # Nothing is handed over that would show how the loop is doing.
                 self._loop.call_soon_threadsafe(self._look_again, time.monotonic())
             return
         for owner in rooms:
@@ -158,15 +159,25 @@ class Sender:
             self._windows.begin(dispatch.claimed.owner, dispatch.claimed, dispatch.answered)
             rooms[dispatch.claimed.owner] -= 1
         self._awake.update(dict.fromkeys(owner for owner, left in rooms.items() if left <= 0))
+        if not batch and self._windows.is_short:
+            # The places went to those that had nothing; nothing comes back that would bring the others their turn.
+            self._news.set()
         if batch:
             self._loop.call_soon_threadsafe(self._send_all, batch, outbound, time.monotonic())
 
     def _look_again(self, handed_over: float) -> None:
-        self._lag = time.monotonic() - handed_over
+        self._keep_pace(handed_over)
         self._news.set()
 
-    def _send_all(self, batch: Sequence[Dispatch], outbound: Outbound, handed_over: float) -> None:
+    def _keep_pace(self, handed_over: float) -> None:
         self._lag = time.monotonic() - handed_over
+        if self._lag > MOST_LAG_SECONDS:
+            self._places = max(LEAST_PLACES, self._places * 3 // 4)
+        elif self._windows.is_short:
+            self._places = min(MOST_PLACES, self._places + 4)
+
+    def _send_all(self, batch: Sequence[Dispatch], outbound: Outbound, handed_over: float) -> None:
+        self._keep_pace(handed_over)
         for dispatch in batch:
             task = self._loop.create_task(self._send(dispatch, outbound))
             self._tasks.add(task)

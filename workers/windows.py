@@ -94,6 +94,7 @@ class Windows:
         self._busy: dict[str, Window] = {}
         self._ended: set[str] = set()
         self.under_way = 0
+        self.is_short = False  # whether somebody had to wait for `most`, when rooms were last asked for
 
     def rooms(self, endpoint_ids: Iterable[str], most: int) -> dict[str, int]:
         """How many more requests may begin for each of the endpoints, none left out but those that may have none.
@@ -105,13 +106,14 @@ class Windows:
         unsure_left = most // 2 - sum(len(window.started) for window in self._busy.values() if not window.answering)
         most_each = max(MOST, MOST_ALONE // max(1, len(self._busy)))
         rooms: dict[str, int] = {}
-        if left < most // 8:
+        self.is_short = left < most // 8
+        if self.is_short:
             return rooms
         for endpoint_id in list(endpoint_ids):
             window = self._of(endpoint_id)
-            room = min(window.room(now), most_each - len(window.started), left)
-            if not window.answering:
-                room = min(room, unsure_left)
+            wanted = min(window.room(now), most_each - len(window.started))
+            room = min(wanted, left if window.answering else min(left, unsure_left))
+            self.is_short |= room < wanted
             if room > 0:
                 rooms[endpoint_id] = room
                 left -= room

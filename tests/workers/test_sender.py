@@ -223,10 +223,9 @@ def test_the_request_identifier_is_in_every_line_about_its_job_and_its_deliverie
     assert accepted["job"] == finished["job"] == one("SELECT id FROM jobs WHERE kind = 'contacts.upsert'")
 
 
-def test_a_lag_that_is_over_holds_up_nobody_while_others_hang(
-    api: Api, sender: Sender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+def test_places_that_hanging_endpoints_take_hold_up_nobody_for_long(
+    api: Api, sender: Sender, receiver: Receiver
 ) -> None:
-    monkeypatch.setattr("workers.sender.MOST_WHILE_LAGGING", windows.START // 2)
     hanging, _ = make_endpoint(api.workspace_id, receiver.url("/slow"))
     receiver.answers["/slow"] = Answer(200, delay_seconds=1.9)
     happen(api, windows.START)
@@ -236,8 +235,19 @@ def test_a_lag_that_is_over_holds_up_nobody_while_others_hang(
     api.post("contacts", {"external_id": "another"})
     api.apply()
 
-    sender._lag = 1.0
+    sender._places = windows.START
     sender.wake(answered)
 
     until(lambda: "delivered" in statuses())
     assert one("SELECT count(*) FROM attempts") == receiver.counts["/quick"] == 1
+
+
+def test_places_given_to_one_that_has_nothing_pass_to_the_next(api: Api, sender: Sender, receiver: Receiver) -> None:
+    endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url())
+    happen(api)
+    without_mail, _ = make_endpoint(api.workspace_id, receiver.url("/nothing"))
+
+    sender._places = windows.START
+    sender.wake(without_mail, endpoint_id)
+
+    until(lambda: statuses() == ["delivered"])
