@@ -26,9 +26,6 @@ from app.outbound import Answer
 
 log = structlog.get_logger(__name__)
 
-# A lease lasts for an attempt, and for this long to record it. One that ends sooner only means a second attempt.
-RECORDING_SECONDS = 5
-
 # Never more than so many attempts at an endpoint have gone out since it last answered, beyond those that stop it.
 BEYOND_STOP = 10
 
@@ -108,7 +105,7 @@ def claim(lane: Mail, rooms: Mapping[str, int], answering: Collection[str] = ())
     Of an endpoint that is not among `answering`, those that are known to have answered lately, all workers together
     never have so much under way that more than `BEYOND_STOP` attempts beyond those that stop it could fail.
     """
-    lease_seconds = settings().webhook_timeout_seconds + RECORDING_SECONDS
+    lease_seconds = lanes.lease_seconds()
     if unsure := sorted(rooms.keys() - set(answering)):
         with transaction():
             rooms = {**rooms, **_allowances({endpoint_id: rooms[endpoint_id] for endpoint_id in unsure})}

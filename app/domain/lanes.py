@@ -13,6 +13,8 @@ from app.mailbox import Mail
 
 # A bell for what falls due is heard within this time; what has been due for longer is the scheduler's.
 JUST_NOW_SECONDS = 1.0
+# A lease that ends before its attempt is recorded only means a second attempt.
+RECORDING_SECONDS = 5
 SLOW_SECONDS = 60.0  # how long an endpoint stays in the slow lane after it was last seen to be slow
 
 
@@ -31,6 +33,11 @@ def _lane(queue: str, condition: str) -> Mail:
 
 FAST = _lane("deliveries", "(endpoints.slow_until > now()) IS NOT TRUE")
 SLOW = _lane("slow-deliveries", "endpoints.slow_until > now()")
+
+
+def lease_seconds() -> float:
+    """How long a delivery is taken for: an attempt, and the time to record it."""
+    return settings().webhook_timeout_seconds + RECORDING_SECONDS
 
 
 def of(slow_until: datetime | None) -> Mail:

@@ -349,14 +349,16 @@ def _set_aside(status: str, deliveries: Sequence[Resent]) -> None:
 
 def _release(deliveries: Sequence[Resent]) -> None:
     released = [delivery.id for delivery in deliveries]
-    # A microsecond for each keeps their order.
+    # A microsecond for each keeps their order. An odd claim is that of an attempt that may be under way still.
     count(
         """
-        UPDATE deliveries SET status = 'pending', due_at = now() + place * interval '1 microsecond'
+        UPDATE deliveries SET status = 'pending',
+            due_at = now() + CASE claim %% 2
+                WHEN 1 THEN %s * interval '1 second' ELSE place * interval '1 microsecond' END
         FROM unnest(%s::text[]) WITH ORDINALITY AS released(id, place)
         WHERE deliveries.id = released.id AND deliveries.id = ANY(%s)
         """,
-        (released, released),
+        (lanes.lease_seconds(), released, released),
     )
 
 

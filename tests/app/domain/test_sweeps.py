@@ -111,6 +111,23 @@ def test_an_attempt_under_way_is_recorded_when_its_delivery_was_held_meanwhile(e
     assert tally(endpoint) == {"delivered": 1}
 
 
+def test_what_is_released_while_its_attempt_is_under_way_goes_out_only_if_that_is_not_recorded(
+    endpoint: Endpoint,
+) -> None:
+    make(endpoint, 2, "pending")
+    [recorded, _lost] = deliveries.claim(lanes.FAST, {endpoint.id: 2})
+    set_state(endpoint, "stopped")
+    swept(endpoint, "hold", "pending")
+    set_state(endpoint, "active")
+    swept(endpoint, "release", "held")
+
+    assert deliveries.claim(lanes.FAST, {endpoint.id: 2}) == []
+    deliveries.record([Outcome(recorded, clock.now(), OK)])
+    assert tally(endpoint) == {"delivered": 1, "pending": 1}
+    database.rows("UPDATE deliveries SET due_at = due_at - %s * interval '1 second'", (lanes.lease_seconds(),))
+    assert len(deliveries.claim(lanes.FAST, {endpoint.id: 2})) == 1
+
+
 def test_a_deleted_endpoint_has_what_has_not_ended_cancelled(endpoint: Endpoint) -> None:
     for status in ("pending", "held", "failed", "delivered"):
         make(endpoint, 2, status)
@@ -293,6 +310,7 @@ def test_a_worker_that_dies_between_or_within_batches_leaves_nothing_out_and_doe
 ) -> None:
     make(endpoint, 1600, "delivered")
     begin(endpoint, "resend", "delivered")
+    monkeypatch.setattr(sweeps, "TURN_SECONDS", 60)  # also on a machine that is busy
     real, batches = sweeps._save, 0
 
     def die_now_and_then(*args: Any) -> None:
