@@ -76,9 +76,7 @@ def list_bookings(query: dict[str, Any]) -> Response:
 def create_booking(body: dict[str, Any]) -> Response:
     """Make a booking for a contact."""
     workspace_id, contact_id = caller().workspace_id, body["contact_id"]
-    return accept(
-        "bookings.create", body, ids.new("bkg"), check=lambda: contacts.find_named(workspace_id, contact_id)
-    )
+    return accept("bookings.create", body, ids.new("bkg"), check=lambda: contacts.find_named(workspace_id, contact_id))
 
 
 @blueprint.route("/workspaces/<workspace>/bookings/<booking_id>", methods=["GET"])

@@ -26,6 +26,7 @@ class SaleCreate(Schema):
     amount = Formatted(
         money.amount,
         required=True,
+        error_messages={"invalid": 'Give the amount as a string, such as "19.90".'},
         metadata={
             "description": "A decimal as a string, 0 or more, with no more decimal places than its currency has.",
             "pattern": f"^{money.PATTERN}$",

@@ -39,9 +39,7 @@ def test_a_booking_is_made_with_all_its_fields(api: Api, contact_id: str) -> Non
 
 
 def test_the_shortest_booking_is_a_millisecond(api: Api, contact_id: str) -> None:
-    booking = api.booking(
-        contact_id, starts_at="2026-11-24T12:00:00.000900Z", ends_at="2026-11-24T12:00:00.001900Z"
-    )
+    booking = api.booking(contact_id, starts_at="2026-11-24T12:00:00.000900Z", ends_at="2026-11-24T12:00:00.001900Z")
 
     assert (booking["starts_at"], booking["ends_at"]) == ("2026-11-24T12:00:00.000Z", "2026-11-24T12:00:00.001Z")
 
