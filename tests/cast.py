@@ -22,7 +22,7 @@ from app.models.jobs import Job
 # The tables whose rows a request that is refused must leave alone.
 KEPT = (
     *("jobs", "idempotency_keys", "contacts", "endpoints", "events", "deliveries", "attempts", "tokens"),
-    *("sweeps", "audit_entries"),
+    *("sweeps", "audit_entries", "sales", "bookings"),
 )
 
 
@@ -85,6 +85,20 @@ class Api:
         job = self.done(self.post("contacts", fields))
         assert job["status"] == "succeeded", job
         return self.show_contact(job["resource"]["id"])
+
+    def sale(self, contact_id: str, **fields: Any) -> dict[str, Any]:
+        """A sale that is recorded: 19.90 EUR, unless the fields say otherwise."""
+        return self._made("sales", {"contact_id": contact_id, "amount": "19.90", "currency": "EUR"} | fields)
+
+    def booking(self, contact_id: str, **fields: Any) -> dict[str, Any]:
+        """A booking that is there: a haircut at noon, unless the fields say otherwise."""
+        times = {"starts_at": "2026-11-24T12:00:00.000Z", "ends_at": "2026-11-24T12:45:00.000Z"}
+        return self._made("bookings", {"contact_id": contact_id, "title": "Haircut"} | times | fields)
+
+    def _made(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        job = self.done(self.post(path, body))
+        assert job["status"] == "succeeded", job
+        return dict(self.get(f"{path}/{job['resource']['id']}").json["data"])
 
     def show_contact(self, contact_id: str) -> dict[str, Any]:
         return dict(self.get(f"contacts/{contact_id}").json["data"])
@@ -151,6 +165,24 @@ def one(sql: str, *parameters: Any) -> Any:
 def all_of(sql: str, *parameters: Any) -> list[Any]:
     """The values of a query with one column."""
     return [value for (value,) in database.rows(sql, parameters)]
+
+
+def indexes_used(query: Any) -> set[str]:
+    """The indexes by which the database would answer; fails where it would read a whole table."""
+    statement, parameters = query.sql()
+    [(plan,)] = database.rows(f"EXPLAIN (FORMAT JSON) {statement}", parameters)
+    nodes = [plan[0]["Plan"]]
+    for node in nodes:
+        nodes += node.get("Plans", ())
+    assert "Seq Scan" not in [node["Node Type"] for node in nodes], plan
+    return {node["Index Name"] for node in nodes if "Index Name" in node}
+
+
+def everything_stored() -> str:
+    """All that the database holds, as text."""
+    tables = all_of("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+    rows = [row for table in tables for row in database.rows(f"SELECT * FROM {table}")]
+    return "\n".join(str([bytes(value) if isinstance(value, memoryview) else value for value in row]) for row in rows)
 
 
 def until(condition: Callable[[], Any], seconds: float = 20) -> Any:

@@ -12,23 +12,34 @@ from flask.testing import FlaskClient
 
 from app import presence
 from app.database import rows
-from app.domain import contacts, deliveries, endpoints, tokens
+from app.domain import bookings, contacts, deliveries, endpoints, sales, tokens
 from app.domain.jobs import KINDS
 from app.models.audit_entries import AuditEntry
 from app.models.base import BaseModel, OwnedModel
+from app.models.bookings import Booking
 from app.models.contacts import Contact
 from app.models.deliveries import Attempt, Delivery
 from app.models.endpoints import Endpoint
 from app.models.events import Event
 from app.models.jobs import IdempotencyKey, Job
 from app.models.members import Member
+from app.models.sales import Sale
 from app.models.sweeps import Sweep
 from app.models.tokens import Token
 from app.models.workspaces import Workspace
 
 ROOT = Path(__file__).parent.parent
-MODELS = [Workspace, Token, Member, Contact, Job, IdempotencyKey, Endpoint, Event, Delivery, Attempt, Sweep, AuditEntry]
-VERBS: dict[str, Any] = {"contacts": contacts, "deliveries": deliveries, "endpoints": endpoints}
+MODELS = [
+    *(Workspace, Token, Member, Contact, Sale, Booking, Job, IdempotencyKey),
+    *(Endpoint, Event, Delivery, Attempt, Sweep, AuditEntry),
+]
+VERBS: dict[str, Any] = {
+    "bookings": bookings,
+    "contacts": contacts,
+    "deliveries": deliveries,
+    "endpoints": endpoints,
+    "sales": sales,
+}
 
 
 def operations(app: Flask) -> set[tuple[str, str]]:

@@ -7,6 +7,7 @@ from flask import Flask
 from app.api import (
     audit_entries,
     authentication,
+    bookings,
     contacts,
     deliveries,
     docs,
@@ -20,6 +21,7 @@ from app.api import (
     problem_pages,
     problems,
     request_ids,
+    sales,
     sweeps,
 )
 
@@ -32,7 +34,7 @@ def install(app: Flask, base_url: str) -> None:
     request_ids.install(app)
     authentication.install(app)
     documented = openapi.install(app, base_url)
-    for module in (me, contacts, jobs, event_kinds, endpoints, deliveries, sweeps, audit_entries):
+    for module in (me, contacts, sales, bookings, jobs, event_kinds, endpoints, deliveries, sweeps, audit_entries):
         documented.register_blueprint(module.blueprint, url_prefix="/api/v1")
     for page in (docs, problem_pages, health):
         app.register_blueprint(page.blueprint)

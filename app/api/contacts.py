@@ -28,11 +28,11 @@ LARGEST_NUMBER = 2**53  # beyond it JSON's readers disagree, and the database's 
 class Formatted(fields.String):
     """Text in one of `app.lib.formats`, kept in its normal form."""
 
-    def __init__(self, read: Callable[[str], str], **options: Any) -> None:
+    def __init__(self, read: Callable[[str], Any], **options: Any) -> None:
         super().__init__(**options)
         self._read = read
 
-    def _deserialize(self, value: Any, *args: Any, **options: Any) -> str:
+    def _deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
         try:
             return self._read(super()._deserialize(value, *args, **options))
         except ValueError as error:
@@ -42,7 +42,7 @@ class Formatted(fields.String):
 class PhoneFilter(Formatted):
     """A phone number in a query, where a plus sign that was not escaped arrives as a space."""
 
-    def _deserialize(self, value: Any, *args: Any, **options: Any) -> str:
+    def _deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
         return super()._deserialize("+" + value.strip().lstrip("+"), *args, **options)
 
 

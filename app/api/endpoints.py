@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from flask import Response
@@ -12,16 +11,14 @@ from app.api.authentication import authorize, caller
 from app.api.deliveries import DeliverySchema
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, collection, envelope, page
-from app.api.parsing import Blueprint, Claim, Schema
+from app.api.parsing import STORABLE, Blueprint, Claim, Schema
 from app.api.responses import respond, time
 from app.api.sweeps import SweepSchema
-from app.api.writes import accept
+from app.api.writes import accept, must_exist
 from app.config import settings
 from app.domain import catalogue, endpoints, sweeps
-from app.errors import NotFound
 from app.lib import addresses, ids
 from app.models.endpoints import Endpoint
-from app.models.jobs import Job
 
 blueprint = Blueprint("endpoints", __name__, description="The addresses that events go to.")
 
@@ -94,10 +91,6 @@ class EndpointSchema(Schema):
     created_at = time("When it was made.")
 
 
-# What the database, and those that read from it, can say in any time zone.
-_STORED = validate.Range(datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
-
-
 class EnableBody(Schema):
     release_held = Claim(metadata={"description": "Send what was held meanwhile, too; false without it."})
 
@@ -116,8 +109,8 @@ class ResendBody(Schema):
         validate=validate.Length(1, 100),
         metadata={"description": "Event kinds; without it all."},
     )
-    since = fields.AwareDateTime(validate=_STORED, metadata={"description": "RFC 3339; made at that time or later."})
-    until = fields.AwareDateTime(validate=_STORED, metadata={"description": "RFC 3339; made before that time."})
+    since = fields.AwareDateTime(validate=STORABLE, metadata={"description": "RFC 3339; made at that time or later."})
+    until = fields.AwareDateTime(validate=STORABLE, metadata={"description": "RFC 3339; made before that time."})
     dry_run = Claim(metadata={"description": "Say how many would go out, and do nothing."})
 
     @validates_schema
@@ -165,12 +158,12 @@ def create_endpoint(body: dict[str, Any]) -> Response:
 @accepts_write(EndpointSchema, secret=_SECRET)
 def rotate_secret_of_endpoint(endpoint_id: str) -> Response:
     """Give the endpoint a new signing secret. For 24 hours deliveries are signed with the one before it too."""
-    workspace_id, secret = caller().workspace_id, endpoints.new_secret()
+    secret = endpoints.new_secret()
     return accept(
         "endpoints.rotate_secret",
         {"sealed_secret": endpoints.seal(secret)},
         endpoint_id,
-        check=lambda: _must_exist(workspace_id, endpoint_id),
+        check=lambda: must_exist("endpoint", endpoint_id),
         beside={"secret": secret},
     )
 
@@ -181,9 +174,8 @@ def rotate_secret_of_endpoint(endpoint_id: str) -> Response:
 @accepts_write(DeliverySchema)
 def test_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
     """Send a sample of a kind to this endpoint, and to no other, whether or not it wants that kind."""
-    workspace_id = caller().workspace_id
     payload = {**body, "endpoint_id": endpoint_id}
-    return accept("endpoints.test", payload, check=lambda: _must_exist(workspace_id, endpoint_id))
+    return accept("endpoints.test", payload, check=lambda: must_exist("endpoint", endpoint_id))
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>", methods=["GET"])
@@ -229,7 +221,7 @@ def resend_deliveries(body: dict[str, Any], endpoint_id: str) -> Response:
     """Send many deliveries once more, oldest first. A worker does it; the sweep in the answer tells how far it is."""
     is_dry = body.pop("dry_run", False)
     if is_dry:
-        _must_exist(caller().workspace_id, endpoint_id)
+        must_exist("endpoint", endpoint_id)
         count, gone = sweeps.count_resendable(endpoint_id, **body)
         filters = {name: body.get(name) for name in endpoints.FILTERS}
         return respond(200, {"data": {"dry_run": True, "count": count, "gone": gone, **filters}})
@@ -243,14 +235,4 @@ def _change(kind: str, payload: dict[str, Any], endpoint_id: str) -> Response:
 
 
 def _accept(kind: str, payload: dict[str, Any], endpoint_id: str, resource_id: str) -> Response:
-    workspace_id = caller().workspace_id
-    return accept(kind, payload, resource_id, check=lambda: _must_exist(workspace_id, endpoint_id))
-
-
-def _must_exist(workspace_id: str, endpoint_id: str) -> None:
-    # Its identifier is known before it is made, and may be used at once.
-    try:
-        endpoints.find(workspace_id, endpoint_id)
-    except NotFound:
-        if not Job.will_make(workspace_id, endpoint_id):
-            raise
+    return accept(kind, payload, resource_id, check=lambda: must_exist("endpoint", endpoint_id))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from datetime import UTC, datetime
 from functools import lru_cache, wraps
 from json import loads as loads_leniently
 from typing import Any
@@ -12,7 +13,7 @@ import marshmallow
 from flask import Flask, Request, Response
 from flask.globals import request_ctx
 from flask.json.provider import JSONProvider
-from marshmallow import RAISE, ValidationError, fields, missing
+from marshmallow import RAISE, ValidationError, fields, missing, validate
 from webargs.core import is_json
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 
@@ -22,6 +23,8 @@ from app.lib import json
 
 MAX_BODY_BYTES = 256 * 1024
 MAX_FAULTS = 100
+# Times that the database, and those that read from it, can say in any time zone.
+STORABLE = validate.Range(datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
 _BODY_REQUIRED = Fault("", "A JSON object is required.")
 _BAD_TEXT = "The text holds a character that cannot be stored (U+0000 or half of a surrogate pair)."
 _SCHEMA_MESSAGES = {"unknown": "This field is not known.", "type": "A JSON object is required."}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.config import settings
-from app.domain import contacts, deliveries, endpoints, sweeps
+from app.domain import bookings, contacts, deliveries, endpoints, sales, sweeps
 from app.errors import NotFound
 from app.models.jobs import Job
 
@@ -24,6 +24,8 @@ class ResourceType:
 
 TYPES: Mapping[str, ResourceType] = {
     "contact": ResourceType("contacts", lambda *ids: contacts.represent(contacts.find(*ids))),
+    "sale": ResourceType("sales", lambda *ids: sales.represent(sales.find(*ids))),
+    "booking": ResourceType("bookings", lambda *ids: bookings.represent(bookings.find(*ids))),
     "endpoint": ResourceType("webhooks/endpoints", lambda *ids: endpoints.represent(endpoints.find(*ids))),
     "delivery": ResourceType("webhooks/deliveries", lambda *ids: deliveries.represent(deliveries.find(*ids))),
     "sweep": ResourceType("webhooks/sweeps", lambda *ids: sweeps.represent(sweeps.find(*ids))),

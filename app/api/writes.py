@@ -17,7 +17,7 @@ from app.api.request_ids import request_id
 from app.api.responses import respond
 from app.domain import jobs
 from app.domain.jobs import OnceKey, Write
-from app.errors import BellhopError, Fault, Invalid
+from app.errors import BellhopError, Fault, Invalid, NotFound
 from app.models.jobs import Job
 
 LONGEST_WAIT_SECONDS = 30
@@ -51,6 +51,19 @@ def accept(
     write = Write(caller().workspace_id, kind, payload, request_id(), resource_id, caller().token_id)
     job, replayed = jobs.accept(write, once)
     return _answer(job, replayed, None if replayed else beside)
+
+
+def must_exist(resource_type: str, resource_id: str) -> None:
+    """Raises NotFound, unless it is there or a write that waits may make it.
+
+    Its identifier is known before it is made, and may be used at once.
+    """
+    workspace_id = caller().workspace_id
+    try:
+        resources.TYPES[resource_type].find(workspace_id, resource_id)
+    except NotFound:
+        if not Job.will_make(workspace_id, resource_type, resource_id):
+            raise
 
 
 def _answer(job: Job, replayed: bool = False, beside: Mapping[str, Any] | None = None) -> Response:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
-from app.domain import contacts, events
+from app.domain import bookings, contacts, events, sales
 from app.lib import json
+from app.models.bookings import Booking
 from app.models.contacts import Contact
+from app.models.sales import Sale
 
 _AT = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 _CONTACT = Contact(
@@ -26,6 +29,23 @@ _CONTACT = Contact(
     created_at=_AT,
     updated_at=_AT,
 )
+_SALE = Sale(
+    id="sal_01kaj5bd40f8m9v7q6s3h9t1xc",
+    contact_id=_CONTACT.id,
+    amount=Decimal("19.90"),
+    currency="EUR",
+    reference="order-5107",
+    occurred_at=_AT,
+    created_at=_AT,
+)
+_BOOKING = {
+    "id": "bkg_01kaj5bd40ecs8r4y1n7w2z5kd",
+    "contact_id": _CONTACT.id,
+    "title": "Haircut",
+    "starts_at": _AT + timedelta(days=3),
+    "ends_at": _AT + timedelta(days=3, minutes=45),
+    "created_at": _AT,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +67,9 @@ KINDS: Mapping[str, EventKind] = {
     ),
     "tag.added": EventKind("A contact got a tag.", lambda: _contact(tag="vip")),
     "tag.removed": EventKind("A contact lost a tag.", lambda: _contact(tag="vip")),
+    "sale.recorded": EventKind("A sale to a contact was recorded.", lambda: _contact(sale=sales.represent(_SALE))),
+    "booking.created": EventKind("A booking was made for a contact.", lambda: _booking(status="booked")),
+    "booking.cancelled": EventKind("A booking was cancelled.", lambda: _booking(status="cancelled")),
 }
 
 
@@ -64,3 +87,7 @@ def _body(name: str, kind: EventKind, workspace_id: str) -> Any:
 
 def _contact(**further: Any) -> dict[str, Any]:
     return {"contact": contacts.represent(_CONTACT), **further}
+
+
+def _booking(status: str) -> dict[str, Any]:
+    return _contact(booking=bookings.represent(Booking(**_BOOKING, status=status)))

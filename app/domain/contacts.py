@@ -9,9 +9,11 @@ from app import sql
 from app.database import rows
 from app.domain import events
 from app.domain.changes import Change, Effect
-from app.errors import Conflict, NotFound
+from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import ids, json
+from app.models.bookings import Booking
 from app.models.contacts import Contact
+from app.models.sales import Sale
 
 # In the order in which an upsert looks for the contact.
 IDENTIFIERS = ("external_id", "email", "phone")
@@ -48,9 +50,14 @@ def update(change: Change) -> Effect:
 
 
 def delete(change: Change) -> Effect:
-    """Erases the contact's data everywhere, stored bodies and waiting writes included. Raises NotFound."""
+    """Erases the contact's data everywhere, stored bodies and waiting writes included. Raises NotFound.
+
+    Its bookings go with it; its sales stay for the books, and lead to nobody.
+    """
     contact = find(change.workspace_id, change.target)
     Contact.delete().where(Contact.id == contact.id).execute()
+    Booking.delete().where(Booking.contact_id == contact.id).execute()
+    Sale.forget_contact(contact.id)
     events.erase_contact(contact.id)
     _erase_kept_payloads(contact)
     change.events.record("contact.deleted", {"contact": {"id": contact.id}}, contact.id)
@@ -79,6 +86,14 @@ def find(workspace_id: str, contact_id: str) -> Contact:
     if contact is None:
         raise NotFound()
     return contact  # type: ignore[no-any-return]
+
+
+def find_named(workspace_id: str, contact_id: str) -> Contact:
+    """The contact that the `contact_id` of a body names. Raises Invalid."""
+    try:
+        return find(workspace_id, contact_id)
+    except NotFound as error:
+        raise Invalid(Fault("/contact_id", "There is no such contact in this workspace.")) from error
 
 
 def represent(contact: Contact) -> dict[str, Any]:
@@ -184,8 +199,8 @@ def _erase_kept_payloads(contact: Contact) -> None:
         """
         UPDATE jobs SET payload = NULL
         WHERE workspace_id = %s AND status = 'failed' AND payload IS NOT NULL AND (
-            resource_id = %s OR payload->>'external_id' = ANY(%s) OR lower(payload->>'email') = lower(%s)
-            OR payload->>'phone' = ANY(%s))
+            %s IN (resource_id, payload->>'contact_id') OR payload->>'external_id' = ANY(%s)
+            OR lower(payload->>'email') = lower(%s) OR payload->>'phone' = ANY(%s))
         """,
         (contact.workspace_id, contact.id, known, contact.email, known),
     )

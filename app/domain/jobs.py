@@ -16,7 +16,7 @@ from structlog.contextvars import bind_contextvars
 from app import mailbox, sql
 from app.config import settings
 from app.database import DatabaseAway, rows, savepoint, transaction
-from app.domain import contacts, deliveries, endpoints
+from app.domain import bookings, contacts, deliveries, endpoints, sales
 from app.domain.changes import Change, Effect
 from app.domain.events import Cause, Recorder
 from app.errors import BellhopError, IdempotencyKeyReused, NotFound
@@ -67,6 +67,9 @@ KINDS: Mapping[str, Kind] = {
     "contacts.delete": Kind(contacts.delete, "contacts", "contact", after_events=True),
     "contacts.add_tag": Kind(contacts.add_tag, "contacts", "contact"),
     "contacts.remove_tag": Kind(contacts.remove_tag, "contacts", "contact"),
+    "sales.create": Kind(sales.create, "contacts", "sale"),
+    "bookings.create": Kind(bookings.create, "contacts", "booking"),
+    "bookings.cancel": Kind(bookings.cancel, "contacts", "booking"),
     "endpoints.create": Kind(endpoints.create, "webhooks", "endpoint", after_events=True),
     "endpoints.rotate_secret": Kind(endpoints.rotate_secret, "webhooks", "endpoint"),
     "endpoints.test": Kind(endpoints.test, "webhooks", "delivery"),

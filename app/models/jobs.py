@@ -38,11 +38,10 @@ class Job(OwnedModel):
         return list(cls.select().where(cls.id.in_(ids)).order_by(cls.position))
 
     @classmethod
-    def will_make(cls, workspace_id: str, resource_id: str) -> bool:
+    def will_make(cls, workspace_id: str, resource_type: str, resource_id: str) -> bool:
         """Whether a job that has not ended yet concerns that resource."""
-        return bool(
-            cls.in_workspace(workspace_id).where(cls.resource_id == resource_id, cls.due_at.is_null(False)).exists()
-        )
+        is_of_resource = (cls.resource_type == resource_type) & (cls.resource_id == resource_id)
+        return bool(cls.in_workspace(workspace_id).where(is_of_resource, cls.due_at.is_null(False)).exists())
 
 
 class IdempotencyKey(BaseModel):

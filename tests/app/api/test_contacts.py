@@ -10,7 +10,7 @@ import pytest
 from app import database
 from app.domain import contacts
 from app.lib import clock
-from tests.cast import Api, all_of, event_bodies, event_kinds, one
+from tests.cast import Api, all_of, event_bodies, event_kinds, everything_stored, one
 
 
 def forget_events() -> None:
@@ -410,13 +410,6 @@ def test_a_contact_can_be_made_again_after_it_was_deleted(api: Api) -> None:
     api.done(api.delete(f"contacts/{made['id']}"))
 
     assert api.contact(email="ada@example.com")["id"] != made["id"]
-
-
-def everything_stored() -> str:
-    """All that the database holds, as text."""
-    tables = all_of("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
-    rows = [row for table in tables for row in database.rows(f"SELECT * FROM {table}")]
-    return "\n".join(str([bytes(value) if isinstance(value, memoryview) else value for value in row]) for row in rows)
 
 
 PERSONAL = ("ada@example.com", "Lovelace", "+4930123456", "customer-1", "likes tea")

@@ -22,6 +22,12 @@ def test_the_kinds_of_contacts_are_there(api: Api) -> None:
     assert len(kinds) == len(set(kinds))
 
 
+def test_the_kinds_of_sales_and_bookings_are_there(api: Api) -> None:
+    kinds = [kind["kind"] for kind in api.get("webhooks/events").json["data"]]
+
+    assert {"sale.recorded", "booking.created", "booking.cancelled"} <= set(kinds)
+
+
 def test_both_addresses_answer_every_token(api: Api) -> None:
     narrow = api.restricted_to("billing")
 
@@ -50,3 +56,16 @@ def test_samples_have_the_shape_of_what_is_delivered(api: Api) -> None:
 
     assert {kind: samples[kind] for kind in real} == real
     assert len(real) == 5
+
+
+def test_samples_of_sales_and_bookings_have_the_shape_of_what_is_delivered(api: Api) -> None:
+    contact = api.contact(email="ada@example.com")
+    api.sale(contact["id"])
+    api.done(api.post(f"bookings/{api.booking(contact['id'])['id']}/cancel"))
+    real = {body["kind"]: shape(body) for body in event_bodies(api.workspace_id)[-3:]}
+
+    samples = {kind["kind"]: kind["sample"] for kind in api.get("webhooks/events").json["data"]}
+
+    assert {kind: shape(samples[kind]) for kind in real} == real
+    assert samples["booking.cancelled"]["data"]["booking"]["status"] == "cancelled"
+    assert samples["sale.recorded"]["data"]["sale"]["amount"] == "19.90"

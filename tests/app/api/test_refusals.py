@@ -21,11 +21,20 @@ from tests.cast import Api, found, one, row_counts
 
 RESTRICTIONS = ("contacts", "inbox", "automations", "billing", "webhooks")
 HTTPS = "https://shop.example/hooks"
+SALE = {"contact_id": "{contact}", "amount": "19.90", "currency": "EUR"}
+BOOKING = {
+    "contact_id": "{contact}",
+    "title": "Haircut",
+    "starts_at": "2026-11-24T12:00:00Z",
+    "ends_at": "2026-11-24T12:45:00Z",
+}
 
 
 @dataclass(frozen=True)
 class Route:
-    """A request that would be accepted: `path` has the names of the scene's identifiers in braces."""
+    """A request that would be accepted: `path` has the names of the scene's identifiers in braces, and so has
+    `contact_id` in `body`.
+    """
 
     method: str
     path: str
@@ -39,6 +48,10 @@ class Route:
 LISTS = [
     Route("GET", "contacts", "contacts"),
     Route("GET", "/api/v1/contacts", "contacts"),
+    Route("GET", "sales", "contacts"),
+    Route("GET", "/api/v1/sales", "contacts"),
+    Route("GET", "bookings", "contacts"),
+    Route("GET", "/api/v1/bookings", "contacts"),
     Route("GET", "jobs", None),
     Route("GET", "/api/v1/jobs", None),
     Route("GET", "webhooks/endpoints", "webhooks"),
@@ -56,14 +69,21 @@ CATALOGUE = [
 ]
 ITEMS = [
     Route("GET", "contacts/{contact}", "contacts"),
+    Route("GET", "sales/{sale}", "contacts"),
+    Route("GET", "bookings/{booking}", "contacts"),
     Route("GET", "jobs/{job}", "contacts"),
     Route("GET", "webhooks/endpoints/{endpoint}", "webhooks"),
     Route("GET", "webhooks/deliveries/{delivery}", "webhooks"),
     Route("GET", "webhooks/sweeps/{sweep}", "webhooks"),
 ]
+NAMING_A_CONTACT = [
+    Route("POST", "sales", "contacts", SALE),
+    Route("POST", "bookings", "contacts", BOOKING),
+]
 MAKING = [
     Route("POST", "contacts", "contacts", {"email": "new@example.com"}),
     Route("POST", "webhooks/endpoints", "webhooks", {"address": HTTPS, "events": ["*"]}),
+    *NAMING_A_CONTACT,
 ]
 CHANGING = [
     Route("PATCH", "contacts/{contact}", "contacts", {"first_name": "Other"}),
@@ -77,6 +97,7 @@ CHANGING = [
     Route("POST", "webhooks/endpoints/{endpoint}/enable", "webhooks"),
     Route("POST", "webhooks/endpoints/{endpoint}/resend", "webhooks"),
     Route("POST", "webhooks/deliveries/{delivery}/resend", "webhooks"),
+    Route("POST", "bookings/{booking}/cancel", "contacts"),
 ]
 ME = Route("GET", "/api/v1/auth/me", None)
 WRITES = [*MAKING, *CHANGING]
@@ -97,7 +118,9 @@ class Scene:
     foreign: dict[str, str]
 
     def ask(self, route: Route, caller: Api | None = None, **options: Any) -> TestResponse:
-        options.setdefault("body", route.body)
+        body = options.setdefault("body", route.body)
+        if body and body.get("contact_id") == "{contact}":
+            options["body"] = body | {"contact_id": self.own["contact"]}
         path = (options.pop("path", None) or route.path).format(**self.own)
         return (caller or self.ours).ask(route.method, path, **options)
 
@@ -105,10 +128,13 @@ class Scene:
 def furnish(api: Api, email: str) -> dict[str, str]:
     endpoint = api.endpoint(HTTPS)
     job = api.done(api.post("contacts", {"email": email, "tags": ["vip"]}))
+    contact = job["resource"]["id"]
     return {
         "endpoint": endpoint,
         "job": job["id"],
-        "contact": job["resource"]["id"],
+        "contact": contact,
+        "sale": api.sale(contact)["id"],
+        "booking": api.booking(contact)["id"],
         "delivery": api.get("webhooks/deliveries").json["data"][0]["id"],
         "sweep": api.done(api.post(f"webhooks/endpoints/{endpoint}/resend"))["resource"]["id"],
     }
@@ -310,7 +336,10 @@ def test_an_identifier_of_another_workspace_is_not_found(scene: Scene, route: Ro
     refusal(scene, route, 404, "not-found", path=route.path.format(**scene.foreign))
 
 
-PREFIXES = {"contact": "con", "job": "job", "endpoint": "whe", "delivery": "dlv", "sweep": "swp"}
+PREFIXES = {
+    **{"contact": "con", "sale": "sal", "booking": "bkg", "job": "job"},
+    **{"endpoint": "whe", "delivery": "dlv", "sweep": "swp"},
+}
 
 
 @named(WITH_IDENTIFIER)
@@ -353,6 +382,8 @@ def test_an_unknown_path_is_not_found(scene: Scene, path: str) -> None:
 ADDRESSES = [
     ("/api/v1/auth/me", "GET"),
     ("/api/v1/contacts", "GET"),
+    ("/api/v1/sales", "GET"),
+    ("/api/v1/bookings", "GET"),
     ("/api/v1/jobs", "GET"),
     ("/api/v1/webhooks/events", "GET"),
     ("/api/v1/webhooks/endpoints", "GET"),
@@ -363,6 +394,11 @@ ADDRESSES = [
     ("contacts/{contact}", "DELETE GET PATCH"),
     ("contacts/{contact}/tags", "POST"),
     ("contacts/{contact}/tags/vip", "DELETE"),
+    ("sales", "GET POST"),
+    ("sales/{sale}", "GET"),
+    ("bookings", "GET POST"),
+    ("bookings/{booking}", "GET"),
+    ("bookings/{booking}/cancel", "POST"),
     ("jobs", "GET"),
     ("jobs/{job}", "GET"),
     ("webhooks/events", "GET"),
@@ -648,6 +684,107 @@ def test_an_endpoint_needs_an_address_and_events(scene: Scene, body: dict[str, A
     assert sorted(pointers(answer)) == at
 
 
+SALE_FAULTS: list[tuple[dict[str, Any], list[str]]] = [
+    ({"contact_id": "con_01kaj5bd40e6rr3f5y2kq0w9xz"}, ["/contact_id"]),
+    ({"contact_id": "sal_01kaj5bd40e6rr3f5y2kq0w9xz"}, ["/contact_id"]),
+    ({"contact_id": "x"}, ["/contact_id"]),
+    ({"contact_id": ""}, ["/contact_id"]),
+    ({"contact_id": "nul\0"}, ["/contact_id"]),
+    ({"contact_id": None}, ["/contact_id"]),
+    ({"contact_id": 1}, ["/contact_id"]),
+    ({"contact_id": ["x"]}, ["/contact_id"]),
+    ({"amount": 19.9}, ["/amount"]),
+    ({"amount": 20}, ["/amount"]),
+    ({"amount": True}, ["/amount"]),
+    ({"amount": None}, ["/amount"]),
+    ({"amount": ["19.90"]}, ["/amount"]),
+    ({"amount": ""}, ["/amount"]),
+    ({"amount": "19,90"}, ["/amount"]),
+    ({"amount": "1e3"}, ["/amount"]),
+    ({"amount": "NaN"}, ["/amount"]),
+    ({"amount": "-19.90"}, ["/amount"]),
+    ({"amount": "19.901"}, ["/amount"]),
+    ({"amount": "1000000000000000"}, ["/amount"]),
+    ({"amount": "9" * 100_000}, ["/amount"]),
+    ({"amount": "19.90\n"}, ["/amount"]),
+    ({"amount": "١٩"}, ["/amount"]),
+    ({"amount": "1.5", "currency": "JPY"}, ["/amount"]),
+    ({"currency": "eur"}, ["/currency"]),
+    ({"currency": "EURO"}, ["/currency"]),
+    ({"currency": "XXX"}, ["/currency"]),
+    ({"currency": "XAU"}, ["/currency"]),
+    ({"currency": ""}, ["/currency"]),
+    ({"currency": None}, ["/currency"]),
+    ({"currency": 978}, ["/currency"]),
+    ({"amount": "x", "currency": "y"}, ["/amount", "/currency"]),
+    ({"reference": ""}, ["/reference"]),
+    ({"reference": "x" * 256}, ["/reference"]),
+    ({"reference": 17}, ["/reference"]),
+    ({"reference": "nul\0"}, ["/reference"]),
+    ({"occurred_at": "yesterday"}, ["/occurred_at"]),
+    ({"occurred_at": "2026-11-24"}, ["/occurred_at"]),
+    ({"occurred_at": "2026-11-24T12:00:00"}, ["/occurred_at"]),
+    ({"occurred_at": "0001-01-01T00:00:00+14:00"}, ["/occurred_at"]),
+    ({"occurred_at": "9999-12-31T23:59:59-14:00"}, ["/occurred_at"]),
+    ({"occurred_at": 1795521600}, ["/occurred_at"]),
+    ({"occurred_at": None}, ["/occurred_at"]),
+    ({"status": "paid"}, ["/status"]),
+]
+
+
+@pytest.mark.parametrize(("fields", "at"), SALE_FAULTS, ids=lambda value: str(value)[:60])
+def test_a_wrong_field_of_a_sale_is_pointed_at(scene: Scene, fields: dict[str, Any], at: list[str]) -> None:
+    answer = refusal(scene, NAMING_A_CONTACT[0], 422, "validation-failed", body=SALE | fields)
+
+    assert sorted(pointers(answer)) == at
+
+
+BOOKING_FAULTS: list[tuple[dict[str, Any], list[str]]] = [
+    ({"contact_id": "con_01kaj5bd40e6rr3f5y2kq0w9xz"}, ["/contact_id"]),
+    ({"contact_id": "x"}, ["/contact_id"]),
+    ({"contact_id": None}, ["/contact_id"]),
+    ({"title": ""}, ["/title"]),
+    ({"title": "x" * 256}, ["/title"]),
+    ({"title": "nul\0"}, ["/title"]),
+    ({"title": None}, ["/title"]),
+    ({"title": 1}, ["/title"]),
+    ({"starts_at": "noon"}, ["/starts_at"]),
+    ({"starts_at": "2026-11-24T12:00:00"}, ["/starts_at"]),
+    ({"starts_at": None}, ["/starts_at"]),
+    ({"starts_at": "0001-01-01T00:00:00+14:00"}, ["/starts_at"]),
+    ({"ends_at": "9999-12-31T23:59:59-14:00"}, ["/ends_at"]),
+    ({"ends_at": 1795521600}, ["/ends_at"]),
+    ({"ends_at": "2026-11-24T12:00:00Z"}, ["/ends_at"]),
+    ({"ends_at": "2026-11-24T12:00:00.000999Z"}, ["/ends_at"]),
+    ({"ends_at": "2026-11-24T12:30:00+01:00"}, ["/ends_at"]),
+    ({"starts_at": "x", "ends_at": "y"}, ["/ends_at", "/starts_at"]),
+    ({"status": "cancelled"}, ["/status"]),
+]
+
+
+@pytest.mark.parametrize(("fields", "at"), BOOKING_FAULTS, ids=lambda value: str(value)[:60])
+def test_a_wrong_field_of_a_booking_is_pointed_at(scene: Scene, fields: dict[str, Any], at: list[str]) -> None:
+    answer = refusal(scene, NAMING_A_CONTACT[1], 422, "validation-failed", body=BOOKING | fields)
+
+    assert sorted(pointers(answer)) == at
+
+
+@named(NAMING_A_CONTACT)
+def test_what_a_sale_and_a_booking_need_is_pointed_at(scene: Scene, route: Route) -> None:
+    answer = refusal(scene, route, 422, "validation-failed", body={})
+
+    assert sorted(pointers(answer)) == sorted(f"/{name}" for name in route.body or {})
+
+
+@named(NAMING_A_CONTACT)
+def test_a_contact_of_another_workspace_is_not_known(scene: Scene, route: Route) -> None:
+    body = (route.body or {}) | {"contact_id": scene.foreign["contact"]}
+
+    answer = refusal(scene, route, 422, "validation-failed", body=body)
+
+    assert pointers(answer) == ["/contact_id"]
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -854,6 +991,16 @@ def test_a_cursor_with_one_character_altered_is_refused(scene: Scene) -> None:
         ("contacts?email=a%00b", "/email"),
         ("contacts?tag=%00", "/tag"),
         ("contacts?external_id=%00", "/external_id"),
+        ("sales?occurred_since=yesterday", "/occurred_since"),
+        ("sales?occurred_until=2026-01-01T00:00:00", "/occurred_until"),
+        ("sales?occurred_since=0001-01-01T00:00:00%2B14:00", "/occurred_since"),
+        ("sales?reference=%00", "/reference"),
+        ("sales?contact_id=%00", "/contact_id"),
+        ("sales?currency=EUR", "/currency"),
+        ("bookings?status=lost", "/status"),
+        ("bookings?starts_since=2026-01-01", "/starts_since"),
+        ("bookings?starts_until=9999-12-31T23:59:59-14:00", "/starts_until"),
+        ("bookings?contact_id=%00", "/contact_id"),
         ("jobs?status=done", "/status"),
         ("jobs?kind=contacts.explode", "/kind"),
         ("jobs?status=", "/status"),
@@ -882,6 +1029,14 @@ def test_a_filter_with_an_endpoint_of_another_workspace_finds_nothing(scene: Sce
     answer = scene.ours.get(f"{at}webhooks/{log}?endpoint_id={scene.foreign['endpoint']}")
 
     assert answer.json == {"data": [], "meta": {"nextCursor": None, "hasMore": False}}
+
+
+@pytest.mark.parametrize("at", ["", "/api/v1/"])
+@pytest.mark.parametrize("path", ["sales", "bookings"])
+def test_a_filter_with_a_contact_of_another_workspace_finds_nothing(scene: Scene, at: str, path: str) -> None:
+    assert scene.theirs.get(f"{at}{path}?contact_id={scene.foreign['contact']}").json["data"]
+
+    assert scene.ours.get(f"{at}{path}?contact_id={scene.foreign['contact']}").json["data"] == []
 
 
 @pytest.mark.parametrize("at", ["", "/api/v1/"])

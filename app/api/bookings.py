@@ -1,0 +1,95 @@
+"""Bookings."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from flask import Response
+from marshmallow import ValidationError, fields, validate, validates_schema
+
+from app.api.authentication import authorize, caller
+from app.api.jobs import accepts_write
+from app.api.lists import PageQuery, collection, envelope, page
+from app.api.parsing import STORABLE, Blueprint, Schema
+from app.api.responses import respond, time
+from app.api.writes import accept, must_exist
+from app.domain import bookings, contacts
+from app.lib import ids
+from app.models.bookings import Booking
+
+blueprint = Blueprint("bookings", __name__, description="The times that contacts have booked.")
+
+STATUSES = ("booked", "cancelled")
+SHORTEST = timedelta(milliseconds=1)  # what times are kept and shown by
+
+
+class BookingCreate(Schema):
+    contact_id = fields.String(required=True, metadata={"description": "Who comes."})
+    title = fields.String(required=True, validate=validate.Length(1, 255), metadata={"example": "Haircut"})
+    starts_at = fields.AwareDateTime(required=True, validate=STORABLE, metadata={"description": "RFC 3339."})
+    ends_at = fields.AwareDateTime(
+        required=True, validate=STORABLE, metadata={"description": "RFC 3339; after starts_at."}
+    )
+
+    @validates_schema
+    def begins_before_it_ends(self, data: dict[str, Any], **_: Any) -> None:
+        if data["ends_at"] - data["starts_at"] < SHORTEST:
+            raise ValidationError("This must be after starts_at.", "ends_at")
+
+
+class BookingSchema(Schema):
+    id = fields.String(required=True)
+    contact_id = fields.String(required=True)
+    title = fields.String(required=True)
+    starts_at = time("When it begins.")
+    ends_at = time("When it ends.")
+    status = fields.String(required=True, validate=validate.OneOf(STATUSES))
+    created_at = time("When it was made.")
+
+
+class BookingQuery(PageQuery):
+    contact_id = fields.String()
+    status = fields.String(validate=validate.OneOf(STATUSES))
+    starts_since = fields.AwareDateTime(
+        validate=STORABLE, metadata={"description": "RFC 3339; begins at that time or later."}
+    )
+    starts_until = fields.AwareDateTime(
+        validate=STORABLE, metadata={"description": "RFC 3339; begins before that time."}
+    )
+
+
+@collection(blueprint, "/bookings")
+@authorize("contacts")
+@blueprint.arguments(BookingQuery, location="query")
+@blueprint.response(200, envelope(BookingSchema, many=True))
+def list_bookings(query: dict[str, Any]) -> Response:
+    """List bookings, the last made first."""
+    found = Booking.matching(caller().workspace_id, query)
+    return respond(200, page(found, Booking, query, bookings.represent))
+
+
+@blueprint.route("/workspaces/<workspace>/bookings", methods=["POST"])
+@authorize("contacts")
+@blueprint.arguments(BookingCreate)
+@accepts_write(BookingSchema, made=True)
+def create_booking(body: dict[str, Any]) -> Response:
+    """Make a booking for a contact."""
+    workspace_id, contact_id = caller().workspace_id, body["contact_id"]
+    return accept("bookings.create", body, ids.new("bkg"), check=lambda: contacts.find_named(workspace_id, contact_id))
+
+
+@blueprint.route("/workspaces/<workspace>/bookings/<booking_id>", methods=["GET"])
+@authorize("contacts")
+@blueprint.response(200, envelope(BookingSchema))
+def show_booking(booking_id: str) -> Response:
+    """Show a booking."""
+    return respond(200, {"data": bookings.represent(bookings.find(caller().workspace_id, booking_id))})
+
+
+@blueprint.route("/workspaces/<workspace>/bookings/<booking_id>/cancel", methods=["POST"])
+@authorize("contacts")
+@accepts_write(BookingSchema)
+def cancel_booking(booking_id: str) -> Response:
+    """Cancel a booking; nothing happens if it is cancelled already."""
+    return accept("bookings.cancel", {}, booking_id, check=lambda: must_exist("booking", booking_id))

@@ -1,0 +1,107 @@
+"""Sales."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Response
+from marshmallow import ValidationError, fields, post_load, validate
+
+from app.api.authentication import authorize, caller
+from app.api.contacts import Formatted, text
+from app.api.jobs import accepts_write
+from app.api.lists import PageQuery, collection, envelope, page
+from app.api.parsing import STORABLE, Blueprint, Schema
+from app.api.responses import respond, time
+from app.api.writes import accept
+from app.domain import sales
+from app.lib import clock, ids, money
+from app.models.sales import Sale
+
+blueprint = Blueprint("sales", __name__, description="What contacts paid.")
+
+
+class SaleCreate(Schema):
+    contact_id = fields.String(required=True, metadata={"description": "Who paid."})
+    amount = Formatted(
+        money.amount,
+        required=True,
+        error_messages={"invalid": 'Give the amount as a string, such as "19.90".'},
+        metadata={
+            "description": "A decimal as a string, 0 or more, with no more decimal places than its currency has.",
+            "pattern": f"^{money.PATTERN}$",
+            "example": "19.90",
+        },
+    )
+    currency = fields.String(
+        required=True,
+        validate=validate.OneOf(
+            sorted(money.DECIMAL_PLACES), error="This is not a code of a currency (ISO 4217), such as EUR."
+        ),
+        metadata={"description": "ISO 4217.", "example": "EUR"},
+    )
+    reference = text(255, 1, metadata={"description": "Your own identifier of the sale: no two have the same."})
+    occurred_at = fields.AwareDateTime(
+        load_default=clock.now,
+        validate=STORABLE,
+        metadata={"description": "RFC 3339; without it, the time of the request."},
+    )
+
+    @post_load
+    def in_its_currency(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        try:
+            return data | {"amount": money.in_currency(data["amount"], data["currency"])}
+        except ValueError as error:
+            raise ValidationError(str(error), "amount") from error
+
+
+class SaleSchema(Schema):
+    id = fields.String(required=True)
+    contact_id = fields.String(required=True, allow_none=True, metadata={"description": "null: it was deleted."})
+    amount = fields.String(
+        required=True,
+        metadata={"description": "A decimal with as many places as its currency has.", "example": "19.90"},
+    )
+    currency = fields.String(required=True, metadata={"description": "ISO 4217.", "example": "EUR"})
+    reference = fields.String(required=True, allow_none=True)
+    occurred_at = time("When it happened, as it was given.")
+    created_at = time("When it was recorded.")
+
+
+class SaleQuery(PageQuery):
+    contact_id = fields.String()
+    reference = fields.String()
+    occurred_since = fields.AwareDateTime(
+        validate=STORABLE, metadata={"description": "RFC 3339; happened at that time or later."}
+    )
+    occurred_until = fields.AwareDateTime(
+        validate=STORABLE, metadata={"description": "RFC 3339; happened before that time."}
+    )
+
+
+@collection(blueprint, "/sales")
+@authorize("contacts")
+@blueprint.arguments(SaleQuery, location="query")
+@blueprint.response(200, envelope(SaleSchema, many=True))
+def list_sales(query: dict[str, Any]) -> Response:
+    """List sales, the last recorded first."""
+    found = Sale.matching(caller().workspace_id, query)
+    return respond(200, page(found, Sale, query, sales.represent))
+
+
+@blueprint.route("/workspaces/<workspace>/sales", methods=["POST"])
+@authorize("contacts")
+@blueprint.arguments(SaleCreate)
+@accepts_write(SaleSchema, made=True)
+def create_sale(body: dict[str, Any]) -> Response:
+    """Record a sale to a contact."""
+    workspace_id = caller().workspace_id
+    return accept("sales.create", body, ids.new("sal"), check=lambda: sales.check(workspace_id, body))
+
+
+@blueprint.route("/workspaces/<workspace>/sales/<sale_id>", methods=["GET"])
+@authorize("contacts")
+@blueprint.response(200, envelope(SaleSchema))
+def show_sale(sale_id: str) -> Response:
+    """Show a sale."""
+    return respond(200, {"data": sales.represent(sales.find(caller().workspace_id, sale_id))})
