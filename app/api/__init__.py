@@ -7,12 +7,14 @@ from flask import Flask
 from app.api import (
     audit_entries,
     authentication,
+    billing,
     contacts,
     deliveries,
     docs,
     endpoints,
     event_kinds,
     health,
+    invoices,
     jobs,
     me,
     openapi,
@@ -32,7 +34,7 @@ def install(app: Flask, base_url: str) -> None:
     request_ids.install(app)
     authentication.install(app)
     documented = openapi.install(app, base_url)
-    for module in (me, contacts, jobs, event_kinds, endpoints, deliveries, sweeps, audit_entries):
+    for module in (me, contacts, jobs, event_kinds, endpoints, deliveries, sweeps, audit_entries, billing, invoices):
         documented.register_blueprint(module.blueprint, url_prefix="/api/v1")
     for page in (docs, problem_pages, health):
         app.register_blueprint(page.blueprint)
