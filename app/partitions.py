@@ -82,9 +82,7 @@ class Piece:
 TABLES = (
     Partitioned("events", "id", "evt", 1, 7, lambda settings: settings.body_retention_days, meter="active_contacts"),
     Partitioned("attempts", "delivery_id", "dlv", 30, 2, lambda settings: settings.history_retention_days),
-    Partitioned(
-        "deliveries", "id", "dlv", 30, 2, lambda settings: settings.history_retention_days, meter="deliveries"
-    ),
+    Partitioned("deliveries", "id", "dlv", 30, 2, lambda settings: settings.history_retention_days, meter="deliveries"),
     Partitioned("jobs", "id", "job", 30, 2, lambda settings: settings.history_retention_days, "due_at IS NOT NULL"),
 )
 

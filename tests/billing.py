@@ -55,7 +55,7 @@ def begin_billing() -> None:
 def count_until(at: datetime) -> None:
     """Counts all that was made before `at`, in as many passes as it takes."""
     usage.count_up(at + SETTLED)
-    while rows("SELECT FROM usage_progress WHERE counted_until < %s", (at,)):
+    while rows("SELECT 1 FROM usage_progress WHERE counted_until < %s", (at,)):
         usage.count_up(at + SETTLED)
 
 

@@ -81,7 +81,7 @@ def _make(month: Month, workspaces: Sequence[Workspace]) -> int:
     workspace_ids = [workspace.id for workspace in workspaces]
     plan_of, used = plans.of(workspace_ids, month), usage.totals(workspace_ids, month)
     [(number,)] = rows("SELECT coalesce(max(number), 0) FROM invoices")
-    made = []
+    made: list[dict[str, Any]] = []
     for workspace in workspaces:
         plan = plan_of[workspace.id]
         lines = charges.lines(plan, used[workspace.id], month, workspace.created_at)

@@ -20,7 +20,7 @@ class Meter(Protocol):
         """That of the identifiers."""
 
     def add_to_day(self, meter: str, day: date, low: str, high: str) -> int:
-        """Adds what every workspace did to its amount of that day; says how many amounts changed. Not to be repeated."""
+        """Adds what every workspace did to its amount of that day; returns how many changed. Not to be repeated."""
 
     def count_more(self, workspace_id: str, month: Month, low: str, high: str) -> int:
         """What one workspace did beyond what has been added for the month."""

@@ -34,5 +34,5 @@ class Month:
         return (self.next.first - self.first).days
 
     def days_since(self, at: datetime) -> int:
-        """How many of its days are that of `at`, a moment before its end, or later: all of them for an earlier month."""
+        """How many of its days are that of `at`, a moment before its end, or later; all where `at` is before it."""
         return min(self.days, (self.next.first - at.astimezone(UTC).date()).days)

@@ -46,7 +46,7 @@ def workspace(name: str = "ws_1", made_at: datetime = BEGIN - timedelta(days=1))
 
 def close_all() -> None:
     """Closes the months that are over and counted."""
-    while database.rows("SELECT FROM billing_periods WHERE closed_at IS NULL AND month < %s", (counted_month(),)):
+    while database.rows("SELECT 1 FROM billing_periods WHERE closed_at IS NULL AND month < %s", (counted_month(),)):
         invoices.close()
 
 

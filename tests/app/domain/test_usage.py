@@ -336,7 +336,8 @@ def busy(workspace_id: str, others: Api) -> str:
         database.rows(
             """
             INSERT INTO events (id, workspace_id, kind, contact_id, trace_id, body, created_at)
-            SELECT left(%s, -16) || lpad(number::text, 16, '0'), %s, 'tag.added', 'con_' || number %% 5000, '', '{}', now()
+            SELECT left(%s, -16) || lpad(number::text, 16, '0'), %s, 'tag.added', 'con_' || number %% 5000, '', '{}',
+                now()
             FROM generate_series(%s, %s) AS number
             """,
             (ids.bound("evt", BEGIN), made_by, *numbers(made_by == workspace_id)),
