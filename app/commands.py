@@ -12,7 +12,7 @@ import redis
 from app import bells, database, logs, migrations, presence
 from app.config import settings
 from app.database import DatabaseAway
-from app.domain import catalogue, endpoints, jobs, members, secrets, tokens, workspaces
+from app.domain import catalogue, endpoints, jobs, members, plans, secrets, tokens, workspaces
 from app.domain.jobs import Write
 from app.errors import BellhopError, Conflict, Fault, Invalid, SettingsError
 from app.lib import addresses, ids, json
@@ -66,6 +66,17 @@ def create_workspace(name: str) -> None:
     """Make a workspace and an unrestricted token; prints both as JSON."""
     made, token = workspaces.create(name)
     _print({"workspace": {"id": made.id, "name": made.name}, "token": token})
+
+
+@workspace.command("plan")
+@click.argument("workspace_id", metavar="WORKSPACE")
+@click.argument("plan", type=click.Choice(list(plans.PLANS)))
+@click.option("--now", "at_once", is_flag=True, help="For all of the present month too.")
+def change_plan(workspace_id: str, plan: str, at_once: bool) -> None:
+    """Give a workspace another plan, from the next month on; prints it as JSON."""
+    workspaces.find(workspace_id)
+    since = plans.change(workspace_id, plan, at_once=at_once)
+    _print({"workspace": workspace_id, "plan": plan, "since": since.starts_at})
 
 
 @main.group()

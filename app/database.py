@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 from peewee import InterfaceError, OperationalError, PostgresqlDatabase
@@ -112,6 +113,11 @@ def rows(sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[t
     """Runs one statement of `app/sql` or of a named query and returns its rows."""
     cursor = database.execute_sql(sql, parameters)
     return cursor.fetchall() if cursor.description else []
+
+
+def now() -> datetime:
+    """The time by the database's clock, on which all machines agree."""
+    return rows("SELECT now()")[0][0]  # type: ignore[no-any-return]
 
 
 def count(sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:

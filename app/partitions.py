@@ -17,7 +17,7 @@ from peewee import OperationalError
 from psycopg2.errors import DeadlockDetected, LockNotAvailable, QueryCanceled
 
 from app.config import Settings, settings
-from app.database import count, rows, transaction
+from app.database import count, now, rows, transaction
 from app.lib import ids
 
 log = structlog.get_logger(__name__)
@@ -43,6 +43,7 @@ class Partitioned:
     ahead: int  # how many pieces are made ahead of the present one
     kept_days: Callable[[Settings], int]
     unfinished: str = "false"  # a row for which this is true is not dropped
+    meter: str | None = None  # what has not been counted by it is not dropped either
 
     @property
     def default(self) -> str:
@@ -62,8 +63,9 @@ class Partitioned:
         ]
 
     def expired(self, at: datetime) -> str:
-        """Identifiers below this have been kept for long enough."""
-        return ids.bound(self.prefix, at - self.kept_days(settings()) * _DAY)
+        """Identifiers below this have been kept for long enough, and counted."""
+        counted = rows("SELECT counted_until FROM usage_progress WHERE meter = %s", (self.meter,))
+        return ids.bound(self.prefix, min([at - self.kept_days(settings()) * _DAY, *(until for (until,) in counted)]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +80,16 @@ class Piece:
 # Claims look into every piece of deliveries, so these are wide. Bodies are most of the volume, so those go daily.
 # Attempts are cut like their deliveries, and dropped before them.
 TABLES = (
-    Partitioned("events", "id", "evt", 1, 7, lambda settings: settings.body_retention_days),
+    Partitioned("events", "id", "evt", 1, 7, lambda settings: settings.body_retention_days, meter="active_contacts"),
     Partitioned("attempts", "delivery_id", "dlv", 30, 2, lambda settings: settings.history_retention_days),
-    Partitioned("deliveries", "id", "dlv", 30, 2, lambda settings: settings.history_retention_days),
+    Partitioned("deliveries", "id", "dlv", 30, 2, lambda settings: settings.history_retention_days, meter="deliveries"),
     Partitioned("jobs", "id", "job", 30, 2, lambda settings: settings.history_retention_days, "due_at IS NOT NULL"),
 )
 
 
 def make_ahead(at: datetime | None = None) -> int:
     """Makes the partitions of the present and the near future that are not there; returns how many."""
-    at = at or _now()
+    at = at or now()
     made = 0
     for each in TABLES:
         there = existing(each)
@@ -103,7 +105,7 @@ def drop_expired(at: datetime | None = None) -> int:
 
     Of the default partitions it deletes such rows, so many at a time.
     """
-    at = at or _now()
+    at = at or now()
     dropped = 0
     for each in TABLES:
         expired = each.expired(at)
@@ -130,12 +132,6 @@ def existing(each: Partitioned) -> list[Piece]:
             (each.table,),
         )
     ]
-
-
-def _now() -> datetime:
-    # The database's, so that a machine whose clock is wrong drops nothing.
-    [(now,)] = rows("SELECT now()")
-    return now  # type: ignore[no-any-return]
 
 
 def _make(each: Partitioned, piece: Piece, is_present: bool) -> int:

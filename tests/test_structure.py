@@ -21,17 +21,21 @@ from app.models.contacts import Contact
 from app.models.deliveries import Attempt, Delivery
 from app.models.endpoints import Endpoint
 from app.models.events import Event
+from app.models.invoices import BillingPeriod, Invoice
 from app.models.jobs import IdempotencyKey, Job
 from app.models.members import Member
+from app.models.plans import Subscription
 from app.models.sales import Sale
 from app.models.sweeps import Sweep
 from app.models.tokens import Token
+from app.models.usage import ActiveContact, UsageDay, UsageProgress
 from app.models.workspaces import Workspace
 
 ROOT = Path(__file__).parent.parent
 MODELS = [
     *(Workspace, Token, Member, Contact, Sale, Booking, Job, IdempotencyKey),
     *(Endpoint, Event, Delivery, Attempt, Sweep, AuditEntry),
+    *(Subscription, UsageDay, UsageProgress, ActiveContact, BillingPeriod, Invoice),
 ]
 VERBS: dict[str, Any] = {
     "bookings": bookings,

@@ -7,6 +7,7 @@ from flask import Flask
 from app.api import (
     audit_entries,
     authentication,
+    billing,
     bookings,
     contacts,
     deliveries,
@@ -14,6 +15,7 @@ from app.api import (
     endpoints,
     event_kinds,
     health,
+    invoices,
     jobs,
     me,
     openapi,
@@ -34,7 +36,8 @@ def install(app: Flask, base_url: str) -> None:
     request_ids.install(app)
     authentication.install(app)
     documented = openapi.install(app, base_url)
-    for module in (me, contacts, sales, bookings, jobs, event_kinds, endpoints, deliveries, sweeps, audit_entries):
+    modules = (me, contacts, sales, bookings, jobs, event_kinds, endpoints, deliveries, sweeps, audit_entries)
+    for module in (*modules, billing, invoices):
         documented.register_blueprint(module.blueprint, url_prefix="/api/v1")
     for page in (docs, problem_pages, health):
         app.register_blueprint(page.blueprint)

@@ -10,6 +10,7 @@ from app import commands, database, logs
 from app.config import settings
 from app.domain import tokens
 from app.lib import clock, vault
+from app.lib.months import Month
 from tests.cast import Api, all_of, make_endpoint, one
 from tests.conftest import Keys, Servers
 
@@ -34,6 +35,28 @@ def test_a_workspace_is_printed_with_its_token(run: Run) -> None:
     printed = json.loads(done.output)
     assert printed == {"workspace": {"id": one("SELECT id FROM workspaces"), "name": "Shop"}, "token": printed["token"]}
     assert tokens.authenticate(printed["token"]).restrictions is None
+
+
+def test_a_workspace_gets_another_plan_from_the_next_month_on(run: Run, api: Api) -> None:
+    done = run("workspace", "plan", api.workspace_id, "growth")
+
+    assert done.exit_code == 0, done.output
+    since = Month.of(database.now()).next.starts_at
+    assert json.loads(done.output) == {
+        "workspace": api.workspace_id,
+        "plan": "growth",
+        "since": f"{since:%Y-%m-%d}T00:00:00.000Z",
+    }
+    billing = api.get("billing").json["data"]
+    assert (billing["plan"]["id"], billing["next_plan"]["id"]) == ("free", "growth")
+
+
+def test_a_workspace_gets_another_plan_at_once(run: Run, api: Api) -> None:
+    done = run("workspace", "plan", api.workspace_id, "growth", "--now")
+
+    assert json.loads(done.output)["since"] == f"{Month.of(database.now()).first}T00:00:00.000Z"
+    billing = api.get("billing").json["data"]
+    assert (billing["plan"]["id"], billing["next_plan"]) == ("growth", None)
 
 
 def test_a_token_is_printed_with_its_identifier(run: Run, api: Api) -> None:
@@ -95,6 +118,7 @@ UNKNOWN = "ws_01kaj5bd40e6rr3f5y2kq0w9xz"
 @pytest.mark.parametrize(
     "arguments",
     [
+        ("workspace", "plan", UNKNOWN, "growth"),
         ("token", "create", UNKNOWN),
         ("member", "create", UNKNOWN, "ada@example.com", "--role", "agent"),
         ("endpoint", "create", UNKNOWN, "https://shop.example/", "--events", "*"),
@@ -147,7 +171,11 @@ def test_a_second_member_of_an_address_is_refused(run: Run, api: Api) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("token", "create", UNKNOWN, "--restrict", "everything"), ("member", "create", UNKNOWN, "a@b.c", "--role", "god")],
+    [
+        ("workspace", "plan", UNKNOWN, "golden"),
+        ("token", "create", UNKNOWN, "--restrict", "everything"),
+        ("member", "create", UNKNOWN, "a@b.c", "--role", "god"),
+    ],
     ids=" ".join,
 )
 def test_a_choice_that_is_none_is_refused(run: Run, arguments: tuple[str, ...]) -> None:

@@ -17,6 +17,7 @@ from app.domain import tokens
 from app.lib import clock, cursors, ids
 from app.lib.problems import PROBLEMS
 from app.lib.tokens import new as new_token
+from tests.billing import close_february
 from tests.cast import Api, found, one, row_counts
 
 RESTRICTIONS = ("contacts", "inbox", "automations", "billing", "webhooks")
@@ -62,10 +63,16 @@ LISTS = [
     Route("GET", "/api/v1/webhooks/sweeps", "webhooks"),
     Route("GET", "webhooks/audit-log", "webhooks"),
     Route("GET", "/api/v1/webhooks/audit-log", "webhooks"),
+    Route("GET", "invoices", "billing"),
+    Route("GET", "/api/v1/invoices", "billing"),
 ]
 CATALOGUE = [
     Route("GET", "webhooks/events", None),
     Route("GET", "/api/v1/webhooks/events", None),
+]
+BILLING = [
+    Route("GET", "billing", "billing"),
+    Route("GET", "/api/v1/billing", "billing"),
 ]
 ITEMS = [
     Route("GET", "contacts/{contact}", "contacts"),
@@ -75,6 +82,7 @@ ITEMS = [
     Route("GET", "webhooks/endpoints/{endpoint}", "webhooks"),
     Route("GET", "webhooks/deliveries/{delivery}", "webhooks"),
     Route("GET", "webhooks/sweeps/{sweep}", "webhooks"),
+    Route("GET", "invoices/{invoice}", "billing"),
 ]
 NAMING_A_CONTACT = [
     Route("POST", "sales", "contacts", SALE),
@@ -104,7 +112,7 @@ WRITES = [*MAKING, *CHANGING]
 WITH_BODY = [route for route in WRITES if route.body is not None]
 WITHOUT_BODY = [route for route in WRITES if route.body is None]
 WITH_IDENTIFIER = [*ITEMS, *CHANGING]
-EVERY = [ME, *LISTS, *CATALOGUE, *ITEMS, *WRITES]
+EVERY = [ME, *LISTS, *CATALOGUE, *BILLING, *ITEMS, *WRITES]
 IN_WORKSPACE = [route for route in EVERY if not route.path.startswith("/")]
 
 
@@ -137,12 +145,14 @@ def furnish(api: Api, email: str) -> dict[str, str]:
         "booking": api.booking(contact)["id"],
         "delivery": api.get("webhooks/deliveries").json["data"][0]["id"],
         "sweep": api.done(api.post(f"webhooks/endpoints/{endpoint}/resend"))["resource"]["id"],
+        "invoice": api.get("invoices").json["data"][0]["id"],
     }
 
 
 @pytest.fixture(scope="module")
 def scene(empty_for_module: None, client: FlaskClient) -> Scene:
     ours, theirs = found(client, "Ours"), found(client, "Theirs")
+    close_february(ours.workspace_id, theirs.workspace_id)
     return Scene(ours, theirs, furnish(ours, "ada@example.com"), furnish(theirs, "eve@example.com"))
 
 
@@ -294,7 +304,7 @@ def test_a_token_with_all_the_other_restrictions_is_refused(scene: Scene, route:
     refusal(scene, route, 403, "insufficient-scope", caller=scene.ours.restricted_to(*others))
 
 
-@named([*LISTS, *CATALOGUE, *ITEMS, ME])
+@named([*LISTS, *CATALOGUE, *BILLING, *ITEMS, ME])
 def test_a_token_with_the_restriction_alone_is_let_in(scene: Scene, route: Route) -> None:
     caller = scene.ours.restricted_to(route.restriction or "billing")
 
@@ -338,7 +348,7 @@ def test_an_identifier_of_another_workspace_is_not_found(scene: Scene, route: Ro
 
 PREFIXES = {
     **{"contact": "con", "sale": "sal", "booking": "bkg", "job": "job"},
-    **{"endpoint": "whe", "delivery": "dlv", "sweep": "swp"},
+    **{"endpoint": "whe", "delivery": "dlv", "sweep": "swp", "invoice": "inv"},
 }
 
 
@@ -390,6 +400,8 @@ ADDRESSES = [
     ("/api/v1/webhooks/deliveries", "GET"),
     ("/api/v1/webhooks/sweeps", "GET"),
     ("/api/v1/webhooks/audit-log", "GET"),
+    ("/api/v1/invoices", "GET"),
+    ("/api/v1/billing", "GET"),
     ("contacts", "GET POST"),
     ("contacts/{contact}", "DELETE GET PATCH"),
     ("contacts/{contact}/tags", "POST"),
@@ -414,6 +426,9 @@ ADDRESSES = [
     ("webhooks/sweeps", "GET"),
     ("webhooks/sweeps/{sweep}", "GET"),
     ("webhooks/audit-log", "GET"),
+    ("invoices", "GET"),
+    ("invoices/{invoice}", "GET"),
+    ("billing", "GET"),
 ]
 WRONG_METHODS = [
     (Route(method, path, None), allowed)
@@ -440,7 +455,7 @@ def test_options_tells_the_methods(scene: Scene, path: str, allowed: str) -> Non
     assert set(answer.headers["Allow"].split(", ")) - {"HEAD", "OPTIONS"} == set(allowed.split())
 
 
-@named([ME, *LISTS, *CATALOGUE, *ITEMS])
+@named([ME, *LISTS, *CATALOGUE, *BILLING, *ITEMS])
 def test_head_is_get_without_the_body(scene: Scene, route: Route) -> None:
     answer = scene.ask(Route("HEAD", route.path, None))
 

@@ -1,0 +1,35 @@
+"""Billing: the present month of a workspace, and what it costs by now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.domain import charges, plans, usage
+from app.domain.plans import Plan
+from app.lib import clock
+from app.lib.months import Month
+from app.models.workspaces import Workspace
+
+
+def represent(workspace_id: str) -> dict[str, Any]:
+    month = Month.of(clock.now())
+    plan = plans.of([workspace_id], month)[workspace_id]
+    next_plan = plans.of([workspace_id], month.next)[workspace_id]
+    made_at = Workspace.get_by_id(workspace_id).created_at
+    lines = charges.lines(plan, usage.of(workspace_id, month), month, made_at)
+    return {
+        "plan": _represent_plan(plan),
+        "next_plan": None if next_plan is plan else _represent_plan(next_plan),
+        "period": {"start": month.starts_at, "end": month.ends_at},
+        "usage": {line.meter: _represent_usage(line) for line in lines if line.meter},
+        "total": charges.total(lines),
+    }
+
+
+def _represent_plan(plan: Plan) -> dict[str, Any]:
+    return {"id": plan.id, "name": plan.name, "price": plan.price, "currency": plan.currency}
+
+
+def _represent_usage(line: charges.Line) -> dict[str, Any]:
+    shown = charges.represent(line)
+    return {name: shown[name] for name in ("used", "included", "unit_price", "amount")}

@@ -1,0 +1,113 @@
+"""Invoices: what a workspace owes for a month that is over, made once and never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from peewee import fn
+
+from app.database import count, rows, transaction
+from app.domain import charges, plans, usage
+from app.errors import NotFound
+from app.lib import ids
+from app.lib.months import Month
+from app.models.invoices import Invoice
+from app.models.workspaces import Workspace
+
+# Workspaces whose month one transaction closes.
+BATCH = 500
+
+
+def close() -> int:
+    """Goes on closing the oldest month that is over and counted; returns how many invoices it made.
+
+    A workspace that owes nothing gets none. Harmless if two do it at once: a batch and the place where it ended are
+    one transaction, and one at a time has the month.
+    """
+    with transaction():
+        unclosed = rows(
+            """
+            SELECT month, position FROM billing_periods WHERE closed_at IS NULL
+            ORDER BY month LIMIT 1 FOR UPDATE SKIP LOCKED
+            """
+        )
+        if not unclosed:
+            return 0
+        month, position = Month(unclosed[0][0]), unclosed[0][1]
+        if not usage.is_counted(month):
+            return 0
+        workspaces = _next(month, position)
+        made = _make(month, workspaces)
+        _move_on(month, workspaces)
+    return made
+
+
+def find(workspace_id: str, invoice_id: str) -> Invoice:
+    """Raises NotFound."""
+    invoice = None
+    if ids.is_id(invoice_id, "inv"):
+        invoice = Invoice.in_workspace(workspace_id).where(Invoice.id == invoice_id).first()
+    if invoice is None:
+        raise NotFound()
+    return invoice  # type: ignore[no-any-return]
+
+
+def represent(invoice: Invoice) -> dict[str, Any]:
+    return {
+        "id": invoice.id,
+        "number": f"BHP-{invoice.number:06}",
+        "status": invoice.status,
+        "plan": invoice.plan,
+        "currency": invoice.currency,
+        "period_start": invoice.period_start,
+        "period_end": invoice.period_end,
+        "lines": invoice.lines,
+        "total": invoice.total,
+        "created_at": invoice.created_at,
+    }
+
+
+def _next(month: Month, position: str) -> list[Workspace]:
+    """The workspaces after `position` that were there before the end of the month and have no invoice for it."""
+    has_one = Invoice.select().where(Invoice.workspace_id == Workspace.id, Invoice.period_start == month.starts_at)
+    wanted = Workspace.select().where(
+        Workspace.id > position, Workspace.created_at < month.ends_at, ~fn.EXISTS(has_one)
+    )
+    return list(wanted.order_by(Workspace.id).limit(BATCH))
+
+
+def _make(month: Month, workspaces: Sequence[Workspace]) -> int:
+    workspace_ids = [workspace.id for workspace in workspaces]
+    plan_of, used = plans.of(workspace_ids, month), usage.totals(workspace_ids, month)
+    [(number,)] = rows("SELECT coalesce(max(number), 0) FROM invoices")
+    made: list[dict[str, Any]] = []
+    for workspace in workspaces:
+        plan = plan_of[workspace.id]
+        lines = charges.lines(plan, used[workspace.id], month, workspace.created_at)
+        if total := charges.total(lines):
+            made.append(
+                {
+                    "id": ids.new("inv"),
+                    "workspace_id": workspace.id,
+                    "number": number + len(made) + 1,
+                    "plan": plan.id,
+                    "currency": plan.currency,
+                    "period_start": month.starts_at,
+                    "period_end": month.ends_at,
+                    "lines": [charges.represent(line) for line in lines],
+                    "total": total,
+                }
+            )
+    if made:
+        Invoice.insert_many(made).execute()
+    return len(made)
+
+
+def _move_on(month: Month, workspaces: Sequence[Workspace]) -> None:
+    if len(workspaces) == BATCH:
+        position = workspaces[-1].id
+        count("UPDATE billing_periods SET position = %s WHERE month = %s", (position, month.first))
+    else:
+        count("UPDATE billing_periods SET closed_at = now() WHERE month = %s", (month.first,))
+        count("INSERT INTO billing_periods (month) VALUES (%s) ON CONFLICT DO NOTHING", (month.next.first,))

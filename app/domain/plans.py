@@ -1,0 +1,84 @@
+"""Plans: what they cost and include, as `plans.toml` says, and which one a workspace has."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from app.database import count, now, rows, transaction
+from app.lib.months import Month
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """How much of a meter a plan includes, and the price of each unit beyond; None: more costs nothing."""
+
+    included: int
+    beyond: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a month costs, before tax."""
+
+    id: str
+    name: str
+    currency: str
+    price: Decimal
+    allowances: Mapping[str, Allowance]
+
+
+def of(workspace_ids: Collection[str], month: Month) -> dict[str, Plan]:
+    """The plan that each of the workspaces has in the month."""
+    given = dict(
+        rows(
+            """
+            SELECT DISTINCT ON (workspace_id) workspace_id, plan FROM subscriptions
+            WHERE workspace_id = ANY(%s) AND since <= %s ORDER BY workspace_id, since DESC
+            """,
+            (list(workspace_ids), month.first),
+        )
+    )
+    return {id: PLANS[given.get(id, DEFAULT)] for id in workspace_ids}
+
+
+def change(workspace_id: str, plan_id: str, *, at_once: bool = False) -> Month:
+    """Gives the workspace the plan from the next month on, or for all of the present one; returns the first month.
+
+    What was to follow later is forgotten. Months that are over keep the plan they had. Safe to repeat.
+    """
+    present = Month.of(now())
+    since = present if at_once else present.next
+    with transaction():
+        count("DELETE FROM subscriptions WHERE workspace_id = %s AND since >= %s", (workspace_id, since.first))
+        count(
+            "INSERT INTO subscriptions (workspace_id, since, plan) VALUES (%s, %s, %s)",
+            (workspace_id, since.first, plan_id),
+        )
+    return since
+
+
+def _read(document: Mapping[str, Any]) -> dict[str, Plan]:
+    return {
+        id: Plan(
+            id,
+            plan["name"],
+            plan["currency"],
+            Decimal(plan["price"]),
+            {meter: _allowance(allowed) for meter, allowed in plan["meters"].items()},
+        )
+        for id, plan in document["plans"].items()
+    }
+
+
+def _allowance(allowed: Mapping[str, Any]) -> Allowance:
+    return Allowance(allowed["included"], Decimal(allowed["beyond"]) if "beyond" in allowed else None)
+
+
+_DOCUMENT = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
+PLANS: Mapping[str, Plan] = _read(_DOCUMENT)
+DEFAULT: str = _DOCUMENT["default"]

@@ -1,0 +1,129 @@
+"""Usage: what each workspace did, by meter and day, counted once and whatever becomes of it afterwards.
+
+Nothing is written where the work is done. The scheduler counts what was made since the last time, a slice of time
+after the other; a slice and the moment up to which is counted are written in one transaction. What is younger is
+counted when somebody asks for it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+
+from app.database import count, now, rows, transaction
+from app.domain.meters import METERS, Meter
+from app.lib import ids
+from app.lib.months import Month
+
+# A row can be seen when its transaction commits, some time after its identifier was made, by a clock of its own.
+SETTLED_AFTER = timedelta(minutes=5)
+SLICE = timedelta(hours=1)
+# After so long a meter's counting is left for the next pass.
+TURN_SECONDS = 0.25
+
+
+def count_up(at: datetime | None = None) -> int:
+    """Counts what has settled and was not counted; returns how many amounts changed. Harmless if two do it at once.
+
+    The first time it begins with the present month, and with that billing.
+    """
+    at = at or now()
+    _begin(Month.of(at))
+    return sum(_count_up(name, meter, at - SETTLED_AFTER) for name, meter in METERS.items() if meter)
+
+
+def of(workspace_id: str, month: Month) -> dict[str, int]:
+    """What the workspace has used in the month up to now, by meter."""
+    with transaction():
+        # What is counted between two looks would be missed, or seen twice.
+        rows("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        counted, until = totals([workspace_id], month)[workspace_id], _progress()
+        for name, meter in METERS.items():
+            since = max(until.get(name, month.starts_at), month.starts_at)
+            if meter and since < month.ends_at:
+                bounds = ids.bound(meter.prefix, since), ids.bound(meter.prefix, month.ends_at)
+                counted[name] += meter.count_more(workspace_id, month, *bounds)
+    return counted
+
+
+def totals(workspace_ids: Collection[str], month: Month) -> dict[str, dict[str, int]]:
+    """What has been counted of each workspace for the month, by meter."""
+    found = {id: dict.fromkeys(METERS, 0) for id in workspace_ids}
+    for workspace_id, meter, amount in rows(
+        """
+        SELECT workspace_id, meter, sum(amount)::bigint FROM usage_days
+        WHERE workspace_id = ANY(%s) AND day >= %s AND day < %s GROUP BY workspace_id, meter
+        """,
+        (list(workspace_ids), month.first, month.next.first),
+    ):
+        found[workspace_id][meter] = amount
+    return found
+
+
+def is_counted(month: Month) -> bool:
+    """Whether all that was done in the month has been counted."""
+    until = _progress()
+    return all(name in until and until[name] >= month.ends_at for name, meter in METERS.items() if meter)
+
+
+def forget_contacts(limit: int = 10_000) -> int:
+    """Deletes which contacts were counted, up to `limit` of them, for months that are; returns how many."""
+    return count(
+        """
+        DELETE FROM active_contacts WHERE ctid IN (
+            SELECT ctid FROM active_contacts
+            WHERE month < (
+                SELECT date_trunc('month', counted_until)::date FROM usage_progress WHERE meter = 'active_contacts')
+            ORDER BY month LIMIT %s FOR UPDATE SKIP LOCKED)
+        """,
+        (limit,),
+    )
+
+
+def _begin(present: Month) -> None:
+    count(
+        """
+        INSERT INTO billing_periods (month) SELECT %s WHERE NOT EXISTS (SELECT FROM billing_periods)
+        ON CONFLICT DO NOTHING
+        """,
+        (present.first,),
+    )
+    count(
+        """
+        INSERT INTO usage_progress (meter, counted_until)
+        SELECT unnest(%s::text[]), (SELECT min(month) FROM billing_periods WHERE closed_at IS NULL)
+        ON CONFLICT DO NOTHING
+        """,
+        ([name for name, meter in METERS.items() if meter],),
+    )
+
+
+def _progress() -> dict[str, datetime]:
+    return dict(rows("SELECT meter, counted_until FROM usage_progress"))
+
+
+def _count_up(name: str, meter: Meter, settled: datetime) -> int:
+    turn_ends, changed = time.monotonic() + TURN_SECONDS, 0
+    while (found := _count_slice(name, meter, settled)) is not None:
+        changed += found
+        if time.monotonic() > turn_ends:
+            break
+    return changed
+
+
+def _count_slice(name: str, meter: Meter, settled: datetime) -> int | None:
+    """Counts on, to the end of the hour at most; None where nothing is left, or another scheduler is at it."""
+    with transaction():
+        behind = rows(
+            "SELECT counted_until FROM usage_progress WHERE meter = %s AND counted_until < %s FOR UPDATE SKIP LOCKED",
+            (name, settled),
+        )
+        if not behind:
+            return None
+        since = behind[0][0].astimezone(UTC)
+        until = min(since.replace(minute=0, second=0, microsecond=0) + SLICE, settled)
+        bounds = ids.bound(meter.prefix, since), ids.bound(meter.prefix, until)
+        changed = meter.add_to_day(name, since.date(), *bounds)
+        count("UPDATE usage_progress SET counted_until = %s WHERE meter = %s", (until, name))
+    return changed

@@ -1,0 +1,32 @@
+"""Invoices, and the months that they are made for."""
+
+from __future__ import annotations
+
+from peewee import BigIntegerField, DateField, DecimalField, TextField
+
+from app.models.base import BaseModel, OwnedModel, TimeField, json_field
+
+
+class Invoice(OwnedModel):
+    id = TextField(primary_key=True)
+    number = BigIntegerField()
+    status = TextField(default="open")
+    plan = TextField()
+    currency = TextField()
+    period_start = TimeField()
+    period_end = TimeField()
+    lines = json_field()
+    total = DecimalField(max_digits=14, decimal_places=2)
+    created_at = TimeField()
+
+    class Meta:
+        table_name = "invoices"
+
+
+class BillingPeriod(BaseModel):
+    month = DateField(primary_key=True)
+    position = TextField(default="")
+    closed_at = TimeField(null=True)
+
+    class Meta:
+        table_name = "billing_periods"
