@@ -10,7 +10,7 @@ import structlog
 
 from app import partitions
 from app.database import DatabaseAway
-from app.domain import endpoints, jobs, lanes, sweeps
+from app.domain import endpoints, imports, jobs, lanes, sweeps
 from scheduler.rounds import Round
 
 log = structlog.get_logger(__name__)
@@ -40,6 +40,7 @@ class Timetable:
             Pass("unserved_deliveries", 5, Round(lanes.FAST, overdue_seconds=1, ring=sweeps.begin_missing)),
             Pass("deleted_endpoints", 60, endpoints.drop_deleted),
             Pass("old_idempotency_keys", 60, jobs.forget_old_keys),
+            Pass("old_imports", 60, imports.forget_old),
             Pass("partitions_ahead", 3600, partitions.make_ahead),
             Pass("expired_partitions", 3600, partitions.drop_expired),
         ]

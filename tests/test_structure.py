@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 
 from app import presence
 from app.database import rows
-from app.domain import contacts, deliveries, endpoints, tokens
+from app.domain import contacts, deliveries, endpoints, imports, tokens
 from app.domain.jobs import KINDS
 from app.models.audit_entries import AuditEntry
 from app.models.base import BaseModel, OwnedModel
@@ -20,6 +20,7 @@ from app.models.contacts import Contact
 from app.models.deliveries import Attempt, Delivery
 from app.models.endpoints import Endpoint
 from app.models.events import Event
+from app.models.imports import Import, ImportLine, LineError
 from app.models.jobs import IdempotencyKey, Job
 from app.models.members import Member
 from app.models.sweeps import Sweep
@@ -28,6 +29,7 @@ from app.models.workspaces import Workspace
 
 ROOT = Path(__file__).parent.parent
 MODELS = [Workspace, Token, Member, Contact, Job, IdempotencyKey, Endpoint, Event, Delivery, Attempt, Sweep, AuditEntry]
+MODELS += [Import, ImportLine, LineError]
 VERBS: dict[str, Any] = {"contacts": contacts, "deliveries": deliveries, "endpoints": endpoints}
 
 
@@ -57,13 +59,17 @@ def test_every_restriction_of_a_route_is_one_that_a_token_can_have(app: Flask) -
     assert used - {None} <= set(tokens.RESTRICTIONS)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", sorted(KINDS.keys() - {"contacts.import"}))
 def test_every_kind_of_job_has_a_verb_of_its_name_and_a_restriction(name: str) -> None:
     noun, verb = name.split(".")
 
     assert KINDS[name].verb is getattr(VERBS[noun], verb)
     assert KINDS[name].verb.__module__ == f"app.domain.{noun}"
     assert KINDS[name].restriction in tokens.RESTRICTIONS
+
+
+def test_the_verb_of_an_import_has_another_name_as_import_is_a_word_of_python() -> None:
+    assert KINDS["contacts.import"].verb is imports.go_on
 
 
 def test_the_process_types_are_those_of_the_procfile() -> None:

@@ -13,6 +13,7 @@ from app.api import (
     endpoints,
     event_kinds,
     health,
+    imports,
     jobs,
     me,
     openapi,
@@ -32,7 +33,7 @@ def install(app: Flask, base_url: str) -> None:
     request_ids.install(app)
     authentication.install(app)
     documented = openapi.install(app, base_url)
-    for module in (me, contacts, jobs, event_kinds, endpoints, deliveries, sweeps, audit_entries):
+    for module in (me, contacts, imports, jobs, event_kinds, endpoints, deliveries, sweeps, audit_entries):
         documented.register_blueprint(module.blueprint, url_prefix="/api/v1")
     for page in (docs, problem_pages, health):
         app.register_blueprint(page.blueprint)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.config import settings
-from app.domain import contacts, deliveries, endpoints, sweeps
+from app.domain import contacts, deliveries, endpoints, imports, sweeps
 from app.errors import NotFound
 from app.models.jobs import Job
 
@@ -26,6 +26,7 @@ TYPES: Mapping[str, ResourceType] = {
     "contact": ResourceType("contacts", lambda *ids: contacts.represent(contacts.find(*ids))),
     "endpoint": ResourceType("webhooks/endpoints", lambda *ids: endpoints.represent(endpoints.find(*ids))),
     "delivery": ResourceType("webhooks/deliveries", lambda *ids: deliveries.represent(deliveries.find(*ids))),
+    "import": ResourceType("contacts/imports", lambda *ids: imports.represent(imports.find(*ids))),
     "sweep": ResourceType("webhooks/sweeps", lambda *ids: sweeps.represent(sweeps.find(*ids))),
 }
 
@@ -34,7 +35,7 @@ def represent_job(job: Job) -> Represented:
     resource = None
     if job.resource_id is not None and job.resource_type is not None:
         resource = {"type": job.resource_type, "id": job.resource_id, "url": url(job)}
-    return {
+    document = {
         "id": job.id,
         "kind": job.kind,
         "status": job.status,
@@ -44,6 +45,9 @@ def represent_job(job: Job) -> Represented:
         "started_at": job.started_at,
         "finished_at": job.finished_at,
     }
+    if job.resource_type == "import" and (progress := imports.progress(job.resource_id)):
+        document["progress"] = progress
+    return document
 
 
 def find(job: Job) -> Represented | None:

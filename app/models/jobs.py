@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from peewee import BigIntegerField, BlobField, IntegerField, TextField
 
-from app.models.base import BaseModel, OwnedModel, TimeField, json_field
+from app.database import rows
+from app.models.base import BaseModel, OwnedModel, TimeField, json_field, page_before
 
 
 class Job(OwnedModel):
@@ -36,6 +39,38 @@ class Job(OwnedModel):
     def batch(cls, ids: list[str]) -> list[Job]:
         """The jobs in the order in which they were accepted."""
         return list(cls.select().where(cls.id.in_(ids)).order_by(cls.position))
+
+    @classmethod
+    def newest(
+        cls, workspace_id: str, kinds: Sequence[str] | None, status: str | None, last_id: str | None, limit: int
+    ) -> list[Job]:
+        """Those of the kinds (None: of all) and of the status, newest first, up to so many after `last_id`."""
+        query = cls.in_workspace(workspace_id)
+        if status is not None:
+            query = query.where(cls.status == status)
+        if kinds is None:
+            return list(page_before(query, cls, last_id, limit))
+        if len(kinds) == 1:
+            return list(page_before(query.where(cls.kind == kinds[0]), cls, last_id, limit))
+        # A page of each kind, as no index has several kinds in the order of their jobs.
+        found = rows(
+            """
+            SELECT newest.id FROM unnest(%(kinds)s::text[]) AS wanted(kind) CROSS JOIN LATERAL (
+                SELECT id FROM jobs
+                WHERE workspace_id = %(workspace_id)s AND kind = wanted.kind AND id < %(last_id)s
+                    AND (%(status)s IS NULL OR status = %(status)s)
+                ORDER BY id DESC LIMIT %(limit)s) AS newest
+            ORDER BY newest.id DESC LIMIT %(limit)s
+            """,
+            {
+                "kinds": list(kinds),
+                "workspace_id": workspace_id,
+                "last_id": last_id or "job_~",
+                "status": status,
+                "limit": limit,
+            },
+        )
+        return list(cls.select().where(cls.id.in_([id for (id,) in found])).order_by(cls.id.desc())) if found else []
 
     @classmethod
     def will_make(cls, workspace_id: str, resource_id: str) -> bool:

@@ -49,6 +49,8 @@ LISTS = [
     Route("GET", "/api/v1/webhooks/sweeps", "webhooks"),
     Route("GET", "webhooks/audit-log", "webhooks"),
     Route("GET", "/api/v1/webhooks/audit-log", "webhooks"),
+    Route("GET", "contacts/imports/{import}/errors", "contacts"),
+    Route("GET", "/api/v1/contacts/imports/{import}/errors", "contacts"),
 ]
 CATALOGUE = [
     Route("GET", "webhooks/events", None),
@@ -56,6 +58,7 @@ CATALOGUE = [
 ]
 ITEMS = [
     Route("GET", "contacts/{contact}", "contacts"),
+    Route("GET", "contacts/imports/{import}", "contacts"),
     Route("GET", "jobs/{job}", "contacts"),
     Route("GET", "webhooks/endpoints/{endpoint}", "webhooks"),
     Route("GET", "webhooks/deliveries/{delivery}", "webhooks"),
@@ -78,12 +81,15 @@ CHANGING = [
     Route("POST", "webhooks/endpoints/{endpoint}/resend", "webhooks"),
     Route("POST", "webhooks/deliveries/{delivery}/resend", "webhooks"),
 ]
+# Answers in pieces, and takes other bodies than JSON.
+EXPORT = Route("GET", "contacts/{contact}/export", "contacts")
+IMPORT = Route("POST", "contacts/import", "contacts")
 ME = Route("GET", "/api/v1/auth/me", None)
 WRITES = [*MAKING, *CHANGING]
 WITH_BODY = [route for route in WRITES if route.body is not None]
 WITHOUT_BODY = [route for route in WRITES if route.body is None]
-WITH_IDENTIFIER = [*ITEMS, *CHANGING]
-EVERY = [ME, *LISTS, *CATALOGUE, *ITEMS, *WRITES]
+WITH_IDENTIFIER = [*ITEMS, EXPORT, *CHANGING]
+EVERY = [ME, *LISTS, *CATALOGUE, *ITEMS, EXPORT, IMPORT, *WRITES]
 IN_WORKSPACE = [route for route in EVERY if not route.path.startswith("/")]
 
 
@@ -111,6 +117,7 @@ def furnish(api: Api, email: str) -> dict[str, str]:
         "contact": job["resource"]["id"],
         "delivery": api.get("webhooks/deliveries").json["data"][0]["id"],
         "sweep": api.done(api.post(f"webhooks/endpoints/{endpoint}/resend"))["resource"]["id"],
+        "import": api.post("contacts/import", data=b"{}", content_type="application/jsonl").json["data"]["resource"]["id"],
     }
 
 
@@ -310,7 +317,7 @@ def test_an_identifier_of_another_workspace_is_not_found(scene: Scene, route: Ro
     refusal(scene, route, 404, "not-found", path=route.path.format(**scene.foreign))
 
 
-PREFIXES = {"contact": "con", "job": "job", "endpoint": "whe", "delivery": "dlv", "sweep": "swp"}
+PREFIXES = {"contact": "con", "job": "job", "endpoint": "whe", "delivery": "dlv", "sweep": "swp", "import": "imp"}
 
 
 @named(WITH_IDENTIFIER)
@@ -353,6 +360,7 @@ def test_an_unknown_path_is_not_found(scene: Scene, path: str) -> None:
 ADDRESSES = [
     ("/api/v1/auth/me", "GET"),
     ("/api/v1/contacts", "GET"),
+    ("/api/v1/contacts/imports/{import}/errors", "GET"),
     ("/api/v1/jobs", "GET"),
     ("/api/v1/webhooks/events", "GET"),
     ("/api/v1/webhooks/endpoints", "GET"),
@@ -360,7 +368,12 @@ ADDRESSES = [
     ("/api/v1/webhooks/sweeps", "GET"),
     ("/api/v1/webhooks/audit-log", "GET"),
     ("contacts", "GET POST"),
+    # Also a place of contacts, none of which has that identifier.
+    ("contacts/import", "DELETE GET PATCH POST"),
+    ("contacts/imports/{import}", "GET"),
+    ("contacts/imports/{import}/errors", "GET"),
     ("contacts/{contact}", "DELETE GET PATCH"),
+    ("contacts/{contact}/export", "GET"),
     ("contacts/{contact}/tags", "POST"),
     ("contacts/{contact}/tags/vip", "DELETE"),
     ("jobs", "GET"),
@@ -486,7 +499,7 @@ def test_a_body_where_none_is_expected_is_pointed_at(scene: Scene, route: Route)
     assert pointers(answer) == ["/force"]
 
 
-@named([*WRITES, *ITEMS, *CATALOGUE, ME])
+@named([*WRITES, *ITEMS, EXPORT, *CATALOGUE, ME])
 def test_a_query_where_none_is_expected_is_pointed_at(scene: Scene, route: Route) -> None:
     answer = refusal(scene, route, 422, "validation-failed", path=f"{route.path}?dry_run=1")
 
