@@ -19,7 +19,8 @@ from bench.sites import Site
 MOST_MS = 50
 ASKED = 20
 SMALL = 500
-NAMES = "Ada Ben Cleo Dan Eva Finn Gita Hugo Ines Jan Kira Luca Mia Noah Olga Paul Rosa Sam Tina Uwe Zoë".split()
+NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gita", "Hugo", "Ines", "Jan")
+NAMES += ("Kira", "Luca", "Mia", "Noah", "Olga", "Paul", "Rosa", "Sam", "Tina", "Zoë")
 TERMS = {
     "what all have": "q=example.com",
     "what one in twenty has": "q=gita",

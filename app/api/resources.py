@@ -45,7 +45,7 @@ def represent_job(job: Job) -> Represented:
         "started_at": job.started_at,
         "finished_at": job.finished_at,
     }
-    if job.resource_type == "import" and (progress := imports.progress(job.resource_id)):
+    if job.resource_type == "import" and (progress := imports.progress(str(job.resource_id))):
         document["progress"] = progress
     return document
 

@@ -111,9 +111,7 @@ def fingerprint(*parts: bytes) -> bytes:
     return digest.digest()
 
 
-def accept(
-    write: Write, once: OnceKey | None = None, store: Callable[[str], None] | None = None
-) -> tuple[Job, bool]:
+def accept(write: Write, once: OnceKey | None = None, store: Callable[[str], None] | None = None) -> tuple[Job, bool]:
     """Stores the write, durably, and rings for it. Returns its job, and whether that was there before.
 
     One statement, atomic: of any number of equal requests with one key, one makes the job and the others get it.
@@ -252,7 +250,7 @@ def _run(job: Job, recorder: Recorder) -> None:
         job.status, job.payload = "succeeded", None
         job.effect, job.resource_type, job.resource_id = effect.kind, effect.resource_type, effect.resource_id
     if kind.end is not None:
-        kind.end(job.resource_id)
+        kind.end(str(job.resource_id))
 
 
 def _put_back(job: Job) -> None:

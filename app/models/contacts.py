@@ -52,9 +52,7 @@ class Contact(OwnedModel):
         return list(cls.raw(sql.load("contacts_holding"), workspace_id, *given))
 
     @classmethod
-    def newest(
-        cls, workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int
-    ) -> list[Contact]:
+    def newest(cls, workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int) -> list[Contact]:
         """Those that match, newest first, up to so many after `last_id`.
 
         Filters: `email`, `phone`, `external_id`, `tag`, `updated_since`, `q`, all that are given.

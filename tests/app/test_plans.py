@@ -108,43 +108,90 @@ def seed(api: Api) -> dict[str, str]:
     rows("SET maintenance_work_mem = '256MB'; SET max_parallel_maintenance_workers = 2")
     endpoint, other_endpoint = ids.new("whe"), ids.new("whe")
     with without_indexes("contacts", "jobs", "deliveries", "events", "attempts", "sweeps", "audit_entries"):
-        fill("contacts", "con", MANY, api, "external_id, email, phone, tags, created_at, updated_at", """
+        fill(
+            "contacts",
+            "con",
+            MANY,
+            api,
+            "external_id, email, phone, tags, created_at, updated_at",
+            """
             'c-' || n, CASE WHEN n % 10 = 0 THEN 'C-' || n || '@example.com' END,
             CASE WHEN n < 2000 THEN '+49301' || lpad(n::text, 6, '0') END,
             CASE WHEN n % 50000 = 0 THEN '{all,few}' ELSE '{all}' END::text[], at,
-            CASE WHEN n % 5000 = 0 THEN now() ELSE at END""")
-        fill("jobs", "job", MANY, api, "kind, status, trace_id, due_at, created_at", """
+            CASE WHEN n % 5000 = 0 THEN now() ELSE at END""",
+        )
+        fill(
+            "jobs",
+            "job",
+            MANY,
+            api,
+            "kind, status, trace_id, due_at, created_at",
+            """
             CASE WHEN n % 50000 = 0 THEN 'contacts.delete' ELSE 'contacts.upsert' END,
             CASE WHEN n > %(last)s - 100 THEN 'queued' WHEN n % 20000 = 7 THEN 'failed' ELSE 'succeeded' END, '',
-            CASE WHEN n > %(last)s - 100 THEN at END, at""")
-        fill("deliveries", "dlv", MANY, api,
-            "event_id, endpoint_id, kind, contact_id, status, step, due_at, created_at", f"""
+            CASE WHEN n > %(last)s - 100 THEN at END, at""",
+        )
+        fill(
+            "deliveries",
+            "dlv",
+            MANY,
+            api,
+            "event_id, endpoint_id, kind, contact_id, status, step, due_at, created_at",
+            f"""
             'evt_' || substr(id, 5), CASE WHEN n % 50 = 0 THEN '{other_endpoint}' ELSE '{endpoint}' END,
             CASE WHEN n % 50000 = 0 THEN 'contact.deleted' ELSE 'contact.created' END, 'con_' || substr(id, 5),
             CASE WHEN n > %(last)s - 100 THEN 'pending' WHEN n % 20000 = 7 THEN 'failed'
                 WHEN n % 20000 = 8 THEN 'held' ELSE 'delivered' END,
-            n % 2, CASE WHEN n > %(last)s - 100 THEN at END, at""")
-        fill("events", "evt", FEWER, api, "kind, contact_id, trace_id, body, created_at",
-            "'contact.created', 'con_' || substr(id, 5), '', '{\"data\": {}}', at")
-        fill("sweeps", "swp", FEWER, api, "endpoint_id, action, statuses, last_id, trace_id, created_at, due_at", f"""
+            n % 2, CASE WHEN n > %(last)s - 100 THEN at END, at""",
+        )
+        fill(
+            "events",
+            "evt",
+            FEWER,
+            api,
+            "kind, contact_id, trace_id, body, created_at",
+            "'contact.created', 'con_' || substr(id, 5), '', '{\"data\": {}}', at",
+        )
+        fill(
+            "sweeps",
+            "swp",
+            FEWER,
+            api,
+            "endpoint_id, action, statuses, last_id, trace_id, created_at, due_at",
+            f"""
             CASE WHEN n % 2 = 0 THEN '{other_endpoint}' ELSE '{endpoint}' END,
-            CASE WHEN n % 5000 = 7 THEN 'cancel' ELSE 'hold' END, '{{}}', '', '', at, NULL""")
-        fill("audit_entries", "aud", FEWER, api,
-            "action, actor_type, target_type, target_id, endpoint_id, trace_id, created_at", f"""
+            CASE WHEN n % 5000 = 7 THEN 'cancel' ELSE 'hold' END, '{{}}', '', '', at, NULL""",
+        )
+        fill(
+            "audit_entries",
+            "aud",
+            FEWER,
+            api,
+            "action, actor_type, target_type, target_id, endpoint_id, trace_id, created_at",
+            f"""
             CASE WHEN n % 5000 = 7 THEN 'endpoints.create' ELSE 'deliveries.resend' END, 'token', 'delivery',
-            'dlv_' || substr(id, 5), CASE WHEN n % 2 = 0 THEN '{other_endpoint}' ELSE '{endpoint}' END, '', at""")
+            'dlv_' || substr(id, 5), CASE WHEN n % 2 = 0 THEN '{other_endpoint}' ELSE '{endpoint}' END, '', at""",
+        )
     fill("attempts", "dlv", FEWER, None, "number, at, duration_ms", "1, at, 5", key="delivery_id")
-    fill("endpoints", "whe", 20_000, api, "address, events, secret, created_at", "'https://shop.example', '{*}', '', at")
+    fill(
+        "endpoints", "whe", 20_000, api, "address, events, secret, created_at", "'https://shop.example', '{*}', '', at"
+    )
     rows("UPDATE endpoints SET id = %s WHERE id = (SELECT max(id) FROM endpoints)", (endpoint,))
     imported = ids.new("imp")
-    rows("INSERT INTO imports (id, workspace_id, job_id, total, failed) VALUES (%s, %s, '', 10000, 10000)",
-        (imported, api.workspace_id))
+    rows(
+        "INSERT INTO imports (id, workspace_id, job_id, total, failed) VALUES (%s, %s, '', 10000, 10000)",
+        (imported, api.workspace_id),
+    )
     rows("INSERT INTO import_errors SELECT %s, n, '{}' FROM generate_series(1, 10000) AS n", (imported,))
     rows("SET session_replication_role = origin; VACUUM ANALYZE; RESET statement_timeout")
     names = {"contact": "contacts", "job": "jobs", "delivery": "deliveries", "sweep": "sweeps"}
     middle = {name: one(f"SELECT id FROM {table} ORDER BY id OFFSET 50000 LIMIT 1") for name, table in names.items()}
     now = clock.now()
-    times = {"old": now - timedelta(days=DAYS / 2), "recent": now - timedelta(hours=3), "future": now + timedelta(days=9)}
+    times = {
+        "old": now - timedelta(days=DAYS / 2),
+        "recent": now - timedelta(hours=3),
+        "future": now + timedelta(days=9),
+    }
     written = {name: at.isoformat().replace("+00:00", "Z") for name, at in times.items()}
     return middle | written | {"endpoint": endpoint, "other_endpoint": other_endpoint, "import": imported}
 
@@ -165,12 +212,12 @@ def without_indexes(*tables: str) -> Iterator[None]:
         rows(definition.replace(" ON ONLY ", " ON ", 1))
 
 
-def fill(
-    table: str, prefix: str, number: int, api: Api | None, columns: str, values: str, key: str = "id"
-) -> None:
+def fill(table: str, prefix: str, number: int, api: Api | None, columns: str, values: str, key: str = "id") -> None:
     """So many rows of the workspace; `values` may name `n`, a number from 0, and `id` and `at`, which grow with it."""
     steps = 1000
-    starts = [ids.bound(prefix, START + step * timedelta(days=DAYS) / steps)[: len(prefix) + 11] for step in range(steps)]
+    starts = [
+        ids.bound(prefix, START + step * timedelta(days=DAYS) / steps)[: len(prefix) + 11] for step in range(steps)
+    ]
     owner = f"'{api.workspace_id}'," if api else ""
     rows(
         f"""
@@ -323,7 +370,14 @@ def test_a_small_workspace_pays_nothing_for_what_others_have(world: World) -> No
         lambda world: imports.forget_old(),
     ],
     ids=[
-        *("claim of jobs", "overdue jobs", "overdue deliveries", "overdue sweeps", "retries due", "claim of deliveries"),
+        *(
+            "claim of jobs",
+            "overdue jobs",
+            "overdue deliveries",
+            "overdue sweeps",
+            "retries due",
+            "claim of deliveries",
+        ),
         *("missing sweeps", "holders of identifiers", "old keys", "old imports"),
     ],
 )

@@ -23,7 +23,9 @@ def test_each_line_of_an_import_takes_effect_once_though_its_workers_are_killed(
 ) -> None:
     shop, other = open_shop(stack, receiver), open_shop(stack, receiver, "Other")
     caller = shop.caller()
-    text = b"\n".join(json.dumps({"external_id": f"c-{number}", "first_name": "new"}).encode() for number in range(LINES))
+    text = b"\n".join(
+        json.dumps({"external_id": f"c-{number}", "first_name": "new"}).encode() for number in range(LINES)
+    )
 
     job = caller.call("POST", "contacts/import", text, NDJSON).data
     behind = caller.call("POST", "contacts", {"external_id": "c-0", "first_name": "changed"}).data
@@ -50,7 +52,8 @@ def test_each_line_of_an_import_takes_effect_once_though_its_workers_are_killed(
     )
     assert (contacts, names) == (LINES, ["changed"])
     told = """
-        SELECT kind, count(*), count(DISTINCT contact_id) FROM events WHERE workspace_id = %s GROUP BY kind ORDER BY kind
+        SELECT kind, count(*), count(DISTINCT contact_id) FROM events
+        WHERE workspace_id = %s GROUP BY kind ORDER BY kind
     """
     assert rows(stack, told, shop.workspace_id) == [("contact.created", LINES, LINES), ("contact.updated", 1, 1)]
     report(f"{LINES} lines in {took:.1f} s over {kills} kills; another workspace's write took {waited:.2f} s at most")

@@ -48,7 +48,9 @@ def test_an_import_is_accepted_as_one_job_that_says_how_far_it_is(api: Api) -> N
 def test_each_line_takes_effect_as_an_upsert(api: Api) -> None:
     known = api.contact(email="ada@example.com", tags=["old"])
 
-    job = api.done(send(api, {"email": "ADA@example.com", "tags": ["new"], "first_name": "Ada"}, {"phone": "+4930123456"}))
+    job = api.done(
+        send(api, {"email": "ADA@example.com", "tags": ["new"], "first_name": "Ada"}, {"phone": "+4930123456"})
+    )
 
     assert job["status"] == "succeeded"
     assert job["progress"] == {"total": 2, "done": 2, "failed": 0}
@@ -69,7 +71,14 @@ def test_lines_are_told_of_as_single_upserts_are(api: Api, others: Api) -> None:
 
 
 def test_a_bad_line_is_told_of_with_its_number_and_the_good_ones_take_effect(api: Api) -> None:
-    lines = [{"external_id": "c-1"}, {"email": "nobody", "colour": 1}, b"{", b"[]", {"first_name": "Ada"}, {"external_id": "c-2"}]
+    lines = [
+        {"external_id": "c-1"},
+        {"email": "nobody", "colour": 1},
+        b"{",
+        b"[]",
+        {"first_name": "Ada"},
+        {"external_id": "c-2"},
+    ]
 
     answer = send(api, *lines)
     assert answer.json["data"]["progress"] == {"total": 6, "done": 0, "failed": 4}
@@ -93,7 +102,9 @@ def test_a_bad_line_is_told_of_with_its_number_and_the_good_ones_take_effect(api
 def test_a_line_that_conflicts_fails_alone_and_names_the_other_contact(api: Api) -> None:
     holder = api.contact(email="ada@example.com")
 
-    job = api.done(send(api, {"external_id": "c-1"}, {"external_id": "c-2", "email": "ada@example.com"}, {"phone": "+4930123456"}))
+    job = api.done(
+        send(api, {"external_id": "c-1"}, {"external_id": "c-2", "email": "ada@example.com"}, {"phone": "+4930123456"})
+    )
 
     [error] = errors(api, job)
     assert (error["line"], error["problem"]["status"]) == (2, 409)
@@ -122,7 +133,9 @@ def test_lines_may_end_with_a_carriage_return(api: Api) -> None:
     assert job["progress"] == {"total": 2, "done": 2, "failed": 0}
 
 
-def test_a_line_that_breaks_unexpectedly_fails_alone_and_shows_nothing(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_breaks_unexpectedly_fails_alone_and_shows_nothing(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = contacts.upsert
 
     def broken(change: Any) -> Any:
@@ -162,7 +175,9 @@ def test_what_cannot_be_read_as_a_whole_is_refused_and_leaves_no_trace(
 ) -> None:
     before = row_counts()
 
-    answer = api.post("contacts/import", **{"data": b'{"external_id": "c-1"}', "content_type": "application/jsonl"} | options)
+    answer = api.post(
+        "contacts/import", **{"data": b'{"external_id": "c-1"}', "content_type": "application/jsonl"} | options
+    )
 
     assert (answer.status_code, answer.mimetype) == (status, "application/problem+json")
     assert row_counts() == before
@@ -177,7 +192,9 @@ def test_an_import_of_10_000_lines_is_not_too_many(api: Api) -> None:
 def test_the_body_may_be_larger_than_that_of_other_writes_but_no_line(api: Api) -> None:
     filler = {"custom_fields": {str(number): "x" * 4096 for number in range(60)}}
 
-    answer = send(api, *({"external_id": f"c-{each}"} | filler for each in range(4)), b'{"first_name": "' + b"x" * 300_000 + b'"}')
+    answer = send(
+        api, *({"external_id": f"c-{each}"} | filler for each in range(4)), b'{"first_name": "' + b"x" * 300_000 + b'"}'
+    )
 
     job = api.done(answer)
     assert job["progress"] == {"total": 5, "done": 4, "failed": 1}
@@ -215,7 +232,9 @@ def test_who_waits_gets_the_import(api: Api) -> None:
     assert api.get(f"contacts/imports/{found['id']}").json["data"] == found
 
 
-def test_lines_take_effect_in_their_order_and_in_that_of_other_writes(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_take_effect_in_their_order_and_in_that_of_other_writes(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one_step_at_a_time(monkeypatch)
     before = api.post("contacts", {"external_id": "one", "first_name": "before"})
     send(api, *({"external_id": "one", "first_name": str(number)} for number in range(2 * imports.BATCH + 1)))
@@ -248,7 +267,9 @@ def test_an_import_takes_several_transactions_and_what_is_behind_it_waits(
     ]
 
 
-def test_another_workspaces_writes_do_not_wait_for_an_import(api: Api, others: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_workspaces_writes_do_not_wait_for_an_import(
+    api: Api, others: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one_step_at_a_time(monkeypatch)
     importing = send(api, *customers(3 * imports.BATCH))
     jobs.work(api.workspace_id)
@@ -305,8 +326,8 @@ def test_deaths_at_different_places_do_not_end_an_import(api: Api, monkeypatch: 
 
 def test_an_import_that_ends_worker_after_worker_fails_and_keeps_no_line(api: Api) -> None:
     importing = send(api, *customers(2))
-    behind = api.post("contacts", {"external_id": "behind"})
     die(MOST_CLAIMS)
+    behind = api.post("contacts", {"external_id": "behind"})
 
     api.apply()
 
@@ -365,4 +386,3 @@ def test_old_imports_are_forgotten_with_their_errors_and_running_ones_are_not(ap
     assert set(all_of("SELECT id FROM imports")) == {waiting["resource"]["id"], recent["resource"]["id"]}
     assert all_of("SELECT import_id FROM import_errors") == [recent["resource"]["id"]]
     assert "progress" not in api.get(f"jobs/{old['id']}").json["data"]
-

@@ -117,7 +117,9 @@ def furnish(api: Api, email: str) -> dict[str, str]:
         "contact": job["resource"]["id"],
         "delivery": api.get("webhooks/deliveries").json["data"][0]["id"],
         "sweep": api.done(api.post(f"webhooks/endpoints/{endpoint}/resend"))["resource"]["id"],
-        "import": api.post("contacts/import", data=b"{}", content_type="application/jsonl").json["data"]["resource"]["id"],
+        "import": api.post("contacts/import", data=b"{}", content_type="application/jsonl").json["data"]["resource"][
+            "id"
+        ],
     }
 
 

@@ -79,7 +79,7 @@ def store_everywhere(api: Api, endpoint_id: str, monkeypatch: pytest.MonkeyPatch
     sentence = "Redirects are not followed (302 to https://shop.example/zq-elsewhere)."
     answer(claim(endpoint_id), Answer(302, sentence, b"", 5))
     with monkeypatch.context() as broken:
-        broken.setattr(contacts, "_alter", None)
+        broken.setattr(contacts, "_save", None)
         for path, body in (("contacts", {"email": OLD_EMAIL.upper()}), ("contacts", {"phone": PERSON["phone"]})):
             contacts_upsert = api.post(path, body | {"first_name": "Zq-Given"})
             api.apply()
@@ -97,9 +97,13 @@ def test_nothing_of_a_deleted_contact_is_left_in_any_column(api: Api, monkeypatc
     assert under_way
     before = found_in()
     assert MARKS - before.keys() == {"zq-echo-too-late"}
-    assert {"contacts.search", "events.body", "jobs.payload", "attempts.response_body", "attempts.error"} <= set().union(
-        *before.values()
-    )
+    assert {
+        "contacts.search",
+        "events.body",
+        "jobs.payload",
+        "attempts.response_body",
+        "attempts.error",
+    } <= set().union(*before.values())
 
     deleting = api.delete(f"contacts/{contact_id}")
     api.patch(f"contacts/{contact_id}", {"last_name": "Zq-Family"})
