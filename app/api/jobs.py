@@ -15,11 +15,9 @@ from app.api.lists import PageQuery, collection, envelope, page_of
 from app.api.parsing import Blueprint, Schema
 from app.api.responses import respond, time
 from app.domain import jobs
-from app.models.jobs import Job
+from app.models.jobs import STATUSES, Job
 
 blueprint = Blueprint("jobs", __name__, description="Accepted writes and their outcomes.")
-
-STATUSES = ("queued", "running", "succeeded", "failed")
 
 
 class ResourceSchema(Schema):
@@ -88,7 +86,7 @@ def list_jobs(query: dict[str, Any]) -> Response:
     if "kind" in query:
         require(jobs.KINDS[query["kind"]].restriction)
         kinds = [query["kind"]]
-    chosen = kinds if len(kinds) < len(jobs.KINDS) else None
+    chosen = kinds if "status" in query or len(kinds) < len(jobs.KINDS) else None
     find = partial(Job.newest, caller().workspace_id, chosen, query.get("status"))
     return respond(200, page_of(find, query, resources.represent_job))
 

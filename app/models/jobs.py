@@ -9,6 +9,8 @@ from peewee import BigIntegerField, BlobField, IntegerField, TextField
 from app.database import rows
 from app.models.base import BaseModel, OwnedModel, TimeField, json_field, page_before
 
+STATUSES = ["queued", "running", "succeeded", "failed"]
+
 
 class Job(OwnedModel):
     id = TextField(primary_key=True)
@@ -44,29 +46,30 @@ class Job(OwnedModel):
     def newest(
         cls, workspace_id: str, kinds: Sequence[str] | None, status: str | None, last_id: str | None, limit: int
     ) -> list[Job]:
-        """Those of the kinds (None: of all) and of the status, newest first, up to so many after `last_id`."""
-        query = cls.in_workspace(workspace_id)
-        if status is not None:
-            query = query.where(cls.status == status)
+        """Those of the kinds and of the status (None: of any), newest first, up to so many after `last_id`.
+
+        A status needs the kinds to be given, which may be all.
+        """
         if kinds is None:
-            return list(page_before(query, cls, last_id, limit))
-        if len(kinds) == 1:
-            return list(page_before(query.where(cls.kind == kinds[0]), cls, last_id, limit))
-        # A page of each kind, as no index has several kinds in the order of their jobs.
+            return list(page_before(cls.in_workspace(workspace_id), cls, last_id, limit))
+        # The newest of each kind and status, as the index has them; in pairs, so that no other order will do.
         found = rows(
             """
-            SELECT newest.id FROM unnest(%(kinds)s::text[]) AS wanted(kind) CROSS JOIN LATERAL (
+            SELECT newest.id
+            FROM unnest(%(kinds)s::text[]) AS wanted(kind) CROSS JOIN unnest(%(statuses)s::text[]) AS state(status)
+            CROSS JOIN LATERAL (
                 SELECT id FROM jobs
-                WHERE workspace_id = %(workspace_id)s AND kind = wanted.kind AND id < %(last_id)s
-                    AND (%(status)s IS NULL OR status = %(status)s)
-                ORDER BY id DESC LIMIT %(limit)s) AS newest
+                WHERE workspace_id = %(workspace_id)s AND id < %(last_id)s
+                    AND (kind, status, id) >= (wanted.kind, state.status, '')
+                    AND (kind, status, id) < (wanted.kind, state.status, %(last_id)s)
+                ORDER BY kind DESC, status DESC, id DESC LIMIT %(limit)s) AS newest
             ORDER BY newest.id DESC LIMIT %(limit)s
             """,
             {
                 "kinds": list(kinds),
+                "statuses": STATUSES if status is None else [status],
                 "workspace_id": workspace_id,
                 "last_id": last_id or "job_~",
-                "status": status,
                 "limit": limit,
             },
         )
