@@ -138,12 +138,12 @@ def _claim_in_order(mail: Mail, owner: str, room: int, lease_seconds: float) -> 
 
 _CLAIM_HEAD = """
     WITH first AS (
-        SELECT id, due_at, {mail.order}, {mail.alone} AS alone FROM {mail.table}
+        SELECT id, due_at, {mail.order} AS place, {mail.alone} AS alone FROM {mail.table}
         WHERE {mail.owner} = %s AND due_at IS NOT NULL ORDER BY {mail.order} LIMIT %s
     ), head AS (
         SELECT id, due_at FROM (
             SELECT *, row_number() OVER up_to_it AS number, bool_or(alone) OVER up_to_it AS is_past FROM first
-            WINDOW up_to_it AS (ORDER BY {mail.order} ROWS UNBOUNDED PRECEDING)
+            WINDOW up_to_it AS (ORDER BY place ROWS UNBOUNDED PRECEDING)
         ) AS numbered WHERE number = 1 OR NOT is_past
     )
     UPDATE {mail.table} mail
