@@ -96,16 +96,16 @@ def transaction() -> Iterator[None]:
 
 
 @contextmanager
-def savepoint() -> Iterator[None]:
-    """Inside a transaction: what fails here undoes only itself.
+def savepoint(name: str = "undo") -> Iterator[None]:
+    """Inside a transaction: what fails here undoes only itself. One inside another needs another name.
 
     It is not released: the next one hides it, the end of the transaction ends it, and a statement is saved.
     """
-    rows("SAVEPOINT undo")
+    rows(f"SAVEPOINT {name}")
     try:
         yield
     except BaseException:
-        rows("ROLLBACK TO SAVEPOINT undo")
+        rows(f"ROLLBACK TO SAVEPOINT {name}")
         raise
 
 
@@ -118,6 +118,13 @@ def rows(sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[t
 def now() -> datetime:
     """The time by the database's clock, on which all machines agree."""
     return rows("SELECT now()")[0][0]  # type: ignore[no-any-return]
+
+
+def batches(sql: str, parameters: Sequence[Any], size: int = 100) -> Iterator[list[Any]]:
+    """The values of a query with one column, so many at a time; nothing is held open in between."""
+    values = [value for (value,) in rows(sql, parameters)]
+    for first in range(0, len(values), size):
+        yield values[first : first + size]
 
 
 def count(sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:

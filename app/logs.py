@@ -119,9 +119,9 @@ def _bring_in_libraries(shared: list[Processor], renderers: list[Processor]) -> 
 
 
 def _hide_details(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    # PostgreSQL names the values that break a rule, and they may be somebody's.
+    # PostgreSQL names the values that break a rule, and shows the line of a statement; they may be somebody's.
     if "exception" in event:
-        event["exception"] = re.sub(r"(?m)^DETAIL: .*$", "DETAIL: (not logged)", event["exception"])
+        event["exception"] = re.sub(r"(?m)^(DETAIL|LINE \d+): .*$", r"\1: (not logged)", event["exception"])
     return event
 
 

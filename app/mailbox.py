@@ -34,6 +34,7 @@ class Mail:
     on_claim: str = ""  # further columns that change when a row is taken
     carries: tuple[str, ...] = ()  # further columns that whoever takes a row (of shared mail) gets with it
     guard: str = "true"  # a condition on the row, read as `mail`, that holds while its owner may be served
+    alone: str = "false"  # a condition on the row, of mail in order, that holds where it is taken without others
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +137,14 @@ def _claim_in_order(mail: Mail, owner: str, room: int, lease_seconds: float) -> 
 
 
 _CLAIM_HEAD = """
-    WITH head AS (
-        SELECT id, due_at FROM {mail.table} WHERE {mail.owner} = %s AND due_at IS NOT NULL
-        ORDER BY {mail.order} LIMIT %s
+    WITH first AS (
+        SELECT id, due_at, {mail.order} AS place, {mail.alone} AS alone FROM {mail.table}
+        WHERE {mail.owner} = %s AND due_at IS NOT NULL ORDER BY {mail.order} LIMIT %s
+    ), head AS (
+        SELECT id, due_at FROM (
+            SELECT *, row_number() OVER up_to_it AS number, bool_or(alone) OVER up_to_it AS is_past FROM first
+            WINDOW up_to_it AS (ORDER BY place ROWS UNBOUNDED PRECEDING)
+        ) AS numbered WHERE number = 1 OR NOT is_past
     )
     UPDATE {mail.table} mail
     SET due_at = now() + %s * interval '1 second', claim = mail.claim + 1 {mail.on_claim}

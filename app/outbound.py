@@ -258,7 +258,8 @@ def _verdict(reply: Reply, error: str) -> str | None:
     if 200 <= status < 300:
         return None
     if 300 <= status < 400:
-        target = f" to {_printable(reply.location, 500)}" if reply.location else ""
+        # Without its query, which may repeat what we sent.
+        target = f" to {_printable(reply.location.partition('?')[0], 500)}" if reply.location else ""
         return f"Redirects are not followed ({status}{target})."
     phrase = phrases.get(status)
     return f"The server answered {status} ({phrase})." if phrase else f"The server answered {status}."

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from types import FrameType
 
-from bench import accept, deliveries, fairness, latency, sustained, waiting
+from bench import accept, deliveries, fairness, latency, search, sustained, waiting
 from bench.errors import BenchError
 from bench.figures import Row, facts, table
 from bench.sites import Site, site
@@ -20,9 +20,10 @@ SECTIONS = {
     "deliveries": deliveries.run,
     "fairness": fairness.run,
     "waiting": waiting.run,
+    "search": search.run,
 }
 # Those with a small form, which says whether they work and not how well the service does.
-QUICK = {"fairness": fairness.quick, "waiting": waiting.quick}
+QUICK = {"fairness": fairness.quick, "waiting": waiting.quick, "search": search.quick}
 Run = Callable[[Site, Callable[[str], None]], list[Row]]
 COUNTS = {"deliveries": deliveries.COUNTS, "waiting": waiting.COUNTS}
 SETTINGS = {"waiting": waiting.SETTINGS}

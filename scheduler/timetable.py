@@ -10,7 +10,7 @@ import structlog
 
 from app import partitions
 from app.database import DatabaseAway
-from app.domain import endpoints, invoices, jobs, lanes, sweeps, usage
+from app.domain import endpoints, imports, invoices, jobs, lanes, sweeps, usage
 from scheduler.rounds import Round
 
 log = structlog.get_logger(__name__)
@@ -43,6 +43,7 @@ class Timetable:
             Pass("usage", 60, usage.count_up),
             Pass("invoices", 10, invoices.close),
             Pass("contacts_counted", 60, usage.forget_contacts),
+            Pass("old_imports", 60, imports.forget_old),
             Pass("partitions_ahead", 3600, partitions.make_ahead),
             Pass("expired_partitions", 3600, partitions.drop_expired),
         ]

@@ -22,7 +22,7 @@ from app.models.jobs import Job
 # The tables whose rows a request that is refused must leave alone.
 KEPT = (
     *("jobs", "idempotency_keys", "contacts", "endpoints", "events", "deliveries", "attempts", "tokens"),
-    *("sweeps", "audit_entries", "sales", "bookings"),
+    *("sweeps", "audit_entries", "sales", "bookings", "imports", "import_lines", "import_errors"),
 )
 
 

@@ -15,6 +15,7 @@ from app.api import (
     endpoints,
     event_kinds,
     health,
+    imports,
     invoices,
     jobs,
     me,
@@ -36,7 +37,7 @@ def install(app: Flask, base_url: str) -> None:
     request_ids.install(app)
     authentication.install(app)
     documented = openapi.install(app, base_url)
-    modules = (me, contacts, sales, bookings, jobs, event_kinds, endpoints, deliveries, sweeps, audit_entries)
+    modules = (me, contacts, imports, sales, bookings, jobs, event_kinds, endpoints, deliveries, sweeps, audit_entries)
     for module in (*modules, billing, invoices):
         documented.register_blueprint(module.blueprint, url_prefix="/api/v1")
     for page in (docs, problem_pages, health):

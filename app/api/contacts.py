@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from flask import Response
@@ -10,11 +11,11 @@ from marshmallow import ValidationError, fields, post_load, validate, validates_
 
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, collection, envelope, page
+from app.api.lists import PageQuery, collection, envelope, page_of
 from app.api.parsing import Blueprint, Claim, Schema
 from app.api.responses import respond, time
 from app.api.writes import accept
-from app.domain import contacts
+from app.domain import contacts, exports
 from app.domain.contacts import IDENTIFIERS, MOST_FIELDS, MOST_TAGS
 from app.lib import formats
 from app.models.contacts import Contact
@@ -129,6 +130,13 @@ class ContactSchema(Schema):
     updated_at = time("When it last changed.")
 
 
+ExportSchema = Schema.from_dict(
+    {"contact": fields.Nested(ContactSchema, required=True)}
+    | {name: fields.List(fields.Dict(), required=True) for name in exports.SOURCES},
+    name="ExportSchema",
+)
+
+
 class ContactQuery(PageQuery):
     email = fields.String(metadata={"description": "In any case."})
     phone = PhoneFilter(formats.phone)
@@ -151,8 +159,7 @@ class ContactQuery(PageQuery):
 @blueprint.response(200, envelope(ContactSchema, many=True))
 def list_contacts(query: dict[str, Any]) -> Response:
     """List contacts, newest first."""
-    found = Contact.matching(caller().workspace_id, query)
-    return respond(200, page(found, Contact, query, contacts.represent))
+    return respond(200, page_of(partial(Contact.newest, caller().workspace_id, query), query, contacts.represent))
 
 
 @blueprint.route("/workspaces/<workspace>/contacts", methods=["POST"])
@@ -170,6 +177,20 @@ def upsert_contact(body: dict[str, Any]) -> Response:
 def show_contact(contact_id: str) -> Response:
     """Show a contact."""
     return respond(200, {"data": contacts.represent(contacts.find(caller().workspace_id, contact_id))})
+
+
+@blueprint.route("/workspaces/<workspace>/contacts/<contact_id>/export", methods=["GET"])
+@authorize("contacts")
+@blueprint.response(
+    200,
+    envelope(ExportSchema),
+    headers={"Content-Disposition": {"schema": {"type": "string"}, "description": "An attachment, and its name."}},
+)
+def export_contact(contact_id: str) -> Response:
+    """Export all that is stored about a contact as one JSON document."""
+    contact = contacts.find(caller().workspace_id, contact_id)
+    headers = {"Content-Disposition": f'attachment; filename="{contact.id}.json"'}
+    return Response(exports.export(contact), headers=headers, mimetype="application/json")
 
 
 @blueprint.route("/workspaces/<workspace>/contacts/<contact_id>", methods=["PATCH"])

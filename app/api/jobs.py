@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from flask import Response
@@ -10,21 +11,25 @@ from marshmallow import fields, validate
 
 from app.api import resources
 from app.api.authentication import authorize, caller, require
-from app.api.lists import PageQuery, collection, envelope, page
+from app.api.lists import PageQuery, collection, envelope, page_of
 from app.api.parsing import Blueprint, Schema
 from app.api.responses import respond, time
 from app.domain import jobs
-from app.models.jobs import Job
+from app.models.jobs import STATUSES, Job
 
 blueprint = Blueprint("jobs", __name__, description="Accepted writes and their outcomes.")
-
-STATUSES = ("queued", "running", "succeeded", "failed")
 
 
 class ResourceSchema(Schema):
     type = fields.String(required=True)
     id = fields.String(required=True)
     url = fields.URL(required=True, require_tld=False)
+
+
+class ProgressSchema(Schema):
+    total = fields.Integer(required=True)
+    done = fields.Integer(required=True, metadata={"description": "How many lines have taken effect by now."})
+    failed = fields.Integer(required=True, metadata={"description": "How many lines are refused by now."})
 
 
 class JobSchema(Schema):
@@ -42,6 +47,7 @@ class JobSchema(Schema):
     problem = fields.Dict(
         required=True, allow_none=True, metadata={"description": "The problem document of a job that failed."}
     )
+    progress = fields.Nested(ProgressSchema, metadata={"description": "Of an import; other jobs have none."})
     created_at = time("When the write was accepted.")
     started_at = time("When a worker first took it.", allow_none=True)
     finished_at = time("When it ended.", allow_none=True)
@@ -76,16 +82,13 @@ def accepts_write(result: type[Schema] | None = None, made: bool = False, **besi
 @blueprint.response(200, envelope(JobSchema, many=True))
 def list_jobs(query: dict[str, Any]) -> Response:
     """List the jobs of the kinds that the token has access to, newest first."""
-    found = Job.in_workspace(caller().workspace_id)
-    if "status" in query:
-        found = found.where(Job.status == query["status"])
     kinds = [kind for kind, described in jobs.KINDS.items() if caller().may(described.restriction)]
     if "kind" in query:
         require(jobs.KINDS[query["kind"]].restriction)
-        found = found.where(Job.kind == query["kind"])
-    elif len(kinds) < len(jobs.KINDS):
-        found = found.where(Job.kind.in_(kinds))
-    return respond(200, page(found, Job, query, resources.represent_job))
+        kinds = [query["kind"]]
+    chosen = kinds if "status" in query or len(kinds) < len(jobs.KINDS) else None
+    find = partial(Job.newest, caller().workspace_id, chosen, query.get("status"))
+    return respond(200, page_of(find, query, resources.represent_job))
 
 
 @blueprint.route("/workspaces/<workspace>/jobs/<job_id>", methods=["GET"])

@@ -74,10 +74,21 @@ def page(
     query: Any, model: Any, arguments: dict[str, Any], represent: Callable[[Any], dict[str, Any]]
 ) -> dict[str, Any]:
     """One page of `query`, newest first, in the envelope. Raises Invalid for a cursor that is not of this list."""
+    return page_of(lambda last_id, limit: list(page_before(query, model, last_id, limit)), arguments, represent)
+
+
+def page_of(
+    find: Callable[[str | None, int], list[Any]],
+    arguments: dict[str, Any],
+    represent: Callable[[Any], dict[str, Any]],
+    key: str = "id",
+) -> dict[str, Any]:
+    """The same of what `find` finds: the rows after the one with that `key`, up to a number."""
     limit, scope = arguments["limit"], _scope(arguments)
-    found = list(page_before(query, model, _last_id(arguments.get("cursor"), scope), limit))
+    # One more says whether there is more.
+    found = find(_last_id(arguments.get("cursor"), scope), limit + 1)
     shown, has_more = found[:limit], len(found) > limit
-    next_cursor = cursors.seal(_key(), scope, shown[-1].id) if has_more else None
+    next_cursor = cursors.seal(_key(), scope, str(getattr(shown[-1], key))) if has_more else None
     return {"data": [represent(row) for row in shown], "meta": {"nextCursor": next_cursor, "hasMore": has_more}}
 
 

@@ -95,6 +95,11 @@ def read_object(req: Request) -> dict[str, Any] | None:
         raise UnsupportedMediaType
     if req.environ.get("HTTP_CONTENT_ENCODING", "identity") != "identity":
         raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
+    return object_in(raw)
+
+
+def object_in(raw: bytes) -> dict[str, Any]:
+    """The JSON object that `raw` is. Raises what is refused with 400 or 422."""
     value = _read_json(raw)
     if not isinstance(value, dict):
         raise Invalid(_BODY_REQUIRED)
@@ -186,9 +191,11 @@ class Blueprint(DocumentedBlueprint):
 
 def _strict(view: View) -> View:
     """`view`, refusing a query or a body where it has declared none, and what no path can name."""
-    declared = getattr(view, "_apidoc", {}).get("arguments", {}).get("parameters", ())
+    apidoc = getattr(view, "_apidoc", {})
+    declared = apidoc.get("arguments", {}).get("parameters", ())
     has_query = any(parameter["in"] == "query" for parameter in declared)
-    has_body = any(parameter["in"] == "json" for parameter in declared)
+    # One that is no JSON object is described by hand, and read by its view.
+    has_body = any(parameter["in"] == "json" for parameter in declared) or "requestBody" in apidoc.get("manual_doc", {})
     nothing = Nothing()
 
     @wraps(view)

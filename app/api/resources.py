@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.config import settings
-from app.domain import bookings, contacts, deliveries, endpoints, sales, sweeps
+from app.domain import bookings, contacts, deliveries, endpoints, imports, sales, sweeps
 from app.errors import NotFound
 from app.models.jobs import Job
 
@@ -28,6 +28,7 @@ TYPES: Mapping[str, ResourceType] = {
     "booking": ResourceType("bookings", lambda *ids: bookings.represent(bookings.find(*ids))),
     "endpoint": ResourceType("webhooks/endpoints", lambda *ids: endpoints.represent(endpoints.find(*ids))),
     "delivery": ResourceType("webhooks/deliveries", lambda *ids: deliveries.represent(deliveries.find(*ids))),
+    "import": ResourceType("contacts/imports", lambda *ids: imports.represent(imports.find(*ids))),
     "sweep": ResourceType("webhooks/sweeps", lambda *ids: sweeps.represent(sweeps.find(*ids))),
 }
 
@@ -36,7 +37,7 @@ def represent_job(job: Job) -> Represented:
     resource = None
     if job.resource_id is not None and job.resource_type is not None:
         resource = {"type": job.resource_type, "id": job.resource_id, "url": url(job)}
-    return {
+    document = {
         "id": job.id,
         "kind": job.kind,
         "status": job.status,
@@ -46,6 +47,9 @@ def represent_job(job: Job) -> Represented:
         "started_at": job.started_at,
         "finished_at": job.finished_at,
     }
+    if job.resource_type == "import" and (progress := imports.progress(str(job.resource_id))):
+        document["progress"] = progress
+    return document
 
 
 def find(job: Job) -> Represented | None:

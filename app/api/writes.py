@@ -33,11 +33,13 @@ def accept(
     resource_id: str | None = None,
     check: Callable[[], object] | None = None,
     beside: Mapping[str, Any] | None = None,
+    store: Callable[[str], None] | None = None,
 ) -> Response:
     """Accepts a write that has been validated, and answers.
 
     `check` raises what refuses it at once in view of the present state, such as NotFound; a request that is a
     replay gets its job all the same. `beside` goes into the answer beside `data`, once: replays do not show it.
+    `store` keeps what is too large for a payload (see `jobs.accept`).
     """
     once = _once_key()
     if check is not None:
@@ -49,7 +51,7 @@ def accept(
                 raise
             return _answer(earlier, replayed=True)
     write = Write(caller().workspace_id, kind, payload, request_id(), resource_id, caller().token_id)
-    job, replayed = jobs.accept(write, once)
+    job, replayed = jobs.accept(write, once, store)
     return _answer(job, replayed, None if replayed else beside)
 
 

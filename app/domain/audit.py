@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from app.database import batches
 from app.domain.changes import Change
 from app.lib import ids
 from app.models.audit_entries import AuditEntry
@@ -30,6 +31,13 @@ def record(
         job_id=change.events.cause.job_id,
         trace_id=change.events.cause.trace_id,
     ).execute()
+
+
+def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
+    """What was done to a contact, or to deliveries that speak of it."""
+    targets = "SELECT %s UNION ALL SELECT id FROM deliveries WHERE contact_id = %s"
+    for batch in batches(targets, (contact_id, contact_id)):
+        yield from map(represent, AuditEntry.select().where(AuditEntry.target_id.in_(batch)).order_by(AuditEntry.id))
 
 
 def represent(entry: AuditEntry) -> dict[str, Any]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from app import sql
 from app.database import rows
-from app.domain import events
+from app.domain import deliveries, events
 from app.domain.changes import Change, Effect
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import ids, json
@@ -58,8 +58,8 @@ def delete(change: Change) -> Effect:
     Contact.delete().where(Contact.id == contact.id).execute()
     Booking.delete().where(Booking.contact_id == contact.id).execute()
     Sale.forget_contact(contact.id)
-    events.erase_contact(contact.id)
-    _erase_kept_payloads(contact)
+    deliveries.erase_contact(contact.id)
+    _erase_kept_payloads(contact, events.erase_contact(contact.id))
     change.events.record("contact.deleted", {"contact": {"id": contact.id}}, contact.id)
     return Effect("deleted", "contact", contact.id)
 
@@ -94,6 +94,20 @@ def find_named(workspace_id: str, contact_id: str) -> Contact:
         return find(workspace_id, contact_id)
     except NotFound as error:
         raise Invalid(Fault("/contact_id", "There is no such contact in this workspace.")) from error
+
+
+def kept_jobs(contact: Contact) -> Iterator[dict[str, Any]]:
+    """Jobs about a contact that still have what they were asked to do, because they wait or failed unexpectedly."""
+    found = rows(
+        f"""
+        SELECT id, kind, status, payload, created_at FROM jobs WHERE {_IS_KEPT}
+        UNION ALL
+        SELECT id, kind, status, payload, created_at FROM jobs WHERE resource_id = %(id)s AND due_at IS NOT NULL
+        ORDER BY id
+        """,
+        _marks(contact),
+    )
+    return (dict(zip(("id", "kind", "status", "payload", "created_at"), job, strict=True)) for job in found)
 
 
 def represent(contact: Contact) -> dict[str, Any]:
@@ -192,15 +206,20 @@ def _merged(before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, An
     return {name: value for name, value in {**before, **given}.items() if value is not None}
 
 
-def _erase_kept_payloads(contact: Contact) -> None:
-    # Only jobs that failed unexpectedly keep what they were asked to do.
-    known = [value for value in (contact.id, *(getattr(contact, name) for name in IDENTIFIERS)) if value]
-    rows(
-        """
-        UPDATE jobs SET payload = NULL
-        WHERE workspace_id = %s AND status = 'failed' AND payload IS NOT NULL AND (
-            %s IN (resource_id, payload->>'contact_id') OR payload->>'external_id' = ANY(%s)
-            OR lower(payload->>'email') = lower(%s) OR payload->>'phone' = ANY(%s))
-        """,
-        (contact.workspace_id, contact.id, known, contact.email, known),
-    )
+def _erase_kept_payloads(contact: Contact, known: Collection[str]) -> None:
+    rows(f"UPDATE jobs SET payload = NULL WHERE {_IS_KEPT}", _marks(contact, known))
+
+
+def _marks(contact: Contact, known: Collection[str] = ()) -> dict[str, Any]:
+    """What payloads about a contact may have of it; `known` is what it was found by at other times."""
+    own = {getattr(contact, name) for name in IDENTIFIERS} - {None}
+    return {"workspace_id": contact.workspace_id, "id": contact.id, "known": [*own, *known]}
+
+
+# Only jobs that failed unexpectedly keep what they were asked to do.
+_IS_KEPT = """
+    workspace_id = %(workspace_id)s AND status = 'failed' AND payload IS NOT NULL AND (
+        resource_id = %(id)s OR payload->>'contact_id' = %(id)s
+        OR payload->>'external_id' = ANY(%(known)s::text[]) OR payload->>'phone' = ANY(%(known)s::text[])
+        OR lower(payload->>'email') IN (SELECT lower(each) FROM unnest(%(known)s::text[]) AS each))
+"""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -13,7 +14,7 @@ from cryptography.fernet import InvalidToken
 
 from app import mailbox, sql
 from app.config import settings
-from app.database import count, database, rows, transaction
+from app.database import batches, count, database, rows, transaction
 from app.domain import audit, lanes, resends, stops
 from app.domain.changes import Change, Effect
 from app.errors import Conflict, NotFound
@@ -204,18 +205,62 @@ def represent_whole(delivery: Delivery) -> dict[str, Any]:
     event = Event.get_or_none(Event.id == delivery.event_id)
     return represent(delivery) | {
         "body": bytes(event.body).decode() if event else None,
-        "attempts_log": [
-            {
-                "number": attempt.number,
-                "at": attempt.at,
-                "duration_ms": attempt.duration_ms,
-                "status": attempt.status,
-                "error": attempt.error,
-                "response_body": attempt.response_body,
-                "trigger": attempt.trigger,
-            }
-            for attempt in Attempt.of(delivery.id)
-        ],
+        "attempts_log": [_represent_attempt(attempt) for attempt in Attempt.of(delivery.id)],
+    }
+
+
+def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
+    """The deliveries that speak of a contact, oldest first, with every attempt, some at a time."""
+    for batch in batches("SELECT id FROM deliveries WHERE contact_id = %s ORDER BY id", (contact_id,)):
+        attempts = defaultdict(list)
+        for attempt in Attempt.of(*batch):
+            attempts[attempt.delivery_id].append(_represent_attempt(attempt))
+        for delivery in Delivery.select().where(Delivery.id.in_(batch)).order_by(Delivery.id):
+            yield represent(delivery) | {"attempts_log": attempts[delivery.id]}
+
+
+def erase_contact(contact_id: str) -> None:
+    """Takes what receivers answered to a contact's deliveries out of the log, and where they sent us.
+
+    That of attempts under way too: they count no more, and are made again with what is left. Call it before the bodies
+    are erased; until the transaction ends nobody else takes these deliveries.
+    """
+    count(
+        """
+        UPDATE deliveries
+        SET claim = claim + 1 + (claim + 1) %% 2,
+            due_at = CASE WHEN claim %% 2 = 1 AND due_at IS NOT NULL THEN now() ELSE due_at END
+        WHERE contact_id = %s AND (due_at IS NOT NULL OR claim %% 2 = 1)
+        """,
+        (contact_id,),
+    )
+    without_address = r"regexp_replace({0}, '^(Redirects are not followed \(\d+) to .*\)\.$', '\1).')"
+    count(
+        f"""
+        UPDATE deliveries SET last_error = {without_address.format("last_error")}
+        WHERE contact_id = %s AND last_error LIKE 'Redirects %%'
+        """,
+        (contact_id,),
+    )
+    count(
+        f"""
+        UPDATE attempts SET response_body = NULL, error = {without_address.format("error")}
+        WHERE delivery_id IN (SELECT id FROM deliveries WHERE contact_id = %s)
+            AND (response_body IS NOT NULL OR error LIKE 'Redirects %%')
+        """,
+        (contact_id,),
+    )
+
+
+def _represent_attempt(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "number": attempt.number,
+        "at": attempt.at,
+        "duration_ms": attempt.duration_ms,
+        "status": attempt.status,
+        "error": attempt.error,
+        "response_body": attempt.response_body,
+        "trigger": attempt.trigger,
     }
 
 

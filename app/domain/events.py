@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from app import mailbox
-from app.database import database, rows
+from app.database import batches, database, rows
 from app.domain import deliveries, lanes
 from app.domain.deliveries import NewDelivery
 from app.lib import clock, ids, json
@@ -120,17 +120,29 @@ class Recorder:
         )
 
 
-def erase_contact(contact_id: str) -> None:
-    """Takes a contact's data out of every stored body, and of what receivers answered to them; the identifiers stay."""
-    rows(
-        """
-        UPDATE attempts SET response_body = NULL
-        WHERE response_body IS NOT NULL AND delivery_id IN (SELECT id FROM deliveries WHERE contact_id = %s)
-        """,
-        (contact_id,),
-    )
-    for event_id, kind, at, workspace_id in rows(
-        "SELECT id, kind, created_at, workspace_id FROM events WHERE contact_id = %s", (contact_id,)
-    ):
-        erased = body(event_id, kind, at, workspace_id, {"contact": {"id": contact_id}})
-        rows("UPDATE events SET body = %s WHERE id = %s", (erased, event_id))
+def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
+    """The bodies of what happened to a contact, oldest first, some at a time."""
+    for batch in batches("SELECT id FROM events WHERE contact_id = %s ORDER BY id", (contact_id,)):
+        for (content,) in rows("SELECT body FROM events WHERE id = ANY(%s) ORDER BY id", (batch,)):
+            yield json.loads(bytes(content))
+
+
+def erase_contact(contact_id: str) -> set[str]:
+    """Takes a contact's data out of every stored body; the identifiers stay. What it was found by at any time."""
+    known: set[str] = set()
+    for batch in batches("SELECT id FROM events WHERE contact_id = %s ORDER BY id", (contact_id,)):
+        erased = {}
+        for event_id, kind, at, workspace_id, content in rows(
+            "SELECT id, kind, created_at, workspace_id, body FROM events WHERE id = ANY(%s)", (batch,)
+        ):
+            was = json.loads(bytes(content))["data"].get("contact", {})
+            known |= {was[name] for name in ("external_id", "email", "phone") if was.get(name)}
+            erased[event_id] = body(event_id, kind, at, workspace_id, {"contact": {"id": contact_id}})
+        rows(
+            """
+            UPDATE events SET body = erased.body FROM unnest(%s::text[], %s::bytea[]) AS erased(id, body)
+            WHERE events.id = erased.id AND events.id = ANY(%s)
+            """,
+            (list(erased), list(erased.values()), list(erased)),
+        )
+    return known

@@ -16,7 +16,7 @@ from structlog.contextvars import bind_contextvars
 from app import mailbox, sql
 from app.config import settings
 from app.database import DatabaseAway, rows, savepoint, transaction
-from app.domain import bookings, contacts, deliveries, endpoints, sales
+from app.domain import bookings, contacts, deliveries, endpoints, imports, sales
 from app.domain.changes import Change, Effect
 from app.domain.events import Cause, Recorder
 from app.errors import BellhopError, IdempotencyKeyReused, NotFound
@@ -34,6 +34,7 @@ MAIL = Mail(
     order="position",
     in_order=True,
     on_claim=", status = 'running', started_at = coalesce(mail.started_at, now())",
+    alone="kind = 'contacts.import'",
 )
 # A transaction with more than 64 savepoints makes everyone's snapshots slower (PostgreSQL keeps that many at hand).
 BATCH = 50
@@ -52,13 +53,16 @@ class Kind:
     """A kind of write: its verb, the restriction it needs, the resource it is about.
 
     `after_events`: events recorded before it in the same transaction are written first, because it changes what
-    they say or where they go.
+    they say or where they go. A verb that returns None has done a part, which takes effect, and is called again for
+    the rest; `end` is called with the resource when the job has ended either way. Such jobs are mail that is taken
+    `alone`.
     """
 
-    verb: Callable[[Change], Effect]
+    verb: Callable[[Change], Effect | None]
     restriction: str
     resource_type: str
     after_events: bool = False
+    end: Callable[[str], None] | None = None
 
 
 KINDS: Mapping[str, Kind] = {
@@ -70,6 +74,7 @@ KINDS: Mapping[str, Kind] = {
     "sales.create": Kind(sales.create, "contacts", "sale"),
     "bookings.create": Kind(bookings.create, "contacts", "booking"),
     "bookings.cancel": Kind(bookings.cancel, "contacts", "booking"),
+    "contacts.import": Kind(imports.go_on, "contacts", "import", end=imports.end),
     "endpoints.create": Kind(endpoints.create, "webhooks", "endpoint", after_events=True),
     "endpoints.rotate_secret": Kind(endpoints.rotate_secret, "webhooks", "endpoint"),
     "endpoints.test": Kind(endpoints.test, "webhooks", "delivery"),
@@ -109,10 +114,11 @@ def fingerprint(*parts: bytes) -> bytes:
     return digest.digest()
 
 
-def accept(write: Write, once: OnceKey | None = None) -> tuple[Job, bool]:
+def accept(write: Write, once: OnceKey | None = None, store: Callable[[str], None] | None = None) -> tuple[Job, bool]:
     """Stores the write, durably, and rings for it. Returns its job, and whether that was there before.
 
     One statement, atomic: of any number of equal requests with one key, one makes the job and the others get it.
+    `store` is given the job's identifier, and keeps what the write needs besides its payload in the same transaction.
     Raises IdempotencyKeyReused.
     """
     job = Job(
@@ -126,7 +132,13 @@ def accept(write: Write, once: OnceKey | None = None) -> tuple[Job, bool]:
         resource_id=write.resource_id,
         trace_id=write.trace_id,
     )
-    stored = rows(sql.load("accept_once" if once else "accept"), _columns(job, once))
+    statement, columns = sql.load("accept_once" if once else "accept"), _columns(job, once)
+    if store is None:
+        stored = rows(statement, columns)
+    else:
+        with transaction():
+            if stored := rows(statement, columns):
+                store(job.id)
     if not stored:
         assert once is not None
         return _earlier(job.token_id, once), True
@@ -205,8 +217,11 @@ def _apply(batch: Sequence[Claimed]) -> None:
         for job in jobs:
             _run(job, recorder)
         recorder.write()
-        rows(sql.load("finish_jobs"), _outcomes(jobs))
-    for job in jobs:
+        ended = [job for job in jobs if job.is_finished]
+        rows(sql.load("finish_jobs"), _outcomes(ended))
+        if len(ended) < len(jobs):
+            _put_back(jobs[-1])
+    for job in ended:
         log.info("job.finished", request_id=job.trace_id, job=job.id, kind=job.kind, status=job.status)
 
 
@@ -233,8 +248,20 @@ def _run(job: Job, recorder: Recorder) -> None:
         else:  # kept for replay
             log.exception("job.broke", request_id=job.trace_id, job=job.id, kind=job.kind)
     else:
+        if effect is None:
+            return
         job.status, job.payload = "succeeded", None
         job.effect, job.resource_type, job.resource_id = effect.kind, effect.resource_type, effect.resource_id
+    if kind.end is not None:
+        kind.end(str(job.resource_id))
+
+
+def _put_back(job: Job) -> None:
+    """Leaves the head of the mailbox to whoever comes next. The deaths of its workers are counted for each part.
+
+    So the claim begins anew, against its rule: what a late worker would then do is the next part, in its turn.
+    """
+    rows("UPDATE jobs SET due_at = now(), claim = 0 WHERE id = %s", (job.id,))
 
 
 def _earlier(token_id: str | None, once: OnceKey, *conditions: Any) -> Job:

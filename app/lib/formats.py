@@ -27,7 +27,9 @@ def email(text: str) -> str:
     try:
         return email_validator.validate_email(text, check_deliverability=False).normalized
     except email_validator.EmailNotValidError as error:
-        raise ValueError(f"This is not an e-mail address: {error}") from error
+        # What comes of IDNA repeats parts of the address, and imports keep what was wrong.
+        said = "The part after the @-sign is not valid." if error.__cause__ else error
+        raise ValueError(f"This is not an e-mail address: {said}") from error
 
 
 def phone(text: str) -> str:

@@ -42,7 +42,7 @@ def json_field(**options: Any) -> Any:
 
 
 def page_before(query: Any, model: Any, last_id: str | None, limit: int) -> Any:
-    """Newest first, after `last_id`, one more than `limit`, so that the caller sees whether there is more."""
+    """Newest first, after `last_id`, up to so many."""
     if last_id is not None:
         query = query.where(model.id < last_id)
-    return query.order_by(model.id.desc()).limit(limit + 1)
+    return query.order_by(model.id.desc()).limit(limit)

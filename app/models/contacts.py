@@ -6,10 +6,25 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from peewee import SQL, BooleanField, TextField, fn
+from peewee import BooleanField, TextField
 
 from app import sql
-from app.models.base import OwnedModel, TimeField, json_field, text_array
+from app.database import rows
+from app.lib import ids
+from app.models.base import OwnedModel, TimeField, json_field, page_before, text_array
+
+# Of the newest contacts so many are looked at, before an index is asked for all that match: where more than one in a
+# hundred matches, they are enough for a page; of what matches less often, an index soon has all.
+LOOKED_AT = 5_000
+_UNIQUE = {"email", "phone", "external_id"}
+_CONDITIONS = {
+    "email": "lower(email) = lower(%(email)s)",
+    "phone": "phone = %(phone)s",
+    "external_id": "external_id = %(external_id)s",
+    "tag": "tags @> ARRAY[%(tag)s]",
+    "updated_since": "updated_at >= %(updated_since)s",
+    "q": "search LIKE lower(%(pattern)s)",  # a generated column
+}
 
 
 class Contact(OwnedModel):
@@ -37,19 +52,79 @@ class Contact(OwnedModel):
         return list(cls.raw(sql.load("contacts_holding"), workspace_id, *given))
 
     @classmethod
-    def matching(cls, workspace_id: str, filters: dict[str, Any]) -> Any:
-        """The query of the list: `email`, `phone`, `external_id`, `tag`, `updated_since`, `q`, all that are given."""
-        query = cls.in_workspace(workspace_id)
-        if "email" in filters:
-            query = query.where(fn.lower(cls.email) == fn.lower(filters["email"]))
-        for name in ("phone", "external_id"):
-            if name in filters:
-                query = query.where(getattr(cls, name) == filters[name])
-        if "tag" in filters:
-            query = query.where(cls.tags.contains(filters["tag"]))
-        if "updated_since" in filters:
-            query = query.where(cls.updated_at >= filters["updated_since"])
-        if "q" in filters:
-            pattern = re.sub(r"([\\%_])", r"\\\1", filters["q"])
-            query = query.where(SQL("search LIKE lower(%s)", (f"%{pattern}%",)))  # a generated column
-        return query
+    def newest(cls, workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int) -> list[Contact]:
+        """Those that match, newest first, up to so many after `last_id`.
+
+        Filters: `email`, `phone`, `external_id`, `tag`, `updated_since`, `q`, all that are given.
+        """
+        given = {name: value for name, value in filters.items() if name in _CONDITIONS}
+        if not given:
+            return list(page_before(cls.in_workspace(workspace_id), cls, last_id, limit))
+        values = given | {
+            "workspace_id": workspace_id,
+            "last_id": last_id or "con_~",
+            "limit": limit,
+            "text": given.get("q", ""),
+            "pattern": f"%{_escaped(given.get('q', ''))}%",
+            "tags": [given["tag"]] if "tag" in given else [],
+            "since_id": ids.around("con", given["updated_since"], -1) if "updated_since" in given else None,
+        }
+        found = [] if given.keys() & _UNIQUE else _among_newest(given, values)
+        if len(found) < limit:
+            found = _changed_since(values) if given.keys() == {"updated_since"} else _by_index(given, values)
+        return list(cls.select().where(cls.id.in_(found)).order_by(cls.id.desc())) if found else []
+
+
+def _among_newest(given: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
+    return _ids(
+        f"""
+        SELECT id FROM (
+            SELECT * FROM contacts WHERE workspace_id = %(workspace_id)s AND id < %(last_id)s
+            ORDER BY id DESC LIMIT {LOOKED_AT}) AS newest
+        WHERE {_all_of(given)} ORDER BY id DESC LIMIT %(limit)s
+        """,
+        values,
+    )
+
+
+def _by_index(given: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
+    wanted = "contact_keys(%(workspace_id)s, lower(%(text)s), %(tags)s::text[])"
+    by_keys = f"AND contact_keys(workspace_id, search, tags) @> {wanted}" if given.keys() & {"q", "tag"} else ""
+    # Materialized, so that the planner cannot take the order of the page for a way to find few.
+    return _ids(
+        f"""
+        WITH found AS MATERIALIZED (
+            SELECT id FROM contacts
+            WHERE workspace_id = %(workspace_id)s AND id < %(last_id)s AND {_all_of(given)} {by_keys})
+        SELECT id FROM found ORDER BY id DESC LIMIT %(limit)s
+        """,
+        values,
+    )
+
+
+def _changed_since(values: Mapping[str, Any]) -> list[str]:
+    """Those that were made since match all the same; of those before an index has what has changed."""
+    of_workspace = "workspace_id = %(workspace_id)s AND id < %(last_id)s AND updated_at >= %(updated_since)s"
+    return _ids(
+        f"""
+        WITH made AS MATERIALIZED (
+            SELECT id FROM contacts WHERE {of_workspace} AND id >= %(since_id)s ORDER BY id DESC LIMIT %(limit)s
+        ), changed AS MATERIALIZED (
+            SELECT id FROM contacts WHERE {of_workspace} AND id < %(since_id)s AND updated_at > created_at)
+        SELECT id FROM (TABLE made UNION ALL TABLE changed) AS found ORDER BY id DESC LIMIT %(limit)s
+        """,
+        values,
+    )
+
+
+def _all_of(given: Mapping[str, Any]) -> str:
+    return " AND ".join(_CONDITIONS[name] for name in given)
+
+
+def _ids(query: str, values: Mapping[str, Any]) -> list[str]:
+    return [id for (id,) in rows(query, values)]
+
+
+def _escaped(text: str) -> str:
+    """What LIKE takes for the text itself."""
+    return re.sub(r"([\\%_])", r"\\\1", text)

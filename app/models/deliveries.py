@@ -6,6 +6,7 @@ from typing import Any
 
 from peewee import IntegerField, TextField
 
+from app.lib import ids
 from app.models.base import BaseModel, OwnedModel, TimeField
 
 
@@ -36,10 +37,11 @@ class Delivery(OwnedModel):
         for name in ("endpoint_id", "status", "kind"):
             if name in filters:
                 query = query.where(getattr(cls, name) == filters[name])
+        # By identifiers roughly, for the index, and by the time exactly.
         if "since" in filters:
-            query = query.where(cls.created_at >= filters["since"])
+            query = query.where(cls.created_at >= filters["since"], cls.id >= ids.around("dlv", filters["since"], -1))
         if "until" in filters:
-            query = query.where(cls.created_at < filters["until"])
+            query = query.where(cls.created_at < filters["until"], cls.id < ids.around("dlv", filters["until"], 1))
         return query
 
 
@@ -58,5 +60,5 @@ class Attempt(BaseModel):
         primary_key = False
 
     @classmethod
-    def of(cls, delivery_id: str) -> list[Attempt]:
-        return list(cls.select().where(cls.delivery_id == delivery_id).order_by(cls.number))
+    def of(cls, *delivery_ids: str) -> list[Attempt]:
+        return list(cls.select().where(cls.delivery_id.in_(delivery_ids)).order_by(cls.delivery_id, cls.number))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from peewee import BigIntegerField, BlobField, IntegerField, TextField
 
-from app.models.base import BaseModel, OwnedModel, TimeField, json_field
+from app.database import rows
+from app.models.base import BaseModel, OwnedModel, TimeField, json_field, page_before
+
+STATUSES = ["queued", "running", "succeeded", "failed"]
 
 
 class Job(OwnedModel):
@@ -36,6 +41,39 @@ class Job(OwnedModel):
     def batch(cls, ids: list[str]) -> list[Job]:
         """The jobs in the order in which they were accepted."""
         return list(cls.select().where(cls.id.in_(ids)).order_by(cls.position))
+
+    @classmethod
+    def newest(
+        cls, workspace_id: str, kinds: Sequence[str] | None, status: str | None, last_id: str | None, limit: int
+    ) -> list[Job]:
+        """Those of the kinds and of the status (None: of any), newest first, up to so many after `last_id`.
+
+        A status needs the kinds to be given, which may be all.
+        """
+        if kinds is None:
+            return list(page_before(cls.in_workspace(workspace_id), cls, last_id, limit))
+        # The newest of each kind and status, as the index has them; in pairs, so that no other order will do.
+        found = rows(
+            """
+            SELECT newest.id
+            FROM unnest(%(kinds)s::text[]) AS wanted(kind) CROSS JOIN unnest(%(statuses)s::text[]) AS state(status)
+            CROSS JOIN LATERAL (
+                SELECT id FROM jobs
+                WHERE workspace_id = %(workspace_id)s AND id < %(last_id)s
+                    AND (kind, status, id) >= (wanted.kind, state.status, '')
+                    AND (kind, status, id) < (wanted.kind, state.status, %(last_id)s)
+                ORDER BY kind DESC, status DESC, id DESC LIMIT %(limit)s) AS newest
+            ORDER BY newest.id DESC LIMIT %(limit)s
+            """,
+            {
+                "kinds": list(kinds),
+                "statuses": STATUSES if status is None else [status],
+                "workspace_id": workspace_id,
+                "last_id": last_id or "job_~",
+                "limit": limit,
+            },
+        )
+        return list(cls.select().where(cls.id.in_([id for (id,) in found])).order_by(cls.id.desc())) if found else []
 
     @classmethod
     def will_make(cls, workspace_id: str, resource_type: str, resource_id: str) -> bool:

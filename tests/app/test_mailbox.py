@@ -341,3 +341,23 @@ def test_claiming_marks_a_job_as_running_since_its_first_claim(owner: str) -> No
 
     assert status == "running"
     assert all_of("SELECT started_at FROM jobs") == [first]
+
+
+# Mail that is taken alone
+
+
+def make_alone(identifier: str) -> None:
+    rows("UPDATE jobs SET kind = 'contacts.import' WHERE id = %s", (identifier,))
+
+
+def test_what_is_to_be_alone_is_taken_without_those_around_it(owner: str) -> None:
+    first, alone, other_alone, last = post(IN_ORDER, owner, 4)
+    make_alone(alone)
+    make_alone(other_alone)
+
+    taken = []
+    while batch := claim(IN_ORDER, {owner: 10}):
+        taken.append([row.id for row in batch])
+        finish(IN_ORDER, *batch)
+
+    assert taken == [[first], [alone], [other_alone], [last]]

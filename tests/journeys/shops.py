@@ -38,7 +38,7 @@ class Caller:
 
     def call(self, method: str, path: str, document: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
         """Raises one of NoAnswer where none came; the next call connects again."""
-        body = None if document is None else json.dumps(document)
+        body = document if document is None or isinstance(document, bytes) else json.dumps(document)
         try:
             self._connection.request(method, self._prefix + path, body, self._headers | dict(headers or {}))
             response = self._connection.getresponse()

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from app import database
-from app.lib import clock
+from app.lib import clock, ids
 from tests.cast import Api, all_of, one
 
 
@@ -130,12 +130,15 @@ def test_the_deliveries_of_one_endpoint_are_found(api: Api, deliveries: list[str
 
 def test_times_bound_what_is_found(api: Api, deliveries: list[str]) -> None:
     noon = (clock.now() - timedelta(hours=12)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    # Its identifier is of the same day.
+    yesterday = ids.bound("dlv", clock.now() - timedelta(days=1))
+    database.rows("UPDATE deliveries SET id = %s WHERE id = %s", (yesterday, deliveries[1]))
 
     since = api.get(f"webhooks/deliveries?since={noon}").json["data"]
     until = api.get(f"webhooks/deliveries?until={noon}").json["data"]
 
     assert {row["id"] for row in since} == {deliveries[0], deliveries[2]}
-    assert [row["id"] for row in until] == [deliveries[1]]
+    assert [row["id"] for row in until] == [yesterday]
 
 
 def test_since_is_included_and_until_is_not(api: Api, deliveries: list[str]) -> None:

@@ -65,6 +65,8 @@ LISTS = [
     Route("GET", "/api/v1/webhooks/audit-log", "webhooks"),
     Route("GET", "invoices", "billing"),
     Route("GET", "/api/v1/invoices", "billing"),
+    Route("GET", "contacts/imports/{import}/errors", "contacts"),
+    Route("GET", "/api/v1/contacts/imports/{import}/errors", "contacts"),
 ]
 CATALOGUE = [
     Route("GET", "webhooks/events", None),
@@ -78,6 +80,7 @@ ITEMS = [
     Route("GET", "contacts/{contact}", "contacts"),
     Route("GET", "sales/{sale}", "contacts"),
     Route("GET", "bookings/{booking}", "contacts"),
+    Route("GET", "contacts/imports/{import}", "contacts"),
     Route("GET", "jobs/{job}", "contacts"),
     Route("GET", "webhooks/endpoints/{endpoint}", "webhooks"),
     Route("GET", "webhooks/deliveries/{delivery}", "webhooks"),
@@ -107,12 +110,15 @@ CHANGING = [
     Route("POST", "webhooks/deliveries/{delivery}/resend", "webhooks"),
     Route("POST", "bookings/{booking}/cancel", "contacts"),
 ]
+# Answers in pieces, and takes other bodies than JSON.
+EXPORT = Route("GET", "contacts/{contact}/export", "contacts")
+IMPORT = Route("POST", "contacts/import", "contacts")
 ME = Route("GET", "/api/v1/auth/me", None)
 WRITES = [*MAKING, *CHANGING]
 WITH_BODY = [route for route in WRITES if route.body is not None]
 WITHOUT_BODY = [route for route in WRITES if route.body is None]
-WITH_IDENTIFIER = [*ITEMS, *CHANGING]
-EVERY = [ME, *LISTS, *CATALOGUE, *BILLING, *ITEMS, *WRITES]
+WITH_IDENTIFIER = [*ITEMS, EXPORT, *CHANGING]
+EVERY = [ME, *LISTS, *CATALOGUE, *BILLING, *ITEMS, EXPORT, IMPORT, *WRITES]
 IN_WORKSPACE = [route for route in EVERY if not route.path.startswith("/")]
 
 
@@ -146,6 +152,9 @@ def furnish(api: Api, email: str) -> dict[str, str]:
         "delivery": api.get("webhooks/deliveries").json["data"][0]["id"],
         "sweep": api.done(api.post(f"webhooks/endpoints/{endpoint}/resend"))["resource"]["id"],
         "invoice": api.get("invoices").json["data"][0]["id"],
+        "import": api.post("contacts/import", data=b"{}", content_type="application/jsonl").json["data"]["resource"][
+            "id"
+        ],
     }
 
 
@@ -347,7 +356,7 @@ def test_an_identifier_of_another_workspace_is_not_found(scene: Scene, route: Ro
 
 
 PREFIXES = {
-    **{"contact": "con", "sale": "sal", "booking": "bkg", "job": "job"},
+    **{"contact": "con", "import": "imp", "sale": "sal", "booking": "bkg", "job": "job"},
     **{"endpoint": "whe", "delivery": "dlv", "sweep": "swp", "invoice": "inv"},
 }
 
@@ -394,6 +403,7 @@ ADDRESSES = [
     ("/api/v1/contacts", "GET"),
     ("/api/v1/sales", "GET"),
     ("/api/v1/bookings", "GET"),
+    ("/api/v1/contacts/imports/{import}/errors", "GET"),
     ("/api/v1/jobs", "GET"),
     ("/api/v1/webhooks/events", "GET"),
     ("/api/v1/webhooks/endpoints", "GET"),
@@ -403,7 +413,12 @@ ADDRESSES = [
     ("/api/v1/invoices", "GET"),
     ("/api/v1/billing", "GET"),
     ("contacts", "GET POST"),
+    # Also a place of contacts, none of which has that identifier.
+    ("contacts/import", "DELETE GET PATCH POST"),
+    ("contacts/imports/{import}", "GET"),
+    ("contacts/imports/{import}/errors", "GET"),
     ("contacts/{contact}", "DELETE GET PATCH"),
+    ("contacts/{contact}/export", "GET"),
     ("contacts/{contact}/tags", "POST"),
     ("contacts/{contact}/tags/vip", "DELETE"),
     ("sales", "GET POST"),
@@ -537,7 +552,7 @@ def test_a_body_where_none_is_expected_is_pointed_at(scene: Scene, route: Route)
     assert pointers(answer) == ["/force"]
 
 
-@named([*WRITES, *ITEMS, *CATALOGUE, ME])
+@named([*WRITES, *ITEMS, EXPORT, *CATALOGUE, ME])
 def test_a_query_where_none_is_expected_is_pointed_at(scene: Scene, route: Route) -> None:
     answer = refusal(scene, route, 422, "validation-failed", path=f"{route.path}?dry_run=1")
 

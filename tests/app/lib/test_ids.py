@@ -90,3 +90,20 @@ def test_a_bound_is_that_of_the_moment_whatever_its_zone() -> None:
     assert ids.bound("evt", at) == ids.bound("evt", datetime.fromisoformat("2026-11-21T05:30:00+05:30"))
     assert ids.bound("evt", at).startswith("evt_01m7xpe600")
     assert ids.bound("evt", at).endswith("0" * 16)
+
+
+@pytest.mark.parametrize("at", ["0001-01-01T00:00:00+00:00", "2026-11-21T00:00:00+00:00", "9999-12-31T23:59:59+00:00"])
+def test_a_rough_bound_leaves_room_for_clocks_that_are_apart(at: str) -> None:
+    moment = datetime.fromisoformat(at)
+
+    before, after = ids.around("con", moment, -1), ids.around("con", moment, 1)
+
+    assert ids.is_id(before, "con")
+    assert ids.is_id(after, "con")
+    assert before < after
+
+
+def test_what_is_made_now_is_within_the_rough_bounds() -> None:
+    now = datetime.now(UTC)
+
+    assert ids.around("con", now, -1) < ids.bound("con", now) < ids.around("con", now, 1)

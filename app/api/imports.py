@@ -1,0 +1,153 @@
+"""Imports of contacts: a list as JSON lines, by one job."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from threading import Lock
+from typing import Any
+
+from flask import Response, request
+from marshmallow import fields, validate
+from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
+
+from app.api.authentication import authorize, caller
+from app.api.contacts import ContactUpsert
+from app.api.jobs import accepts_write
+from app.api.lists import PageQuery, collection, envelope, page_of
+from app.api.parsing import MAX_BODY_BYTES, Blueprint, Schema, load, object_in
+from app.api.responses import respond, time
+from app.api.writes import accept
+from app.config import settings
+from app.domain import imports
+from app.domain.imports import Line
+from app.errors import Fault, Invalid
+from app.lib import ids
+from app.lib.problems import problem_document, problem_of_error
+from app.models.imports import LineError
+
+blueprint = Blueprint("imports", __name__, description="Many contacts by one job.")
+
+MEDIA_TYPES = ("application/x-ndjson", "application/jsonl")
+MOST_LINES = 10_000
+MOST_BYTES = 16 * 1024 * 1024
+LONGEST_LINE_BYTES = MAX_BODY_BYTES  # that of a body of one contact
+
+_EXAMPLE = '{"email": "ada@example.com", "tags": ["vip"]}\n{"external_id": "customer-1042", "first_name": "Ada"}\n'
+_upsert = ContactUpsert()
+# One at a time in a process: the statement that stores the largest takes several times its bytes.
+_storing = Lock()
+
+
+class ImportSchema(Schema):
+    id = fields.String(required=True)
+    job_id = fields.String(required=True)
+    status = fields.String(required=True, validate=validate.OneOf(["running", "finished"]))
+    total = fields.Integer(required=True, metadata={"description": "How many lines there are."})
+    done = fields.Integer(required=True, metadata={"description": "How many have taken effect by now."})
+    failed = fields.Integer(required=True, metadata={"description": "How many are refused by now."})
+    created_at = time("When it was accepted.")
+    finished_at = time("When it ended.", allow_none=True)
+
+
+class LineErrorSchema(Schema):
+    line = fields.Integer(required=True, metadata={"description": "Its number in the body; the first is 1."})
+    problem = fields.Dict(
+        required=True, metadata={"description": "The problem document that the line alone would have been answered."}
+    )
+
+
+@blueprint.route("/workspaces/<workspace>/contacts/import", methods=["POST"])
+@authorize("contacts")
+@blueprint.doc(
+    requestBody={
+        "required": True,
+        "description": f"Up to {MOST_LINES:,} contacts, each a line of JSON as the body of `POST contacts`; at most "
+        f"{MOST_BYTES // 1024**2} MiB, and {LONGEST_LINE_BYTES // 1024} KiB a line. Empty lines count and do nothing.",
+        "content": {kind: {"schema": {"type": "string"}, "example": _EXAMPLE} for kind in MEDIA_TYPES},
+    }
+)
+@accepts_write(ImportSchema, made=True)
+def import_contacts() -> Response:
+    """Make or change many contacts by one job; what is wrong with a line is told of it alone."""
+    good, bad = _read_lines(_read_body())
+    workspace_id, import_id = caller().workspace_id, ids.new("imp")
+
+    def store(job_id: str) -> None:
+        with _storing:
+            imports.store(workspace_id, import_id, job_id, good, bad)
+
+    return accept("contacts.import", {}, import_id, store=store)
+
+
+@blueprint.route("/workspaces/<workspace>/contacts/imports/<import_id>", methods=["GET"])
+@authorize("contacts")
+@blueprint.response(200, envelope(ImportSchema))
+def show_import(import_id: str) -> Response:
+    """Show an import and how far it is."""
+    return respond(200, {"data": imports.represent(imports.find(caller().workspace_id, import_id))})
+
+
+@collection(blueprint, "/contacts/imports/<import_id>/errors")
+@authorize("contacts")
+@blueprint.arguments(PageQuery, location="query")
+@blueprint.response(200, envelope(LineErrorSchema, many=True))
+def list_line_errors(query: dict[str, Any], import_id: str) -> Response:
+    """List the lines of an import that were refused, in their order."""
+    found = imports.find(caller().workspace_id, import_id)
+    of_import = {**query, "import_id": found.id}
+    return respond(
+        200,
+        page_of(
+            lambda after, limit: LineError.of(found.id, after, limit),
+            of_import,
+            imports.represent_error,
+            key="number",
+        ),
+    )
+
+
+def _read_body() -> bytes:
+    if request.mimetype not in MEDIA_TYPES:
+        raise UnsupportedMediaType(f"The body must be JSON lines: send it with 'Content-Type: {MEDIA_TYPES[0]}'.")
+    if request.headers.get("Content-Encoding", "identity") != "identity":
+        raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
+    too_large = RequestEntityTooLarge(f"The body is larger than {MOST_BYTES // 1024**2} MiB.")
+    if (request.content_length or 0) > MOST_BYTES:
+        raise too_large
+    # One more: a chunked body is cut off there without a word.
+    request.max_content_length = MOST_BYTES + 1
+    raw = request.get_data(cache=True)
+    if len(raw) > MOST_BYTES:
+        raise too_large
+    return raw
+
+
+def _read_lines(raw: bytes) -> tuple[list[Line], list[Line]]:
+    """The good and the bad lines. Raises Invalid where there are none, or too many."""
+    good, bad = [], []
+    for number, text in enumerate(BytesIO(raw), start=1):
+        if number > MOST_LINES:
+            raise Invalid(Fault("", f"An import has at most {MOST_LINES:,} lines."))
+        if not text.strip():
+            continue
+        try:
+            good.append(Line.of(number, _read_line(text)))
+        except Invalid as error:
+            bad.append(Line.of(number, problem_of_error(error, base_url=settings().base_url)))
+        except BadRequest as error:
+            bad.append(_refused(number, "malformed-request", error.description))
+        except RequestEntityTooLarge as error:
+            bad.append(_refused(number, "payload-too-large", error.description))
+    if not good and not bad:
+        raise Invalid(Fault("", "Give at least one contact, as a line of JSON."))
+    return good, bad
+
+
+def _read_line(text: bytes) -> Any:
+    if len(text) > LONGEST_LINE_BYTES:
+        raise RequestEntityTooLarge(f"The line is larger than {LONGEST_LINE_BYTES // 1024} KiB.")
+    return load(_upsert, object_in(text))
+
+
+def _refused(number: int, slug: str, detail: str | None) -> Line:
+    return Line.of(number, problem_document(slug, detail, base_url=settings().base_url))

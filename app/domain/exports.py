@@ -1,0 +1,43 @@
+"""Exports: all that is stored about a contact, source after source, some rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from app.domain import audit, bookings, contacts, deliveries, events, sales
+from app.lib import json
+from app.models.contacts import Contact
+
+# The members of an export beside `contact`, each a list.
+SOURCES: Mapping[str, Callable[[Contact], Iterable[Any]]] = {
+    "events": lambda contact: events.of_contact(contact.id),
+    "deliveries": lambda contact: deliveries.of_contact(contact.id),
+    "sales": lambda contact: sales.of_contact(contact.id),
+    "bookings": lambda contact: bookings.of_contact(contact.id),
+    "jobs": contacts.kept_jobs,
+    "audit_log": lambda contact: audit.of_contact(contact.id),
+}
+PIECE_BYTES = 64 * 1024
+
+
+def export(contact: Contact) -> Iterator[bytes]:
+    """The pieces of one JSON document; what is in hand at a time does not grow with it."""
+    gathered, size = [], 0
+    for piece in _pieces(contact):
+        gathered.append(piece)
+        size += len(piece)
+        if size >= PIECE_BYTES:
+            yield b"".join(gathered)
+            gathered, size = [], 0
+    yield b"".join(gathered)
+
+
+def _pieces(contact: Contact) -> Iterator[bytes]:
+    yield b'{"data":{"contact":' + json.dumps(contacts.represent(contact))
+    for name, source in SOURCES.items():
+        yield b',"%s":[' % name.encode()
+        for number, item in enumerate(source(contact)):
+            yield (b"," if number else b"") + json.dumps(item)
+        yield b"]"
+    yield b"}}"

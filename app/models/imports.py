@@ -1,0 +1,46 @@
+"""Imports of contacts, the lines of them that wait, and what was wrong with others."""
+
+from __future__ import annotations
+
+from peewee import IntegerField, TextField
+
+from app.models.base import BaseModel, OwnedModel, TimeField, json_field
+
+
+class Import(OwnedModel):
+    id = TextField(primary_key=True)
+    job_id = TextField()
+    total = IntegerField()
+    done = IntegerField(default=0)
+    failed = IntegerField()
+    created_at = TimeField()
+    finished_at = TimeField(null=True)
+
+    class Meta:
+        table_name = "imports"
+
+
+class ImportLine(BaseModel):
+    import_id = TextField()
+    number = IntegerField()
+    body = json_field()
+
+    class Meta:
+        table_name = "import_lines"
+        primary_key = False
+
+
+class LineError(BaseModel):
+    import_id = TextField()
+    number = IntegerField()
+    problem = json_field()
+
+    class Meta:
+        table_name = "import_errors"
+        primary_key = False
+
+    @classmethod
+    def of(cls, import_id: str, after: str | None, limit: int) -> list[LineError]:
+        """Up to so many, in the order of the lines, of those after the line whose number `after` says."""
+        query = cls.select().where(cls.import_id == import_id, cls.number > int(after or 0))
+        return list(query.order_by(cls.number).limit(limit))

@@ -1,0 +1,416 @@
+"""Every query of every list, item and mailbox, explained with a million rows: none reads or sorts all there are.
+
+Counted are blocks, not time. A page deep in a list may cost no more than the first. A new list is a line in PAGES,
+with its rows in `seed`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from app import database, mailbox
+from app.api import lists
+from app.config import settings
+from app.database import Database, rows
+from app.domain import deliveries, endpoints, imports, jobs, lanes, sweeps
+from app.lib import clock, ids
+from app.models.contacts import Contact
+from tests import cast
+from tests.cast import Api, one
+from tests.conftest import TEMPLATE, Servers
+
+MANY = 1_000_000
+FEWER = 100_000
+DAYS = 20  # over which a million were made
+START = clock.now() - timedelta(days=DAYS)
+# A page reads far less than that; the least of the tables has several times as many.
+MOST_BLOCKS = 2_000
+MOST_SORTED = 20_000
+LOOKED_THROUGH_BLOCKS = 1_000
+# Where `updated_since` goes back to before the page, the planner reads a range of identifiers, and not those that
+# changed: the one filter whose deep pages cost more than the first.
+CHANGED_SINCE_BLOCKS = 8_000
+
+# The table whose rows are shown, and each filter alone and some together; identifiers come from `places`.
+PAGES = {
+    "contacts": (
+        "contacts",
+        *("", "email=C-777@example.com", "phone=%2B49301000777", "external_id=c-777"),
+        *("tag=all", "tag=few", "tag=none", "updated_since={old}", "updated_since={recent}", "updated_since={future}"),
+        *("q=example", "q=c-7777", "q=nobody", "q=c-", "q=zq", "q=%25_", "q=@e", "q=999999999"),
+        *("q=example&tag=few", "q=c-7777&tag=all", "q=zq&tag=none", "tag=few&updated_since={old}"),
+        *("external_id=c-777&q=c-", "tag=all&updated_since={recent}"),
+    ),
+    "jobs": (
+        "jobs",
+        *("", "status=succeeded", "status=failed", "status=queued", "status=running"),
+        *("kind=contacts.upsert", "kind=contacts.delete", "kind=contacts.import"),
+        *("status=failed&kind=contacts.upsert", "status=succeeded&kind=contacts.delete"),
+    ),
+    "webhooks/deliveries": (
+        "deliveries",
+        *("", "endpoint_id={endpoint}", "endpoint_id={other_endpoint}", "kind=contact.created", "kind=contact.deleted"),
+        *("kind=sale.recorded", "status=delivered", "status=pending", "status=failed", "status=held"),
+        *("status=cancelled", "since={old}", "since={recent}", "until={old}", "until={recent}", "since={future}"),
+        *("endpoint_id={endpoint}&status=failed", "endpoint_id={endpoint}&kind=contact.deleted"),
+        *("status=failed&kind=contact.created", "status=failed&since={recent}", "kind=contact.deleted&until={old}"),
+        *("since={old}&until={old}", "endpoint_id={endpoint}&status=pending&since={recent}"),
+    ),
+    "webhooks/endpoints": ("endpoints", ""),
+    "webhooks/sweeps": (
+        "sweeps",
+        *("", "endpoint_id={endpoint}", "action=resend", "action=cancel", "endpoint_id={endpoint}&action=cancel"),
+    ),
+    "webhooks/audit-log": (
+        "audit_entries",
+        *("", "endpoint_id={endpoint}", "action=deliveries.resend", "action=endpoints.create"),
+        *("endpoint_id={endpoint}&action=endpoints.create",),
+    ),
+    "contacts/imports/{import}/errors": ("import_errors", ""),
+}
+ITEMS = (
+    *("contacts/{contact}", "contacts/{contact}/export", "contacts/imports/{import}", "jobs/{job}"),
+    *("webhooks/endpoints/{endpoint}", "webhooks/deliveries/{delivery}", "webhooks/sweeps/{sweep}"),
+)
+LISTED = [(path, query) for path, (_, *queries) in PAGES.items() for query in queries]
+
+
+@dataclass(frozen=True)
+class World:
+    """Two workspaces: ours with many of everything, and another; what is where, by name."""
+
+    api: Api
+    places: dict[str, str]
+
+    def path(self, template: str) -> str:
+        return template.format(**self.places)
+
+
+@pytest.fixture(scope="module")
+def world(servers: Servers, client: FlaskClient) -> Iterator[World]:
+    database.database.close()
+    database.connect_to(servers.new_database(ids.new("plans"), TEMPLATE))
+    try:
+        api = cast.found(client, "Ours")
+        yield World(api, seed(api))
+    finally:
+        database.database.close()
+        database.connect_to(settings().database_url)
+
+
+def seed(api: Api) -> dict[str, str]:
+    """The rows of all tables, made in the database; without their indexes first, which are many times as slow."""
+    rows("SET statement_timeout = 0; SET session_replication_role = replica; SET synchronous_commit = off")
+    rows("SET maintenance_work_mem = '256MB'; SET max_parallel_maintenance_workers = 2")
+    endpoint, other_endpoint = ids.new("whe"), ids.new("whe")
+    with without_indexes("contacts", "jobs", "deliveries", "events", "attempts", "sweeps", "audit_entries"):
+        fill(
+            "contacts",
+            "con",
+            MANY,
+            api,
+            "external_id, email, phone, tags, created_at, updated_at",
+            """
+            'c-' || n, CASE WHEN n % 10 = 0 THEN 'C-' || n || '@example.com' END,
+            CASE WHEN n < 2000 THEN '+49301' || lpad(n::text, 6, '0') END,
+            CASE WHEN n % 50000 = 0 THEN '{all,few}' ELSE '{all}' END::text[], at,
+            CASE WHEN n % 5000 = 0 THEN now() ELSE at END""",
+        )
+        fill(
+            "jobs",
+            "job",
+            MANY,
+            api,
+            "kind, status, trace_id, due_at, created_at",
+            """
+            CASE WHEN n % 50000 = 0 THEN 'contacts.delete' ELSE 'contacts.upsert' END,
+            CASE WHEN n > %(last)s - 100 THEN 'queued' WHEN n % 20000 = 7 THEN 'failed' ELSE 'succeeded' END, '',
+            CASE WHEN n > %(last)s - 100 THEN at END, at""",
+        )
+        fill(
+            "deliveries",
+            "dlv",
+            MANY,
+            api,
+            "event_id, endpoint_id, kind, contact_id, status, step, due_at, created_at",
+            f"""
+            'evt_' || substr(id, 5), CASE WHEN n % 50 = 0 THEN '{other_endpoint}' ELSE '{endpoint}' END,
+            CASE WHEN n % 50000 = 0 THEN 'contact.deleted' ELSE 'contact.created' END, 'con_' || substr(id, 5),
+            CASE WHEN n > %(last)s - 100 THEN 'pending' WHEN n % 20000 = 7 THEN 'failed'
+                WHEN n % 20000 = 8 THEN 'held' ELSE 'delivered' END,
+            n % 2, CASE WHEN n > %(last)s - 100 THEN at END, at""",
+        )
+        fill(
+            "events",
+            "evt",
+            FEWER,
+            api,
+            "kind, contact_id, trace_id, body, created_at",
+            "'contact.created', 'con_' || substr(id, 5), '', '{\"data\": {}}', at",
+        )
+        fill(
+            "sweeps",
+            "swp",
+            FEWER,
+            api,
+            "endpoint_id, action, statuses, last_id, trace_id, created_at, due_at",
+            f"""
+            CASE WHEN n % 2 = 0 THEN '{other_endpoint}' ELSE '{endpoint}' END,
+            CASE WHEN n % 5000 = 7 THEN 'cancel' ELSE 'hold' END, '{{}}', '', '', at, NULL""",
+        )
+        fill(
+            "audit_entries",
+            "aud",
+            FEWER,
+            api,
+            "action, actor_type, target_type, target_id, endpoint_id, trace_id, created_at",
+            f"""
+            CASE WHEN n % 5000 = 7 THEN 'endpoints.create' ELSE 'deliveries.resend' END, 'token', 'delivery',
+            'dlv_' || substr(id, 5), CASE WHEN n % 2 = 0 THEN '{other_endpoint}' ELSE '{endpoint}' END, '', at""",
+        )
+    fill("attempts", "dlv", FEWER, None, "number, at, duration_ms", "1, at, 5", key="delivery_id")
+    fill(
+        "endpoints",
+        "whe",
+        20_000,
+        api,
+        "address, events, secret, created_at",
+        "'https://shop.example', '{none}', '', at",
+    )
+    rows("UPDATE endpoints SET id = %s WHERE id = (SELECT max(id) FROM endpoints)", (endpoint,))
+    imported = ids.new("imp")
+    rows(
+        "INSERT INTO imports (id, workspace_id, job_id, total, failed) VALUES (%s, %s, '', 10000, 10000)",
+        (imported, api.workspace_id),
+    )
+    rows("INSERT INTO import_errors SELECT %s, n, '{}' FROM generate_series(1, 10000) AS n", (imported,))
+    rows("VACUUM ANALYZE")
+    rows("SET session_replication_role = origin; RESET statement_timeout")
+    names = {"contact": "contacts", "job": "jobs", "delivery": "deliveries", "sweep": "sweeps"}
+    middle = {name: one(f"SELECT id FROM {table} ORDER BY id OFFSET 50000 LIMIT 1") for name, table in names.items()}
+    now = clock.now()
+    times = {
+        "old": now - timedelta(days=DAYS / 2),
+        "recent": now - timedelta(hours=3),
+        "future": now + timedelta(days=9),
+    }
+    written = {name: at.isoformat().replace("+00:00", "Z") for name, at in times.items()}
+    return middle | written | {"endpoint": endpoint, "other_endpoint": other_endpoint, "import": imported}
+
+
+@contextmanager
+def without_indexes(*tables: str) -> Iterator[None]:
+    dropped = rows(
+        """
+        SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index
+        WHERE indrelid = ANY(%s::regclass[]) AND NOT indisprimary
+        """,
+        (list(tables),),
+    )
+    for name, _ in dropped:
+        rows(f"DROP INDEX {name}")
+    yield
+    for _, definition in dropped:
+        rows(definition.replace(" ON ONLY ", " ON ", 1))
+
+
+def fill(table: str, prefix: str, number: int, api: Api | None, columns: str, values: str, key: str = "id") -> None:
+    """So many rows of the workspace; `values` may name `n`, a number from 0, and `id` and `at`, which grow with it."""
+    steps = 1000
+    starts = [
+        ids.bound(prefix, START + step * timedelta(days=DAYS) / steps)[: len(prefix) + 11] for step in range(steps)
+    ]
+    owner = f"'{api.workspace_id}'," if api else ""
+    rows(
+        f"""
+        INSERT INTO {table} ({key}, {"workspace_id," if api else ""} {columns})
+        SELECT id, {owner} {values.replace("%(last)s", str(number)).replace("%", "%%")} FROM (
+            SELECT n, (%s::text[])[1 + n / {MANY // steps}] || lpad(n::text, 16, '0') AS id,
+                %s + n * interval '{DAYS} days' / {MANY} AS at
+            FROM generate_series(0, {number} - 1) AS n) AS numbered
+        """,
+        (starts, START),
+    )
+
+
+# What a request costs
+
+
+@dataclass(frozen=True)
+class Plan:
+    statement: str
+    root: dict[str, Any]
+
+    @property
+    def blocks(self) -> int:
+        return int(self.root["Shared Hit Blocks"] + self.root["Shared Read Blocks"])
+
+    def nodes(self) -> Iterator[dict[str, Any]]:
+        waiting = [self.root]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting += node.get("Plans", [])
+
+
+@contextmanager
+def explained() -> Iterator[list[Plan]]:
+    """The plan of every statement that this thread runs inside, as it was carried out."""
+    plans: list[Plan] = []
+    real = Database.execute_sql
+
+    def execute(self: Database, sql: str, params: Any = None) -> Any:
+        words = [line for line in sql.splitlines() if line.strip() and not line.lstrip().startswith("--")]
+        if words and words[0].split()[0].strip("(") in ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE"):
+            plans.append(explain(self, sql, params))
+        return real(self, sql, params)
+
+    Database.execute_sql = execute  # type: ignore[method-assign]
+    try:
+        yield plans
+    finally:
+        Database.execute_sql = real  # type: ignore[method-assign]
+
+
+def explain(db: Database, sql: str, params: Any) -> Plan:
+    begin, end = ("SAVEPOINT plan", "ROLLBACK TO SAVEPOINT plan") if db.in_transaction() else ("BEGIN", "ROLLBACK")
+    with db.connection().cursor() as cursor:
+        cursor.execute(begin)
+        cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}", params)
+        [(found,)] = cursor.fetchall()
+        cursor.execute(end)
+    return Plan(" ".join(sql.split()), found[0]["Plan"])
+
+
+def large_tables() -> set[str]:
+    return set(cast.all_of("SELECT relname FROM pg_class WHERE relkind = 'r' AND reltuples > 5000"))
+
+
+def check(plans: list[Plan], most: int = MOST_BLOCKS) -> int:
+    """None reads a large table without an index or sorts very much; returns the blocks of all together."""
+    assert plans
+    large = large_tables()
+    for plan in plans:
+        for node in plan.nodes():
+            shown = f"{node['Node Type']} in: {plan.statement}\n{json.dumps(plan.root, indent=1)}"
+            assert not (node["Node Type"] == "Seq Scan" and node["Relation Name"] in large), shown
+            if "Sort" in node["Node Type"]:
+                assert sum(below["Actual Rows"] for below in node["Plans"]) <= MOST_SORTED, shown
+        assert plan.blocks <= most, f"{plan.blocks} blocks: {plan.statement}\n{json.dumps(plan.root, indent=1)}"
+    return sum(plan.blocks for plan in plans)
+
+
+def ask(world: World, path: str, api: Api | None = None, most: int = MOST_BLOCKS) -> tuple[int, Any]:
+    """The blocks that a request costs, and its answer."""
+    with explained() as plans:
+        answer = (api or world.api).get(path)
+    assert answer.status_code == 200, answer.text
+    return check(plans, most), answer
+
+
+@pytest.mark.parametrize(("path", "query"), LISTED, ids=lambda value: value or "all")
+def test_a_page_is_found_by_index_and_costs_no_more_deep_down(
+    world: World, path: str, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = world.path(f"{path}?{query}&".replace("?&", "?"))
+    first, _ = ask(world, asked + "limit=50")
+
+    table = PAGES[path][0]
+    key = "number" if table == "import_errors" else "id"
+    deep_id = str(one(f"SELECT {key} FROM {table} ORDER BY {key} OFFSET (SELECT count(*) / 5 FROM {table}) LIMIT 1"))
+    monkeypatch.setattr(lists, "_last_id", lambda *_: deep_id)
+    if "updated_since" in query:
+        ask(world, asked + "limit=50", most=CHANGED_SINCE_BLOCKS)
+        return
+    deep, _ = ask(world, asked + "limit=50")
+
+    # Of contacts that are filtered some are looked through before an index is asked, there as here.
+    assert deep <= 2 * first + (LOOKED_THROUGH_BLOCKS if table == "contacts" else 100)
+
+
+@pytest.mark.parametrize("restriction", ["webhooks", "inbox"])
+def test_the_jobs_that_a_restricted_token_may_see_are_found_by_index(world: World, restriction: str) -> None:
+    ask(world, "jobs", world.api.restricted_to(restriction))
+    ask(world, "jobs?status=failed", world.api.restricted_to("contacts"))
+
+
+@pytest.mark.parametrize("path", ITEMS)
+def test_an_item_is_found_by_index(world: World, path: str) -> None:
+    with explained() as plans:
+        answer = world.api.get(world.path(path))
+        assert answer.data
+
+    assert answer.status_code == 200
+    assert check(plans) < 200
+
+
+def test_a_small_workspace_pays_nothing_for_what_others_have(world: World) -> None:
+    small = cast.found(world.api.client, "Small")
+    rows(
+        "INSERT INTO contacts (id, workspace_id, external_id, tags)"
+        " SELECT 'con_7' || lpad(n::text, 25, '0'), %s, 'c-' || n, '{all}' FROM generate_series(1, 100) AS n",
+        (small.workspace_id,),
+    )
+
+    for query in ("q=c-", "q=c-77", "q=nobody", "tag=all", "tag=few", "q=example", "updated_since={old}"):
+        blocks, answer = ask(world, world.path(f"contacts?{query}"), small)
+        assert blocks < 500, query
+        assert len(answer.json["data"]) <= 51
+
+
+# Mail, and what the scheduler and the workers ask
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda world: mailbox.claim(jobs.MAIL, {world.api.workspace_id: jobs.BATCH}, 5),
+        lambda world: mailbox.overdue(jobs.MAIL, 1, 1000),
+        lambda world: mailbox.overdue(lanes.FAST, 1, 1000),
+        lambda world: mailbox.overdue(sweeps.MAIL, 1, 1000),
+        lambda world: lanes.ring_due(),
+        lambda world: deliveries.claim(lanes.FAST, {world.places["endpoint"]: 50}),
+        lambda world: sweeps.begin_missing([world.places["endpoint"]]),
+        lambda world: Contact.holding(world.api.workspace_id, {"external_id": "c-7", "email": "c-9@example.com"}),
+        lambda world: jobs.forget_old_keys(),
+        lambda world: imports.forget_old(),
+    ],
+    ids=[
+        *(
+            "claim of jobs",
+            "overdue jobs",
+            "overdue deliveries",
+            "overdue sweeps",
+            "retries due",
+            "claim of deliveries",
+        ),
+        *("missing sweeps", "holders of identifiers", "old keys", "old imports"),
+    ],
+)
+def test_what_works_on_mail_finds_it_by_index(world: World, work: Callable[[World], object]) -> None:
+    with explained() as plans:
+        work(world)
+
+    check(plans)
+
+
+def test_a_write_and_a_deletion_find_what_they_change_by_index(world: World) -> None:
+    contact = world.places["contact"]
+    rows("UPDATE jobs SET due_at = NULL, status = 'succeeded' WHERE due_at IS NOT NULL")
+    world.api.post("contacts", {"external_id": "c-555", "tags": ["new"]})
+    world.api.delete(f"contacts/{one('SELECT id FROM contacts WHERE id > %s ORDER BY id LIMIT 1', contact)}")
+
+    with explained() as plans:
+        jobs.work(world.api.workspace_id)
+
+    check(plans)
+    assert one("SELECT count(*) FROM jobs WHERE due_at IS NOT NULL") == 0
+    assert endpoints.drop_deleted() == 0
