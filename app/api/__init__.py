@@ -14,6 +14,7 @@ from app.api import (
     event_kinds,
     health,
     jobs,
+    limits,
     me,
     openapi,
     parsing,
@@ -31,6 +32,7 @@ def install(app: Flask, base_url: str) -> None:
     problems.install(app, base_url)
     request_ids.install(app)
     authentication.install(app)
+    limits.install(app)
     documented = openapi.install(app, base_url)
     for module in (me, contacts, jobs, event_kinds, endpoints, deliveries, sweeps, audit_entries):
         documented.register_blueprint(module.blueprint, url_prefix="/api/v1")
