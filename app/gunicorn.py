@@ -37,25 +37,21 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]
         self._begun: dict[Any, float] = {}  # what threads have in hand, oldest first
 
     def handle(self, conn: Any) -> Any:
-        is_kept = super().handle(conn)
-        if not is_kept:
-            # Takes until the client ends it too, or two seconds; gunicorn would do it in the thread that serves all.
-            conn.close(graceful=True)
-            conn.close = lambda graceful=False: None
-        return is_kept
-
-    def enqueue_req(self, conn: Any) -> None:
         self._begun[conn] = time.monotonic()
-        super().enqueue_req(conn)
-
-    def finish_request(self, conn: Any, fs: Any) -> None:
-        self._begun.pop(conn, None)
-        super().finish_request(conn, fs)
+        try:
+            is_kept = super().handle(conn)
+            if not is_kept:
+                # Takes until the client ends it too, or two seconds: not to be done where gunicorn would, for all wait.
+                conn.close(graceful=True)
+                conn.close = lambda graceful=False: None
+            return is_kept
+        finally:
+            del self._begun[conn]
 
     def murder_pending(self) -> None:
         """Called every second, or more often."""
         super().murder_pending()
-        for conn, begun in self._begun.items():
+        for conn, begun in list(self._begun.items()):
             if time.monotonic() - begun < PATIENCE_SECONDS:
                 break
             with suppress(OSError):

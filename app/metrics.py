@@ -35,9 +35,7 @@ MOST_PORTS = 100
 
 disable_created_metrics()
 
-PROCESSES = Gauge(
-    "bellhop_processes", "Processes that these figures are of.", ["type"], multiprocess_mode="livesum"
-)
+PROCESSES = Gauge("bellhop_processes", "Processes that these figures are of.", ["type"], multiprocess_mode="livesum")
 DATABASE_AWAY = Counter("bellhop_database_away", "Statements that failed because PostgreSQL was away or gave up.")
 REDIS_AWAY = Counter("bellhop_redis_away", "Calls that failed because Redis, or the broker, was away or slow.")
 

@@ -84,6 +84,7 @@ _OWN_HEADERS = {
 }
 _LIMITS = ("RateLimit-Policy", "RateLimit")
 
+
 class DocumentedBlueprint(flask_smorest.Blueprint):
     """A blueprint whose decorators that only document leave the view as it is."""
 
