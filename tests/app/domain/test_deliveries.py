@@ -398,6 +398,7 @@ def test_a_slow_endpoint_is_served_in_its_own_lane_alone(endpoint: Endpoint, del
 def test_only_those_ring_of_which_a_retry_fell_due_just_now(endpoint: Endpoint, happen: Callable[[int], None]) -> None:
     happen(4)
     attempt(endpoint, BROKEN)
+    bells.flush(5)
     bells.flags().flushall()
     lanes.ring_due()
     assert lane(lanes.FAST) == 0
