@@ -16,6 +16,7 @@ from dramatiq import Broker, Message
 from dramatiq.brokers.rabbitmq import RabbitmqBroker
 from dramatiq.brokers.redis import RedisBroker
 
+from app import metrics
 from app.config import settings
 
 log = structlog.get_logger(__name__)
@@ -65,6 +66,7 @@ def hear(queue_name: str, owners: Sequence[str]) -> None:
     try:
         flags().delete(*(Bell(queue_name, owner).flag for owner in owners))
     except redis.RedisError as error:
+        metrics.REDIS_AWAY.inc()
         log.warning("bell.not_cleared", queue=queue_name, owners=owners, error=str(error))
 
 
@@ -133,7 +135,10 @@ class Ringer:
             new = [bell for bell, is_new in zip(bells, raised.execute(), strict=True) if is_new]
             for together in _by_message(new):
                 _send(together)
+            metrics.BELLS.labels("rung").inc(len(new))
         except Exception as error:  # whatever a broker raises: the scheduler will ring
+            metrics.REDIS_AWAY.inc()
+            metrics.BELLS.labels("lost").inc(len(bells))
             log.warning("bells.lost", bells=len(bells), error=str(error))
 
 

@@ -96,6 +96,14 @@ def create_token(workspace_id: str, restrict: tuple[str, ...], expires_in: int |
     _print({"id": token_id, "token": made})
 
 
+@token.command("list")
+@click.argument("workspace_id", metavar="WORKSPACE")
+def list_tokens(workspace_id: str) -> None:
+    """Print the workspace's tokens as JSON, oldest first, ended ones too."""
+    workspaces.find(workspace_id)
+    _print({"tokens": tokens.of_workspace(workspace_id)})
+
+
 @token.command("revoke")
 @click.argument("token_id", metavar="TOKEN_ID")
 def revoke_token(token_id: str) -> None:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -38,6 +38,8 @@ class Settings:
     body_retention_days: int
     history_retention_days: int
     log_format: str
+    metrics_host: str
+    metrics_port: int
 
 
 @cache
@@ -80,6 +82,8 @@ def read(environment: Mapping[str, str]) -> Settings:
         body_retention_days=body_days,
         history_retention_days=history_days,
         log_format=setting("LOG_FORMAT", _one_of("json", "console"), "json"),
+        metrics_host=setting("METRICS_HOST", _address, "127.0.0.1"),
+        metrics_port=setting("METRICS_PORT", _whole(0, 65_000), "9464"),
     )
 
 
@@ -114,6 +118,10 @@ def _schedule(text: str) -> tuple[int, ...]:
 
 def _networks(text: str) -> tuple[Network, ...]:
     return tuple(ip_network(part.strip()) for part in text.split(",") if part.strip())
+
+
+def _address(text: str) -> str:
+    return str(ip_address(text))
 
 
 def _file(text: str) -> Path | None:

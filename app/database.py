@@ -12,6 +12,7 @@ from typing import Any
 
 from peewee import InterfaceError, OperationalError, PostgresqlDatabase
 
+from app import metrics
 from app.config import settings
 
 # What a lost or absent server raises.
@@ -42,7 +43,11 @@ class Database(PostgresqlDatabase):
         # A statement outside a transaction may be the first for hours; inside one the connection is in use.
         if not self.in_transaction():
             self.freshen()
-        return super().execute_sql(sql, params)  # type: ignore[no-untyped-call]
+        try:
+            return super().execute_sql(sql, params)  # type: ignore[no-untyped-call]
+        except DatabaseAway:
+            metrics.DATABASE_AWAY.inc()
+            raise
 
     def freshen(self) -> None:
         """Drops a connection that the server has closed meanwhile; the next query makes another.

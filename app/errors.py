@@ -49,6 +49,14 @@ class IdempotencyKeyReused(BellhopError):
     detail = "This Idempotency-Key was used for a different request. Use a new key for a new operation."
 
 
+class RateLimited(BellhopError):
+    """The token has used up its requests for now; `retry_after_seconds` is when the next will be served."""
+
+    def __init__(self, per_minute: int, retry_after_seconds: int) -> None:
+        super().__init__(f"This token may make {per_minute:,} requests a minute. Try again in {retry_after_seconds} s.")
+        self.retry_after_seconds = retry_after_seconds
+
+
 class Unavailable(BellhopError):
     """The database is away; the caller may try again."""
 

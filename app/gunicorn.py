@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import socket
 import sys
+import tempfile
+import time
+from contextlib import suppress
 from typing import Any
 
-from app import presence
+from gunicorn.workers.gthread import ThreadWorker
+
 from app.config import settings
 from app.errors import SettingsError
 
@@ -14,8 +21,45 @@ try:
 except SettingsError as error:
     sys.exit(f"bellhop: {error.detail}")
 
+# Its processes keep what they count in files here, so that whichever is asked can tell of all. Has to be set before
+# anything imports prometheus_client, so the functions below import what does when they are called.
+figures = os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="bellhop-figures-")
+
+# Longer than any request takes: what is under way for longer waits for its client.
+PATIENCE_SECONDS = 70
+
+
+class PatientWorker(ThreadWorker):  # type: ignore[misc]
+    """gunicorn's worker with threads. It waits for no client for ever, and for none where all others wait with it."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._begun: dict[Any, float] = {}  # what threads have in hand, oldest first
+
+    def handle(self, conn: Any) -> Any:
+        self._begun[conn] = time.monotonic()
+        try:
+            is_kept = super().handle(conn)
+            if not is_kept:
+                # Takes until the client ends it too, or two seconds: not to be done where gunicorn would, for all wait.
+                conn.close(graceful=True)
+                conn.close = lambda graceful=False: None
+            return is_kept
+        finally:
+            del self._begun[conn]
+
+    def murder_pending(self) -> None:
+        """Called every second, or more often."""
+        super().murder_pending()
+        for conn, begun in list(self._begun.items()):
+            if time.monotonic() - begun < PATIENCE_SECONDS:
+                break
+            with suppress(OSError):
+                conn.sock.shutdown(socket.SHUT_RDWR)  # wakes the thread
+
+
 # The number of processes is gunicorn's own WEB_CONCURRENCY.
-worker_class = "gthread"
+worker_class = PatientWorker
 threads = 16
 # Longer than load balancers keep an idle connection, so that they never send on one that is being closed.
 keepalive = 75
@@ -26,4 +70,17 @@ loglevel = "warning"
 
 
 def post_worker_init(worker: Any) -> None:
+    from app import metrics, presence
+
     presence.announce("web")
+    metrics.PROCESSES.labels("web").set(1)
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    from prometheus_client import multiprocess
+
+    multiprocess.mark_process_dead(worker.pid)
+
+
+def on_exit(server: Any) -> None:
+    shutil.rmtree(figures, ignore_errors=True)

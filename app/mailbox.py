@@ -84,12 +84,12 @@ def holding(mail: Mail, batch: Sequence[Claimed]) -> bool:
     return _lock_held(mail, batch) == len(batch)
 
 
-def overdue(mail: Mail, seconds: float, limit: int, after: str = "") -> tuple[list[str], str]:
+def overdue(mail: Mail, seconds: float, limit: int, after: str = "") -> tuple[list[str], str, float]:
     """Looks at up to `limit` mailboxes that are not empty, in the order of their owners after `after`.
 
-    Returns the owners whose first mail has been due for longer than `seconds`, and where the next look goes on ('':
-    from the beginning). Steps through the index from owner to owner (a loose index scan), so its cost is that of the
-    mailboxes, not of the mail in them.
+    Returns the owners whose first mail has been due for longer than `seconds`, where the next look goes on ('': from
+    the beginning), and for how many seconds the oldest of all these has been due. Steps through the index from owner
+    to owner (a loose index scan), so its cost is that of the mailboxes, not of the mail in them.
     """
     first = f"""
         SELECT mail.{mail.owner} AS owner, mail.due_at FROM {mail.table} mail
@@ -102,13 +102,15 @@ def overdue(mail: Mail, seconds: float, limit: int, after: str = "") -> tuple[li
             UNION ALL
             SELECT next.* FROM heads CROSS JOIN LATERAL ({first.replace("%s", "heads.owner")}) AS next
         )
-        SELECT owner, due_at < now() - %s * interval '1 second' FROM heads LIMIT %s
+        SELECT owner, extract(epoch FROM now() - due_at)::float FROM heads LIMIT %s
         """,
-        (after, seconds, limit + 1),
+        (after, limit + 1),
     )
     # One more than is looked at says whether there are more; else the next look might find itself at the end.
     looked_at = heads[:limit]
-    return [owner for owner, is_overdue in looked_at if is_overdue], looked_at[-1][0] if len(heads) > limit else ""
+    overdue = [owner for owner, due_for in looked_at if due_for > seconds]
+    oldest = max((due_for for _, due_for in looked_at), default=0.0)
+    return overdue, looked_at[-1][0] if len(heads) > limit else "", max(oldest, 0.0)
 
 
 def _lock_held(mail: Mail, batch: Sequence[Claimed]) -> int:

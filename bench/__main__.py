@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from types import FrameType
 
-from bench import accept, deliveries, fairness, latency, search, sustained, waiting
+from bench import accept, deliveries, fairness, latency, reads, search, sustained, waiting
 from bench.errors import BenchError
 from bench.figures import Row, facts, table
 from bench.sites import Site, site
@@ -15,6 +15,7 @@ from tests.stack.errors import StackError
 
 SECTIONS = {
     "accept": accept.run,
+    "reads": reads.run,
     "latency": latency.run,
     "sustained": sustained.run,
     "deliveries": deliveries.run,

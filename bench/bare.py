@@ -1,4 +1,4 @@
-"""What Flask and psycopg2 do at their barest: the peer of accepting a write. Takes the same requests."""
+"""What Flask and psycopg2 do at their barest: the peer of accepting a write, and of reading a contact."""
 
 import json
 import os
@@ -8,11 +8,15 @@ from typing import Any
 import psycopg2
 from flask import Flask, request
 
+CONTACT = (
+    "id, external_id, email, phone, first_name, last_name, locale, timezone, tags, custom_fields, opted_out,"
+    " created_at, updated_at"
+)
 TABLE = "CREATE TABLE IF NOT EXISTS bare (id bigserial PRIMARY KEY, body jsonb NOT NULL)"
 
 
 def create_app() -> Flask:
-    """One view, one row, one connection a thread."""
+    """Views of one statement, about one row, on one connection a thread."""
     app = Flask(__name__)
     own = threading.local()
 
@@ -28,5 +32,11 @@ def create_app() -> Flask:
         with connection().cursor() as cursor:
             cursor.execute("INSERT INTO bare (body) VALUES (%s) RETURNING id", (body,))
             return {"id": cursor.fetchone()[0]}, 202
+
+    @app.get("/bare/<contact_id>")
+    def select(contact_id: str) -> dict[str, Any]:
+        with connection().cursor() as cursor:
+            cursor.execute(f"SELECT {CONTACT} FROM contacts WHERE id = %s", (contact_id,))
+            return dict(zip((column.name for column in cursor.description), cursor.fetchone(), strict=True))
 
     return app

@@ -11,16 +11,17 @@ import selectors
 import socket
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from bench.wire import Requests, is_accepted, is_whole
+from bench.wire import Reads, Requests, is_accepted, is_read, is_whole
 
 PATIENCE_SECONDS = 30
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to offer. `first` is the number of the first contact."""
+    """What to offer. `first` is the number of the first contact. With `reads`, contacts of these are read instead."""
 
     port: int
     path: str
@@ -31,6 +32,7 @@ class Plan:
     keys: bool = False
     rate: float | None = None
     window: int | None = None
+    reads: Sequence[str] = ()
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -52,7 +54,11 @@ class Load:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._requests = Requests(plan.port, plan.path, plan.token, plan.keys)
+        self._requests: Reads | Requests
+        if plan.reads:
+            self._requests, self._is_good = Reads(plan.port, plan.path, plan.token, plan.reads), is_read
+        else:
+            self._requests, self._is_good = Requests(plan.port, plan.path, plan.token, plan.keys), is_accepted
         self._idle = [Connection(plan.port) for _ in range(plan.connections)]
         self._selector = selectors.DefaultSelector()
         for connection in self._idle:
@@ -104,7 +110,7 @@ class Load:
         if not connection.response:
             sys.exit("the server closed a connection")
         if is_whole(connection.response):
-            if not is_accepted(connection.response):
+            if not self._is_good(connection.response):
                 sys.exit(f"not accepted: {connection.response.decode(errors='replace')}")
             self._accepted.append((connection.number, connection.sent_at, time.time()))
             self._idle.append(connection)

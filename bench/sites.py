@@ -34,7 +34,12 @@ class Site:
         return next(self._firsts) % 10_000_000_000
 
     def plan(self, seconds: float, **options: Any) -> Plan:
-        return Plan(self.stack.port, self.path, self.token, self.new_contacts(), seconds, **options)
+        token = options.pop("token", self.token)
+        return Plan(self.stack.port, self.path, token, self.new_contacts(), seconds, **options)
+
+    def restricted_token(self, restriction: str) -> str:
+        """A new token of the workspace, for these things alone."""
+        return str(self.stack.command("token", "create", self.workspace, "--restrict", restriction)["token"])
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         connection = psycopg2.connect(self.stack.postgres.url)

@@ -1,6 +1,7 @@
-"""What goes over the wire: a write as bytes, and where its response ends."""
+"""What goes over the wire: requests as bytes, and where a response ends."""
 
 import re
+from collections.abc import Sequence
 from uuid import uuid4
 
 _BODY = b'{"email":"load-%010d@example.com","first_name":"Ada","tags":["vip"]}'
@@ -27,6 +28,17 @@ class Requests:
         return self._head + key + b"\r\n\r\n" + _BODY % number
 
 
+class Reads:
+    """GETs of what these identifiers name, below the path, in turn."""
+
+    def __init__(self, port: int, path: str, token: str, ids: Sequence[str]) -> None:
+        end = f" HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\r\n"
+        self._requests = [f"GET {path}/{id}{end}".encode() for id in ids]
+
+    def make(self, number: int) -> bytes:
+        return self._requests[number % len(self._requests)]
+
+
 def number_in(body: bytes) -> int | None:
     """The number of the contact that a webhook's body speaks of."""
     found = _NUMBER.search(body)
@@ -43,3 +55,7 @@ def is_whole(response: bytes) -> bool:
 
 def is_accepted(response: bytes) -> bool:
     return response.startswith(b"HTTP/1.1 202 ")
+
+
+def is_read(response: bytes) -> bool:
+    return response.startswith(b"HTTP/1.1 200 ")

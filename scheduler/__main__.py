@@ -9,7 +9,7 @@ import time
 
 import structlog
 
-from app import bells, database, logs, presence
+from app import bells, database, logs, metrics, presence
 from app.config import settings
 from app.errors import SettingsError
 from scheduler.leadership import Leadership
@@ -22,12 +22,13 @@ TICK_SECONDS = 0.5
 
 def main() -> None:
     try:
-        settings()
+        configured = settings()
     except SettingsError as error:
         sys.exit(f"bellhop: {error.detail}")
     logs.configure("scheduler")
     database.connect()
     presence.announce("scheduler")
+    metrics.serve(configured.metrics_host, configured.metrics_port, "scheduler")
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
@@ -41,7 +42,11 @@ def run(stopping: threading.Event) -> None:
     while not stopping.is_set():
         began = time.monotonic()
         if leadership.is_held():
+            metrics.LEADS.set(1)
             timetable.run_due()
+        else:
+            metrics.LEADS.set(0)
+            metrics.OVERDUE_SECONDS.clear()  # the leader's to say
         stopping.wait(max(0.0, TICK_SECONDS - (time.monotonic() - began)))
     leadership.give_up()
     bells.flush()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from app import mailbox
+from app import mailbox, metrics
 from app.mailbox import Mail
 
 MOST_LOOKED_AT = 1000
@@ -23,10 +23,15 @@ class Round:
         self._overdue_seconds = overdue_seconds
         self._ring = ring or self._ring_each
         self._after = ""
+        self._oldest_seconds = 0.0  # of the round so far
 
     def __call__(self) -> int:
         """Rings, and returns for how many. A bell that is ringing already is not rung again."""
-        owners, self._after = mailbox.overdue(self._mail, self._overdue_seconds, MOST_LOOKED_AT, self._after)
+        owners, self._after, seconds = mailbox.overdue(self._mail, self._overdue_seconds, MOST_LOOKED_AT, self._after)
+        self._oldest_seconds = max(self._oldest_seconds, seconds)
+        if not self._after:
+            metrics.OVERDUE_SECONDS.labels(self._mail.table).set(self._oldest_seconds)
+            self._oldest_seconds = 0.0
         rung = self._ring(owners) if owners else 0
         return len(owners) if rung is None else rung
 

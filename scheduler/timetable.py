@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from app import partitions
+from app import metrics, partitions
 from app.database import DatabaseAway
 from app.domain import endpoints, imports, invoices, jobs, lanes, sweeps, usage
 from scheduler.rounds import Round
@@ -59,9 +59,13 @@ class Timetable:
         try:
             found = each.make()
         except DatabaseAway as error:
+            metrics.PASSES_FAILED.labels(each.name).inc()
             log.warning("pass.interrupted", name=each.name, error=str(error).strip())
         except Exception:
+            metrics.PASSES_FAILED.labels(each.name).inc()
             log.exception("pass.failed", name=each.name)
         else:
+            seconds = time.monotonic() - began
+            metrics.PASS_SECONDS.labels(each.name).observe(seconds)
             if found:
-                log.info("pass.made", name=each.name, found=found, ms=round((time.monotonic() - began) * 1000))
+                log.info("pass.made", name=each.name, found=found, ms=round(seconds * 1000))

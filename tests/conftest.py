@@ -32,6 +32,8 @@ OURS = {
     "BODY_RETENTION_DAYS",
     "HISTORY_RETENTION_DAYS",
     "LOG_FORMAT",
+    "METRICS_HOST",
+    "METRICS_PORT",
 }
 TEMPLATE = "migrated"
 

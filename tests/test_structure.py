@@ -161,7 +161,7 @@ def test_every_operation_has_an_identifier_of_its_own(document: dict[str, Any]) 
 
 def test_every_operation_describes_its_refusals(document: dict[str, Any]) -> None:
     lacking = {
-        name: {"401", "422", "500", "503"} - set(operation["responses"])
+        name: {"401", "422", "429", "500", "503"} - set(operation["responses"])
         for name, operation in described_operations(document).items()
     }
 

@@ -13,6 +13,7 @@ from dramatiq.brokers.rabbitmq import RabbitmqBroker
 from app import database, logs
 from app.config import settings
 from app.errors import SettingsError
+from workers.middleware.figures import Figures
 from workers.middleware.presence import Presence
 from workers.middleware.watchdog import Watchdog
 from workers.waiting import WaitingBroker
@@ -27,8 +28,8 @@ def set_up() -> Broker:
     logs.configure("worker", gather=True)
     database.connect()
     if configured.broker_url.startswith("amqp"):
-        return RabbitmqBroker(url=configured.broker_url, middleware=[Watchdog(), Presence()])
-    return WaitingBroker(client=_client(configured.broker_url), middleware=[Watchdog(), Presence()])
+        return RabbitmqBroker(url=configured.broker_url, middleware=[Watchdog(), Presence(), Figures()])
+    return WaitingBroker(client=_client(configured.broker_url), middleware=[Watchdog(), Presence(), Figures()])
 
 
 def _client(url: str) -> Any:

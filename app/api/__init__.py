@@ -18,6 +18,7 @@ from app.api import (
     imports,
     invoices,
     jobs,
+    limits,
     me,
     openapi,
     parsing,
@@ -36,6 +37,7 @@ def install(app: Flask, base_url: str) -> None:
     problems.install(app, base_url)
     request_ids.install(app)
     authentication.install(app)
+    limits.install(app)
     documented = openapi.install(app, base_url)
     modules = (me, contacts, imports, sales, bookings, jobs, event_kinds, endpoints, deliveries, sweeps, audit_entries)
     for module in (*modules, billing, invoices):

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from flask import Flask, g
 from flask.globals import request_ctx
 
+from app.api import limits
 from app.domain import tokens
 from app.domain.tokens import Caller
 from app.errors import InsufficientScope, NotFound, Unauthenticated
@@ -28,16 +29,18 @@ def authorize(restriction: str | None) -> Callable[[View], View]:
 def install(app: Flask) -> None:
     """Checks every request to a route that has declared `authorize`, before anything else of it is looked at.
 
-    Refuses with 401 without a valid token, 404 for another workspace in the path, 403 where the restriction is
-    lacking, in this order. The workspace is taken out of the view's arguments: it is the caller's.
+    Refuses with 401 without a valid token, 429 where the token has no more requests, 404 for another workspace in the
+    path, 403 where the restriction is lacking, in this order. The workspace is taken out of the view's arguments: it
+    is the caller's. OPTIONS is answered to anyone: it tells what the document tells.
     """
 
     def check() -> None:
         request = request_ctx.request
         view = app.view_functions.get(request.endpoint) if request.endpoint else None
-        if view is None or not hasattr(view, "restriction"):
+        if view is None or not hasattr(view, "restriction") or request.method == "OPTIONS":
             return
         who = g.caller = tokens.authenticate(_bearer())
+        limits.count_request(who.token_id)
         if request.view_args and request.view_args.pop("workspace", who.workspace_id) != who.workspace_id:
             raise NotFound()
         if view.restriction is not None:

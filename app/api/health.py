@@ -1,14 +1,15 @@
-"""`/healthz`: the process is alive. `/readyz`: its database and its broker answer."""
+"""`/healthz`: the process is alive. `/readyz`: its database and its broker answer. `/metrics`: what it counts."""
 
 from __future__ import annotations
 
 import redis
 import structlog
-from flask import Blueprint, Response
+from flask import Blueprint, Response, request
 
-from app import bells
+from app import bells, metrics
 from app.api.responses import respond
 from app.database import DatabaseAway, rows
+from app.errors import NotFound
 
 blueprint = Blueprint("health", __name__)
 log = structlog.get_logger(__name__)
@@ -24,6 +25,14 @@ def ready() -> Response:
     parts = {"database": _database_answers(), "broker": _broker_answers()}
     answering = all(parts.values())
     return respond(200 if answering else 503, {"status": "ready" if answering else "not ready", "answering": parts})
+
+
+@blueprint.get("/metrics")
+def show_metrics() -> Response:
+    # They are the operator's. What a proxy passes on comes from outside; Prometheus asks the process itself.
+    if any(name in request.headers for name in ("Forwarded", "X-Forwarded-For", "X-Real-Ip")):
+        raise NotFound()
+    return Response(metrics.exposition(), content_type=metrics.CONTENT_TYPE)
 
 
 def _database_answers() -> bool:

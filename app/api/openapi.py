@@ -46,6 +46,16 @@ HEADERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string"},
     },
     "Allow": {"description": "The methods that the address answers.", "schema": {"type": "string"}},
+    "RateLimit-Policy": {
+        "description": "How many requests (`q`) a token may make in how many seconds (`w`).",
+        "schema": {"type": "string"},
+        "example": '"default";q=6000;w=60',
+    },
+    "RateLimit": {
+        "description": "How many requests the token may make now (`r`), and in how many seconds one is added (`t`).",
+        "schema": {"type": "string"},
+        "example": '"default";r=5999;t=1',
+    },
 }
 
 PARAMETERS: dict[str, dict[str, Any]] = {
@@ -69,8 +79,10 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 _OWN_HEADERS = {
     401: ["WWW-Authenticate"],
     405: ["Allow"],
+    429: ["Retry-After"],
     503: ["Retry-After"],
 }
+_LIMITS = ("RateLimit-Policy", "RateLimit")
 
 
 class DocumentedBlueprint(flask_smorest.Blueprint):
@@ -189,7 +201,7 @@ def _add_problems(operation: dict[str, Any], method: str, path: str) -> None:
     is_public = operation.get("security") == []
     statuses = [422, 500, 503]
     if not is_public:
-        statuses += [401]
+        statuses += [401, 429]
     if not is_public and not path.endswith(_ANY_TOKEN):
         statuses += [403]
     if "{" in path:
@@ -214,7 +226,7 @@ def _add_parameters(operation: dict[str, Any], method: str) -> None:
 def _add_headers(operation: dict[str, Any], method: str) -> None:
     for status, response in operation["responses"].items():
         if isinstance(response, dict) and "$ref" not in response:
-            names = ["X-Request-Id"]
+            names = ["X-Request-Id", *_LIMITS]
             if method in _WRITES and str(status).startswith("2"):
                 names += ["Idempotent-Replayed"]
                 names += ["Location"] if str(status) in ("201", "202") else []
@@ -243,9 +255,10 @@ def _problem_response(status: int) -> dict[str, Any]:
         }
         for problem in problems
     }
+    limits = () if status == 401 else _LIMITS  # without a valid token nothing is counted
     return {
         "description": " or ".join(f"{problem.title} (`{problem.slug}`)" for problem in problems),
-        "headers": header_references("X-Request-Id", *_OWN_HEADERS.get(status, [])),
+        "headers": header_references("X-Request-Id", *_OWN_HEADERS.get(status, []), *limits),
         "content": {
             "application/problem+json": {"schema": {"$ref": f"#/components/schemas/{schema}"}, "examples": examples}
         },

@@ -32,7 +32,8 @@ def install(app: Flask, base_url: str) -> None:
         if isinstance(error, InternalServerError) and isinstance(error.original_exception, Exception):
             error = error.original_exception
         if slug_of(error) is not None:
-            return _refused(problem_of_error(error, request_id(), base_url=base_url))
+            retry_after = str(getattr(error, "retry_after_seconds", RETRY_AFTER_SECONDS))
+            return _refused(problem_of_error(error, request_id(), base_url=base_url), retry_after)
         if isinstance(error, HTTPException):
             return _http_refused(error, base_url)
         if isinstance(error, _DATABASE_IS_AWAY):
@@ -52,14 +53,14 @@ def problem_response(document: dict[str, object], headers: dict[str, str] | None
     return Response(json.dumps(document), status, headers, mimetype=MEDIA_TYPE)
 
 
-def _refused(document: dict[str, object]) -> Response:
+def _refused(document: dict[str, object], retry_after: str = RETRY_AFTER_SECONDS) -> Response:
     response = problem_response(document)
     if document["status"] == 401:
         # RFC 6750, section 3.1: no error code where no token was sent.
         sent = "Authorization" in request.headers
         response.headers["WWW-Authenticate"] = 'Bearer error="invalid_token"' if sent else "Bearer"
     if document["status"] in (429, 503):
-        response.headers["Retry-After"] = RETRY_AFTER_SECONDS
+        response.headers["Retry-After"] = retry_after
     return response
 
 

@@ -11,6 +11,7 @@ from flask import Flask, g, request
 from flask.globals import request_ctx
 from structlog.contextvars import bind_contextvars, clear_contextvars
 
+from app import metrics
 from app.lib.request_ids import kept_or_new
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _KEY = "bellhop.request_id"
 _ROUTE = "bellhop.route"
+_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 _log = structlog.get_logger("access")
 
 
@@ -61,13 +63,22 @@ def _identified(wsgi_app: WSGIApplication) -> WSGIApplication:
             return wsgi_app(environ, start)
         finally:
             # The route and not the path: names of tags and query strings may hold personal data.
+            method, route, seconds = environ["REQUEST_METHOD"], environ.get(_ROUTE), perf_counter() - started
             _log.info(
                 "request",
-                method=environ["REQUEST_METHOD"],
-                route=environ.get(_ROUTE),
+                method=method,
+                route=route,
                 status=int(status_line[:3]),
-                duration_ms=round((perf_counter() - started) * 1000, 2),
+                duration_ms=round(seconds * 1000, 2),
             )
+            _count(method, route, status_line[:3], seconds)
             clear_contextvars()
 
     return application
+
+
+def _count(method: str, route: str | None, status: str, seconds: float) -> None:
+    # Callers may make methods and paths up; what is counted by them must not grow with that.
+    method, route = method if method in _METHODS else "other", route or "none"
+    metrics.REQUESTS.labels(method, route, status).inc()
+    metrics.REQUEST_SECONDS.labels(method, route).observe(seconds)

@@ -82,10 +82,10 @@ def find(workspace_id: str, contact_id: str) -> Contact:
     """Raises NotFound."""
     contact = None
     if ids.is_id(contact_id, "con"):
-        contact = Contact.in_workspace(workspace_id).where(Contact.id == contact_id).first()
+        contact = Contact.one(workspace_id, contact_id)
     if contact is None:
         raise NotFound()
-    return contact  # type: ignore[no-any-return]
+    return contact
 
 
 def find_named(workspace_id: str, contact_id: str) -> Contact:

@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 from cryptography.fernet import InvalidToken
 
-from app import mailbox, sql
+from app import mailbox, metrics, sql
 from app.config import settings
 from app.database import batches, count, database, rows, transaction
 from app.domain import audit, lanes, resends, stops
@@ -376,6 +376,8 @@ def _columns(outcomes: Sequence[Outcome], moves: Sequence[tuple[str, int | None]
 
 def _log_attempt(outcome: Outcome, status: str) -> None:
     dispatch, answer = outcome.dispatch, outcome.answer
+    kind_of_answer = f"{answer.status // 100}xx" if answer.status else "none"
+    metrics.ATTEMPT_SECONDS.labels(kind_of_answer).observe(answer.duration_ms / 1000)
     log.info(
         "delivery.attempt",
         request_id=dispatch.trace_id,

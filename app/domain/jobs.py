@@ -13,7 +13,7 @@ import structlog
 from peewee import SQL
 from structlog.contextvars import bind_contextvars
 
-from app import mailbox, sql
+from app import mailbox, metrics, sql
 from app.config import settings
 from app.database import DatabaseAway, rows, savepoint, transaction
 from app.domain import bookings, contacts, deliveries, endpoints, imports, sales
@@ -144,6 +144,7 @@ def accept(write: Write, once: OnceKey | None = None, store: Callable[[str], Non
         return _earlier(job.token_id, once), True
     job.created_at = stored[0][0]
     mailbox.ring(MAIL, write.workspace_id)
+    metrics.JOBS_ACCEPTED.labels(job.kind).inc()
     bind_contextvars(job=job.id)  # so that the line that ends the request names it
     return job, False
 
@@ -222,6 +223,7 @@ def _apply(batch: Sequence[Claimed]) -> None:
         if len(ended) < len(jobs):
             _put_back(jobs[-1])
     for job in ended:
+        metrics.JOBS_FINISHED.labels(job.kind, job.status).inc()
         log.info("job.finished", request_id=job.trace_id, job=job.id, kind=job.kind, status=job.status)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import structlog
 
+from app import metrics
 from app.config import settings
 from app.domain import sweeps
 from app.lib import clock
@@ -33,8 +34,10 @@ def _count(endpoint: Endpoint, answers: Sequence[Answer]) -> None:
         endpoint.consecutive_failures = 0 if answer.ok else endpoint.consecutive_failures + 1
         endpoint.answered = answer.ok
         if answer.status == 410:
+            metrics.ENDPOINTS_STOPPED.labels("gone").inc()
             _stop(endpoint, "The receiver answered 410 Gone.")
         elif endpoint.consecutive_failures >= threshold:
+            metrics.ENDPOINTS_STOPPED.labels("failures").inc()
             _stop(endpoint, f"{threshold} attempts in a row failed. The last: {answer.error}")
     if endpoint.dirty_fields:
         endpoint.save(only=endpoint.dirty_fields)

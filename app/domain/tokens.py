@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from app.database import rows
-from app.errors import Fault, Invalid, Unauthenticated
+from app.errors import Fault, Invalid, NotFound, Unauthenticated
 from app.lib import clock, ids, tokens
 from app.models.tokens import Token
 
@@ -60,8 +60,17 @@ def issue(
 
 
 def revoke(token_id: str) -> None:
-    """Ends a token; every process refuses it within a second. Safe to repeat."""
+    """Ends a token; every process refuses it within a second. Safe to repeat. Raises NotFound."""
+    if not Token.select().where(Token.id == token_id).exists():
+        raise NotFound(f"There is no token {token_id}.")
     Token.update(revoked_at=clock.now()).where(Token.id == token_id, Token.revoked_at.is_null()).execute()
+
+
+def of_workspace(workspace_id: str) -> list[dict[str, Any]]:
+    """All that there ever were, oldest first, without what they are themselves."""
+    shown = ("id", "name", "restrictions", "created_at", "expires_at", "revoked_at", "last_used_at")
+    found = Token.select().where(Token.workspace_id == workspace_id).order_by(Token.id)
+    return [{name: getattr(token, name) for name in shown} for token in found]
 
 
 def authenticate(token: str) -> Caller:
@@ -70,8 +79,10 @@ def authenticate(token: str) -> Caller:
     if caller is None:
         if not tokens.is_token(token):
             raise Unauthenticated()
+        # Remembered from before the look: a revocation may come while the answer is on its way.
+        seen_at = time.monotonic()
         caller = _load(tokens.digest(token))
-        _memory.put(token, caller)
+        _memory.put(token, caller, seen_at)
     if caller.expires_at is not None and caller.expires_at <= clock.now():
         raise Unauthenticated("The token has expired. Make a new one.")
     return caller
@@ -102,11 +113,11 @@ class _Memory:
         seen = self._callers.get(token)
         return seen[1] if seen and time.monotonic() - seen[0] < _REMEMBERED_SECONDS else None
 
-    def put(self, token: str, caller: Caller) -> None:
+    def put(self, token: str, caller: Caller, seen_at: float) -> None:
         with self._lock:
             if len(self._callers) >= _MOST_REMEMBERED:
                 self._callers.clear()
-            self._callers[token] = (time.monotonic(), caller)
+            self._callers[token] = (seen_at, caller)
 
 
 _memory = _Memory()
@@ -133,4 +144,6 @@ def _load(digest: bytes) -> Caller:
 def _note_use(token_id: str, last_used_at: datetime | None) -> None:
     now = clock.now()
     if last_used_at is None or now - last_used_at > _USE_NOTED_EVERY:
-        Token.update(last_used_at=now).where(Token.id == token_id).execute()
+        # Of many that see at once that it is time, one writes.
+        unnoted = Token.last_used_at.is_null() | (Token.last_used_at == last_used_at)
+        Token.update(last_used_at=now).where(Token.id == token_id, unnoted).execute()

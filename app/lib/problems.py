@@ -133,6 +133,7 @@ SLUG_OF_ERROR = {
     "AutomationNotPublished": "automation-not-published",
     "Conflict": "conflict",
     "IdempotencyKeyReused": "idempotency-key-reused",
+    "RateLimited": "rate-limited",
     "Unavailable": "unavailable",
     "Invalid": "validation-failed",
 }

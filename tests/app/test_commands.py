@@ -86,6 +86,41 @@ def test_a_token_is_revoked(run: Run, api: Api) -> None:
     assert one("SELECT revoked_at IS NOT NULL FROM tokens") is True
 
 
+def test_a_token_is_revoked_once(run: Run, api: Api) -> None:
+    token_id = one("SELECT id FROM tokens")
+    run("token", "revoke", token_id)
+    revoked_at = one("SELECT revoked_at FROM tokens")
+
+    assert run("token", "revoke", token_id).exit_code == 0
+
+    assert one("SELECT revoked_at FROM tokens") == revoked_at
+
+
+@pytest.mark.parametrize("token_id", ["tok_01jd0000000000000000000000", "bhp_secret"])
+def test_a_token_that_is_not_there_cannot_be_revoked(run: Run, api: Api, token_id: str) -> None:
+    done = run("token", "revoke", token_id)
+
+    assert (done.exit_code, done.output) == (1, f"bellhop: There is no token {token_id}.\n")
+    assert one("SELECT revoked_at FROM tokens") is None
+
+
+def test_the_tokens_of_a_workspace_are_listed_without_what_they_are(run: Run, api: Api, others: Api) -> None:
+    run("token", "create", api.workspace_id, "--restrict", "inbox", "--name", "Shop", "--expires-in", "60")
+    first, second = all_of("SELECT id FROM tokens WHERE workspace_id = %s ORDER BY id", api.workspace_id)
+    run("token", "revoke", first)
+
+    done = run("token", "list", api.workspace_id)
+
+    listed = json.loads(done.output)["tokens"]
+    assert [token["id"] for token in listed] == [first, second]
+    assert listed[0]["revoked_at"] is not None
+    assert listed[1]["revoked_at"] is None
+    assert (listed[1]["name"], listed[1]["restrictions"]) == ("Shop", ["inbox"])
+    assert listed[1]["expires_at"] > listed[1]["created_at"]
+    assert all("digest" not in token for token in listed)
+    assert api.token not in done.output
+
+
 def test_a_member_is_made_with_the_password_of_standard_input(run: Run, api: Api) -> None:
     done = run("member", "create", api.workspace_id, "ada@example.com", "--role", "owner", stdin="correct horse\n")
 
@@ -120,6 +155,7 @@ UNKNOWN = "ws_01kaj5bd40e6rr3f5y2kq0w9xz"
     [
         ("workspace", "plan", UNKNOWN, "growth"),
         ("token", "create", UNKNOWN),
+        ("token", "list", UNKNOWN),
         ("member", "create", UNKNOWN, "ada@example.com", "--role", "agent"),
         ("endpoint", "create", UNKNOWN, "https://shop.example/", "--events", "*"),
     ],

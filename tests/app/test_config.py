@@ -35,6 +35,7 @@ def test_what_is_not_set_has_its_default() -> None:
     assert settings.body_retention_days == 30
     assert settings.history_retention_days == 90
     assert settings.log_format == "json"
+    assert (settings.metrics_host, settings.metrics_port) == ("127.0.0.1", 9464)
 
 
 def test_what_is_set_is_read(tmp_path: Path) -> None:
@@ -56,6 +57,8 @@ def test_what_is_set_is_read(tmp_path: Path) -> None:
             "BODY_RETENTION_DAYS": "7",
             "HISTORY_RETENTION_DAYS": "7",
             "LOG_FORMAT": "console",
+            "METRICS_HOST": "0.0.0.0",
+            "METRICS_PORT": "0",
         }
     )
 
@@ -71,6 +74,7 @@ def test_what_is_set_is_read(tmp_path: Path) -> None:
     assert settings.body_retention_days == 7
     assert settings.history_retention_days == 7
     assert settings.log_format == "console"
+    assert (settings.metrics_host, settings.metrics_port) == ("0.0.0.0", 0)
 
 
 def test_several_secret_keys_are_read_newest_first() -> None:
@@ -132,6 +136,8 @@ def test_a_setting_without_a_default_has_to_be_there(name: str, text: str | None
         ("HISTORY_RETENTION_DAYS", "1"),
         ("HISTORY_RETENTION_DAYS", "29"),
         ("LOG_FORMAT", "xml"),
+        ("METRICS_HOST", "localhost"),
+        ("METRICS_PORT", "65001"),
     ],
 )
 def test_a_wrong_setting_is_one_line_that_names_it(name: str, text: str) -> None:

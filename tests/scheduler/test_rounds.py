@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from prometheus_client import REGISTRY
 
-from app import bells, mailbox
+from app import bells, mailbox, metrics
 from app.database import rows
 from app.domain import jobs, lanes
 from app.lib import ids
@@ -80,6 +81,27 @@ def test_two_leaders_who_make_a_round_at_once_ring_once_for_each() -> None:
 
     assert rung() == ["ws_1", "ws_2"]
     assert bells.flags().llen("dramatiq:writes") == 2
+
+
+def oldest() -> float | None:
+    return REGISTRY.get_sample_value("bellhop_overdue_seconds", {"mail": "jobs"})
+
+
+def test_a_whole_round_tells_for_how_long_the_oldest_mail_has_been_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "MOST_LOOKED_AT", 2)
+    metrics.OVERDUE_SECONDS.clear()
+    wait_for_work("ws_1", seconds=100)
+    wait_for_work("ws_2", "ws_3")
+    each = Round(jobs.MAIL, overdue_seconds=1)
+
+    each()
+    assert oldest() is None
+    each()
+    assert 100 <= oldest() < 200
+
+    rows("UPDATE jobs SET due_at = NULL")
+    each()
+    assert oldest() == 0
 
 
 def test_a_round_changes_nothing_of_the_mail() -> None:

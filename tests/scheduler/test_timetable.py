@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import peewee
 import pytest
+from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
 from app import database
@@ -38,6 +39,19 @@ def test_a_pass_that_fails_does_not_stop_the_others(error: Exception, event: str
 
     assert made == ["second"]
     assert [(line["event"], line["name"]) for line in lines] == [(event, "first"), ("pass.made", "second")]
+
+
+def test_passes_are_timed_and_failures_counted() -> None:
+    timetable = Timetable()
+    timetable.passes = [Pass("fails", 0, failing(RuntimeError())), Pass("works", 0, lambda: 0)]
+    failed, made = "bellhop_scheduler_passes_failed_total", "bellhop_scheduler_pass_duration_seconds_count"
+    before = [REGISTRY.get_sample_value(failed, {"name": "fails"}), REGISTRY.get_sample_value(made, {"name": "works"})]
+
+    timetable.run_due()
+
+    assert REGISTRY.get_sample_value(failed, {"name": "fails"}) == (before[0] or 0) + 1
+    assert REGISTRY.get_sample_value(made, {"name": "works"}) == (before[1] or 0) + 1
+    assert REGISTRY.get_sample_value(failed, {"name": "works"}) is None
 
 
 def test_a_pass_that_is_not_due_is_not_made() -> None:

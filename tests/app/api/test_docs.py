@@ -81,7 +81,7 @@ def test_a_write_lists_every_refusal_and_header_of_a_write(document: dict[str, A
     operation = document["paths"]["/api/v1/workspaces/{workspace}/things"]["post"]
 
     assert list(operation["responses"]) == sorted(
-        ["201", "202", "400", "401", "403", "404", "409", "413", "415", "422", "500", "503"]
+        ["201", "202", "400", "401", "403", "404", "409", "413", "415", "422", "429", "500", "503"]
     )
     assert {"$ref": "#/components/parameters/Idempotency-Key"} in operation["parameters"]
     assert {"$ref": "#/components/parameters/Prefer"} in operation["parameters"]
@@ -93,7 +93,7 @@ def test_a_write_lists_every_refusal_and_header_of_a_write(document: dict[str, A
 def test_a_read_lists_only_what_a_read_can_answer(document: dict[str, Any]) -> None:
     operation = document["paths"]["/api/v1/things"]["get"]
 
-    assert list(operation["responses"]) == ["200", "401", "403", "422", "500", "503"]
+    assert list(operation["responses"]) == ["200", "401", "403", "422", "429", "500", "503"]
 
 
 def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:

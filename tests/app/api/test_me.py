@@ -5,11 +5,13 @@ import re
 import time
 from datetime import timedelta
 
+import pytest
+
 from app import database
 from app.domain import tokens
 from app.lib import clock, json
 from app.lib.tokens import new as new_token
-from tests.cast import Api, one, until
+from tests.cast import Api, in_threads, one, until
 
 
 def test_an_unrestricted_token_is_shown_with_its_workspace(api: Api) -> None:
@@ -90,6 +92,31 @@ def test_a_token_that_is_used_all_the_time_stops_too_when_it_is_revoked(api: Api
     until(lambda: api.get("/api/v1/auth/me").status_code == 401, seconds=5)
 
     assert api.get("contacts").status_code == 401
+
+
+def test_a_token_is_remembered_from_before_it_was_looked_up(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    look_up, late = tokens._load, time.monotonic() + 1
+
+    def look_up_slowly(digest: bytes) -> tokens.Caller:
+        found = look_up(digest)
+        monkeypatch.setattr(time, "monotonic", lambda: late)
+        return found
+
+    monkeypatch.setattr(tokens, "_load", look_up_slowly)
+    assert tokens.authenticate(api.token).workspace_id == api.workspace_id
+
+    assert tokens._memory.get(api.token) is None
+
+
+def test_of_many_who_see_that_a_use_is_to_be_noted_one_writes(api: Api) -> None:
+    token_id = one("SELECT id FROM tokens WHERE workspace_id = %s", api.workspace_id)
+
+    in_threads([lambda: tokens._note_use(token_id, None)] * 8)
+
+    assert one("SELECT last_used_at FROM tokens WHERE id = %s", token_id) is not None
+    noted = one("SELECT xmin::text FROM tokens WHERE id = %s", token_id)
+    tokens._note_use(token_id, None)
+    assert one("SELECT xmin::text FROM tokens WHERE id = %s", token_id) == noted
 
 
 def test_the_database_holds_only_the_digest_of_a_token(api: Api) -> None:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
 from app import bells, database
 from app.domain import deliveries, lanes
@@ -397,6 +398,7 @@ def test_a_slow_endpoint_is_served_in_its_own_lane_alone(endpoint: Endpoint, del
 def test_only_those_ring_of_which_a_retry_fell_due_just_now(endpoint: Endpoint, happen: Callable[[int], None]) -> None:
     happen(4)
     attempt(endpoint, BROKEN)
+    bells.flush(5)
     bells.flags().flushall()
     lanes.ring_due()
     assert lane(lanes.FAST) == 0
@@ -495,3 +497,16 @@ def test_a_delivery_whose_secret_cannot_be_read_does_not_stop_the_others(api: Ap
     dispatches: list[Any] = deliveries.claim(lanes.FAST, {broken: 10, good: 10})
 
     assert good in [dispatch.claimed.owner for dispatch in dispatches]
+
+
+@pytest.mark.parametrize(("answer", "answered"), [(OK, "2xx"), (BROKEN, "5xx"), (GONE, "4xx"), (SILENT, "none")])
+def test_attempts_are_counted_by_what_was_answered(
+    endpoint: Endpoint, happen: Callable[[int], None], answer: Answer, answered: str
+) -> None:
+    name, labels = "bellhop_delivery_attempt_duration_seconds_count", {"answer": answered}
+    before = REGISTRY.get_sample_value(name, labels) or 0
+    happen(2)
+
+    attempt(endpoint, answer)
+
+    assert REGISTRY.get_sample_value(name, labels) == before + 2

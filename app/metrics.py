@@ -1,0 +1,119 @@
+"""What each process counts, in the form of Prometheus. Labels have few values: none names a workspace or a person."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from errno import EADDRINUSE
+from functools import partial
+from pathlib import Path
+
+import structlog
+from prometheus_client import (
+    CONTENT_TYPE_PLAIN_0_0_4,
+    REGISTRY,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+    start_http_server,
+)
+from prometheus_client.metrics_core import Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+
+log = structlog.get_logger(__name__)
+
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+# Where set, by `app/gunicorn.py`, the processes that were forked from one keep their figures in files there.
+SHARED = "PROMETHEUS_MULTIPROC_DIR"
+# Ports that are tried, so that several processes on one machine do not collide.
+MOST_PORTS = 100
+
+disable_created_metrics()
+
+PROCESSES = Gauge("bellhop_processes", "Processes that these figures are of.", ["type"], multiprocess_mode="livesum")
+DATABASE_AWAY = Counter("bellhop_database_away", "Statements that failed because PostgreSQL was away or gave up.")
+REDIS_AWAY = Counter("bellhop_redis_away", "Calls that failed because Redis, or the broker, was away or slow.")
+
+REQUESTS = Counter("http_requests", "Requests answered.", ["method", "route", "status"])
+REQUEST_SECONDS = Histogram(
+    "http_request_duration_seconds",
+    "Time from a request's headers to its answer, waiting by `Prefer: wait` included.",
+    ["method", "route"],
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+)
+JOBS_ACCEPTED = Counter("bellhop_jobs_accepted", "Writes accepted, replays not counted.", ["kind"])
+JOBS_FINISHED = Counter("bellhop_jobs_finished", "Writes applied, by how they ended.", ["kind", "status"])
+BELLS = Counter("bellhop_bells", "Bells rung, and bells lost because Redis or the broker was away.", ["outcome"])
+ATTEMPT_SECONDS = Histogram(
+    "bellhop_delivery_attempt_duration_seconds",
+    "Delivery attempts: how long each took, by the class of the receiver's status, or none.",
+    ["answer"],
+    buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60),
+)
+ENDPOINTS_STOPPED = Counter("bellhop_endpoints_stopped", "Endpoints stopped, and why.", ["reason"])
+
+LEADS = Gauge("bellhop_scheduler_leads", "1 in the scheduler that leads.", multiprocess_mode="livemax")
+OVERDUE_SECONDS = Gauge("bellhop_overdue_seconds", "For how long the oldest mail of a kind has been due.", ["mail"])
+PASS_SECONDS = Histogram(
+    "bellhop_scheduler_pass_duration_seconds",
+    "Passes of the scheduler: how long each took.",
+    ["name"],
+    buckets=(0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30),
+)
+PASSES_FAILED = Counter("bellhop_scheduler_passes_failed", "Passes of the scheduler that failed.", ["name"])
+
+
+def exposition() -> bytes:
+    """All figures, of this process or of all that share theirs with it, in the text format."""
+    if SHARED not in os.environ:
+        return generate_latest(REGISTRY)
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)
+    registry.register(_Together())
+    return generate_latest(registry)
+
+
+def serve(host: str, port: int, process_type: str) -> None:
+    """Answers `GET /metrics` on this port, or on the next that is free. 0: not at all. Never raises."""
+    PROCESSES.labels(process_type).set(1)
+    if port == 0:
+        return
+    for candidate in range(port, port + MOST_PORTS):
+        try:
+            start_http_server(candidate, host)
+        except OSError as error:
+            failure = error
+            if error.errno != EADDRINUSE:
+                break
+        else:
+            log.info("metrics.served", host=host, port=candidate)
+            return
+    log.warning("metrics.not_served", host=host, port=candidate, error=str(failure))
+
+
+class _Together(Collector):
+    """CPU time, memory and open files of the living processes that share their figures, added up."""
+
+    ADDABLE = (
+        "process_cpu_seconds",
+        "process_resident_memory_bytes",
+        "process_virtual_memory_bytes",
+        "process_open_fds",
+    )
+
+    def collect(self) -> Iterable[Metric]:
+        sums: dict[str, Metric] = {}
+        for living in Path(os.environ[SHARED]).glob("gauge_livesum_*.db"):
+            pid = living.stem.rpartition("_")[2]
+            for metric in ProcessCollector(pid=partial(str, pid), registry=None).collect():
+                if metric.name in self.ADDABLE:
+                    [sample], earlier = metric.samples, sums.get(metric.name)
+                    value = sample.value + (earlier.samples[0].value if earlier else 0)
+                    metric.samples = [sample._replace(value=value)]
+                    sums[metric.name] = metric
+        return sums.values()

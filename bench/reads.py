@@ -1,0 +1,43 @@
+"""Reading one contact, against a bare Flask view with one select by the same key of the same table."""
+
+from statistics import median
+
+from app.lib import ids
+from bench import sites
+from bench.ceilings import Tell, beside, compared, cost, rounds
+from bench.figures import Row
+from bench.load import Plan
+from bench.sites import Site
+
+ROUNDS = 15
+ROUND_SECONDS = 1.5
+CONTACTS = 1000
+LEAST_RATIO = 0.50
+
+
+def run(site: Site, tell: Tell) -> list[Row]:
+    """With the web processes alone: the service's, its token restricted and counted, and the bare one, in turns."""
+    sites.start(site, "web.1")
+    contacts = _contacts(site)
+    read = site.plan(ROUND_SECONDS, token=site.restricted_token("contacts"), reads=contacts)
+    with beside(site, "bare", "bench.bare:create_app()") as port:
+        bare = Plan(port, "/bare", read.token, 0, ROUND_SECONDS, reads=contacts)
+        rates = rounds(site, {"bare": bare, "read": read}, ROUNDS, tell)
+        return [
+            Row("reads", "bare Flask view", f"{median(rates['bare']):.0f}/s"),
+            *compared("reads", rates, "read", "reads of one contact", LEAST_RATIO),
+            cost("reads", site, "the bare view", bare),
+            cost("reads", site, "a read", read),
+        ]
+
+
+def _contacts(site: Site) -> list[str]:
+    """The identifiers of new contacts."""
+    made = [ids.new("con") for _ in range(CONTACTS)]
+    rows = ", ".join(
+        f"('{contact}', '{site.workspace}', 'read-{number}@example.com', 'Ada', '{{vip}}', '{{\"orders\": 3}}')"
+        for number, contact in enumerate(made)
+    )
+    site.query(f"INSERT INTO contacts (id, workspace_id, email, first_name, tags, custom_fields) VALUES {rows}")
+    site.query("ANALYZE contacts")
+    return made

@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from app import bells
+from app.domain import tokens
+from tests.cast import Api, until
+from tests.conftest import Servers
+from tests.stack.ports import free_port
+from tests.stack.process import Process
+from tests.stack.processes import ROOT, process_types
+
+PATIENCE_SECONDS, THREADS, QUOTA = 2, 4, 60
+
+# The service's own configuration, with less patience and fewer threads to keep busy.
+CONFIGURATION = f"""
+from app import gunicorn
+from app.gunicorn import *
+
+gunicorn.PATIENCE_SECONDS = {PATIENCE_SECONDS}
+threads = {THREADS}
+"""
+
+
+@dataclass(frozen=True)
+class Web:
+    """A `web` process of two workers."""
+
+    port: int
+    process: Process
+    temporary: Path
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+
+    def ask(self, request: bytes) -> bytes:
+        """The whole answer to a request on a connection of its own."""
+        with self.connect() as connection:
+            connection.sendall(request)
+            return read_answer(connection)
+
+    def get(self, path: str) -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=30) as answer:
+            return str(answer.read().decode())
+
+
+def read_answer(connection: socket.socket) -> bytes:
+    """Head and body, as long as Content-Length says."""
+    answer = b""
+    while not (head := re.match(rb"(?s).*?\r\n\r\n", answer)):
+        received = connection.recv(65536)
+        assert received, f"The connection ended after {answer!r}."
+        answer += received
+    length = int(re.search(rb"(?i)content-length: (\d+)", head[0])[1])  # type: ignore[index]
+    while len(answer) < len(head[0]) + length:
+        answer += connection.recv(65536)
+    return answer
+
+
+def status(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
+
+
+def post(api: Api, *headers: str) -> bytes:
+    lines = [
+        f"POST {api.path('contacts')} HTTP/1.1",
+        "Host: bellhop.test",
+        f"Authorization: Bearer {api.token}",
+        "Content-Type: application/json",
+        *headers,
+    ]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n"
+
+
+def get(path: str, *headers: str) -> bytes:
+    return "\r\n".join([f"GET {path} HTTP/1.1", "Host: bellhop.test", *headers]).encode() + b"\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def web(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
+    directory, port = tmp_path_factory.mktemp("web"), free_port()
+    configuration, temporary = directory / "configuration.py", directory / "temporary"
+    configuration.write_text(CONFIGURATION)
+    temporary.mkdir()
+    command = process_types()["web"].replace("python:app.gunicorn", f"file:{configuration}")
+    environment = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PORT": str(port),
+        "WEB_CONCURRENCY": "2",
+        "RATE_LIMIT": str(QUOTA),
+        "TMPDIR": str(temporary),
+    }
+    process = Process("web", command, environment, directory / "logs", ROOT)
+    process.start()
+    made = Web(port, process, temporary)
+
+    def is_ready() -> bool:
+        try:
+            return 'bellhop_processes{type="web"} 2.0' in made.get("/metrics")
+        except OSError:
+            return False
+
+    try:
+        until(is_ready, seconds=60)
+        yield made
+    finally:
+        process.ask_to_stop()
+        process.finish(time.monotonic() + 20)
+
+
+# Bodies
+
+
+def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_sent(web: Web, api: Api) -> None:
+    answer = web.ask(post(api, "Content-Length: 100000000"))
+
+    assert status(answer) == 413
+    assert b"application/problem+json" in answer
+
+
+def test_a_chunked_body_is_refused_once_it_is_too_large(web: Web, api: Api) -> None:
+    chunk = b"8000\r\n" + b" " * 0x8000 + b"\r\n"
+
+    answer = web.ask(post(api, "Transfer-Encoding: chunked") + chunk * 9)
+
+    assert status(answer) == 413
+
+
+def test_a_chunked_body_that_is_small_enough_is_read(web: Web, api: Api) -> None:
+    body = json.dumps({"email": "ada@example.com"}).encode()
+
+    answer = web.ask(post(api, "Transfer-Encoding: chunked") + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
+
+    assert status(answer) == 202
+
+
+def test_whoever_sends_a_body_that_is_too_large_gets_the_answer(web: Web, api: Api) -> None:
+    with web.connect() as connection:
+        connection.sendall(post(api, "Content-Length: 400000") + b" " * 400_000)
+
+        assert status(read_answer(connection)) == 413
+
+
+# Clients that stall
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [b"GET /healthz HTTP/1.1\r\nHost: be", b"{post}{", b""],
+    ids=["in the head", "in the body", "before anything"],
+)
+def test_clients_that_stall_keep_nobody_out_for_good(web: Web, api: Api, beginning: bytes) -> None:
+    beginning = beginning.replace(b"{post}", post(api, "Content-Length: 100"))
+    with ExitStack() as open_connections:
+        for _ in range(THREADS * 2 + 4):
+            stalled = open_connections.enter_context(web.connect())
+            stalled.sendall(beginning)
+
+        assert web.get("/healthz") == '{"status":"alive"}'
+
+
+def test_clients_that_do_not_close_hold_up_nobody(web: Web) -> None:
+    with ExitStack() as open_connections:
+        for _ in range(20):
+            idle = open_connections.enter_context(web.connect())
+            idle.sendall(get("/healthz", "Connection: close"))
+            assert status(read_answer(idle)) == 200
+        began = time.monotonic()
+
+        assert web.get("/healthz") == '{"status":"alive"}'
+
+        # One after the other they would take two seconds each of a worker's main thread.
+        assert time.monotonic() - began < 10
+
+
+def test_a_connection_is_kept_for_the_next_request(web: Web) -> None:
+    with web.connect() as connection:
+        for _ in range(3):
+            connection.sendall(get("/healthz"))
+            assert status(read_answer(connection)) == 200
+
+
+# Methods
+
+
+def test_head_is_answered_without_a_body(web: Web, api: Api) -> None:
+    request = get(api.path("contacts"), f"Authorization: Bearer {api.token}", "Connection: close")
+    with web.connect() as connection:
+        connection.sendall(request.replace(b"GET", b"HEAD", 1))
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert (status(head), body) == (200, b"")
+    assert re.search(rb"(?i)content-length: [1-9]", head)
+
+
+@pytest.mark.parametrize(("method", "expected"), [(b"OPTIONS", 200), (b"PUT", 405)])
+def test_options_and_wrong_methods_tell_what_is_allowed(web: Web, api: Api, method: bytes, expected: int) -> None:
+    answer = web.ask(get(api.path("contacts"), "Content-Length: 0").replace(b"GET", method, 1))
+
+    assert status(answer) == expected
+    [allowed] = re.findall(rb"(?i)\r\nallow: ([^\r]+)", answer)
+    assert set(allowed.split(b", ")) == {b"GET", b"HEAD", b"OPTIONS", b"POST"}
+
+
+# Several processes
+
+
+def test_the_limit_holds_for_all_processes_together(web: Web, api: Api) -> None:
+    began = time.monotonic()
+    request = get("/api/v1/auth/me", f"Authorization: Bearer {api.token}")
+
+    statuses = [status(web.ask(request)) for _ in range(QUOTA * 2)]
+
+    added = (time.monotonic() - began) * QUOTA / 60
+    assert set(statuses) == {200, 429}
+    assert QUOTA <= statuses.count(200) <= QUOTA + added + 1
+    assert statuses[:QUOTA] == [200] * QUOTA
+
+
+def test_a_revoked_token_is_refused_by_all_processes_within_a_second(web: Web, api: Api) -> None:
+    me = get("/api/v1/auth/me", f"Authorization: Bearer {api.token}")
+    for _ in range(10):
+        assert status(web.ask(me)) == 200
+    token_id = json.loads(web.ask(me).partition(b"\r\n\r\n")[2])["data"]["token"]["id"]
+
+    tokens.revoke(token_id)
+    revoked_at, seen = time.monotonic(), []
+    while time.monotonic() - revoked_at < 2 and len(seen) < 1000:
+        sent_at = time.monotonic()
+        seen.append((sent_at - revoked_at, status(web.ask(me))))
+        bells.flags().delete(f"limit:{token_id}")
+
+    assert {answered for after, answered in seen if after > 1} == {401}
+
+
+def test_whichever_process_is_asked_tells_the_figures_of_all(web: Web) -> None:
+    def healthy() -> float:
+        samples = {
+            tuple(sorted(sample.labels.items())): sample.value
+            for family in text_string_to_metric_families(web.get("/metrics"))
+            for sample in family.samples
+            if sample.name == "http_requests_total"
+        }
+        return samples.get((("method", "GET"), ("route", "/healthz"), ("status", "200")), 0.0)
+
+    before = healthy()
+    for _ in range(20):
+        web.get("/healthz")
+
+    assert [healthy() for _ in range(5)] == [before + 20] * 5
+
+
+def test_the_processes_are_measured_together(web: Web) -> None:
+    told = {
+        sample.name: sample
+        for family in text_string_to_metric_families(web.get("/metrics"))
+        for sample in family.samples
+        if sample.name.startswith(("process_", "bellhop_processes"))
+    }
+
+    assert told["bellhop_processes"].labels == {"type": "web"}
+    assert told["process_resident_memory_bytes"].value > 50_000_000
+    assert told["process_cpu_seconds_total"].value > 0
+    assert "process_start_time_seconds" not in told
+
+
+def test_the_files_of_the_figures_go_with_the_process(web: Web) -> None:
+    assert list(web.temporary.glob("bellhop-figures-*"))
+
+    web.process.ask_to_stop()
+    web.process.finish(time.monotonic() + 30)
+
+    assert list(web.temporary.glob("bellhop-figures-*")) == []

@@ -1,0 +1,18 @@
+"""Answers `GET /metrics` for the worker, on a port of its own."""
+
+from __future__ import annotations
+
+from dramatiq import Broker, Worker
+from dramatiq.middleware import Middleware
+
+from app import metrics
+from app.config import settings
+from workers.middleware.presence import process_types
+
+
+class Figures(Middleware):
+    """For as long as the worker lives."""
+
+    def after_worker_boot(self, broker: Broker, worker: Worker) -> None:
+        configured = settings()
+        metrics.serve(configured.metrics_host, configured.metrics_port, "+".join(sorted(process_types(broker))))
