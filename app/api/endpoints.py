@@ -15,7 +15,7 @@ from app.api.lists import PageQuery, collection, envelope, page
 from app.api.parsing import Blueprint, Claim, Schema
 from app.api.responses import respond, time
 from app.api.sweeps import SweepSchema
-from app.api.writes import accept
+from app.api.writes import accept, once_key
 from app.config import settings
 from app.domain import catalogue, endpoints, sweeps
 from app.errors import NotFound
@@ -229,6 +229,7 @@ def resend_deliveries(body: dict[str, Any], endpoint_id: str) -> Response:
     """Send many deliveries once more, oldest first. A worker does it; the sweep in the answer tells how far it is."""
     is_dry = body.pop("dry_run", False)
     if is_dry:
+        once_key()  # stands for nothing here, and is refused all the same where it is none
         _must_exist(caller().workspace_id, endpoint_id)
         count, gone = sweeps.count_resendable(endpoint_id, **body)
         filters = {name: body.get(name) for name in endpoints.FILTERS}
