@@ -140,6 +140,9 @@ def test_a_body_that_breaks_on_its_way_is_malformed(client: FlaskClient, error: 
         def read(self, size: int | None = -1) -> bytes:
             raise error
 
+        def readinto(self, buffer: Any) -> int:
+            raise error
+
     response = client.post(
         "/api/v1/contacts",
         content_type="application/json",
