@@ -11,10 +11,9 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from gunicorn.workers.gthread import ThreadWorker
-
 from app.config import settings
 from app.errors import SettingsError
+from app.unreadable import RefusingWorker
 
 try:
     bind = f"0.0.0.0:{settings().port}"
@@ -29,7 +28,7 @@ figures = os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="bell
 PATIENCE_SECONDS = 70
 
 
-class PatientWorker(ThreadWorker):  # type: ignore[misc]
+class PatientWorker(RefusingWorker):
     """gunicorn's worker with threads. It waits for no client for ever, and for none where all others wait with it."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -64,6 +63,8 @@ threads = 16
 # Longer than load balancers keep an idle connection, so that they never send on one that is being closed.
 keepalive = 75
 graceful_timeout = 35  # the longest `Prefer: wait`, and a little
+# Otherwise a header named SCRIPT_NAME that a proxy on this machine lets pass changes what a path means.
+forwarder_headers = ""
 accesslog = None  # the application has its own
 errorlog = "-"
 loglevel = "warning"

@@ -33,6 +33,9 @@ from app.api import (
 def install(app: Flask, base_url: str) -> None:
     """Everything under /api/v1, the problem pages and the health checks."""
     app.url_map.strict_slashes = False
+    # Otherwise `//` is redirected, to an address that is made of the Host header.
+    app.url_map.merge_slashes = False
+    app.url_map.converters["path"] = parsing.Rest
     parsing.install(app)
     problems.install(app, base_url)
     request_ids.install(app)

@@ -65,4 +65,4 @@ def _bearer() -> str:
     scheme, _, token = request_ctx.request.environ.get("HTTP_AUTHORIZATION", "").partition(" ")
     if scheme.lower() != "bearer":
         raise Unauthenticated()
-    return str(token.strip())
+    return str(token.strip(" "))

@@ -11,7 +11,7 @@ from marshmallow import ValidationError, fields, validate, validates_schema
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, collection, envelope, page
-from app.api.parsing import STORABLE, Blueprint, Schema
+from app.api.parsing import STORABLE, Blueprint, Schema, Time
 from app.api.responses import respond, time
 from app.api.writes import accept, must_exist
 from app.domain import bookings, contacts
@@ -27,10 +27,8 @@ SHORTEST = timedelta(milliseconds=1)  # what times are kept and shown by
 class BookingCreate(Schema):
     contact_id = fields.String(required=True, metadata={"description": "Who comes."})
     title = fields.String(required=True, validate=validate.Length(1, 255), metadata={"example": "Haircut"})
-    starts_at = fields.AwareDateTime(required=True, validate=STORABLE, metadata={"description": "RFC 3339."})
-    ends_at = fields.AwareDateTime(
-        required=True, validate=STORABLE, metadata={"description": "RFC 3339; after starts_at."}
-    )
+    starts_at = Time(required=True, validate=STORABLE, metadata={"description": "RFC 3339."})
+    ends_at = Time(required=True, validate=STORABLE, metadata={"description": "RFC 3339; after starts_at."})
 
     @validates_schema
     def begins_before_it_ends(self, data: dict[str, Any], **_: Any) -> None:
@@ -51,12 +49,8 @@ class BookingSchema(Schema):
 class BookingQuery(PageQuery):
     contact_id = fields.String()
     status = fields.String(validate=validate.OneOf(STATUSES))
-    starts_since = fields.AwareDateTime(
-        validate=STORABLE, metadata={"description": "RFC 3339; begins at that time or later."}
-    )
-    starts_until = fields.AwareDateTime(
-        validate=STORABLE, metadata={"description": "RFC 3339; begins before that time."}
-    )
+    starts_since = Time(validate=STORABLE, metadata={"description": "RFC 3339; begins at that time or later."})
+    starts_until = Time(validate=STORABLE, metadata={"description": "RFC 3339; begins before that time."})
 
 
 @collection(blueprint, "/bookings")

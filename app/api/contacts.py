@@ -12,7 +12,7 @@ from marshmallow import ValidationError, fields, post_load, validate, validates_
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, collection, envelope, page_of
-from app.api.parsing import Blueprint, Claim, Schema
+from app.api.parsing import Blueprint, Claim, Schema, Time
 from app.api.responses import respond, time
 from app.api.writes import accept
 from app.domain import contacts, exports
@@ -142,7 +142,7 @@ class ContactQuery(PageQuery):
     phone = PhoneFilter(formats.phone)
     external_id = fields.String()
     tag = fields.String()
-    updated_since = fields.AwareDateTime(metadata={"description": "RFC 3339."})
+    updated_since = Time(metadata={"description": "RFC 3339."})
     q = fields.String(
         validate=validate.Length(2, 100),
         metadata={"description": "Part of a name, e-mail address, phone number or external id."},

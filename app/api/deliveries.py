@@ -10,7 +10,7 @@ from marshmallow import fields, validate
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, collection, envelope, page
-from app.api.parsing import Blueprint, Schema
+from app.api.parsing import Blueprint, Schema, Time
 from app.api.responses import respond, time
 from app.api.writes import accept
 from app.domain import deliveries
@@ -54,8 +54,8 @@ class DeliveryQuery(PageQuery):
     endpoint_id = fields.String()
     status = fields.String(validate=validate.OneOf(STATUSES))
     kind = fields.String()
-    since = fields.AwareDateTime(metadata={"description": "RFC 3339; made at that time or later."})
-    until = fields.AwareDateTime(metadata={"description": "RFC 3339; made before that time."})
+    since = Time(metadata={"description": "RFC 3339; made at that time or later."})
+    until = Time(metadata={"description": "RFC 3339; made before that time."})
 
 
 @collection(blueprint, "/webhooks/deliveries")

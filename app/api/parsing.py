@@ -15,7 +15,8 @@ from flask.globals import request_ctx
 from flask.json.provider import JSONProvider
 from marshmallow import RAISE, ValidationError, fields, missing, validate
 from webargs.core import is_json
-from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
+from werkzeug.exceptions import BadRequest, HTTPException, RequestEntityTooLarge, UnsupportedMediaType
+from werkzeug.routing import PathConverter
 
 from app.api.openapi import DocumentedBlueprint
 from app.errors import Fault, Invalid, NotFound
@@ -50,6 +51,23 @@ class Claim(fields.Boolean):
         return value
 
 
+class Time(fields.AwareDateTime):
+    """A time with its zone (RFC 3339), in UTC; at the ends of the calendar some cannot be said there."""
+
+    def _deserialize(self, value: Any, *args: Any, **options: Any) -> datetime:
+        try:
+            return super()._deserialize(value, *args, **options).astimezone(UTC)
+        except OverflowError as error:
+            raise self.make_error("invalid", input=value, obj_type=self.OBJ_TYPE) from error
+
+
+class Rest(PathConverter):
+    """The rest of a path, also where that begins with a slash: tags may be named so."""
+
+    regex = ".+"
+    part_isolating = False
+
+
 class Nothing(Schema):
     """A body or query that has no fields."""
 
@@ -79,10 +97,17 @@ def install(app: Flask) -> None:
 
 
 def read_body(req: Request) -> bytes:
-    """The raw body, kept for later readers. Raises RequestEntityTooLarge above MAX_BODY_BYTES."""
-    raw = req.get_data(cache=True)
+    """The raw body, kept for later readers. Raises RequestEntityTooLarge above MAX_BODY_BYTES, and BadRequest."""
+    try:
+        raw = req.get_data(cache=True)
+    except HTTPException:
+        raise
+    except Exception as error:  # the server's own, of chunks that are none or a connection that was cut
+        raise BadRequest("The body could not be read to its end.") from error
     if len(raw) > MAX_BODY_BYTES:
         raise RequestEntityTooLarge
+    if len(raw) < (req.content_length or 0):  # RFC 9112, section 8; gunicorn says nothing of it
+        raise BadRequest("The body is shorter than its Content-Length.")
     return raw
 
 

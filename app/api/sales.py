@@ -11,7 +11,7 @@ from app.api.authentication import authorize, caller
 from app.api.contacts import Formatted, text
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, collection, envelope, page
-from app.api.parsing import STORABLE, Blueprint, Schema
+from app.api.parsing import STORABLE, Blueprint, Schema, Time
 from app.api.responses import respond, time
 from app.api.writes import accept
 from app.domain import sales
@@ -41,7 +41,7 @@ class SaleCreate(Schema):
         metadata={"description": "ISO 4217.", "example": "EUR"},
     )
     reference = text(255, 1, metadata={"description": "Your own identifier of the sale: no two have the same."})
-    occurred_at = fields.AwareDateTime(
+    occurred_at = Time(
         load_default=clock.now,
         validate=STORABLE,
         metadata={"description": "RFC 3339; without it, the time of the request."},
@@ -71,12 +71,8 @@ class SaleSchema(Schema):
 class SaleQuery(PageQuery):
     contact_id = fields.String()
     reference = fields.String()
-    occurred_since = fields.AwareDateTime(
-        validate=STORABLE, metadata={"description": "RFC 3339; happened at that time or later."}
-    )
-    occurred_until = fields.AwareDateTime(
-        validate=STORABLE, metadata={"description": "RFC 3339; happened before that time."}
-    )
+    occurred_since = Time(validate=STORABLE, metadata={"description": "RFC 3339; happened at that time or later."})
+    occurred_until = Time(validate=STORABLE, metadata={"description": "RFC 3339; happened before that time."})
 
 
 @collection(blueprint, "/sales")

@@ -24,6 +24,10 @@ LONGEST_WAIT_SECONDS = 30
 # Waiting requests hold a thread each. Half of a process's threads stay free of them; who finds no place gets the 202.
 _waiting_places = threading.BoundedSemaphore(8)
 
+# A UUIDv4 (RFC 9562), bare or between quotes.
+_KEY = re.compile(
+    r'("?)([0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})\1', re.ASCII | re.IGNORECASE
+)
 _WAIT = re.compile(r'(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?=[,;]|$)', re.IGNORECASE)
 
 
@@ -41,7 +45,7 @@ def accept(
     replay gets its job all the same. `beside` goes into the answer beside `data`, once: replays do not show it.
     `store` keeps what is too large for a payload (see `jobs.accept`).
     """
-    once = _once_key()
+    once = once_key()
     if check is not None:
         try:
             check()
@@ -118,16 +122,13 @@ def _preferred_wait() -> int | None:
     return seconds if 1 <= seconds <= LONGEST_WAIT_SECONDS else None
 
 
-def _once_key() -> OnceKey | None:
+def once_key() -> OnceKey | None:
+    """The Idempotency-Key of the present request, with what it stands for; None without one. Raises Invalid."""
     given = request.environ.get("HTTP_IDEMPOTENCY_KEY")
     if given is None:
         return None
-    try:
-        key = UUID(given.strip().strip('"'))
-        is_version_4 = key.version == 4 and str(key) == given.strip().strip('"').lower()
-    except ValueError:
-        is_version_4 = False
-    if not is_version_4:
+    found = _KEY.fullmatch(given.strip())
+    if found is None:
         raise Invalid(Fault("", "The Idempotency-Key header must be a UUIDv4, new for each operation."))
     parts = (request.method.encode(), request.path.encode(), request.query_string, request.get_data(cache=True))
-    return OnceKey(key, jobs.fingerprint(*parts))
+    return OnceKey(UUID(found[2]), jobs.fingerprint(*parts))

@@ -46,6 +46,8 @@ TURN_SECONDS = 0.25
 MOST_CLAIMS = 5
 
 IDEMPOTENCY_WINDOW = "24 hours"
+# Later than a key is free, by longer than a statement may take: who finds it taken can still read its job.
+KEY_FORGOTTEN_AFTER = "24 hours 1 minute"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +199,7 @@ def find(workspace_id: str, job_id: str) -> Job:
 
 def forget_old_keys(limit: int = 10_000) -> int:
     """Deletes up to `limit` idempotency keys whose window is over; returns how many."""
-    return len(rows(sql.load("forget_old_keys"), {"window": IDEMPOTENCY_WINDOW, "limit": limit}))
+    return len(rows(sql.load("forget_old_keys"), {"window": KEY_FORGOTTEN_AFTER, "limit": limit}))
 
 
 def _take(workspace_id: str) -> list[Claimed]:

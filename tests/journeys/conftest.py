@@ -1,4 +1,4 @@
-"""The services that the stories are played on, one for most and one that stops endpoints; each has its workspaces."""
+"""The services that the stories are played on: one for most, one that stops endpoints, one with more web processes."""
 
 from __future__ import annotations
 
@@ -31,6 +31,10 @@ STRICT_SETTINGS = {
     "STOP_AFTER_FAILURES": "50",
     "WEBHOOK_TIMEOUT_SECONDS": "3",
 }
+
+# The one whose web has several processes.
+BROAD_PROCESSES = {"web": 1, "writes": 1, "deliveries": 1, "scheduler": 1}
+BROAD_SETTINGS = {"RATE_LIMIT": "0", "WEB_CONCURRENCY": "4"}
 
 _figures = pytest.StashKey[list[str]]()
 
@@ -83,6 +87,20 @@ def strict(strictly_running: Stack) -> Stack:
     """The service that stops an endpoint after 50 failures in a row, with every process ready."""
     strictly_running.processes.wait_ready()
     return strictly_running
+
+
+@pytest.fixture(scope="session")
+def broadly_running(running: Stack) -> Iterator[Stack]:
+    settings = BROAD_SETTINGS | {"WEBHOOK_CA_FILE": str(running.certificates.ca_file)}
+    with a_directory() as directory, Stack(directory, BROAD_PROCESSES, settings) as stack:
+        yield stack
+
+
+@pytest.fixture
+def broad(broadly_running: Stack) -> Stack:
+    """The service whose web has several processes, with every process ready."""
+    broadly_running.processes.wait_ready()
+    return broadly_running
 
 
 @pytest.fixture

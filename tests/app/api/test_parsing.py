@@ -111,6 +111,49 @@ def test_broken_json_is_malformed(client: FlaskClient, body: bytes) -> None:
     assert response.get_json(force=True)["type"] == f"{BASE}/problems/malformed-request"
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"name": "a", "name": "b"}',
+        '{"name": "a", "n\\u0061me": "a"}',
+        '{"name": "a", "custom_fields": {"x": 1, "x": 1}}',
+        '{"name": "a", "addresses": [{"city": "x"}, {"city": "y", "city": "y"}]}',
+        '[{"a": 1, "a": 1}]',
+    ],
+)
+def test_a_key_that_an_object_has_twice_is_malformed(client: FlaskClient, body: str) -> None:
+    response = post(client, body)
+
+    assert response.status_code == 400
+    assert "is there twice" in response.get_json(force=True)["detail"]
+
+
+def test_a_key_that_different_objects_have_is_fine(client: FlaskClient) -> None:
+    body = '{"name": "a:b", "addresses": [{"city": "x"}, {"city": "name: y"}], "custom_fields": {"name": 1, "a:b": 2}}'
+
+    assert post(client, body).status_code == 200
+
+
+@pytest.mark.parametrize("error", [OSError("reset"), ValueError("closed"), Exception("a chunk that is none")])
+def test_a_body_that_breaks_on_its_way_is_malformed(client: FlaskClient, error: Exception) -> None:
+    class Broken(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            raise error
+
+        def readinto(self, buffer: Any) -> int:
+            raise error
+
+    response = client.post(
+        "/api/v1/contacts",
+        content_type="application/json",
+        input_stream=Broken(),
+        environ_overrides={"wsgi.input_terminated": True, "CONTENT_LENGTH": ""},
+    )
+
+    assert response.status_code == 400
+    assert response.get_json(force=True)["type"] == f"{BASE}/problems/malformed-request"
+
+
 def test_well_formed_json_that_is_nested_too_deep_is_malformed(client: FlaskClient) -> None:
     assert post(client, '{"name":' + "[" * 200 + "]" * 200 + "}").status_code == 400
 

@@ -105,6 +105,79 @@ def test_another_method_with_the_key_is_refused(api: Api) -> None:
     assert answer.get_json(force=True)["type"].endswith("/idempotency-key-reused")
 
 
+def test_a_query_is_refused_as_such_also_with_the_key(api: Api) -> None:
+    api.post("contacts", ADA, key=KEY)
+
+    answer = api.post("contacts?dry_run=1", ADA, key=KEY)
+
+    assert answer.status_code == 422
+    assert answer.get_json(force=True)["errors"][0]["pointer"] == "/dry_run"
+    assert api.post("contacts", ADA, key=KEY).headers["Idempotent-Replayed"] == "true"
+
+
+@pytest.mark.parametrize(
+    "given", [f'"{KEY}', f'{KEY}"', f'""{KEY}""', f"'{KEY}'", f'"{KEY}";a=b', f"{KEY},{KEY}", '""']
+)
+def test_a_key_is_quoted_on_both_sides_or_on_none(api: Api, given: str) -> None:
+    answer = api.post("contacts", ADA, key=given)
+
+    assert answer.status_code == 422
+    assert one("SELECT count(*) FROM jobs") == one("SELECT count(*) FROM idempotency_keys") == 0
+
+
+def test_a_wrong_key_is_refused_where_nothing_would_be_stored_too(api: Api) -> None:
+    path = f"webhooks/endpoints/{api.endpoint()}/resend"
+
+    assert api.post(path, {"dry_run": True}, key="no key").status_code == 422
+    assert api.post(path, {"dry_run": True}, key=KEY).status_code == 200
+    assert "Idempotent-Replayed" not in api.post(path, {}, key=KEY).headers
+
+
+@pytest.mark.parametrize(
+    ("status", "method", "path", "options"),
+    [
+        (400, "POST", "contacts", {"data": "{", "content_type": "application/json"}),
+        (401, "POST", "contacts", {"body": ADA, "headers": {"Authorization": "Bearer wrong"}}),
+        (404, "PATCH", "contacts/con_01kaj5bd40e6rr3f5y2kq0w9xz", {"body": {"first_name": "Ada"}}),
+        (404, "DELETE", "contacts/con_01kaj5bd40e6rr3f5y2kq0w9xz", {}),
+        (405, "PUT", "contacts", {"body": ADA}),
+        (413, "POST", "contacts", {"body": {"first_name": "x" * 300_000}}),
+        (415, "POST", "contacts", {"data": "email=x"}),
+        (422, "POST", "contacts", {"body": {"email": "x"}}),
+        (422, "POST", "contacts?x=1", {"body": ADA}),
+    ],
+)
+def test_a_key_of_a_refused_request_may_be_used_for_another(
+    api: Api, status: int, method: str, path: str, options: dict[str, Any]
+) -> None:
+    assert api.ask(method, path, key=KEY, **options).status_code == status
+
+    answer = api.post("contacts", ADA, key=KEY)
+
+    assert answer.status_code == 202
+    assert "Idempotent-Replayed" not in answer.headers
+
+
+def test_a_key_of_a_request_that_the_token_may_not_make_may_be_used_for_another(api: Api) -> None:
+    narrow = api.restricted_to("webhooks")
+    assert narrow.post("contacts", ADA, key=KEY).status_code == 403
+
+    answer = narrow.post("webhooks/endpoints", ENDPOINT, key=KEY)
+
+    assert answer.status_code == 202
+    assert "Idempotent-Replayed" not in answer.headers
+
+
+def test_a_key_of_a_request_that_conflicts_at_once_may_be_used_for_another(api: Api) -> None:
+    api.endpoint()
+    api.contact(**ADA)
+    delivery_id = one("SELECT id FROM deliveries")
+    database.rows("UPDATE deliveries SET status = 'cancelled', due_at = NULL")
+    assert api.post(f"webhooks/deliveries/{delivery_id}/resend", key=KEY).status_code == 409
+
+    assert api.post("contacts", ADA, key=KEY).status_code == 202
+
+
 def test_the_same_bytes_with_other_headers_are_the_same_request(api: Api) -> None:
     api.post("contacts", ADA, key=KEY)
 
@@ -183,11 +256,20 @@ def test_after_24_hours_fifty_requests_at_once_make_one_new_job(api: Api, app: F
 
 def test_keys_whose_window_is_over_are_forgotten(api: Api) -> None:
     api.post("contacts", ADA, key=KEY)
-    let_pass(24.01)
+    let_pass(0.1)
     api.post("contacts", ADA, key=str(uuid.uuid4()))
+    let_pass(24)
 
     assert jobs.forget_old_keys() == 1
     assert one("SELECT count(*) FROM idempotency_keys") == 1
+
+
+def test_a_key_whose_window_is_just_over_is_free_and_not_yet_forgotten(api: Api) -> None:
+    first = api.post("contacts", ADA, key=KEY)
+    let_pass(24.001)
+
+    assert jobs.forget_old_keys() == 0
+    assert api.post("contacts", ADA, key=KEY).json["data"]["id"] != first.json["data"]["id"]
 
 
 def test_keys_are_forgotten_a_batch_at_a_time(api: Api) -> None:

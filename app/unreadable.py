@@ -1,0 +1,52 @@
+"""What gunicorn cannot read as HTTP is refused with a problem, as everything is; nothing of it is shown or logged."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from gunicorn.http.errors import InvalidResponseHeader, InvalidResponseHeaderName, ParseException
+from gunicorn.workers.gthread import ThreadWorker
+
+from app.config import settings
+from app.lib import json
+from app.lib.problems import problem_document
+from app.lib.request_ids import kept_or_new
+
+log = structlog.get_logger(__name__)
+
+_OUR_FAULT = (InvalidResponseHeader, InvalidResponseHeaderName)
+
+
+class RefusingWorker(ThreadWorker):
+    """gunicorn's worker with threads, with answers of ours to what it cannot read."""
+
+    def handle_request(self, req: Any, conn: Any) -> Any:
+        is_kept = super().handle_request(req, conn)
+        req.is_answered = True
+        return is_kept
+
+    def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: Exception) -> None:
+        # What still breaks is the rest of a body that nobody read; a second answer would be taken for the next one's.
+        if getattr(req, "is_answered", False):
+            return
+        is_theirs = isinstance(exc, ParseException) and not isinstance(exc, _OUR_FAULT)
+        slug, trace_id = "malformed-request" if is_theirs else "internal-error", kept_or_new(None)
+        if is_theirs:
+            log.warning("request.unreadable", request_id=trace_id, reason=type(exc).__name__)
+        else:
+            log.error("request.broke", request_id=trace_id, exc_info=exc)
+        with suppress(OSError):
+            client.sendall(_response(problem_document(slug, None, trace_id, base_url=settings().base_url)))
+
+
+def _response(document: dict[str, Any]) -> bytes:
+    body, status = json.dumps(document), document["status"]
+    head = (
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: application/problem+json\r\n"
+        f"X-Request-Id: {document['traceId']}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + body

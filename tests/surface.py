@@ -1,0 +1,257 @@
+"""The whole surface of the API, read off the application: what each route takes, and what every answer must be.
+
+Whatever a later part of the product adds is found here without being named.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import marshmallow
+from flask import Flask
+from marshmallow import fields, validate
+from werkzeug.test import TestResponse
+
+from app import database
+from app.api.lists import PageQuery
+from app.lib import ids
+from tests.cast import Api, all_of, one
+
+PREFIXES = {
+    **{"contact": "con", "automation": "aut", "run": "run", "conversation": "cnv", "message": "msg", "channel": "chn"},
+    **{"endpoint": "whe", "event": "evt", "delivery": "dlv", "sweep": "swp", "job": "job", "sale": "sal"},
+    **{"import": "imp", "booking": "bkg", "invoice": "inv", "member": "mem", "token": "tok", "workspace": "ws"},
+}
+# Written down for each use of a token, and not by what is asked with it.
+VOLATILE = {"tokens": ["last_used_at"]}
+_numbers = itertools.count(1)
+SECRET_KEY = "tests-tests-"
+# Words of our inside, which no answer shows.
+INSIDE = re.compile(
+    r"Traceback|File \\?\"|\.py\b|SELECT |INSERT |UPDATE |psycopg|peewee|werkzeug|flask|marshmallow|sealed_secret"
+    r"|Exception|gunicorn|DETAIL:|constraint"
+)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A method of a route; `rule` as Flask writes it, `body` and `query` where it takes them."""
+
+    method: str
+    rule: str
+    restriction: str | None
+    body: marshmallow.Schema | None
+    query: marshmallow.Schema | None
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.rule}"
+
+    @property
+    def writes(self) -> bool:
+        return self.method != "GET"
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names in the path but the workspace."""
+        return [name for name in re.findall(r"<(?:\w+:)?(\w+)>", self.rule) if name != "workspace"]
+
+    @property
+    def collection(self) -> str:
+        """The part of the path that its two addresses share."""
+        return self.rule.removeprefix("/api/v1").removeprefix("/workspaces/<workspace>")
+
+    @property
+    def nouns(self) -> list[str]:
+        """What the identifiers in the path are of."""
+        return [name.removesuffix("_id") for name in self.parameters if name.endswith("_id")]
+
+    def path(self, workspace_id: str, known: dict[str, str], **others: str) -> str:
+        """With the identifiers of `known` by noun, or of `others` by parameter; a parameter of neither is `vip`."""
+        values = {name: known.get(name.removesuffix("_id"), "vip") for name in self.parameters}
+        values |= {"workspace": workspace_id, **others}
+        return re.sub(r"<(?:\w+:)?(\w+)>", lambda found: values[found[1]], self.rule)
+
+
+def operations(app: Flask) -> list[Operation]:
+    """Everything that asks for a token; what removes things comes last, and the outermost of it."""
+    found = [
+        Operation(method, rule.rule, view.restriction, _takes(view, "json"), _takes(view, "query"))
+        for rule in app.url_map.iter_rules()
+        for view in [app.view_functions[rule.endpoint]]
+        for method in sorted(rule.methods - {"HEAD", "OPTIONS"})
+        if hasattr(view, "restriction")
+    ]
+    return sorted(found, key=lambda operation: (operation.method == "DELETE", -len(operation.rule), str(operation)))
+
+
+def lists(found: list[Operation]) -> list[Operation]:
+    return [operation for operation in found if isinstance(operation.query, PageQuery)]
+
+
+def _takes(view: Any, location: str) -> marshmallow.Schema | None:
+    parameters = getattr(view, "_apidoc", {}).get("arguments", {}).get("parameters", ())
+    return next((parameter["schema"]() for parameter in parameters if parameter["in"] == location), None)
+
+
+def sample(schema: marshmallow.Schema, known: dict[str, str]) -> dict[str, Any]:
+    """A body that `schema` takes, as far as that can be told from it; identifiers are those of `known`."""
+    wanted = {name: field for name, field in schema.load_fields.items() if field.required or name == "external_id"}
+    return {name: sample_of(name, field, known) for name, field in wanted.items()}
+
+
+def sample_of(name: str, field: Any, known: dict[str, str]) -> Any:
+    if name.endswith("_id") and name.removesuffix("_id") in PREFIXES:
+        return known.get(name.removesuffix("_id"), ids.new(PREFIXES[name.removesuffix("_id")]))
+    if "example" in field.metadata:
+        return field.metadata["example"]
+    choices = [rule.choices for rule in field.validators if isinstance(rule, validate.OneOf)]
+    if choices:
+        return next(iter(choices[0]))
+    if isinstance(field, fields.DateTime):
+        return "2026-01-01T00:00:00Z"
+    if isinstance(field, fields.List):
+        return [sample_of(name, field.inner, known)]
+    if isinstance(field, fields.Nested):
+        return sample(field.schema, known)
+    plain = {fields.Boolean: True, fields.Number: 1, fields.Mapping: {}}
+    return next((value for kind, value in plain.items() if isinstance(field, kind)), "vip")
+
+
+def tables() -> list[str]:
+    return all_of(
+        "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+        " AND relkind IN ('r', 'p') AND NOT relispartition AND relname <> 'leases' ORDER BY relname"
+    )
+
+
+def owned_tables() -> list[str]:
+    """Those whose rows have an identifier and belong to a workspace."""
+    return all_of(
+        "SELECT table_name FROM information_schema.columns WHERE table_schema = 'public' AND table_name = ANY(%s)"
+        " AND column_name IN ('id', 'workspace_id') GROUP BY table_name HAVING count(*) = 2 ORDER BY table_name",
+        tables(),
+    )
+
+
+def noun_of(table: str) -> str:
+    return re.sub(r"ie$", "y", table.removesuffix("s"))
+
+
+def everything() -> dict[str, str]:
+    """A digest of each table: what leaves no trace leaves this as it was."""
+    return {table: _digest(table, "true") for table in tables()}
+
+
+def belongings(workspace_id: str) -> dict[str, str]:
+    """A digest of what each table has of a workspace."""
+    return {table: _digest(table, "workspace_id = %s", workspace_id) for table in owned_tables()}
+
+
+def _digest(table: str, condition: str, *parameters: str) -> str:
+    row = f"to_jsonb({table}) - ARRAY{VOLATILE.get(table, [''])}::text[]"
+    return str(
+        one(
+            f"SELECT md5(coalesce(string_agg(({row})::text, ' ' ORDER BY ({row})::text), '')) FROM {table}"
+            f" WHERE {condition}",
+            *parameters,
+        )
+    )
+
+
+def furnish(api: Api, email: str, nouns: set[str]) -> dict[str, str]:
+    """Makes two at least of everything that has an identifier in a path; returns one's of each, by noun."""
+    endpoint = api.endpoint("https://shop.example/hooks")
+    for number in range(2):
+        contact = api.contact(email=f"{number}.{email}", tags=["vip"])
+        sweep = api.done(api.post(f"webhooks/endpoints/{endpoint}/resend"))["resource"]["id"]
+    api.endpoint("https://shop.example/second")
+    known = {"endpoint": endpoint, "contact": contact["id"], "sweep": sweep}
+    for table in owned_tables():
+        noun = noun_of(table)
+        if noun not in nouns:
+            continue
+        while one(f"SELECT count(*) FROM {table} WHERE workspace_id = %s", api.workspace_id) < 2:
+            _insert(table, noun, api.workspace_id, known)
+        known.setdefault(noun, one(f"SELECT max(id) FROM {table} WHERE workspace_id = %s", api.workspace_id))
+    return known
+
+
+def _insert(table: str, noun: str, workspace_id: str, known: dict[str, str]) -> None:
+    """A row of a table that nobody here knows: what must be given is, as its type has it."""
+    row = {
+        name: known.get(name.removesuffix("_id"), _value(kind))
+        for name, kind in database.rows(
+            "SELECT column_name, udt_name FROM information_schema.columns WHERE table_schema = 'public'"
+            " AND table_name = %s AND is_nullable = 'NO' AND column_default IS NULL AND is_generated = 'NEVER'",
+            (table,),
+        )
+    }
+    row |= {"id": ids.new(PREFIXES.get(noun, noun[:3])), "workspace_id": workspace_id}
+    database.rows(
+        f"INSERT INTO {table} ({', '.join(row)}) VALUES ({', '.join(['%s'] * len(row))})", tuple(row.values())
+    )
+
+
+def as_sent(target: str) -> dict[str, str]:
+    """What a server tells the application of a request's target, which the test client would put in order."""
+    path, _, query = target.partition("?")
+    return {"PATH_INFO": unquote_to_bytes(path).decode("latin-1"), "QUERY_STRING": query.encode().decode("latin-1")}
+
+
+def _value(kind: str) -> Any:
+    """One of that type of the database; numbers and times are greater than those before."""
+    number = next(_numbers)
+    moment = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=number)
+    counted = {"int4": number, "int8": number, "numeric": number, "timestamptz": moment, "date": moment}
+    plain = {"bool": False, "json": "{}", "jsonb": "{}", "bytea": b"x", "_text": []}
+    return (counted | plain).get(kind, "x")
+
+
+def unknown() -> dict[str, str]:
+    """Identifiers, well formed, that nothing has."""
+    return {noun: ids.new(prefix) for noun, prefix in PREFIXES.items()}
+
+
+def sound(answer: TestResponse, about: object = "") -> TestResponse:
+    """Asserts what holds for every answer: its identifier, a whole problem where it refuses, nothing of our inside."""
+    where = f"{about}: {answer.status_code} {answer.text[:300]}"
+    assert answer.status_code < 500, where
+    assert answer.status_code not in range(300, 400), where
+    assert len(answer.headers.getlist("X-Request-Id")) == 1, where
+    assert re.fullmatch(r"[A-Za-z0-9._-]{1,128}", answer.headers["X-Request-Id"]), where
+    assert SECRET_KEY not in answer.text, where
+    assert set(answer.headers.keys()) <= ALLOWED_HEADERS, where
+    if answer.status_code >= 400 and answer.data:
+        assert answer.mimetype == "application/problem+json", where
+        document = json.loads(answer.text)
+        assert document["status"] == answer.status_code, where
+        assert document["traceId"] == answer.headers["X-Request-Id"], where
+        assert document["type"] == "about:blank" or document["type"].startswith("https://bellhop.test/problems/"), where
+        assert isinstance(document["title"], str), where
+        assert isinstance(document["detail"], str), where
+        said = json.dumps([document["title"], document["detail"], [e["detail"] for e in document.get("errors", [])]])
+        assert not INSIDE.search(said), where
+    return answer
+
+
+# Whatever else a response carried, a caller would have put it there.
+ALLOWED_HEADERS = {
+    *("Content-Type", "Content-Length", "X-Request-Id", "Location", "Preference-Applied", "Idempotent-Replayed"),
+    *(
+        "WWW-Authenticate",
+        "Allow",
+        "Retry-After",
+        "RateLimit",
+        "RateLimit-Policy",
+        "Cache-Control",
+        "Vary",
+        "Connection",
+    ),
+    *("Content-Security-Policy", "X-Content-Type-Options", "Content-Disposition", "ETag", "Last-Modified", "Date"),
+}
