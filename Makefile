@@ -1,10 +1,11 @@
 # Everything a newcomer needs: `make up`, `make test`, `make bench`. Only Python 3.11 or later must be there beforehand.
 
 .DEFAULT_GOAL := help
-.PHONY: help up test chaos bench check clean
+.PHONY: help up test conformance chaos bench check clean
 
 BIN := .venv/bin
 STAMP := .venv/installed
+TOOLS := .conformance/installed
 CODE := app workers scheduler tests bench
 
 # Nothing from outside .venv.
@@ -14,6 +15,7 @@ unexport PYTHONHOME
 help:
 	@echo "make up     run the whole service here, with its own PostgreSQL, Redis and a webhook receiver"
 	@echo "make test   every check and every test"
+	@echo "make conformance  strangers' tools against the API and its document; SEED=… changes what they make up"
 	@echo "make chaos  ten minutes of load and random faults, then the count; SECONDS=… and SEED=… change it"
 	@echo "make bench  the benchmarks, each against its peers"
 	@echo "make check  ruff, mypy and the import rules alone"
@@ -23,8 +25,11 @@ up: $(STAMP)
 	@exec $(BIN)/python -m tests.stack.up
 
 test: check
-	$(BIN)/python -m pytest -n 2 --ignore tests/journeys
+	$(BIN)/python -m pytest -n 2 --ignore tests/journeys --ignore tests/conformance
 	$(BIN)/python -m pytest tests/journeys --durations=10
+
+conformance: $(STAMP) $(TOOLS)
+	SEED=$(SEED) $(BIN)/python -m pytest -s --durations=5 tests/conformance
 
 chaos: $(STAMP)
 	$(BIN)/python -m tests.chaos $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
@@ -39,7 +44,7 @@ check: $(STAMP)
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf .venv .data .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .conformance .schemathesis .data .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Remade when the requirements change; a half-finished installation leaves no stamp and is done again.
@@ -47,6 +52,10 @@ $(STAMP): requirements.txt requirements-dev.txt
 	@[ -x $(BIN)/python ] || $(MAKE) --no-print-directory .venv
 	@echo "Installing the packages of requirements-dev.txt (the first time takes a minute)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input -r requirements-dev.txt
+	@touch $@
+
+$(TOOLS): $(STAMP) tests/conformance/install tests/conformance/requirements.txt tests/conformance/package-lock.json
+	@tests/conformance/install
 	@touch $@
 
 .venv:

@@ -11,6 +11,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from app import presence
+from app.api import examples
 from app.database import rows
 from app.domain import bookings, contacts, deliveries, endpoints, imports, sales, tokens
 from app.domain.jobs import KINDS
@@ -179,6 +180,66 @@ def test_every_write_describes_202_and_its_headers(document: dict[str, Any]) -> 
         assert {"Location", "Idempotent-Replayed", "X-Request-Id"} <= set(operation["responses"]["202"]["headers"])
         named = {parameter.get("$ref", "").rpartition("/")[2] for parameter in operation["parameters"]}
         assert {"Prefer", "Idempotency-Key"} <= named
+
+
+def test_every_operation_says_what_it_does_and_who_may(app: Flask, document: dict[str, Any]) -> None:
+    tags = {tag["name"] for tag in document["tags"] if tag["description"]}
+    restrictions = {
+        view.__name__: view.restriction for view in app.view_functions.values() if hasattr(view, "restriction")
+    }
+
+    for name, operation in described_operations(document).items():
+        view = operation["operationId"].removesuffix("_of_token")
+        assert operation["summary"], name
+        assert len(operation["tags"]) == 1, name
+        assert set(operation["tags"]) <= tags, name
+        assert operation["x-restriction"] == restrictions[view], name
+        assert "token" in operation["description"], name
+
+
+def test_every_body_has_an_example(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+
+    for name, operation in described_operations(document).items():
+        for body in (operation.get("requestBody", {}), *operation["responses"].values()):
+            for kind, content in body.get("content", {}).items():
+                assert {"example", "examples"} & content.keys(), (name, kind, lacking(content["schema"], schemas))
+
+
+def lacking(schema: dict[str, Any], schemas: dict[str, Any]) -> str:
+    """Which field has no example, so that none could be made of the whole."""
+    try:
+        return str(examples.of_schema(schema, schemas))
+    except examples.Lacking as error:
+        return str(error)
+
+
+def test_every_parameter_and_header_is_described(document: dict[str, Any]) -> None:
+    shared = document["components"]
+    parameters = [parameter for item in document["paths"].values() for parameter in item.get("parameters", ())]
+
+    assert [parameter["name"] for parameter in parameters if not parameter.get("description")] == []
+    assert [name for name, header in shared["headers"].items() if not header["description"]] == []
+    assert [name for name, parameter in shared["parameters"].items() if not parameter["description"]] == []
+
+
+def test_every_link_leads_to_an_operation_with_these_parameters(document: dict[str, Any]) -> None:
+    paths = {
+        operation["operationId"]: path
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+        if method != "parameters"
+    }
+    links = [
+        link
+        for operation in described_operations(document).values()
+        for response in operation["responses"].values()
+        for link in response.get("links", {}).values()
+    ]
+
+    assert len(links) > 10
+    for link in links:
+        assert set(re.findall(r"\{(\w+)\}", paths[link["operationId"]])) == link["parameters"].keys()
 
 
 def references(value: Any) -> set[str]:

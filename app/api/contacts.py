@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from flask import Response
 from marshmallow import ValidationError, fields, post_load, validate, validates_schema
@@ -12,6 +13,7 @@ from marshmallow import ValidationError, fields, post_load, validate, validates_
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, collection, envelope, page_of
+from app.api.openapi import STORABLE_TEXT
 from app.api.parsing import Blueprint, Claim, Schema, Time
 from app.api.responses import respond, time
 from app.api.writes import accept
@@ -24,6 +26,12 @@ blueprint = Blueprint("contacts", __name__, description="The people a workspace 
 
 LONGEST_VALUE = 4096
 LARGEST_NUMBER = 2**53  # beyond it JSON's readers disagree, and the database's whole numbers are not ours to write
+_CUSTOM_VALUE = [
+    {"type": "string", "maxLength": LONGEST_VALUE, "pattern": STORABLE_TEXT, "nullable": True},
+    {"type": "number", "minimum": -LARGEST_NUMBER, "maximum": LARGEST_NUMBER},
+    {"type": "boolean"},
+]
+_TAG = r"[^\x00-\x1f\x7f-\x9f]*[^\x00-\x1f\x7f-\x9f\s][^\x00-\x1f\x7f-\x9f]*"
 
 
 class Formatted(fields.String):
@@ -65,35 +73,49 @@ def text(longest: int, shortest: int = 0, **options: Any) -> fields.String:
 
 
 def tag_name(**options: Any) -> fields.String:
-    """A tag: 1 to 100 printable characters, spaces at its ends not counted."""
-    return Formatted(_read_tag, metadata={"description": "1 to 100 characters.", "example": "vip"}, **options)
+    """A tag: 1 to 100 characters, none of them a control character and not all of them spaces; those at its ends go."""
+    described = {"minLength": 1, "maxLength": 100, "pattern": f"^{_TAG}$", "example": "vip"}
+    return Formatted(_read_tag, metadata=described, **options)
 
 
 def _read_tag(value: str) -> str:
-    name = value.strip()
-    if not 1 <= len(name) <= 100 or not name.isprintable():
-        raise ValueError("A tag has 1 to 100 printable characters.")
-    return name
+    if len(value) > 100 or not re.fullmatch(_TAG, value):
+        raise ValueError("A tag has 1 to 100 characters, no control characters, and more than spaces.")
+    return value.strip()
 
 
 class ContactFields(Schema):
     external_id = text(255, 1, metadata={"description": "Your own identifier of the contact."})
     email = Formatted(formats.email, allow_none=True, metadata={"format": "email", "maxLength": 254})
-    phone = Formatted(formats.phone, allow_none=True, metadata={"description": "E.164, such as +4930123456."})
+    phone = Formatted(formats.phone, allow_none=True, metadata={"format": "phone", "description": "E.164."})
     first_name = text(255)
     last_name = text(255)
-    locale = Formatted(formats.locale, allow_none=True, metadata={"example": "pt-BR"})
-    timezone = Formatted(formats.timezone, allow_none=True, metadata={"example": "Europe/Berlin"})
+    locale = Formatted(formats.locale, allow_none=True, metadata={"pattern": f"^{formats.LOCALE.pattern}$"})
+    timezone = Formatted(
+        formats.timezone,
+        allow_none=True,
+        metadata={"format": "timezone", "description": "A name of the IANA database."},
+    )
     custom_fields = fields.Dict(
         keys=fields.String(validate=validate.Length(1, 100)),
-        values=CustomValue(allow_none=True),
+        values=CustomValue(allow_none=True, metadata={"anyOf": _CUSTOM_VALUE}),
         validate=validate.Length(max=MOST_FIELDS),
-        metadata={"description": "Strings, numbers, booleans; merged with what is there; null removes one."},
+        metadata={
+            "description": "Strings, numbers and booleans by names of 1 to 100 characters; merged with what is there; "
+            "null removes one."
+        },
     )
     opted_out = Claim(metadata={"description": "Send this contact nothing."})
 
 
 class ContactUpsert(ContactFields):
+    # One identifier that is not null. anyOf would say it more simply, and generated clients would lose the fields.
+    described: ClassVar[dict[str, Any]] = {
+        "not": {
+            "type": "object",
+            "properties": {name: {"type": "string", "nullable": True, "enum": [None]} for name in IDENTIFIERS},
+        }
+    }
     tags = fields.List(
         tag_name(), validate=validate.Length(max=MOST_TAGS), metadata={"description": "Added to those there are."}
     )
@@ -139,7 +161,7 @@ ExportSchema = Schema.from_dict(
 
 class ContactQuery(PageQuery):
     email = fields.String(metadata={"description": "In any case."})
-    phone = PhoneFilter(formats.phone)
+    phone = PhoneFilter(formats.phone, metadata={"format": "phone", "description": "E.164."})
     external_id = fields.String()
     tag = fields.String()
     updated_since = Time(metadata={"description": "RFC 3339."})
@@ -219,7 +241,11 @@ def add_tag(body: dict[str, Any], contact_id: str) -> Response:
     return _change("contacts.add_tag", body, contact_id)
 
 
-@blueprint.route("/workspaces/<workspace>/contacts/<contact_id>/tags/<path:name>", methods=["DELETE"])
+@blueprint.route(
+    "/workspaces/<workspace>/contacts/<contact_id>/tags/<path:name>",
+    methods=["DELETE"],
+    parameters=[{"name": "name", "in": "path", "description": "The tag.", "example": "vip"}],
+)
 @authorize("contacts")
 @accepts_write(ContactSchema)
 def remove_tag(contact_id: str, name: str) -> Response:

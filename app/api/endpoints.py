@@ -30,13 +30,14 @@ class EndpointFields(Schema):
         metadata={
             "description": "https only, without a user name, at most 2,048 characters, not a private address.",
             "format": "uri",
-            "example": "https://shop.example/hooks/bellhop",
+            "pattern": "^https://",
+            "maxLength": addresses.LONGEST_ADDRESS,
         }
     )
     events = fields.List(
-        fields.String(),
+        fields.String(metadata={"enum": ["*", *catalogue.KINDS]}),
         validate=validate.Length(1, 100),
-        metadata={"description": "Event kinds, at least one; `*` for all.", "example": ["contact.created"]},
+        metadata={"description": "Event kinds, at least one; `*` for all."},
     )
     description = fields.String(allow_none=True, validate=validate.Length(max=500))
 

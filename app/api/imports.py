@@ -14,7 +14,7 @@ from app.api.authentication import authorize, caller
 from app.api.contacts import ContactUpsert
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, collection, envelope, page_of
-from app.api.parsing import MAX_BODY_BYTES, Blueprint, Schema, load, object_in
+from app.api.parsing import MAX_BODY_BYTES, Blueprint, Schema, load, object_in, read_body
 from app.api.responses import respond, time
 from app.api.writes import accept
 from app.config import settings
@@ -111,15 +111,12 @@ def _read_body() -> bytes:
         raise UnsupportedMediaType(f"The body must be JSON lines: send it with 'Content-Type: {MEDIA_TYPES[0]}'.")
     if request.headers.get("Content-Encoding", "identity") != "identity":
         raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
-    too_large = RequestEntityTooLarge(f"The body is larger than {MOST_BYTES // 1024**2} MiB.")
-    if (request.content_length or 0) > MOST_BYTES:
-        raise too_large
     # One more: a chunked body is cut off there without a word.
     request.max_content_length = MOST_BYTES + 1
-    raw = request.get_data(cache=True)
-    if len(raw) > MOST_BYTES:
-        raise too_large
-    return raw
+    try:
+        return read_body(request, MOST_BYTES)
+    except RequestEntityTooLarge as error:
+        raise RequestEntityTooLarge(f"The body is larger than {MOST_BYTES // 1024**2} MiB.") from error
 
 
 def _read_lines(raw: bytes) -> tuple[list[Line], list[Line]]:

@@ -23,7 +23,7 @@ blueprint = Blueprint("jobs", __name__, description="Accepted writes and their o
 class ResourceSchema(Schema):
     type = fields.String(required=True)
     id = fields.String(required=True)
-    url = fields.URL(required=True, require_tld=False)
+    url = fields.URL(required=True, require_tld=False, metadata={"format": "uri"})
 
 
 class ProgressSchema(Schema):
@@ -45,7 +45,13 @@ class JobSchema(Schema):
         },
     )
     problem = fields.Dict(
-        required=True, allow_none=True, metadata={"description": "The problem document of a job that failed."}
+        required=True,
+        allow_none=True,
+        metadata={
+            "description": "The problem document of a job that failed.",
+            "allOf": [{"$ref": "#/components/schemas/Problem"}],
+            "example": None,
+        },
     )
     progress = fields.Nested(ProgressSchema, metadata={"description": "Of an import; other jobs have none."})
     created_at = time("When the write was accepted.")

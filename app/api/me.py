@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flask import Response
-from marshmallow import fields
+from marshmallow import fields, validate
 
 from app.api.authentication import authorize, caller
 from app.api.lists import envelope
@@ -18,7 +18,10 @@ class TokenSchema(Schema):
     id = fields.String(required=True)
     name = fields.String(required=True)
     restrictions = fields.List(
-        fields.String(), required=True, allow_none=True, metadata={"description": "Null: the token is unrestricted."}
+        fields.String(validate=validate.OneOf(tokens.RESTRICTIONS)),
+        required=True,
+        allow_none=True,
+        metadata={"description": "Null: the token is unrestricted."},
     )
     expires_at = time("When the token expires.", allow_none=True)
     last_used_at = time("When it was last used, to the minute.", allow_none=True)

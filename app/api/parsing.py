@@ -96,15 +96,15 @@ def install(app: Flask) -> None:
     app.ensure_sync = _as_it_is  # type: ignore[assignment, method-assign]
 
 
-def read_body(req: Request) -> bytes:
-    """The raw body, kept for later readers. Raises RequestEntityTooLarge above MAX_BODY_BYTES, and BadRequest."""
+def read_body(req: Request, most: int = MAX_BODY_BYTES) -> bytes:
+    """The raw body, kept for later readers. Raises RequestEntityTooLarge above so many bytes, and BadRequest."""
     try:
         raw = req.get_data(cache=True)
     except HTTPException:
         raise
     except Exception as error:  # the server's own, of chunks that are none or a connection that was cut
         raise BadRequest("The body could not be read to its end.") from error
-    if len(raw) > MAX_BODY_BYTES:
+    if len(raw) > most:
         raise RequestEntityTooLarge
     if len(raw) < (req.content_length or 0):  # RFC 9112, section 8; gunicorn says nothing of it
         raise BadRequest("The body is shorter than its Content-Length.")

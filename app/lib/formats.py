@@ -17,7 +17,7 @@ _PLAIN_EMAIL = re.compile(
     r"(?=.{3,254}$)[A-Za-z0-9_+-]{1,20}(\.[A-Za-z0-9_+-]{1,20}){0,2}@([a-z0-9]{1,30}(-[a-z0-9]{1,30})?\.){1,3}[a-z]{2,30}",
     re.ASCII,
 )
-_LOCALE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z]{4})?([-_]([A-Za-z]{2}|[0-9]{3}))?")
+LOCALE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z]{4})?([-_]([A-Za-z]{2}|[0-9]{3}))?")
 
 
 def email(text: str) -> str:
@@ -45,7 +45,7 @@ def phone(text: str) -> str:
 
 def locale(text: str) -> str:
     """A language with an optional script and region (BCP 47), such as en, pt-BR or zh-Hant-TW."""
-    if not _LOCALE.fullmatch(text):
+    if not LOCALE.fullmatch(text):
         raise ValueError("Give a locale such as en, pt-BR or zh-Hant-TW.")
     return text.replace("_", "-")
 

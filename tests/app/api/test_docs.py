@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from marshmallow import fields
+from marshmallow import fields, validate
 
 from app.api import docs, openapi, parsing, problems
 from app.lib.problems import PROBLEMS
@@ -14,8 +14,36 @@ from app.lib.problems import PROBLEMS
 BASE = "https://bellhop.test"
 
 
+EXAMPLE = {
+    "name": "Ada",
+    "size": "small",
+    "contact_id": "con_01kaj5bd40e6rr3f5y2kq0w9xz",
+    "part": {"made_at": "2026-11-21T10:00:00.000Z", "weight": 1, "whole": False},
+    "extras": {},
+    "parts": [{"made_at": "2026-11-21T10:00:00.000Z", "weight": 1, "whole": False}],
+    "none": None,
+}
+
+
+class Part(parsing.Schema):
+    made_at = fields.AwareDateTime()
+    weight = fields.Integer(validate=validate.Range(1))
+    whole = fields.Boolean()
+
+
 class Thing(parsing.Schema):
-    name = fields.String(required=True)
+    described: ClassVar[dict[str, Any]] = {"not": {"required": ["secret"]}}
+    name = fields.String(required=True, metadata={"example": "Ada"})
+    size = fields.String(validate=validate.OneOf(["small", "large"]))
+    contact_id = fields.String()
+    part = fields.Nested(Part, allow_none=True, metadata={"description": "The main one."})
+    extras = fields.Dict(validate=validate.Length(max=9))
+    parts = fields.List(fields.Nested(Part))
+    none = fields.String(allow_none=True)
+
+
+class Riddle(parsing.Schema):
+    answer = fields.String()
 
 
 @pytest.fixture
@@ -35,6 +63,12 @@ def client() -> FlaskClient:
     def create_thing(thing: dict[str, Any], workspace: str) -> dict[str, Any]:
         return thing
 
+    @blueprint.route("/workspaces/<workspace>/riddles", methods=["POST"])
+    @blueprint.arguments(Riddle)
+    @blueprint.response(202, Thing)
+    def solve_riddle(riddle: dict[str, Any], workspace: str) -> dict[str, Any]:
+        return riddle
+
     app = Flask(__name__)
     problems.install(app, BASE)
     parsing.install(app)
@@ -52,7 +86,7 @@ def document(client: FlaskClient) -> dict[str, Any]:
 def test_the_document_says_what_it_describes(document: dict[str, Any]) -> None:
     assert document["openapi"] == "3.0.3"
     assert (document["info"]["title"], document["info"]["version"]) == ("Bellhop", "v1")
-    assert document["servers"] == [{"url": BASE}]
+    assert [server["url"] for server in document["servers"]] == [BASE]
 
 
 def test_every_operation_needs_a_token(document: dict[str, Any]) -> None:
@@ -93,7 +127,7 @@ def test_a_write_lists_every_refusal_and_header_of_a_write(document: dict[str, A
 def test_a_read_lists_only_what_a_read_can_answer(document: dict[str, Any]) -> None:
     operation = document["paths"]["/api/v1/things"]["get"]
 
-    assert list(operation["responses"]) == ["200", "401", "403", "422", "429", "500", "503"]
+    assert list(operation["responses"]) == ["200", "400", "401", "403", "422", "429", "500", "503"]
 
 
 def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
@@ -103,8 +137,68 @@ def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
             place = place[step]
 
 
-def test_operations_have_names_of_their_own(document: dict[str, Any]) -> None:
-    assert document["paths"]["/api/v1/things"]["get"]["operationId"] == "get_things"
+def test_operations_have_the_names_of_their_views(document: dict[str, Any]) -> None:
+    assert document["paths"]["/api/v1/things"]["get"]["operationId"] == "list_things"
+
+
+def test_an_example_is_made_of_those_of_the_fields(document: dict[str, Any]) -> None:
+    operation = document["paths"]["/api/v1/workspaces/{workspace}/things"]["post"]
+
+    assert operation["requestBody"]["content"]["application/json"]["example"] == EXAMPLE
+    assert operation["responses"]["201"]["content"]["application/json"]["example"] == EXAMPLE
+
+
+def test_a_field_without_an_example_leaves_its_body_without_one(document: dict[str, Any]) -> None:
+    content = document["paths"]["/api/v1/workspaces/{workspace}/riddles"]["post"]["requestBody"]["content"]
+
+    assert "example" not in content["application/json"]
+
+
+def test_what_may_be_null_is_null_or_what_it_refers_to(document: dict[str, Any]) -> None:
+    part = document["components"]["schemas"]["Thing"]["properties"]["part"]
+
+    assert part["anyOf"] == [
+        {"$ref": "#/components/schemas/Part"},
+        {"type": "object", "nullable": True, "enum": [None]},
+    ]
+    assert part.keys() == {"anyOf", "description"}
+
+
+def test_text_in_a_request_holds_nothing_that_cannot_be_stored(document: dict[str, Any]) -> None:
+    properties = document["components"]["schemas"]["Thing"]["properties"]
+
+    assert properties["name"]["pattern"] == "^[^\\u0000]*$"
+    assert properties["contact_id"]["pattern"] == "^con_[0-7][0-9a-hjkmnp-tv-z]{25}$"
+    assert "pattern" not in properties["size"]
+
+
+def test_a_dictionary_has_a_number_of_members(document: dict[str, Any]) -> None:
+    extras = document["components"]["schemas"]["Thing"]["properties"]["extras"]
+
+    assert (extras["maxProperties"], "maxLength" in extras) == (9, False)
+
+
+def test_a_schema_may_say_more_than_its_fields(document: dict[str, Any]) -> None:
+    assert document["components"]["schemas"]["Thing"]["not"] == {"required": ["secret"]}
+
+
+def test_a_path_parameter_is_described(document: dict[str, Any]) -> None:
+    (parameter,) = document["paths"]["/api/v1/workspaces/{workspace}/things"]["parameters"]
+
+    assert parameter["description"] == "Identifier of the workspace."
+    assert re.fullmatch(parameter["schema"]["pattern"], parameter["schema"]["example"])
+
+
+def test_the_page_has_no_style_from_outside(client: FlaskClient) -> None:
+    style = client.get("/api/docs/swagger-ui.css").text
+
+    assert [address[:20] for address in re.findall(r"url\(([^)]*)\)", style) if "data:" not in address] == []
+    assert "@import" not in style
+
+
+def test_the_page_asks_nobody_about_the_document(client: FlaskClient) -> None:
+    assert "validatorUrl: null" in client.get("/api/docs/start.js").text
+    assert 'data-document="/api/v1/openapi.json"' in client.get("/api/docs").text
 
 
 def test_the_page_loads_nothing_from_outside(client: FlaskClient) -> None:

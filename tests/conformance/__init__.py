@@ -1,0 +1,1 @@
+"""Strangers' tools against the running service; `make conformance` installs them."""

@@ -1,0 +1,18 @@
+"""The examples that verify signatures in every language but Python, which `make test` tries."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conformance.tools import PATH
+from tests.docs.verifiers import LANGUAGES, Program, VerifierTests
+
+
+@pytest.mark.parametrize("program", [name for name in LANGUAGES if name != "python"], indirect=True, scope="class")
+class TestExamples(VerifierTests):
+    pass
+
+
+@pytest.fixture(scope="class")
+def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Program:
+    return Program(request.param, tmp_path_factory.mktemp(request.param), PATH)
