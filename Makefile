@@ -25,7 +25,7 @@ up: $(STAMP)
 	@exec $(BIN)/python -m tests.stack.up
 
 test: check
-	$(BIN)/python -m pytest -n 2 --ignore tests/journeys --ignore tests/conformance
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --ignore tests/journeys --ignore tests/conformance
 	$(BIN)/python -m pytest tests/journeys --durations=10
 
 conformance: $(STAMP) $(TOOLS)

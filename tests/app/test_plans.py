@@ -27,6 +27,9 @@ from tests import cast
 from tests.cast import Api, one
 from tests.conftest import TEMPLATE, Servers
 
+# All in one process: each that runs some of them has to make the million.
+pytestmark = pytest.mark.xdist_group("plans")
+
 MANY = 1_000_000
 FEWER = 100_000
 DAYS = 20  # over which a million were made

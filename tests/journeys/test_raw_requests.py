@@ -38,12 +38,19 @@ def workers(broadly_running: Stack) -> set[int]:
     return worker_pids(broadly_running)
 
 
+@pytest.fixture(scope="module")
+def opened(running: Stack, broadly_running: Stack) -> Iterator[Shop]:
+    receiver = Receiver(running.certificates.ca_file.parent)
+    receiver.start()
+    yield open_shop(broadly_running, receiver, "Raw")
+    receiver.stop()
+
+
 @pytest.fixture
-def shop(broad: Stack, receiver: Receiver, workers: set[int]) -> Iterator[Shop]:
+def shop(broad: Stack, opened: Shop, workers: set[int]) -> Iterator[Shop]:
     """Whatever is sent, no process of the web dies of it, and the next request is served."""
-    shop = open_shop(broad, receiver, "Raw")
-    yield shop
-    assert len(shop.caller().get("webhooks/endpoints")) == 1
+    yield opened
+    assert len(opened.caller().get("webhooks/endpoints")) == 1
     assert worker_pids(broad) == workers
 
 
