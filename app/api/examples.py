@@ -69,6 +69,7 @@ _FIELDS: Mapping[str, Any] = {
     "EndpointFields.description": "What our warehouse listens to",
     "EndpointSchema.description": "What our warehouse listens to",
     "EventKindSchema.description": "A contact was made.",
+    "ExportSchema.events": [{"id": f"evt_{_SUFFIX}", "kind": "contact.created"}],
     "InvoiceSchema.plan": "growth",
     "PlanSchema.id": "growth",
     "PlanSchema.name": "Growth",

@@ -63,7 +63,9 @@ class LineErrorSchema(Schema):
         "required": True,
         "description": f"Up to {MOST_LINES:,} contacts, each a line of JSON as the body of `POST contacts`; at most "
         f"{MOST_BYTES // 1024**2} MiB, and {LONGEST_LINE_BYTES // 1024} KiB a line. Empty lines count and do nothing.",
-        "content": {kind: {"schema": {"type": "string"}, "example": _EXAMPLE} for kind in MEDIA_TYPES},
+        "content": {
+            kind: {"schema": {"type": "string", "pattern": r"\S"}, "example": _EXAMPLE} for kind in MEDIA_TYPES
+        },
     }
 )
 @accepts_write(ImportSchema, made=True)
@@ -79,7 +81,7 @@ def import_contacts() -> Response:
     return accept("contacts.import", {}, import_id, store=store)
 
 
-@blueprint.route("/workspaces/<workspace>/contacts/imports/<import_id>", methods=["GET"])
+@blueprint.route("/workspaces/<workspace>/imports/<import_id>", methods=["GET"])
 @authorize("contacts")
 @blueprint.response(200, envelope(ImportSchema))
 def show_import(import_id: str) -> Response:
@@ -87,7 +89,7 @@ def show_import(import_id: str) -> Response:
     return respond(200, {"data": imports.represent(imports.find(caller().workspace_id, import_id))})
 
 
-@collection(blueprint, "/contacts/imports/<import_id>/errors")
+@collection(blueprint, "/imports/<import_id>/errors")
 @authorize("contacts")
 @blueprint.arguments(PageQuery, location="query")
 @blueprint.response(200, envelope(LineErrorSchema, many=True))

@@ -16,7 +16,7 @@ from flask.json.provider import JSONProvider
 from marshmallow import RAISE, ValidationError, fields, missing, validate
 from webargs.core import is_json
 from werkzeug.exceptions import BadRequest, HTTPException, RequestEntityTooLarge, UnsupportedMediaType
-from werkzeug.routing import PathConverter
+from werkzeug.routing import PathConverter, UnicodeConverter
 
 from app.api.openapi import DocumentedBlueprint
 from app.errors import Fault, Invalid, NotFound
@@ -66,6 +66,12 @@ class Rest(PathConverter):
 
     regex = ".+"
     part_isolating = False
+
+
+class ContactId(UnicodeConverter):
+    """Whatever may name a contact: `contacts/import` is another resource, and has methods of its own."""
+
+    regex = "(?!import$)[^/]+"
 
 
 class Nothing(Schema):

@@ -28,7 +28,7 @@ TYPES: Mapping[str, ResourceType] = {
     "booking": ResourceType("bookings", lambda *ids: bookings.represent(bookings.find(*ids))),
     "endpoint": ResourceType("webhooks/endpoints", lambda *ids: endpoints.represent(endpoints.find(*ids))),
     "delivery": ResourceType("webhooks/deliveries", lambda *ids: deliveries.represent(deliveries.find(*ids))),
-    "import": ResourceType("contacts/imports", lambda *ids: imports.represent(imports.find(*ids))),
+    "import": ResourceType("imports", lambda *ids: imports.represent(imports.find(*ids))),
     "sweep": ResourceType("webhooks/sweeps", lambda *ids: sweeps.represent(sweeps.find(*ids))),
 }
 

@@ -77,10 +77,10 @@ PAGES = {
         *("", "endpoint_id={endpoint}", "action=deliveries.resend", "action=endpoints.create"),
         *("endpoint_id={endpoint}&action=endpoints.create",),
     ),
-    "contacts/imports/{import}/errors": ("import_errors", ""),
+    "imports/{import}/errors": ("import_errors", ""),
 }
 ITEMS = (
-    *("contacts/{contact}", "contacts/{contact}/export", "contacts/imports/{import}", "jobs/{job}"),
+    *("contacts/{contact}", "contacts/{contact}/export", "imports/{import}", "jobs/{job}"),
     *("webhooks/endpoints/{endpoint}", "webhooks/deliveries/{delivery}", "webhooks/sweeps/{sweep}"),
 )
 LISTED = [(path, query) for path, (_, *queries) in PAGES.items() for query in queries]

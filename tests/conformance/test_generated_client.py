@@ -14,7 +14,8 @@ def test_a_generated_client_runs_the_quick_start(
 ) -> None:
     made = tmp_path / "bellhop_client"
     source = ("--path", str(document), "--output-path", str(made), "--meta", "none", "--fail-on-warning")
-    run(str(BIN / "openapi-python-client"), "generate", *source, cwd=tmp_path)
+    settings = ("--config", str(HERE / "client.yaml"))
+    run(str(BIN / "openapi-python-client"), "generate", *source, *settings, cwd=tmp_path)
 
     run(
         *(str(BIN / "python"), str(HERE / "client.py")),

@@ -22,6 +22,7 @@ def test_schemathesis_finds_nothing(site: Site) -> None:
         *(str(BIN / "schemathesis"), "--config-file", str(HERE / "schemathesis.toml")),
         *("run", f"{site.base_url}/api/v1/openapi.json", "--seed", seed),
         timeout_seconds=900,
+        BELLHOP=site.base_url,
         BELLHOP_TOKEN=site.token,
         BELLHOP_WORKSPACE=site.workspace,
         PYTHONPATH=str(HERE),

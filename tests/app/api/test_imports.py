@@ -27,7 +27,7 @@ def customers(number: int) -> list[dict[str, Any]]:
 
 
 def errors(api: Api, job: dict[str, Any]) -> list[dict[str, Any]]:
-    return list(api.get(f"contacts/imports/{job['resource']['id']}/errors?limit=100").json["data"])
+    return list(api.get(f"imports/{job['resource']['id']}/errors?limit=100").json["data"])
 
 
 def one_step_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,7 +40,7 @@ def test_an_import_is_accepted_as_one_job_that_says_how_far_it_is(api: Api) -> N
     assert answer.status_code == 202
     job = answer.json["data"]
     assert (job["kind"], job["status"], job["resource"]["type"]) == ("contacts.import", "queued", "import")
-    assert job["resource"]["url"].endswith(f"/contacts/imports/{job['resource']['id']}")
+    assert job["resource"]["url"].endswith(f"/imports/{job['resource']['id']}")
     assert job["progress"] == {"total": 3, "done": 0, "failed": 0}
     assert one("SELECT payload::text FROM jobs") == "{}"
 
@@ -228,8 +228,8 @@ def test_who_waits_gets_the_import(api: Api) -> None:
     assert answer.status_code == 201
     found = answer.json["data"]
     assert (found["status"], found["total"], found["done"], found["failed"]) == ("finished", 121, 120, 1)
-    assert answer.headers["Location"].endswith(f"/contacts/imports/{found['id']}")
-    assert api.get(f"contacts/imports/{found['id']}").json["data"] == found
+    assert answer.headers["Location"].endswith(f"/imports/{found['id']}")
+    assert api.get(f"imports/{found['id']}").json["data"] == found
 
 
 def test_lines_take_effect_in_their_order_and_in_that_of_other_writes(
@@ -333,7 +333,7 @@ def test_an_import_that_ends_worker_after_worker_fails_and_keeps_no_line(api: Ap
 
     job = api.job(importing)
     assert (job["status"], job["problem"]["status"], job["progress"]["done"]) == ("failed", 500, 0)
-    assert api.get(f"contacts/imports/{job['resource']['id']}").json["data"]["status"] == "finished"
+    assert api.get(f"imports/{job['resource']['id']}").json["data"]["status"] == "finished"
     assert one("SELECT count(*) FROM import_lines") == 0
     assert api.job(behind)["status"] == "succeeded"
 
@@ -351,7 +351,7 @@ def test_a_line_is_kept_until_it_has_taken_effect(api: Api, monkeypatch: pytest.
 
 def test_errors_page_in_the_order_of_the_lines(api: Api) -> None:
     job = api.done(send(api, *[b"{}"] * 5))
-    path = f"contacts/imports/{job['resource']['id']}/errors"
+    path = f"imports/{job['resource']['id']}/errors"
 
     first = api.get(f"{path}?limit=2").json
     second = api.get(f"{path}?limit=2&cursor={first['meta']['nextCursor']}").json
@@ -363,16 +363,16 @@ def test_errors_page_in_the_order_of_the_lines(api: Api) -> None:
 
 def test_a_cursor_of_another_import_is_refused(api: Api) -> None:
     one_of_two, other = (api.done(send(api, *[b"{}"] * 3))["resource"]["id"] for _ in range(2))
-    cursor = api.get(f"contacts/imports/{one_of_two}/errors?limit=1").json["meta"]["nextCursor"]
+    cursor = api.get(f"imports/{one_of_two}/errors?limit=1").json["meta"]["nextCursor"]
 
-    assert api.get(f"contacts/imports/{other}/errors?cursor={cursor}").status_code == 422
+    assert api.get(f"imports/{other}/errors?cursor={cursor}").status_code == 422
 
 
 def test_an_import_of_another_workspace_is_not_found(api: Api, others: Api) -> None:
     job = api.done(send(api, b"{}"))
 
-    assert others.get(f"contacts/imports/{job['resource']['id']}").status_code == 404
-    assert others.get(f"contacts/imports/{job['resource']['id']}/errors").status_code == 404
+    assert others.get(f"imports/{job['resource']['id']}").status_code == 404
+    assert others.get(f"imports/{job['resource']['id']}/errors").status_code == 404
 
 
 def test_old_imports_are_forgotten_with_their_errors_and_running_ones_are_not(api: Api) -> None:
