@@ -16,7 +16,7 @@ from flask.json.provider import JSONProvider
 from marshmallow import RAISE, ValidationError, fields, missing, validate
 from webargs.core import is_json
 from werkzeug.exceptions import BadRequest, HTTPException, RequestEntityTooLarge, UnsupportedMediaType
-from werkzeug.routing import PathConverter, UnicodeConverter
+from werkzeug.routing import BaseConverter, PathConverter
 
 from app.api.openapi import DocumentedBlueprint
 from app.errors import Fault, Invalid, NotFound
@@ -68,7 +68,7 @@ class Rest(PathConverter):
     part_isolating = False
 
 
-class ContactId(UnicodeConverter):
+class ContactId(BaseConverter):
     """Whatever may name a contact: `contacts/import` is another resource, and has methods of its own."""
 
     regex = "(?!import$)[^/]+"
