@@ -35,7 +35,7 @@ def install(app: Flask, base_url: str) -> None:
     app.url_map.strict_slashes = False
     # Otherwise `//` is redirected, to an address that is made of the Host header.
     app.url_map.merge_slashes = False
-    app.url_map.converters |= {"path": parsing.Rest, "contact": parsing.ContactId}
+    app.url_map.converters |= {"path": parsing.Rest, "default": parsing.Identifier}
     parsing.install(app)
     problems.install(app, base_url)
     request_ids.install(app)

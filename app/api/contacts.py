@@ -193,7 +193,7 @@ def upsert_contact(body: dict[str, Any]) -> Response:
     return accept("contacts.upsert", body)
 
 
-@blueprint.route("/workspaces/<workspace>/contacts/<contact:contact_id>", methods=["GET"])
+@blueprint.route("/workspaces/<workspace>/contacts/<contact_id>", methods=["GET"])
 @authorize("contacts")
 @blueprint.response(200, envelope(ContactSchema))
 def show_contact(contact_id: str) -> Response:
@@ -215,7 +215,7 @@ def export_contact(contact_id: str) -> Response:
     return Response(exports.export(contact), headers=headers, mimetype="application/json")
 
 
-@blueprint.route("/workspaces/<workspace>/contacts/<contact:contact_id>", methods=["PATCH"])
+@blueprint.route("/workspaces/<workspace>/contacts/<contact_id>", methods=["PATCH"])
 @authorize("contacts")
 @blueprint.arguments(ContactPatch)
 @accepts_write(ContactSchema)
@@ -224,7 +224,7 @@ def update_contact(body: dict[str, Any], contact_id: str) -> Response:
     return _change("contacts.update", body, contact_id)
 
 
-@blueprint.route("/workspaces/<workspace>/contacts/<contact:contact_id>", methods=["DELETE"])
+@blueprint.route("/workspaces/<workspace>/contacts/<contact_id>", methods=["DELETE"])
 @authorize("contacts")
 @accepts_write()
 def delete_contact(contact_id: str) -> Response:

@@ -68,8 +68,8 @@ class Rest(PathConverter):
     part_isolating = False
 
 
-class ContactId(BaseConverter):
-    """Whatever may name a contact: `contacts/import` is another resource, and has methods of its own."""
+class Identifier(BaseConverter):
+    """What may be an identifier: `contacts/import` is no contact, and has methods of its own."""
 
     regex = "(?!import$)[^/]+"
 
