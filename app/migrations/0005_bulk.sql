@@ -59,7 +59,8 @@ CREATE INDEX contacts_updated ON contacts (workspace_id, updated_at) WHERE updat
 
 CREATE INDEX jobs_filtered_page ON jobs (workspace_id, kind, status, id);
 CREATE INDEX deliveries_kind_page ON deliveries (workspace_id, kind, id);
-CREATE INDEX deliveries_status_page ON deliveries (workspace_id, status, id);
+-- Most are delivered, and found in the order of the page.
+CREATE INDEX deliveries_status_page ON deliveries (workspace_id, status, id) WHERE status <> 'delivered';
 CREATE INDEX sweeps_action_page ON sweeps (workspace_id, action, id);
 CREATE INDEX sweeps_endpoint_page ON sweeps (endpoint_id, id);
 CREATE INDEX audit_entries_action_page ON audit_entries (workspace_id, action, id);
