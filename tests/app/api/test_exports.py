@@ -49,6 +49,18 @@ def test_an_export_has_the_deliveries_with_their_attempts_and_who_sent_them_agai
     assert [entry["action"] for entry in exported["audit_log"]] == ["deliveries.resend"]
 
 
+def test_an_export_has_the_sales_and_bookings_of_the_contact_alone(api: Api) -> None:
+    contact_id, other = api.contact(email="ada@example.com")["id"], api.contact(email="eve@example.com")["id"]
+    sales = [api.sale(contact_id, reference="one"), api.sale(contact_id)]
+    booking = api.booking(contact_id)
+    api.sale(other)
+    api.booking(other)
+
+    exported = export(api, contact_id)
+
+    assert (exported["sales"], exported["bookings"]) == (sales, [booking])
+
+
 def test_an_export_has_what_jobs_about_the_contact_still_keep(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     contact_id = api.contact(email="ada@example.com")["id"]
     with monkeypatch.context() as broken:
