@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from app import sql
-from app.database import batches, rows
+from app.database import rows
 from app.domain import contacts
 from app.domain.changes import Change, Effect
 from app.errors import NotFound
@@ -51,12 +50,6 @@ def find(workspace_id: str, booking_id: str) -> Booking:
     if booking is None:
         raise NotFound()
     return booking  # type: ignore[no-any-return]
-
-
-def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
-    """Those of a contact, oldest first, some at a time."""
-    for batch in batches("SELECT id FROM bookings WHERE contact_id = %s ORDER BY id", (contact_id,)):
-        yield from map(represent, Booking.select().where(Booking.id.in_(batch)).order_by(Booking.id))
 
 
 def represent(booking: Booking) -> dict[str, Any]:

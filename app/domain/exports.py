@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from app.database import batches
 from app.domain import audit, bookings, contacts, deliveries, events, sales
 from app.lib import json
+from app.models.bookings import Booking
 from app.models.contacts import Contact
+from app.models.sales import Sale
 
 # The members of an export beside `contact`, each a list.
 SOURCES: Mapping[str, Callable[[Contact], Iterable[Any]]] = {
     "events": lambda contact: events.of_contact(contact.id),
     "deliveries": lambda contact: deliveries.of_contact(contact.id),
-    "sales": lambda contact: sales.of_contact(contact.id),
-    "bookings": lambda contact: bookings.of_contact(contact.id),
+    "sales": lambda contact: map(sales.represent, _of_contact(Sale, contact)),
+    "bookings": lambda contact: map(bookings.represent, _of_contact(Booking, contact)),
     "jobs": contacts.kept_jobs,
     "audit_log": lambda contact: audit.of_contact(contact.id),
 }
@@ -41,3 +44,9 @@ def _pieces(contact: Contact) -> Iterator[bytes]:
             yield (b"," if number else b"") + json.dumps(item)
         yield b"]"
     yield b"}}"
+
+
+def _of_contact(model: type[Sale | Booking], contact: Contact) -> Iterator[Any]:
+    """The rows of a table that name the contact, oldest first, some at a time."""
+    for batch in batches(f"SELECT id FROM {model._meta.table_name} WHERE contact_id = %s ORDER BY id", (contact.id,)):
+        yield from model.select().where(model.id.in_(batch)).order_by(model.id)

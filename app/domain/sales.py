@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from app import sql
-from app.database import batches, rows
+from app.database import rows
 from app.domain import contacts
 from app.domain.changes import Change, Effect
 from app.errors import Conflict, NotFound
@@ -51,12 +51,6 @@ def find(workspace_id: str, sale_id: str) -> Sale:
     if sale is None:
         raise NotFound()
     return sale  # type: ignore[no-any-return]
-
-
-def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
-    """Those of a contact, oldest first, some at a time."""
-    for batch in batches("SELECT id FROM sales WHERE contact_id = %s ORDER BY id", (contact_id,)):
-        yield from map(represent, Sale.select().where(Sale.id.in_(batch)).order_by(Sale.id))
 
 
 def represent(sale: Sale) -> dict[str, Any]:
