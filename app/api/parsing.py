@@ -72,6 +72,7 @@ class Identifier(BaseConverter):
     """What may be an identifier: `contacts/import` is no contact, and has methods of its own."""
 
     regex = "(?!import$)[^/]+"
+    part_isolating = True  # werkzeug tries all rules one after the other where it may cross a slash
 
 
 class Nothing(Schema):

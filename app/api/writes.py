@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from flask import Response, request
+from flask.globals import request_ctx
 
 from app.api import resources
 from app.api.authentication import caller
@@ -124,11 +125,12 @@ def _preferred_wait() -> int | None:
 
 def once_key() -> OnceKey | None:
     """The Idempotency-Key of the present request, with what it stands for; None without one. Raises Invalid."""
-    given = request.environ.get("HTTP_IDEMPOTENCY_KEY")
+    present = request_ctx.request
+    given = present.environ.get("HTTP_IDEMPOTENCY_KEY")
     if given is None:
         return None
     found = _KEY.fullmatch(given.strip())
     if found is None:
         raise Invalid(Fault("", "The Idempotency-Key header must be a UUIDv4, new for each operation."))
-    parts = (request.method.encode(), request.path.encode(), request.query_string, request.get_data(cache=True))
+    parts = (present.method.encode(), present.path.encode(), present.query_string, present.get_data(cache=True))
     return OnceKey(UUID(found[2]), jobs.fingerprint(*parts))

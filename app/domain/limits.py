@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 import redis
@@ -69,7 +69,7 @@ class _Share:
     ends: float = 0.0
     left: int = 0
     seconds: int = 0
-    is_growing: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 def count_request(token_id: str) -> Standing | None:
@@ -83,49 +83,38 @@ class Limiter:
 
     def __init__(self) -> None:
         self._shares: dict[str, _Share] = {}
-        self._lock = threading.Lock()
         self._away_until = 0.0
         self._script = bells.flags().register_script(_TAKE)
 
     def take(self, token_id: str, quota: int) -> Standing | None:
         """Takes a request from the token's bucket. None where Redis does not answer."""
-        now = time.monotonic()
-        with self._lock:
-            share = self._share(token_id)
+        share = self._share(token_id)
+        with share.lock:  # one thread asks for all that wait here
+            now = time.monotonic()
             if share.unused and now < share.ends:
                 share.unused -= 1
                 return Standing(True, quota, share.left + share.unused, share.seconds)
             if now < self._away_until:
                 return None
             if self._away_until:
-                # This one asks whether Redis is back; the others do not wait with it.
+                # This one asks whether Redis is back; other tokens' do not wait with it.
                 self._away_until = now + AWAY_SECONDS
-            # One thread at a time takes several; the others of this moment do not wait for it, and take one each.
-            is_growing = now < share.ends and not share.is_growing
-            share.is_growing |= is_growing
-            unused, share.unused = share.unused, 0
-        try:
-            taken, left, microseconds = self._ask(token_id, quota, MOST_AT_ONCE if is_growing else 1, unused)
-        except redis.RedisError as error:
-            self._note_away(error)
-            return None
-        finally:
-            if is_growing:
-                share.is_growing = False
-        seconds = math.ceil(microseconds / 1_000_000)
-        if taken == 0:
-            return Standing(False, quota, 0, seconds)
-        with self._lock:
-            share.unused += taken - 1
-            share.ends, share.left, share.seconds = now + SHARE_SECONDS, left, seconds
-            return Standing(True, quota, left + share.unused, seconds)
+            try:
+                taken, left, microseconds = self._ask(token_id, quota, MOST_AT_ONCE if now < share.ends else 1, share)
+            except redis.RedisError as error:
+                self._note_away(error)
+                return None
+            share.unused, share.ends, share.left = max(0, taken - 1), now + SHARE_SECONDS, left
+            share.seconds = math.ceil(microseconds / 1_000_000)
+            return Standing(taken > 0, quota, left + share.unused, share.seconds)
 
     def _share(self, token_id: str) -> _Share:
         if len(self._shares) > _MOST_REMEMBERED:
             self._shares.clear()
-        return self._shares.setdefault(token_id, _Share())
+        return self._shares.get(token_id) or self._shares.setdefault(token_id, _Share())
 
-    def _ask(self, token_id: str, quota: int, wanted: int, unused: int) -> list[int]:
+    def _ask(self, token_id: str, quota: int, wanted: int, share: _Share) -> list[int]:
+        unused, share.unused = share.unused, 0
         answer: list[int] = self._script(keys=[f"limit:{token_id}"], args=[quota, wanted, unused])
         self._away_until = 0.0
         return answer
