@@ -45,12 +45,7 @@ def close() -> int:
 
 def find(workspace_id: str, invoice_id: str) -> Invoice:
     """Raises NotFound."""
-    invoice = None
-    if ids.is_id(invoice_id, "inv"):
-        invoice = Invoice.in_workspace(workspace_id).where(Invoice.id == invoice_id).first()
-    if invoice is None:
-        raise NotFound()
-    return invoice  # type: ignore[no-any-return]
+    return Invoice.get_in(workspace_id, invoice_id, "inv")
 
 
 def represent(invoice: Invoice) -> dict[str, Any]:

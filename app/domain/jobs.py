@@ -191,10 +191,7 @@ def wait(job: Job, seconds: float) -> Job:
 
 def find(workspace_id: str, job_id: str) -> Job:
     """Raises NotFound."""
-    job = Job.in_workspace(workspace_id).where(Job.id == job_id).first() if ids.is_id(job_id, "job") else None
-    if job is None:
-        raise NotFound()
-    return job  # type: ignore[no-any-return]
+    return Job.get_in(workspace_id, job_id, "job")
 
 
 def forget_old_keys(limit: int = 10_000) -> int:
