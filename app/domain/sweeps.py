@@ -111,13 +111,11 @@ def begin_missing(endpoint_ids: Collection[str]) -> int:
 def work(endpoint_id: str) -> None:
     """Goes on with the endpoint's sweeps, oldest first, until none is left or its turn is over."""
     turn_ends = time.monotonic() + TURN_SECONDS
-    while batch := _take(endpoint_id):
+    while batch := mailbox.take_head(MAIL, endpoint_id, 1, LEASE_SECONDS):
         while _go_on(batch[0], turn_ends):
             pass
         if time.monotonic() > turn_ends:
-            # Others left the flag up for this worker; up, it would keep the bell from ringing.
-            mailbox.hear(MAIL, endpoint_id)
-            mailbox.ring(MAIL, endpoint_id)
+            mailbox.give_way(MAIL, endpoint_id)
             return
 
 
@@ -193,14 +191,6 @@ class _Batch:
     skipped: int
     position: str
     is_last: bool
-
-
-def _take(endpoint_id: str) -> list[Claimed]:
-    if mailbox.is_in_hand(MAIL, endpoint_id):
-        # The flag of the bell stays for the one at work: until it looks again, nobody else need come.
-        return []
-    mailbox.hear(MAIL, endpoint_id)
-    return mailbox.claim(MAIL, {endpoint_id: 1}, LEASE_SECONDS)
 
 
 def _go_on(claimed: Claimed, turn_ends: float) -> bool:
