@@ -22,10 +22,10 @@ from typing import Any
 import structlog
 
 from app import mailbox
+from app.config import settings
 from app.database import count, database, rows, transaction
 from app.domain import lanes, resends
 from app.domain.resends import Resent
-from app.errors import NotFound
 from app.lib import ids
 from app.mailbox import Claimed, Mail
 from app.models.sweeps import Sweep
@@ -152,14 +152,20 @@ def count_resendable(
     return counted[0], counted[1]
 
 
+def forget_old(limit: int = 10_000) -> int:
+    """Deletes up to so many sweeps that have ended and been kept as long as history is; returns how many."""
+    return count(
+        """
+        DELETE FROM sweeps WHERE id IN (
+            SELECT id FROM sweeps WHERE finished_at < now() - %s * interval '1 day' ORDER BY finished_at LIMIT %s)
+        """,
+        (settings().history_retention_days, limit),
+    )
+
+
 def find(workspace_id: str, sweep_id: str) -> Sweep:
     """Raises NotFound."""
-    sweep = None
-    if ids.is_id(sweep_id, "swp"):
-        sweep = Sweep.in_workspace(workspace_id).where(Sweep.id == sweep_id).first()
-    if sweep is None:
-        raise NotFound()
-    return sweep  # type: ignore[no-any-return]
+    return Sweep.get_in(workspace_id, sweep_id, "swp")
 
 
 def represent(sweep: Sweep) -> dict[str, Any]:

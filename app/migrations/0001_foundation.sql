@@ -202,6 +202,7 @@ CREATE TABLE sweeps (
 );
 CREATE INDEX sweeps_mail ON sweeps (endpoint_id, id) WHERE due_at IS NOT NULL;
 CREATE INDEX sweeps_page ON sweeps (workspace_id, id);
+CREATE INDEX sweeps_finished ON sweeps (finished_at);
 
 -- Who asked for what, where support staff and members act on deliveries, endpoints and secrets.
 CREATE TABLE audit_entries (
