@@ -23,7 +23,7 @@ from app.models.deliveries import Attempt, Delivery
 from app.models.endpoints import Endpoint
 from app.models.events import Event
 from app.models.imports import Import, ImportLine, LineError
-from app.models.invoices import BillingPeriod, Invoice
+from app.models.invoices import BillingPeriod, Invoice, Unbilled
 from app.models.jobs import IdempotencyKey, Job
 from app.models.members import Member
 from app.models.plans import Subscription
@@ -38,7 +38,7 @@ ROOT = Path(__file__).parent.parent
 MODELS = [
     *(Workspace, Token, Member, Contact, Sale, Booking, Job, IdempotencyKey),
     *(Endpoint, Event, Delivery, Attempt, Sweep, AuditEntry),
-    *(Subscription, UsageDay, UsageProgress, ActiveContact, BillingPeriod, Invoice),
+    *(Subscription, UsageDay, UsageProgress, ActiveContact, BillingPeriod, Invoice, Unbilled),
     *(Import, ImportLine, LineError),
 ]
 VERBS: dict[str, Any] = {
