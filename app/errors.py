@@ -58,7 +58,7 @@ class RateLimited(BellhopError):
 
 
 class Unavailable(BellhopError):
-    """The database is away; the caller may try again."""
+    """The database is away, or there is too much to do at this moment; the caller may try again."""
 
     detail = "The service cannot reach its database. Try again shortly."
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
 import shutil
@@ -10,6 +11,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from app.config import settings
@@ -21,9 +23,28 @@ try:
 except SettingsError as error:
     sys.exit(f"bellhop: {error.detail}")
 
+
+def _directory() -> str:
+    """A new directory, locked for as long as this process or one of its children lives. Removes those nobody has."""
+    starting = os.open(tempfile.gettempdir(), os.O_RDONLY)
+    fcntl.flock(starting, fcntl.LOCK_EX)  # no other that starts now finds ours before it is locked
+    for left in Path(tempfile.gettempdir()).glob("bellhop-figures-*"):
+        with suppress(OSError):  # somebody has it
+            _lock(left)
+            shutil.rmtree(left)
+    made = tempfile.mkdtemp(prefix="bellhop-figures-")
+    _lock(made)
+    os.close(starting)
+    return made
+
+
+def _lock(directory: str | Path) -> None:
+    fcntl.flock(os.open(directory, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 # Its processes keep what they count in files here, so that whichever is asked can tell of all. Has to be set before
 # anything imports prometheus_client, so the functions below import what does when they are called.
-figures = os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="bellhop-figures-")
+figures = os.environ["PROMETHEUS_MULTIPROC_DIR"] = _directory()
 
 # Longer than any request takes: what is under way for longer waits for its client.
 PATIENCE_SECONDS = 70

@@ -58,9 +58,20 @@ def hear(mail: Mail, *owners: str) -> None:
     bells.hear(mail.queue, owners)
 
 
-def is_in_hand(mail: Mail, owner: str) -> bool:
-    """Whether a worker has the head of a mailbox in order. It hears the bell and looks again before it leaves."""
-    return _is_head_due(mail, owner) is False
+def take_head(mail: Mail, owner: str, room: int, lease_seconds: float) -> list[Claimed]:
+    """Takes the head of a mailbox in order, up to so much of it; nothing where another worker has it."""
+    if _is_head_due(mail, owner) is False:
+        # The flag of the bell stays for that one, who looks again before it leaves: until then nobody else need come.
+        return []
+    hear(mail, owner)
+    return claim(mail, {owner: room}, lease_seconds)
+
+
+def give_way(mail: Mail, owner: str) -> None:
+    """Leaves the rest of a mailbox in order to whoever comes next."""
+    # Others left the flag up for this worker; up, it would keep the bell from ringing.
+    hear(mail, owner)
+    ring(mail, owner)
 
 
 def claim(mail: Mail, rooms: Mapping[str, int], lease_seconds: float) -> list[Claimed]:

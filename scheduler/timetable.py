@@ -44,6 +44,7 @@ class Timetable:
             Pass("invoices", 10, invoices.close),
             Pass("contacts_counted", 60, usage.forget_contacts),
             Pass("old_imports", 60, imports.forget_old),
+            Pass("old_sweeps", 60, sweeps.forget_old),
             Pass("partitions_ahead", 3600, partitions.make_ahead),
             Pass("expired_partitions", 3600, partitions.drop_expired),
         ]

@@ -20,21 +20,10 @@ from tests.cast import Api
 from tests.stack.certificates import Certificates
 from tests.stack.postgres import Postgres
 from tests.stack.redis import Redis
+from tests.stack.stack import FOREIGN
 
 # Nothing here outlives the run, so nothing has to reach the disk.
 HASTY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "64MB"}
-OURS = {
-    "BROKER_URL",
-    "RETRY_SCHEDULE",
-    "STOP_AFTER_FAILURES",
-    "WEBHOOK_TIMEOUT_SECONDS",
-    "RATE_LIMIT",
-    "BODY_RETENTION_DAYS",
-    "HISTORY_RETENTION_DAYS",
-    "LOG_FORMAT",
-    "METRICS_HOST",
-    "METRICS_PORT",
-}
 TEMPLATE = "migrated"
 
 Keys = Callable[..., None]
@@ -66,7 +55,7 @@ def _serve(directory: Path) -> Iterator[Servers]:
     certificates = Certificates(directory / "certificates")
     postgres.start()
     redis.start()
-    for name in OURS:
+    for name in FOREIGN:
         os.environ.pop(name, None)
     os.environ.update(
         REDIS_URL=redis.url,
@@ -102,12 +91,8 @@ def client(app: Flask) -> FlaskClient:
 
 
 def _empty() -> None:
-    tables = cast.all_of(
-        "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relname <> 'migrations'"
-        " AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY relname = 'workspaces'"
-    )
     # DELETE and not TRUNCATE: for a handful of rows it is ten times as fast, and waits for nobody's lock.
-    database.rows(";".join(f"DELETE FROM {table}" for table in tables))
+    database.rows(";".join(f"DELETE FROM {table}" for table in cast.tables()))
     bells.flush()
     bells.flags().flushdb()
 

@@ -19,15 +19,11 @@ from marshmallow import fields, validate
 from werkzeug.test import TestResponse
 
 from app import database
+from app.api.examples import PREFIXES
 from app.api.lists import PageQuery
 from app.lib import ids
-from tests.cast import Api, all_of, one
+from tests.cast import Api, all_of, one, tables
 
-PREFIXES = {
-    **{"contact": "con", "automation": "aut", "run": "run", "conversation": "cnv", "message": "msg", "channel": "chn"},
-    **{"endpoint": "whe", "event": "evt", "delivery": "dlv", "sweep": "swp", "job": "job", "sale": "sal"},
-    **{"import": "imp", "booking": "bkg", "invoice": "inv", "member": "mem", "token": "tok", "workspace": "ws"},
-}
 # Written down for each use of a token, and not by what is asked with it.
 VOLATILE = {"tokens": ["last_used_at"]}
 _numbers = itertools.count(1)
@@ -121,13 +117,6 @@ def sample_of(name: str, field: Any, known: dict[str, str]) -> Any:
         return sample(field.schema, known)
     plain = {fields.Boolean: True, fields.Number: 1, fields.Mapping: {}}
     return next((value for kind, value in plain.items() if isinstance(field, kind)), "vip")
-
-
-def tables() -> list[str]:
-    return all_of(
-        "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace"
-        " AND relkind IN ('r', 'p') AND NOT relispartition AND relname <> 'leases' ORDER BY relname"
-    )
 
 
 def owned_tables() -> list[str]:
@@ -243,15 +232,7 @@ def sound(answer: TestResponse, about: object = "") -> TestResponse:
 # Whatever else a response carried, a caller would have put it there.
 ALLOWED_HEADERS = {
     *("Content-Type", "Content-Length", "X-Request-Id", "Location", "Preference-Applied", "Idempotent-Replayed"),
-    *(
-        "WWW-Authenticate",
-        "Allow",
-        "Retry-After",
-        "RateLimit",
-        "RateLimit-Policy",
-        "Cache-Control",
-        "Vary",
-        "Connection",
-    ),
+    *("WWW-Authenticate", "Allow", "Retry-After", "RateLimit", "RateLimit-Policy", "Cache-Control", "Vary"),
     *("Content-Security-Policy", "X-Content-Type-Options", "Content-Disposition", "ETag", "Last-Modified", "Date"),
+    "Connection",
 }

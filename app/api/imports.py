@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from io import BytesIO
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -12,18 +14,19 @@ from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMe
 
 from app.api.authentication import authorize, caller
 from app.api.contacts import ContactUpsert
-from app.api.jobs import accepts_write
+from app.api.jobs import ProgressSchema, accepts_write
 from app.api.lists import PageQuery, collection, envelope, page_of
-from app.api.parsing import MAX_BODY_BYTES, Blueprint, Schema, load, object_in, read_body
+from app.api.parsing import MAX_BODY_BYTES, Blueprint, Schema, load, object_in, spooled_body
 from app.api.responses import respond, time
-from app.api.writes import accept
+from app.api.writes import answer, once_key, write_of
 from app.config import settings
-from app.domain import imports
+from app.domain import imports, jobs
 from app.domain.imports import Line
-from app.errors import Fault, Invalid
+from app.errors import Fault, Invalid, Unavailable
 from app.lib import ids
 from app.lib.problems import problem_document, problem_of_error
 from app.models.imports import LineError
+from app.models.jobs import Job
 
 blueprint = Blueprint("imports", __name__, description="Many contacts by one job.")
 
@@ -34,17 +37,15 @@ LONGEST_LINE_BYTES = MAX_BODY_BYTES  # that of a body of one contact
 
 _EXAMPLE = '{"email": "ada@example.com", "tags": ["vip"]}\n{"external_id": "customer-1042", "first_name": "Ada"}\n'
 _upsert = ContactUpsert()
-# One at a time in a process: the statement that stores the largest takes several times its bytes.
-_storing = Lock()
+# One large body at a time is in the memory of a process: to check and store it takes several times its bytes.
+_large = Lock()
+PATIENCE_SECONDS = 5.0
 
 
-class ImportSchema(Schema):
+class ImportSchema(ProgressSchema):
     id = fields.String(required=True)
     job_id = fields.String(required=True)
     status = fields.String(required=True, validate=validate.OneOf(["running", "finished"]))
-    total = fields.Integer(required=True, metadata={"description": "How many lines there are."})
-    done = fields.Integer(required=True, metadata={"description": "How many have taken effect by now."})
-    failed = fields.Integer(required=True, metadata={"description": "How many are refused by now."})
     created_at = time("When it was accepted.")
     finished_at = time("When it ended.", allow_none=True)
 
@@ -71,14 +72,7 @@ class LineErrorSchema(Schema):
 @accepts_write(ImportSchema, made=True)
 def import_contacts() -> Response:
     """Make or change many contacts by one job; what is wrong with a line is told of it alone."""
-    good, bad = _read_lines(_read_body())
-    workspace_id, import_id = caller().workspace_id, ids.new("imp")
-
-    def store(job_id: str) -> None:
-        with _storing:
-            imports.store(workspace_id, import_id, job_id, good, bad)
-
-    return accept("contacts.import", {}, import_id, store=store)
+    return answer(*_take())
 
 
 @blueprint.route("/workspaces/<workspace>/imports/<import_id>", methods=["GET"])
@@ -108,23 +102,46 @@ def list_line_errors(query: dict[str, Any], import_id: str) -> Response:
     )
 
 
-def _read_body() -> bytes:
-    if request.mimetype not in MEDIA_TYPES:
-        raise UnsupportedMediaType(f"The body must be JSON lines: send it with 'Content-Type: {MEDIA_TYPES[0]}'.")
-    if request.headers.get("Content-Encoding", "identity") != "identity":
-        raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
-    # One more: a chunked body is cut off there without a word.
-    request.max_content_length = MOST_BYTES + 1
+def _take() -> tuple[Job, bool]:
+    """The job of the import, and whether that was there before. When it returns nothing of the body is in memory."""
+    _refuse_other_types()
     try:
-        return read_body(request, MOST_BYTES)
+        with spooled_body(request, MOST_BYTES) as body, _turn(body.tell()):
+            body.seek(0)
+            once, import_id = once_key(body.read()), ids.new("imp")
+            body.seek(0)
+            good, bad = _read_lines(body)
+            store = partial(imports.store, caller().workspace_id, import_id, good=good, bad=bad)
+            return jobs.accept(write_of("contacts.import", {}, import_id), once, store)
     except RequestEntityTooLarge as error:
         raise RequestEntityTooLarge(f"The body is larger than {MOST_BYTES // 1024**2} MiB.") from error
 
 
-def _read_lines(raw: bytes) -> tuple[list[Line], list[Line]]:
+@contextmanager
+def _turn(size_bytes: int) -> Iterator[None]:
+    """Waits until a body of that size may be in memory. Raises Unavailable where that takes too long."""
+    if size_bytes <= MAX_BODY_BYTES:
+        yield
+        return
+    if not _large.acquire(timeout=PATIENCE_SECONDS):
+        raise Unavailable("Other large imports are being read at this moment. Try again shortly.")
+    try:
+        yield
+    finally:
+        _large.release()
+
+
+def _refuse_other_types() -> None:
+    if request.mimetype not in MEDIA_TYPES:
+        raise UnsupportedMediaType(f"The body must be JSON lines: send it with 'Content-Type: {MEDIA_TYPES[0]}'.")
+    if request.headers.get("Content-Encoding", "identity") != "identity":
+        raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
+
+
+def _read_lines(texts: Iterable[bytes]) -> tuple[list[Line], list[Line]]:
     """The good and the bad lines. Raises Invalid where there are none, or too many."""
     good, bad = [], []
-    for number, text in enumerate(BytesIO(raw), start=1):
+    for number, text in enumerate(texts, start=1):
         if number > MOST_LINES:
             raise Invalid(Fault("", f"An import has at most {MOST_LINES:,} lines."))
         if not text.strip():

@@ -27,7 +27,7 @@ class ResourceSchema(Schema):
 
 
 class ProgressSchema(Schema):
-    total = fields.Integer(required=True)
+    total = fields.Integer(required=True, metadata={"description": "How many lines there are."})
     done = fields.Integer(required=True, metadata={"description": "How many lines have taken effect by now."})
     failed = fields.Integer(required=True, metadata={"description": "How many lines are refused by now."})
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from datetime import UTC, datetime
-from functools import lru_cache, wraps
+from functools import lru_cache, partial, wraps
 from json import loads as loads_leniently
-from typing import Any
+from shutil import copyfileobj
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any, TypeVar
 
 import marshmallow
 from flask import Flask, Request, Response
@@ -31,6 +34,7 @@ _BAD_TEXT = "The text holds a character that cannot be stored (U+0000 or half of
 _SCHEMA_MESSAGES = {"unknown": "This field is not known.", "type": "A JSON object is required."}
 _PLAIN_JSON = frozenset({"application/json", "application/json; charset=utf-8", "application/json;charset=utf-8"})
 View = Callable[..., Any]
+T = TypeVar("T")
 
 
 class Schema(marshmallow.Schema):
@@ -103,24 +107,23 @@ def install(app: Flask) -> None:
     app.ensure_sync = _as_it_is  # type: ignore[assignment, method-assign]
 
 
-def read_body(req: Request, most: int = MAX_BODY_BYTES) -> bytes:
-    """The raw body, kept for later readers. Raises RequestEntityTooLarge above so many bytes, and BadRequest."""
-    try:
-        raw = req.get_data(cache=True)
-    except HTTPException:
-        raise
-    except Exception as error:  # the server's own, of chunks that are none or a connection that was cut
-        raise BadRequest("The body could not be read to its end.") from error
-    if len(raw) > most:
-        raise RequestEntityTooLarge
-    if len(raw) < (req.content_length or 0):  # RFC 9112, section 8; gunicorn says nothing of it
-        raise BadRequest("The body is shorter than its Content-Length.")
-    return raw
+@contextmanager
+def spooled_body(req: Request, most: int) -> Iterator[IO[bytes]]:
+    """The raw body in a file, at its end: however slowly it comes, it takes no memory meanwhile.
+
+    Raises RequestEntityTooLarge above so many bytes, and BadRequest.
+    """
+    req.max_content_length = most + 1  # see install
+    with SpooledTemporaryFile(MAX_BODY_BYTES) as body:
+        _read_to_end(partial(copyfileobj, req.stream, body))
+        _check_length(req, body.tell(), most)
+        yield body
 
 
 def read_object(req: Request) -> dict[str, Any] | None:
     """The body's JSON object, None if there is no body. Raises what is refused with 400, 413, 415 or 422."""
-    raw = read_body(req)
+    raw = _read_to_end(req.get_data)  # which keeps it for later readers
+    _check_length(req, len(raw), MAX_BODY_BYTES)
     if not raw:
         return None
     if req.environ.get("CONTENT_TYPE") not in _PLAIN_JSON and not is_json(req.mimetype):
@@ -246,6 +249,22 @@ def _strict(view: View) -> View:
 
 def _as_it_is(view: View) -> View:
     return view
+
+
+def _read_to_end(read: Callable[[], T]) -> T:
+    try:
+        return read()
+    except HTTPException:
+        raise
+    except Exception as error:  # the server's own, of chunks that are none or a connection that was cut
+        raise BadRequest("The body could not be read to its end.") from error
+
+
+def _check_length(req: Request, length: int, most: int) -> None:
+    if length > most:
+        raise RequestEntityTooLarge
+    if length < (req.content_length or 0):  # RFC 9112, section 8; gunicorn says nothing of it
+        raise BadRequest("The body is shorter than its Content-Length.")
 
 
 def _read_json(raw: bytes) -> Any:

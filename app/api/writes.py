@@ -38,13 +38,11 @@ def accept(
     resource_id: str | None = None,
     check: Callable[[], object] | None = None,
     beside: Mapping[str, Any] | None = None,
-    store: Callable[[str], None] | None = None,
 ) -> Response:
     """Accepts a write that has been validated, and answers.
 
     `check` raises what refuses it at once in view of the present state, such as NotFound; a request that is a
     replay gets its job all the same. `beside` goes into the answer beside `data`, once: replays do not show it.
-    `store` keeps what is too large for a payload (see `jobs.accept`).
     """
     once = once_key()
     if check is not None:
@@ -54,10 +52,14 @@ def accept(
             earlier = jobs.replayed(caller().token_id, once) if once else None
             if earlier is None:
                 raise
-            return _answer(earlier, replayed=True)
-    write = Write(caller().workspace_id, kind, payload, request_id(), resource_id, caller().token_id)
-    job, replayed = jobs.accept(write, once, store)
-    return _answer(job, replayed, None if replayed else beside)
+            return answer(earlier, replayed=True)
+    job, replayed = jobs.accept(write_of(kind, payload, resource_id), once)
+    return answer(job, replayed, None if replayed else beside)
+
+
+def write_of(kind: str, payload: Mapping[str, Any], resource_id: str | None = None) -> Write:
+    """What the present request asks for."""
+    return Write(caller().workspace_id, kind, payload, request_id(), resource_id, caller().token_id)
 
 
 def must_exist(resource_type: str, resource_id: str) -> None:
@@ -73,7 +75,8 @@ def must_exist(resource_type: str, resource_id: str) -> None:
             raise
 
 
-def _answer(job: Job, replayed: bool = False, beside: Mapping[str, Any] | None = None) -> Response:
+def answer(job: Job, replayed: bool = False, beside: Mapping[str, Any] | None = None) -> Response:
+    """The answer to a write: its job, or what became of that where the caller prefers to wait and it ended in time."""
     response = None
     if seconds := _preferred_wait():
         job = _wait(job, seconds)
@@ -123,8 +126,11 @@ def _preferred_wait() -> int | None:
     return seconds if 1 <= seconds <= LONGEST_WAIT_SECONDS else None
 
 
-def once_key() -> OnceKey | None:
-    """The Idempotency-Key of the present request, with what it stands for; None without one. Raises Invalid."""
+def once_key(body: bytes | None = None) -> OnceKey | None:
+    """The Idempotency-Key of the present request, with what it stands for; None without one. Raises Invalid.
+
+    `body` is given where it has not been kept for later readers.
+    """
     present = request_ctx.request
     given = present.environ.get("HTTP_IDEMPOTENCY_KEY")
     if given is None:
@@ -132,5 +138,6 @@ def once_key() -> OnceKey | None:
     found = _KEY.fullmatch(given.strip())
     if found is None:
         raise Invalid(Fault("", "The Idempotency-Key header must be a UUIDv4, new for each operation."))
-    parts = (present.method.encode(), present.path.encode(), present.query_string, present.get_data(cache=True))
+    body = present.get_data() if body is None else body
+    parts = (present.method.encode(), present.path.encode(), present.query_string, body)
     return OnceKey(UUID(found[2]), jobs.fingerprint(*parts))

@@ -13,8 +13,7 @@ from app.models.workspaces import Workspace
 
 def represent(workspace_id: str) -> dict[str, Any]:
     month = Month.of(clock.now())
-    plan = plans.of([workspace_id], month)[workspace_id]
-    next_plan = plans.of([workspace_id], month.next)[workspace_id]
+    plan, next_plan = plans.of(workspace_id, month), plans.of(workspace_id, month.next)
     made_at = Workspace.get_by_id(workspace_id).created_at
     lines = charges.lines(plan, usage.of(workspace_id, month), month, made_at)
     return {

@@ -8,8 +8,6 @@ from app import sql
 from app.database import rows
 from app.domain import contacts
 from app.domain.changes import Change, Effect
-from app.errors import NotFound
-from app.lib import ids
 from app.models.bookings import Booking
 from app.models.contacts import Contact
 
@@ -44,12 +42,7 @@ def cancel(change: Change) -> Effect:
 
 def find(workspace_id: str, booking_id: str) -> Booking:
     """Raises NotFound."""
-    booking = None
-    if ids.is_id(booking_id, "bkg"):
-        booking = Booking.in_workspace(workspace_id).where(Booking.id == booking_id).first()
-    if booking is None:
-        raise NotFound()
-    return booking  # type: ignore[no-any-return]
+    return Booking.get_in(workspace_id, booking_id, "bkg")
 
 
 def represent(booking: Booking) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from app.config import settings
 from app.database import batches, count, database, rows, transaction
 from app.domain import audit, lanes, resends, stops
 from app.domain.changes import Change, Effect
-from app.errors import Conflict, NotFound
-from app.lib import clock, ids, signatures, vault
+from app.errors import Conflict
+from app.lib import clock, signatures, vault
 from app.mailbox import Claimed, Mail
 from app.models.deliveries import Attempt, Delivery
 from app.models.endpoints import Endpoint
@@ -176,12 +176,7 @@ def find_resendable(workspace_id: str, delivery_id: str) -> Delivery:
 
 def find(workspace_id: str, delivery_id: str) -> Delivery:
     """Raises NotFound."""
-    delivery = None
-    if ids.is_id(delivery_id, "dlv"):
-        delivery = Delivery.in_workspace(workspace_id).where(Delivery.id == delivery_id).first()
-    if delivery is None:
-        raise NotFound()
-    return delivery  # type: ignore[no-any-return]
+    return Delivery.get_in(workspace_id, delivery_id, "dlv")
 
 
 def represent(delivery: Delivery) -> dict[str, Any]:

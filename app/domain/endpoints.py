@@ -16,7 +16,7 @@ from app.database import count, database
 from app.domain import audit, catalogue, lanes, sweeps
 from app.domain.changes import Change, Effect
 from app.errors import Conflict, NotFound
-from app.lib import ids, vault
+from app.lib import vault
 from app.models.endpoints import Endpoint
 
 # For so long after a change of secret, deliveries are signed with the one before it too.
@@ -161,12 +161,7 @@ def drop_deleted() -> int:
 
 def find(workspace_id: str, endpoint_id: str) -> Endpoint:
     """Raises NotFound."""
-    endpoint = None
-    if ids.is_id(endpoint_id, "whe"):
-        endpoint = Endpoint.in_workspace(workspace_id).where(Endpoint.id == endpoint_id).first()
-    if endpoint is None:
-        raise NotFound()
-    return endpoint  # type: ignore[no-any-return]
+    return Endpoint.get_in(workspace_id, endpoint_id, "whe")
 
 
 def seal(secret: str) -> str:

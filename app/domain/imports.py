@@ -12,8 +12,8 @@ from app.config import settings
 from app.database import DatabaseAway, count, rows, savepoint
 from app.domain import contacts
 from app.domain.changes import Change, Effect
-from app.errors import BellhopError, NotFound
-from app.lib import ids, json
+from app.errors import BellhopError
+from app.lib import json
 from app.lib.problems import problem_of_error
 from app.models.imports import Import, LineError
 
@@ -40,11 +40,8 @@ def store(workspace_id: str, import_id: str, job_id: str, good: Sequence[Line], 
     Import.insert(
         id=import_id, workspace_id=workspace_id, job_id=job_id, total=len(good) + len(bad), failed=len(bad)
     ).execute()
-    count(
-        "INSERT INTO import_lines (import_id, number, body) SELECT %s, * FROM unnest(%s::int[], %s::text[]::json[])",
-        (import_id, *_columns(good)),
-    )
-    _store_errors(import_id, bad)
+    _keep("import_lines (import_id, number, body)", import_id, good)
+    _keep("import_errors (import_id, number, problem)", import_id, bad)
 
 
 def go_on(change: Change) -> Effect | None:
@@ -61,7 +58,7 @@ def go_on(change: Change) -> Effect | None:
         (change.target, change.target, BATCH),
     )
     failed = [line for number, body in sorted(lines) if (line := _apply(change, number, body))]
-    _store_errors(change.target, failed)
+    _keep("import_errors (import_id, number, problem)", change.target, failed)
     [(is_last,)] = rows(
         """
         UPDATE imports SET done = done + %s, failed = failed + %s WHERE id = %s
@@ -92,12 +89,7 @@ def forget_old(limit: int = 100) -> int:
 
 def find(workspace_id: str, import_id: str) -> Import:
     """Raises NotFound."""
-    found = None
-    if ids.is_id(import_id, "imp"):
-        found = Import.in_workspace(workspace_id).where(Import.id == import_id).first()
-    if found is None:
-        raise NotFound()
-    return found  # type: ignore[no-any-return]
+    return Import.get_in(workspace_id, import_id, "imp")
 
 
 def progress(import_id: str) -> dict[str, int] | None:
@@ -137,19 +129,12 @@ def _apply(change: Change, number: int, body: Any) -> Line | None:
     return None
 
 
-def _store_errors(import_id: str, failed: Sequence[Line]) -> None:
-    if failed:
+def _keep(columns: str, import_id: str, lines: Sequence[Line]) -> None:
+    if lines:
         count(
-            """
-            INSERT INTO import_errors (import_id, number, problem)
-            SELECT %s, * FROM unnest(%s::int[], %s::text[]::json[])
-            """,
-            (import_id, *_columns(failed)),
+            f"INSERT INTO {columns} SELECT %s, * FROM unnest(%s::int[], %s::text[]::json[])",
+            (import_id, [line.number for line in lines], [line.content for line in lines]),
         )
-
-
-def _columns(lines: Sequence[Line]) -> tuple[list[int], list[str]]:
-    return [line.number for line in lines], [line.content for line in lines]
 
 
 def _progress(found: Import) -> dict[str, int]:

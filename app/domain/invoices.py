@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import structlog
 from peewee import fn
 
 from app.database import count, rows, transaction
 from app.domain import charges, plans, usage
-from app.errors import NotFound
+from app.domain.plans import PLANS
 from app.lib import ids
 from app.lib.months import Month
-from app.models.invoices import Invoice
+from app.models.invoices import Invoice, Unbilled
 from app.models.workspaces import Workspace
+
+log = structlog.get_logger(__name__)
 
 # Workspaces whose month one transaction closes.
 BATCH = 500
@@ -22,8 +25,9 @@ BATCH = 500
 def close() -> int:
     """Goes on closing the oldest month that is over and counted; returns how many invoices it made.
 
-    A workspace that owes nothing gets none. Harmless if two do it at once: a batch and the place where it ended are
-    one transaction, and one at a time has the month.
+    A workspace that owes nothing gets none. One whose plan is not known is left out, and tried again each time.
+    Harmless if two do it at once: a batch and the place where it ended are one transaction, and one at a time has the
+    month.
     """
     with transaction():
         unclosed = rows(
@@ -34,23 +38,18 @@ def close() -> int:
         )
         if not unclosed:
             return 0
+        made = _make_up()
         month, position = Month(unclosed[0][0]), unclosed[0][1]
-        if not usage.is_counted(month):
-            return 0
-        workspaces = _next(month, position)
-        made = _make(month, workspaces)
-        _move_on(month, workspaces)
+        if usage.is_counted(month):
+            workspaces = _next(month, position)
+            made += _make(month, workspaces)
+            _move_on(month, workspaces)
     return made
 
 
 def find(workspace_id: str, invoice_id: str) -> Invoice:
     """Raises NotFound."""
-    invoice = None
-    if ids.is_id(invoice_id, "inv"):
-        invoice = Invoice.in_workspace(workspace_id).where(Invoice.id == invoice_id).first()
-    if invoice is None:
-        raise NotFound()
-    return invoice  # type: ignore[no-any-return]
+    return Invoice.get_in(workspace_id, invoice_id, "inv")
 
 
 def represent(invoice: Invoice) -> dict[str, Any]:
@@ -77,13 +76,24 @@ def _next(month: Month, position: str) -> list[Workspace]:
     return list(wanted.order_by(Workspace.id).limit(BATCH))
 
 
+def _make_up() -> int:
+    """Tries again what was left out."""
+    made = 0
+    for (first,) in rows("SELECT DISTINCT month FROM unbilled ORDER BY month"):
+        left_out = Unbilled.select(Unbilled.workspace_id).where(Unbilled.month == first)
+        made += _make(Month(first), list(Workspace.select().where(Workspace.id.in_(left_out)).order_by(Workspace.id)))
+    return made
+
+
 def _make(month: Month, workspaces: Sequence[Workspace]) -> int:
     workspace_ids = [workspace.id for workspace in workspaces]
-    plan_of, used = plans.of(workspace_ids, month), usage.totals(workspace_ids, month)
+    plan_of, used = plans.ids_of(workspace_ids, month), usage.totals(workspace_ids, month)
+    _leave_out(month, plan_of)
     [(number,)] = rows("SELECT coalesce(max(number), 0) FROM invoices")
     made: list[dict[str, Any]] = []
     for workspace in workspaces:
-        plan = plan_of[workspace.id]
+        if (plan := PLANS.get(plan_of[workspace.id])) is None:
+            continue
         lines = charges.lines(plan, used[workspace.id], month, workspace.created_at)
         if total := charges.total(lines):
             made.append(
@@ -102,6 +112,17 @@ def _make(month: Month, workspaces: Sequence[Workspace]) -> int:
     if made:
         Invoice.insert_many(made).execute()
     return len(made)
+
+
+def _leave_out(month: Month, plan_of: Mapping[str, str]) -> None:
+    """Remembers the workspaces whose plan is not known, and no others of these."""
+    unknown = {id: plan for id, plan in plan_of.items() if plan not in PLANS}
+    count("DELETE FROM unbilled WHERE month = %s AND workspace_id = ANY(%s)", (month.first, list(plan_of)))
+    if unknown:
+        left_out = "INSERT INTO unbilled (month, workspace_id) SELECT %s, unnest(%s::text[])"
+        count(left_out, (month.first, list(unknown)))
+        withdrawn = sorted({*unknown.values()})
+        log.error("invoices.plan_unknown", plans=withdrawn, workspaces=len(unknown), month=month.first)
 
 
 def _move_on(month: Month, workspaces: Sequence[Workspace]) -> None:

@@ -163,7 +163,7 @@ def replayed(token_id: str, once: OnceKey) -> Job | None:
 def work(workspace_id: str) -> None:
     """Applies the workspace's waiting writes, in order of acceptance, until none is left or its turn is over."""
     turn_ends = time.monotonic() + TURN_SECONDS
-    while batch := _take(workspace_id):
+    while batch := mailbox.take_head(MAIL, workspace_id, BATCH, LEASE_SECONDS):
         if any(claimed.claim > 1 for claimed in batch):
             # A worker died of this batch, or lost its database: one at a time, to find out by which.
             for claimed in batch:
@@ -171,9 +171,7 @@ def work(workspace_id: str) -> None:
         else:
             _apply(batch)
         if time.monotonic() > turn_ends:
-            # Others left the flag up for this worker; up, it would keep the bell from ringing.
-            mailbox.hear(MAIL, workspace_id)
-            mailbox.ring(MAIL, workspace_id)
+            mailbox.give_way(MAIL, workspace_id)
             return
 
 
@@ -191,23 +189,12 @@ def wait(job: Job, seconds: float) -> Job:
 
 def find(workspace_id: str, job_id: str) -> Job:
     """Raises NotFound."""
-    job = Job.in_workspace(workspace_id).where(Job.id == job_id).first() if ids.is_id(job_id, "job") else None
-    if job is None:
-        raise NotFound()
-    return job  # type: ignore[no-any-return]
+    return Job.get_in(workspace_id, job_id, "job")
 
 
 def forget_old_keys(limit: int = 10_000) -> int:
     """Deletes up to `limit` idempotency keys whose window is over; returns how many."""
     return len(rows(sql.load("forget_old_keys"), {"window": KEY_FORGOTTEN_AFTER, "limit": limit}))
-
-
-def _take(workspace_id: str) -> list[Claimed]:
-    if mailbox.is_in_hand(MAIL, workspace_id):
-        # The flag of the bell stays for the one at work: until it looks again, nobody else need come.
-        return []
-    mailbox.hear(MAIL, workspace_id)
-    return mailbox.claim(MAIL, {workspace_id: BATCH}, LEASE_SECONDS)
 
 
 def _apply(batch: Sequence[Claimed]) -> None:

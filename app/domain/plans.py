@@ -32,8 +32,13 @@ class Plan:
     allowances: Mapping[str, Allowance]
 
 
-def of(workspace_ids: Collection[str], month: Month) -> dict[str, Plan]:
-    """The plan that each of the workspaces has in the month."""
+def of(workspace_id: str, month: Month) -> Plan:
+    """The plan that the workspace has in the month. Raises KeyError where it is not known any more."""
+    return PLANS[ids_of([workspace_id], month)[workspace_id]]
+
+
+def ids_of(workspace_ids: Collection[str], month: Month) -> dict[str, str]:
+    """The plan of each of the workspaces in the month, by its identifier, whether or not that is still known."""
     given = dict(
         rows(
             """
@@ -43,7 +48,7 @@ def of(workspace_ids: Collection[str], month: Month) -> dict[str, Plan]:
             (list(workspace_ids), month.first),
         )
     )
-    return {id: PLANS[given.get(id, DEFAULT)] for id in workspace_ids}
+    return {id: given.get(id, DEFAULT) for id in workspace_ids}
 
 
 def change(workspace_id: str, plan_id: str, *, at_once: bool = False) -> Month:

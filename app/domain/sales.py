@@ -9,8 +9,7 @@ from app import sql
 from app.database import rows
 from app.domain import contacts
 from app.domain.changes import Change, Effect
-from app.errors import Conflict, NotFound
-from app.lib import ids
+from app.errors import Conflict
 from app.models.contacts import Contact
 from app.models.sales import Sale
 
@@ -47,10 +46,7 @@ def check(workspace_id: str, payload: Mapping[str, Any]) -> Contact:
 
 def find(workspace_id: str, sale_id: str) -> Sale:
     """Raises NotFound."""
-    sale = Sale.in_workspace(workspace_id).where(Sale.id == sale_id).first() if ids.is_id(sale_id, "sal") else None
-    if sale is None:
-        raise NotFound()
-    return sale  # type: ignore[no-any-return]
+    return Sale.get_in(workspace_id, sale_id, "sal")
 
 
 def represent(sale: Sale) -> dict[str, Any]:

@@ -22,10 +22,10 @@ from typing import Any
 import structlog
 
 from app import mailbox
+from app.config import settings
 from app.database import count, database, rows, transaction
 from app.domain import lanes, resends
 from app.domain.resends import Resent
-from app.errors import NotFound
 from app.lib import ids
 from app.mailbox import Claimed, Mail
 from app.models.sweeps import Sweep
@@ -111,13 +111,11 @@ def begin_missing(endpoint_ids: Collection[str]) -> int:
 def work(endpoint_id: str) -> None:
     """Goes on with the endpoint's sweeps, oldest first, until none is left or its turn is over."""
     turn_ends = time.monotonic() + TURN_SECONDS
-    while batch := _take(endpoint_id):
+    while batch := mailbox.take_head(MAIL, endpoint_id, 1, LEASE_SECONDS):
         while _go_on(batch[0], turn_ends):
             pass
         if time.monotonic() > turn_ends:
-            # Others left the flag up for this worker; up, it would keep the bell from ringing.
-            mailbox.hear(MAIL, endpoint_id)
-            mailbox.ring(MAIL, endpoint_id)
+            mailbox.give_way(MAIL, endpoint_id)
             return
 
 
@@ -154,14 +152,20 @@ def count_resendable(
     return counted[0], counted[1]
 
 
+def forget_old(limit: int = 10_000) -> int:
+    """Deletes up to so many sweeps that have ended and been kept as long as history is; returns how many."""
+    return count(
+        """
+        DELETE FROM sweeps WHERE id IN (
+            SELECT id FROM sweeps WHERE finished_at < now() - %s * interval '1 day' ORDER BY finished_at LIMIT %s)
+        """,
+        (settings().history_retention_days, limit),
+    )
+
+
 def find(workspace_id: str, sweep_id: str) -> Sweep:
     """Raises NotFound."""
-    sweep = None
-    if ids.is_id(sweep_id, "swp"):
-        sweep = Sweep.in_workspace(workspace_id).where(Sweep.id == sweep_id).first()
-    if sweep is None:
-        raise NotFound()
-    return sweep  # type: ignore[no-any-return]
+    return Sweep.get_in(workspace_id, sweep_id, "swp")
 
 
 def represent(sweep: Sweep) -> dict[str, Any]:
@@ -193,14 +197,6 @@ class _Batch:
     skipped: int
     position: str
     is_last: bool
-
-
-def _take(endpoint_id: str) -> list[Claimed]:
-    if mailbox.is_in_hand(MAIL, endpoint_id):
-        # The flag of the bell stays for the one at work: until it looks again, nobody else need come.
-        return []
-    mailbox.hear(MAIL, endpoint_id)
-    return mailbox.claim(MAIL, {endpoint_id: 1}, LEASE_SECONDS)
 
 
 def _go_on(claimed: Claimed, turn_ends: float) -> bool:

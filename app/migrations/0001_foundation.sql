@@ -5,8 +5,6 @@
 -- Jobs, events, deliveries and attempts are partitioned by ranges of identifiers, which are ranges of time; their
 -- partitions are made ahead and dropped by `app/partitions.py`. What comes when none was made goes to the default one.
 
-CREATE EXTENSION IF NOT EXISTS pg_trgm;
-
 CREATE TABLE workspaces (
     id text COLLATE "C" PRIMARY KEY,
     name text NOT NULL,
@@ -60,9 +58,6 @@ CREATE INDEX contacts_page ON contacts (workspace_id, id);
 CREATE UNIQUE INDEX contacts_external_id ON contacts (workspace_id, external_id);
 CREATE UNIQUE INDEX contacts_email ON contacts (workspace_id, lower(email));
 CREATE UNIQUE INDEX contacts_phone ON contacts (workspace_id, phone);
-CREATE INDEX contacts_updated ON contacts (workspace_id, updated_at);
-CREATE INDEX contacts_tags ON contacts USING gin (tags);
-CREATE INDEX contacts_search ON contacts USING gin (search gin_trgm_ops);
 
 CREATE SEQUENCE jobs_position;
 CREATE TABLE jobs (
@@ -202,6 +197,7 @@ CREATE TABLE sweeps (
 );
 CREATE INDEX sweeps_mail ON sweeps (endpoint_id, id) WHERE due_at IS NOT NULL;
 CREATE INDEX sweeps_page ON sweeps (workspace_id, id);
+CREATE INDEX sweeps_finished ON sweeps (finished_at);
 
 -- Who asked for what, where support staff and members act on deliveries, endpoints and secrets.
 CREATE TABLE audit_entries (

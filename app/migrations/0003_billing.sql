@@ -39,6 +39,13 @@ CREATE TABLE billing_periods (
     closed_at timestamptz
 );
 
+-- Workspaces that the closing of a month left out, because their plan was not known; they are tried again.
+CREATE TABLE unbilled (
+    month date NOT NULL,
+    workspace_id text COLLATE "C" NOT NULL REFERENCES workspaces,
+    PRIMARY KEY (month, workspace_id)
+);
+
 CREATE TABLE invoices (
     id text COLLATE "C" PRIMARY KEY,
     workspace_id text COLLATE "C" NOT NULL REFERENCES workspaces,

@@ -50,11 +50,7 @@ END
 $$;
 
 CREATE INDEX contacts_keys ON contacts USING gin (contact_keys(workspace_id, search, tags));
-DROP INDEX contacts_search;
-DROP INDEX contacts_tags;
-
 -- Of contacts that never changed the identifier tells enough.
-DROP INDEX contacts_updated;
 CREATE INDEX contacts_updated ON contacts (workspace_id, updated_at) WHERE updated_at > created_at;
 
 CREATE INDEX jobs_filtered_page ON jobs (workspace_id, kind, status, id);

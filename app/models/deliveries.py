@@ -11,6 +11,8 @@ from app.models.base import BaseModel, OwnedModel, TimeField
 
 
 class Delivery(OwnedModel):
+    FILTERS = ("endpoint_id", "status", "kind")
+
     id = TextField(primary_key=True)
     event_id = TextField()
     endpoint_id = TextField()
@@ -32,11 +34,8 @@ class Delivery(OwnedModel):
 
     @classmethod
     def matching(cls, workspace_id: str, filters: dict[str, Any]) -> Any:
-        """The query behind the list: `endpoint_id`, `status`, `kind`, `since`, `until`, all that are given."""
-        query = cls.in_workspace(workspace_id)
-        for name in ("endpoint_id", "status", "kind"):
-            if name in filters:
-                query = query.where(getattr(cls, name) == filters[name])
+        """The same, with `since` and `until`."""
+        query = super().matching(workspace_id, filters)
         # By identifiers roughly, for the index, and by the time exactly.
         if "since" in filters:
             query = query.where(cls.created_at >= filters["since"], cls.id >= ids.around("dlv", filters["since"], -1))

@@ -1,8 +1,8 @@
-"""Invoices, and the months that they are made for."""
+"""Invoices, the months that they are made for, and who has none though the month is closed."""
 
 from __future__ import annotations
 
-from peewee import BigIntegerField, DateField, DecimalField, TextField
+from peewee import BigIntegerField, CompositeKey, DateField, DecimalField, TextField
 
 from app.models.base import BaseModel, OwnedModel, TimeField, json_field
 
@@ -30,3 +30,11 @@ class BillingPeriod(BaseModel):
 
     class Meta:
         table_name = "billing_periods"
+
+
+class Unbilled(OwnedModel):
+    month = DateField()
+
+    class Meta:
+        table_name = "unbilled"
+        primary_key = CompositeKey("month", "workspace_id")

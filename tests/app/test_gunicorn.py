@@ -4,13 +4,15 @@ import json
 import os
 import re
 import socket
+import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -276,6 +278,29 @@ def test_the_processes_are_measured_together(web: Web) -> None:
     assert told["process_resident_memory_bytes"].value > 50_000_000
     assert told["process_cpu_seconds_total"].value > 0
     assert "process_start_time_seconds" not in told
+
+
+@contextmanager
+def configured(temporary: Path) -> Iterator[Path]:
+    """The directory of figures of a process that has read the configuration; it is killed in the end."""
+    program = "from app import gunicorn; print(gunicorn.figures, flush=True); input()"
+    environment = os.environ | {"TMPDIR": str(temporary)}
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdin=PIPE, stdout=PIPE, text=True) as process:
+        yield Path(process.stdout.readline().strip())  # type: ignore[union-attr]
+        process.kill()
+
+
+def test_the_files_of_a_process_that_was_killed_go_when_another_starts_and_those_of_a_living_one_stay(
+    servers: Servers, tmp_path: Path
+) -> None:
+    with configured(tmp_path) as living:
+        with configured(tmp_path) as killed:
+            assert set(tmp_path.iterdir()) == {living, killed}
+        assert set(tmp_path.iterdir()) == {living, killed}
+
+        with configured(tmp_path) as new:
+            assert set(tmp_path.iterdir()) == {living, new}
 
 
 def test_the_files_of_the_figures_go_with_the_process(web: Web) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
@@ -15,7 +15,6 @@ from tests.stack.stack import Stack
 
 PROCESSES = {"web": 1, "writes": 4, "deliveries": 2, "slow-deliveries": 1, "retries": 1, "scheduler": 2}
 SETTINGS = {
-    "RATE_LIMIT": "0",
     "RETRY_SCHEDULE": "1,1,2,2,3,3,5,5,5,5,5,5",
     # Receivers fail on purpose here.
     "STOP_AFTER_FAILURES": "1000000",
@@ -26,7 +25,6 @@ SETTINGS = {
 # The one that stops endpoints. Retries are far enough apart to do something in between.
 STRICT_PROCESSES = {"web": 1, "writes": 2, "deliveries": 2, "slow-deliveries": 1, "retries": 2, "scheduler": 1}
 STRICT_SETTINGS = {
-    "RATE_LIMIT": "0",
     "RETRY_SCHEDULE": "3,3,3,3,3,3",
     "STOP_AFTER_FAILURES": "50",
     "WEBHOOK_TIMEOUT_SECONDS": "3",
@@ -34,7 +32,6 @@ STRICT_SETTINGS = {
 
 # The one whose web has several processes.
 BROAD_PROCESSES = {"web": 1, "writes": 1, "deliveries": 1, "scheduler": 1}
-BROAD_SETTINGS = {"RATE_LIMIT": "0", "WEB_CONCURRENCY": "4"}
 
 _figures = pytest.StashKey[list[str]]()
 
@@ -54,17 +51,22 @@ def ends() -> Ends:
     return Ends()
 
 
-@contextmanager
-def a_directory() -> Iterator[Path]:
-    # Not one of pytest's own: it removes those of the last run but two, also while that still runs.
-    with TemporaryDirectory(prefix="bellhop-journeys-", ignore_cleanup_errors=True) as directory:
-        yield Path(directory)
+def serve(processes: dict[str, int], settings: dict[str, str], **options: Any) -> Iterator[Stack]:
+    # Not one of pytest's own directories: it removes those of the last run but two, also while that still runs.
+    with (
+        TemporaryDirectory(prefix="bellhop-journeys-", ignore_cleanup_errors=True) as directory,
+        Stack(Path(directory), processes, {"RATE_LIMIT": "0", **settings}, **options) as stack,
+    ):
+        yield stack
+
+
+def same_receiver(running: Stack) -> dict[str, str]:
+    return {"WEBHOOK_CA_FILE": str(running.certificates.ca_file)}
 
 
 @pytest.fixture(scope="session")
 def running(ends: Ends) -> Iterator[Stack]:
-    with a_directory() as directory, Stack(directory, PROCESSES, SETTINGS, on_end=ends) as stack:
-        yield stack
+    yield from serve(PROCESSES, SETTINGS, on_end=ends)
 
 
 @pytest.fixture
@@ -76,10 +78,7 @@ def stack(running: Stack) -> Stack:
 
 @pytest.fixture(scope="session")
 def strictly_running(running: Stack) -> Iterator[Stack]:
-    # Both trust the same receiver.
-    settings = STRICT_SETTINGS | {"WEBHOOK_CA_FILE": str(running.certificates.ca_file)}
-    with a_directory() as directory, Stack(directory, STRICT_PROCESSES, settings) as stack:
-        yield stack
+    yield from serve(STRICT_PROCESSES, STRICT_SETTINGS | same_receiver(running))
 
 
 @pytest.fixture
@@ -91,9 +90,7 @@ def strict(strictly_running: Stack) -> Stack:
 
 @pytest.fixture(scope="session")
 def broadly_running(running: Stack) -> Iterator[Stack]:
-    settings = BROAD_SETTINGS | {"WEBHOOK_CA_FILE": str(running.certificates.ca_file)}
-    with a_directory() as directory, Stack(directory, BROAD_PROCESSES, settings) as stack:
-        yield stack
+    yield from serve(BROAD_PROCESSES, {"WEB_CONCURRENCY": "4"} | same_receiver(running))
 
 
 @pytest.fixture

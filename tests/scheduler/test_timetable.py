@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from app import database
 from scheduler.timetable import Pass, Timetable
-from tests.cast import Api, in_threads, one, sweep
+from tests.cast import KEY, Api, in_threads, one, sweep
 
 pytestmark = pytest.mark.usefixtures("empty")
 
@@ -91,7 +91,7 @@ def test_every_pass_runs_on_an_empty_database() -> None:
 def test_every_pass_does_its_work_and_two_leaders_do_it_once(api: Api) -> None:
     endpoint_id = api.endpoint()
     api.contact(email="ada@example.com")
-    api.delete(f"webhooks/endpoints/{endpoint_id}", key="7f1b8f5e-3c0d-4a53-9d0e-2f6a1c9b8d47")
+    api.delete(f"webhooks/endpoints/{endpoint_id}", key=KEY)
     api.apply()
     database.rows("UPDATE idempotency_keys SET created_at = now() - interval '25 hours'")
 

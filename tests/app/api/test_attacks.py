@@ -456,9 +456,12 @@ def test_a_number_is_stored_as_it_was_given(scene: Scene, number: float) -> None
         *("text/plain", "text/html", "text/json", "application/xml", "application/x-www-form-urlencoded"),
         *("multipart/form-data; boundary=x", "application/octet-stream", "application/jsonp", "json", "/", "*/*"),
         *("application/json, text/html", "application/json\x00", "application/" + "j" * 5000),
+        *("multipart/form-data", "", None),
     ],
 )
-def test_a_body_of_another_type_is_refused_by_every_write(scene: Scene, kind: str, subtests: pytest.Subtests) -> None:
+def test_a_body_of_another_type_is_refused_by_every_write(
+    scene: Scene, kind: str | None, subtests: pytest.Subtests
+) -> None:
     before = everything()
 
     for operation in scene.writes:
@@ -597,14 +600,8 @@ CROOKED = [
     *("{path}/.", "{path}/..", "{path}/../", "{path}/%2e%2e", "{path}/%2e%2e/%2e%2e/jobs", "{path}/..%2f..%2fjobs"),
     *("{path}//", "{path}//x", "{path}/%2f", "{path}/%00", "{path}%00", "{path}%00.json"),
     *("{path};a=b", "{path}.json", "{path}%20", "{path}%0a", "{path}\\", "{path}%5c..", "{path}/%ff%fe", "{path}/é"),
-    *(
-        "/api/v1/..{path}",
-        "/api/v1/%2e%2e{path}",
-        "/.{path}",
-        "/%2e{path}",
-        "{path}/" + "a" * 8000,
-        "{path}" + "/a" * 3000,
-    ),
+    *("/api/v1/..{path}", "/api/v1/%2e%2e{path}", "/.{path}", "/%2e{path}"),
+    *("{path}/" + "a" * 8000, "{path}" + "/a" * 3000),
 ]
 
 
@@ -634,27 +631,12 @@ def test_a_tag_of_any_name_can_be_removed(scene: Scene, name: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        *(
-            "/api/docs/../setup.cfg",
-            "/api/docs/..%2f..%2fsetup.cfg",
-            "/api/docs/%2e%2e/openapi.py",
-            "/api/docs//etc/passwd",
-        ),
-        *(
-            "/api/docs/index.html",
-            "/api/docs/swagger-ui.css%00",
-            "/api/docs/swagger-ui.css/..",
-            "/api/docs/C:%5cboot.ini",
-        ),
+        *("/api/docs/../setup.cfg", "/api/docs/..%2f..%2fsetup.cfg", "/api/docs/%2e%2e/openapi.py"),
+        *("/api/docs//etc/passwd", "/api/docs/index.html", "/api/docs/swagger-ui.css%00"),
+        *("/api/docs/swagger-ui.css/..", "/api/docs/C:%5cboot.ini"),
         *("/problems/../api/docs", "/problems/..%2fbase.html", "/problems/base.html", "/problems/%3Cscript%3E"),
-        *(
-            "/problems/{{7*7}}",
-            "/problems/conflict%00",
-            "/problems/" + "a" * 8000,
-            "/static/x",
-            "/.env",
-            "/.git/config",
-        ),
+        *("/problems/{{7*7}}", "/problems/conflict%00", "/problems/" + "a" * 8000),
+        *("/static/x", "/.env", "/.git/config"),
         *("/%2e%2e/%2e%2e/etc/passwd", "/..%c0%af..%c0%afetc/passwd", "/%00", "/\\", "//evil.example/..", "/;/", "/*"),
     ],
 )
@@ -689,29 +671,11 @@ def test_a_strange_query_is_refused_by_every_route(scene: Scene, query: str, sub
 
 STRANGE = [
     *("", "%20", "%00", "%01", "%7f", "%c2%85", "%e2%80%ae", "%ff", "%ed%a0%80", "%f4%8f%bf%bf", "é", "x" * 50_000),
-    *(
-        "9" * 5000,
-        "-1",
-        "1e400",
-        "NaN",
-        "null",
-        "true",
-        "'",
-        "%27%20OR%201=1--",
-        "%25",
-        "_",
-        "%5c",
-        "%5c%27",
-        "{}",
-        "[]",
-    ),
+    *("9" * 5000, "-1", "1e400", "NaN", "null", "true", "{}", "[]"),
+    *("'", "%27%20OR%201=1--", "%25", "_", "%5c", "%5c%27"),
     *("0001-01-01T00:00:00Z", "0001-01-01T00:00:00%2B14:00", "0001-01-01T00:00:00%2B23:59", "0000-01-01T00:00:00Z"),
-    *(
-        "9999-12-31T23:59:59.999Z",
-        "9999-12-31T23:59:59-14:00",
-        "9999-12-31T23:59:59.999999-23:59",
-        "99999-01-01T00:00:00Z",
-    ),
+    *("9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59-14:00", "9999-12-31T23:59:59.999999-23:59"),
+    "99999-01-01T00:00:00Z",
     *("2026-01-01T00:00:00+00:00", "2026-01-01T00:00:00%2B00:00:00.000001", "2026-W53-7T00:00:00Z", "20260101T000000Z"),
 ]
 

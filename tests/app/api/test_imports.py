@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
+from dataclasses import replace
 from typing import Any
 
 import peewee
 import pytest
+from flask import Flask, request
 from werkzeug.test import TestResponse
 
+from app.api import imports as api_imports
+from app.api.parsing import spooled_body
 from app.database import rows
 from app.domain import contacts, imports, jobs
 from app.domain.jobs import MOST_CLAIMS
-from tests.cast import Api, all_of, event_bodies, event_kinds, one, row_counts, working
-
-KEY = "7f1b8f5e-3c0d-4a53-9d0e-2f6a1c9b8d47"
+from tests.cast import KEY, Api, all_of, event_bodies, event_kinds, in_threads, one, row_counts, working
 
 
 def send(api: Api, *lines: dict[str, Any] | bytes, **options: Any) -> TestResponse:
@@ -205,6 +208,62 @@ def test_other_writes_keep_their_limit(api: Api) -> None:
     answer = api.post("contacts", data=b" " * 300_000, content_type="application/x-ndjson")
 
     assert answer.status_code == 413
+
+
+# In memory
+
+LARGE = [{"external_id": f"c-{number}", "first_name": "x" * 250} for number in range(1000)]
+
+
+def test_a_large_import_waits_for_its_turn_and_one_that_does_not_get_it_can_be_sent_again(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api_imports, "PATIENCE_SECONDS", 0.05)
+    before = row_counts()
+
+    with api_imports._large:
+        refused = send(api, *LARGE, key=KEY)
+        assert row_counts() == before
+        small = send(api, *customers(1))
+    later = send(api, *LARGE, key=KEY)
+
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "5")
+    assert refused.get_json(force=True)["type"] == "https://bellhop.test/problems/unavailable"
+    assert "imports" in refused.get_json(force=True)["detail"]
+    assert (small.status_code, later.status_code) == (202, 202)
+    assert "Idempotent-Replayed" not in later.headers
+
+
+def test_one_large_import_is_in_memory_at_a_time(api: Api, app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, at_work, seen = api_imports._read_lines, [], []
+
+    def watched(lines: Any) -> Any:
+        at_work.append(1)
+        seen.append(len(at_work))
+        found = real(lines)
+        at_work.pop()
+        return found
+
+    monkeypatch.setattr(api_imports, "_read_lines", watched)
+    monkeypatch.setattr(api_imports, "PATIENCE_SECONDS", 60)
+    callers = [replace(api, client=app.test_client()) for _ in range(4)]
+
+    answers = in_threads([lambda caller=caller: send(caller, *LARGE) for caller in callers])
+
+    assert [answer.status_code for answer in answers] == [202] * 4
+    assert seen == [1] * 4
+
+
+def test_a_body_takes_no_memory_while_it_comes(app: Flask) -> None:
+    with app.test_request_context(method="POST", data=b"x" * api_imports.MOST_BYTES):
+        tracemalloc.start()
+        with spooled_body(request, api_imports.MOST_BYTES) as body:
+            size = body.tell()
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+
+    assert size == api_imports.MOST_BYTES
+    assert most < size / 8
 
 
 # As every write

@@ -103,7 +103,7 @@ def test_one_request_too_many_is_told_when_to_come_back(api: Api, limit: Limit) 
     assert document["detail"] == f"This token may make 6 requests a minute. Try again in {retry_after} s."
 
 
-def test_a_write_too_many_leaves_no_trace(api: Api, limit: Limit) -> None:
+def test_a_write_too_many_leaves_no_trace_and_uses_up_no_key(api: Api, limit: Limit) -> None:
     limit(6)
     use_up(api)
     before, key = row_counts(), str(uuid.uuid4())
@@ -113,9 +113,10 @@ def test_a_write_too_many_leaves_no_trace(api: Api, limit: Limit) -> None:
     assert refused.status_code == 429
     assert row_counts() == before
     limit(0)
-    later = api.post("contacts", {"email": "ada@example.com"}, key=key)
-    assert later.status_code == 202
-    assert "Idempotent-Replayed" not in later.headers
+    later, again = (api.post("contacts", {"email": "ada@example.com"}, key=key) for _ in range(2))
+    assert (later.status_code, later.headers.get("Idempotent-Replayed")) == (202, None)
+    assert (again.status_code, again.headers["Idempotent-Replayed"]) == (202, "true")
+    assert one("SELECT count(*) FROM jobs") == 1
 
 
 def test_a_replay_counts_as_a_request(api: Api, limit: Limit) -> None:

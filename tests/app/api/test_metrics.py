@@ -9,7 +9,7 @@ from app import bells, metrics
 from app.domain import stops
 from app.models.endpoints import Endpoint
 from app.outbound import Answer
-from tests.cast import Api
+from tests.cast import KEY, Api
 
 # Each has as many values as the service has routes, kinds of write and so on, whoever calls.
 FEW_VALUES = {
@@ -74,11 +74,10 @@ def test_writes_are_counted_when_accepted_and_when_applied(api: Api) -> None:
     accepted = value("bellhop_jobs_accepted_total", kind="contacts.upsert")
     succeeded = value("bellhop_jobs_finished_total", kind="contacts.upsert", status="succeeded")
     failed = value("bellhop_jobs_finished_total", kind="contacts.upsert", status="failed")
-    key = "7f1b8f5e-3c0d-4a53-9d0e-2f6a1c9b8d47"
 
     api.contact(email="ada@example.com", external_id="1")
     for _ in range(2):
-        api.post("contacts", {"external_id": "2", "email": "ada@example.com"}, key=key)
+        api.post("contacts", {"external_id": "2", "email": "ada@example.com"}, key=KEY)
     api.apply()
 
     assert value("bellhop_jobs_accepted_total", kind="contacts.upsert") == accepted + 2

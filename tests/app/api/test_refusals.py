@@ -1,4 +1,4 @@
-"""Every way in which the API refuses a request, for every route; each leaves no trace."""
+"""Every way in which the API refuses a request, for every route; each leaves no trace. More is in `test_attacks`."""
 
 from __future__ import annotations
 
@@ -46,36 +46,25 @@ class Route:
         return f"{self.method} {self.path}"
 
 
+def both(path: str, restriction: str | None) -> list[Route]:
+    """A read that has two addresses."""
+    return [Route("GET", path, restriction), Route("GET", f"/api/v1/{path}", restriction)]
+
+
 LISTS = [
-    Route("GET", "contacts", "contacts"),
-    Route("GET", "/api/v1/contacts", "contacts"),
-    Route("GET", "sales", "contacts"),
-    Route("GET", "/api/v1/sales", "contacts"),
-    Route("GET", "bookings", "contacts"),
-    Route("GET", "/api/v1/bookings", "contacts"),
-    Route("GET", "jobs", None),
-    Route("GET", "/api/v1/jobs", None),
-    Route("GET", "webhooks/endpoints", "webhooks"),
-    Route("GET", "/api/v1/webhooks/endpoints", "webhooks"),
-    Route("GET", "webhooks/deliveries", "webhooks"),
-    Route("GET", "/api/v1/webhooks/deliveries", "webhooks"),
-    Route("GET", "webhooks/sweeps", "webhooks"),
-    Route("GET", "/api/v1/webhooks/sweeps", "webhooks"),
-    Route("GET", "webhooks/audit-log", "webhooks"),
-    Route("GET", "/api/v1/webhooks/audit-log", "webhooks"),
-    Route("GET", "invoices", "billing"),
-    Route("GET", "/api/v1/invoices", "billing"),
-    Route("GET", "imports/{import}/errors", "contacts"),
-    Route("GET", "/api/v1/imports/{import}/errors", "contacts"),
+    *both("contacts", "contacts"),
+    *both("sales", "contacts"),
+    *both("bookings", "contacts"),
+    *both("jobs", None),
+    *both("webhooks/endpoints", "webhooks"),
+    *both("webhooks/deliveries", "webhooks"),
+    *both("webhooks/sweeps", "webhooks"),
+    *both("webhooks/audit-log", "webhooks"),
+    *both("invoices", "billing"),
+    *both("imports/{import}/errors", "contacts"),
 ]
-CATALOGUE = [
-    Route("GET", "webhooks/events", None),
-    Route("GET", "/api/v1/webhooks/events", None),
-]
-BILLING = [
-    Route("GET", "billing", "billing"),
-    Route("GET", "/api/v1/billing", "billing"),
-]
+CATALOGUE = both("webhooks/events", None)
+BILLING = both("billing", "billing")
 ITEMS = [
     Route("GET", "contacts/{contact}", "contacts"),
     Route("GET", "sales/{sale}", "contacts"),
@@ -178,6 +167,7 @@ def refusal(scene: Scene, route: Route, status: int, slug: str, **options: Any) 
     assert (document["title"], document["status"]) == (PROBLEMS[slug].title, status)
     assert document["detail"]
     assert document["traceId"] == answer.headers["X-Request-Id"]
+    assert status != 401 or answer.headers["WWW-Authenticate"].startswith("Bearer")
     assert row_counts() == before
     assert one("SELECT count(*) FROM idempotency_keys WHERE key = %s", key_of(headers)) == 0
     return answer
@@ -224,33 +214,25 @@ def altered(token: str) -> str:
 
 @named(EVERY)
 def test_without_a_token_there_is_nothing(scene: Scene, route: Route) -> None:
-    answer = refusal(scene, route, 401, "unauthenticated", headers={"Authorization": ""})
-
-    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+    refusal(scene, route, 401, "unauthenticated", headers={"Authorization": ""})
 
 
 @named(EVERY)
 def test_another_scheme_is_no_token(scene: Scene, route: Route) -> None:
-    answer = refusal(scene, route, 401, "unauthenticated", headers={"Authorization": f"Basic {scene.ours.token}"})
-
-    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+    refusal(scene, route, 401, "unauthenticated", headers={"Authorization": f"Basic {scene.ours.token}"})
 
 
 @named(EVERY)
 @pytest.mark.parametrize("text", ["", "bhp_", "bhp_short", "x" * 40, "bhp_" + "é" * 36, "bhp_" + "0" * 100_000])
 def test_a_malformed_token_is_refused(scene: Scene, route: Route, text: str) -> None:
-    answer = refusal(
+    refusal(
         scene, route, 401, "unauthenticated", headers={"Authorization": f"Bearer {text}".encode().decode("latin-1")}
     )
-
-    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
 
 
 @named(EVERY)
 def test_a_token_with_one_character_altered_is_refused(scene: Scene, route: Route) -> None:
-    answer = refusal(scene, route, 401, "unauthenticated", caller=scene.ours.with_token(altered(scene.ours.token)))
-
-    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+    refusal(scene, route, 401, "unauthenticated", caller=scene.ours.with_token(altered(scene.ours.token)))
 
 
 @named(EVERY)
@@ -263,9 +245,7 @@ def test_an_expired_token_is_refused(scene: Scene, route: Route) -> None:
     _, token = tokens.issue(scene.ours.workspace_id, "Short", expires_in_seconds=1)
 
     with clock.moved_by(seconds=2):
-        answer = refusal(scene, route, 401, "unauthenticated", caller=scene.ours.with_token(token))
-
-    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+        refusal(scene, route, 401, "unauthenticated", caller=scene.ours.with_token(token))
 
 
 @named(EVERY)
@@ -273,9 +253,7 @@ def test_a_revoked_token_is_refused(scene: Scene, route: Route) -> None:
     token_id, token = tokens.issue(scene.ours.workspace_id, "Revoked")
     tokens.revoke(token_id)
 
-    answer = refusal(scene, route, 401, "unauthenticated", caller=scene.ours.with_token(token))
-
-    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+    refusal(scene, route, 401, "unauthenticated", caller=scene.ours.with_token(token))
 
 
 def test_the_refusal_of_a_token_does_not_repeat_it(scene: Scene) -> None:
@@ -331,13 +309,6 @@ def test_jobs_of_a_kind_that_the_token_may_not_see_are_refused(scene: Scene, at:
 
 
 @named(IN_WORKSPACE)
-def test_another_workspace_in_the_path_is_not_found(scene: Scene, route: Route) -> None:
-    path = f"/api/v1/workspaces/{scene.theirs.workspace_id}/{route.path}"
-
-    refusal(scene, route, 404, "not-found", path=path)
-
-
-@named(IN_WORKSPACE)
 @pytest.mark.parametrize("workspace", ["ws_01kaj5bd40e6rr3f5y2kq0w9xz", "x", "%20", "con_01kaj5bd40e6rr3f5y2kq0w9xz"])
 def test_no_workspace_in_the_path_is_not_found(scene: Scene, route: Route, workspace: str) -> None:
     refusal(scene, route, 404, "not-found", path=f"/api/v1/workspaces/{workspace}/{route.path}")
@@ -348,24 +319,6 @@ def test_another_workspace_is_not_found_whatever_the_token_may(scene: Scene, rou
     path = f"/api/v1/workspaces/{scene.theirs.workspace_id}/{route.path}"
 
     refusal(scene, route, 404, "not-found", path=path, caller=scene.ours.restricted_to("billing"))
-
-
-@named(WITH_IDENTIFIER)
-def test_an_identifier_of_another_workspace_is_not_found(scene: Scene, route: Route) -> None:
-    refusal(scene, route, 404, "not-found", path=route.path.format(**scene.foreign))
-
-
-PREFIXES = {
-    **{"contact": "con", "import": "imp", "sale": "sal", "booking": "bkg", "job": "job"},
-    **{"endpoint": "whe", "delivery": "dlv", "sweep": "swp", "invoice": "inv"},
-}
-
-
-@named(WITH_IDENTIFIER)
-def test_an_unknown_identifier_is_not_found(scene: Scene, route: Route) -> None:
-    unknown = {name: ids.new(prefix) for name, prefix in PREFIXES.items()}
-
-    refusal(scene, route, 404, "not-found", path=route.path.format(**unknown))
 
 
 @named(WITH_IDENTIFIER)
@@ -514,14 +467,6 @@ def test_a_body_of_256_kib_is_not_too_large(scene: Scene, route: Route) -> None:
     answer = refusal(scene, route, 422, "validation-failed", body=None, data=text, content_type="application/json")
 
     assert "/unknown" in pointers(answer)
-
-
-@named(WRITES)
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", None, ""])
-def test_a_body_that_is_not_called_json_is_refused(scene: Scene, route: Route, kind: str | None) -> None:
-    text = json.dumps(route.body or {"a": 1})
-
-    refusal(scene, route, 415, "unsupported-media-type", body=None, data=text, content_type=kind)
 
 
 # 422: bodies
@@ -975,38 +920,6 @@ def test_a_forged_cursor_is_refused(scene: Scene, route: Route) -> None:
     assert pointers(answer) == ["/cursor"]
 
 
-def cursor_of(api: Api, path: str) -> str:
-    """A cursor of that list, which has two rows at least."""
-    meta = api.get(path).json["meta"]
-    assert meta["hasMore"] is True
-    return str(meta["nextCursor"])
-
-
-@named([route for route in LISTS if "jobs" not in route.path])
-def test_a_cursor_of_another_list_is_refused(scene: Scene, route: Route) -> None:
-    cursor = cursor_of(scene.ours, "jobs?limit=1")
-
-    answer = refusal(scene, route, 422, "validation-failed", path=f"{route.path}?cursor={cursor}")
-
-    assert pointers(answer) == ["/cursor"]
-
-
-@pytest.mark.parametrize("path", ["jobs", "/api/v1/jobs", "webhooks/deliveries", "/api/v1/webhooks/deliveries"])
-def test_a_cursor_of_another_workspace_is_refused(scene: Scene, path: str) -> None:
-    cursor = cursor_of(scene.theirs, f"{path}?limit=1")
-
-    answer = refusal(scene, Route("GET", f"{path}?cursor={cursor}", None), 422, "validation-failed")
-
-    assert pointers(answer) == ["/cursor"]
-
-
-def test_a_cursor_with_one_character_altered_is_refused(scene: Scene) -> None:
-    cursor = cursor_of(scene.ours, "jobs?limit=1")
-    answer = refusal(scene, Route("GET", f"jobs?cursor={altered(cursor)}", None), 422, "validation-failed")
-
-    assert pointers(answer) == ["/cursor"]
-
-
 @pytest.mark.parametrize(
     ("path", "at"),
     [
@@ -1053,31 +966,7 @@ def test_a_wrong_filter_is_pointed_at(scene: Scene, path: str, at: str) -> None:
 
 
 @pytest.mark.parametrize("at", ["", "/api/v1/"])
-@pytest.mark.parametrize("log", ["deliveries", "sweeps", "audit-log"])
-def test_a_filter_with_an_endpoint_of_another_workspace_finds_nothing(scene: Scene, at: str, log: str) -> None:
-    answer = scene.ours.get(f"{at}webhooks/{log}?endpoint_id={scene.foreign['endpoint']}")
-
-    assert answer.json == {"data": [], "meta": {"nextCursor": None, "hasMore": False}}
-
-
-@pytest.mark.parametrize("at", ["", "/api/v1/"])
-@pytest.mark.parametrize("path", ["sales", "bookings"])
-def test_a_filter_with_a_contact_of_another_workspace_finds_nothing(scene: Scene, at: str, path: str) -> None:
-    assert scene.theirs.get(f"{at}{path}?contact_id={scene.foreign['contact']}").json["data"]
-
-    assert scene.ours.get(f"{at}{path}?contact_id={scene.foreign['contact']}").json["data"] == []
-
-
-@pytest.mark.parametrize("at", ["", "/api/v1/"])
 def test_a_filter_with_data_of_another_workspace_finds_nothing(scene: Scene, at: str) -> None:
     assert scene.theirs.get(f"{at}contacts?email=eve@example.com").json["data"]
 
     assert scene.ours.get(f"{at}contacts?email=eve@example.com").json["data"] == []
-
-
-@named(LISTS)
-def test_a_list_shows_only_what_is_of_the_own_workspace(scene: Scene, route: Route) -> None:
-    shown = scene.ask(route).text
-
-    assert [identifier for identifier in scene.foreign.values() if identifier in shown] == []
-    assert scene.theirs.workspace_id not in shown

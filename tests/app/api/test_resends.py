@@ -11,9 +11,7 @@ import pytest
 from app import database
 from app.domain.deliveries import BODY_GONE
 from app.lib import clock, ids
-from tests.cast import Api, all_of, make_endpoint, one, sweep
-
-KEY = "7f1b8f5e-3c0d-4a53-9d0e-2f6a1c9b8d47"
+from tests.cast import KEY, Api, all_of, make_endpoint, one, sweep
 
 
 @pytest.fixture

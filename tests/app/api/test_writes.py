@@ -12,10 +12,9 @@ from flask import Flask
 
 from app import database
 from app.domain import jobs
-from tests.cast import Api, in_threads, one, working
+from tests.cast import KEY, Api, in_threads, one, working
 
 ADA = {"email": "ada@example.com"}
-KEY = "7f1b8f5e-3c0d-4a53-9d0e-2f6a1c9b8d47"
 ENDPOINT = {"address": "https://shop.example/", "events": ["*"]}
 
 

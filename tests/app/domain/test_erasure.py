@@ -12,7 +12,7 @@ from app.domain import contacts, deliveries, lanes
 from app.domain.deliveries import Dispatch, Outcome
 from app.lib import clock
 from app.outbound import Answer
-from tests.cast import Api, one
+from tests.cast import KEY, Api, one
 
 PERSON = {
     "external_id": "zq-external",
@@ -40,7 +40,6 @@ MARKS = {
     "zq-reference",
     "zq-title",
 }
-KEY = "7f1b8f5e-3c0d-4a53-9d0e-2f6a1c9b8d47"
 
 
 def found_in() -> dict[str, set[str]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import peewee
 import pytest
+from structlog.testing import capture_logs
 
 from app import database
 from app.domain import invoices, plans, usage
@@ -303,13 +304,54 @@ def test_the_database_takes_no_second_invoice_for_a_month() -> None:
         )
 
 
-def test_nothing_is_closed_by_a_plan_that_is_not_known() -> None:
+# Without a plan
+
+
+def withdraw_plan(workspace_id: str) -> None:
+    """As if the workspace had a plan that was taken out of plans.toml."""
+    database.rows("INSERT INTO subscriptions VALUES (%s, '2028-02-01', 'withdrawn')", (workspace_id,))
+
+
+def test_a_plan_that_is_not_known_is_told_of_and_keeps_no_other_workspace_from_its_invoices() -> None:
+    for name in ("ws_1", "ws_2", "ws_3"):
+        workspace(name)
+    withdraw_plan("ws_2")
+    skip_to(MARCH.ends_at)
+
+    with capture_logs() as lines:
+        close_all()
+
+    assert made() == [(name, month, "10.00") for month in ("2028-02", "2028-03") for name in ("ws_1", "ws_3")]
+    assert numbers() == [1, 2, 3, 4]
+    assert {(line["event"], line["log_level"], *line["plans"]) for line in lines} == {
+        ("invoices.plan_unknown", "error", "withdrawn")
+    }
+
+
+def test_months_without_a_known_plan_are_made_up_for_once_it_is_known_again(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ws_1", "ws_2"):
         workspace(name)
-    database.rows("INSERT INTO subscriptions VALUES ('ws_2', '2028-02-01', 'withdrawn')")
+    withdraw_plan("ws_2")
+    use("ws_2", FEBRUARY, deliveries=102)
+    skip_to(MARCH.ends_at)
+    close_all()
+    assert invoices.close() == 0
+    monkeypatch.setitem(plans.PLANS, "withdrawn", plan("20.00"))
+
+    assert [invoices.close() for _ in range(2)] == [2, 0]
+
+    assert made()[2:] == [("ws_2", "2028-02", "20.50"), ("ws_2", "2028-03", "20.00")]
+    assert numbers() == [1, 2, 3, 4]
+
+
+def test_schedulers_that_make_up_for_a_month_at_once_do_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace()
+    withdraw_plan("ws_1")
     skip_to(END)
+    close_all()
+    monkeypatch.setitem(plans.PLANS, "withdrawn", plan("20.00"))
 
-    with pytest.raises(KeyError, match="withdrawn"):
-        invoices.close()
+    results = in_threads([invoices.close] * 4)
 
-    assert made() == []
+    assert sorted(results) == [0, 0, 0, 1]
+    assert made() == [("ws_1", "2028-02", "20.00")]

@@ -18,7 +18,7 @@ def present(empty: None) -> Month:
 
 
 def plan_id(api: Api, month: Month) -> str:
-    return plans.of([api.workspace_id], month)[api.workspace_id].id
+    return plans.of(api.workspace_id, month).id
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=lambda plan: plan.id)
@@ -74,6 +74,7 @@ def test_the_last_change_counts_and_forgets_what_was_to_follow(api: Api, present
 def test_another_workspace_keeps_its_plan(api: Api, others: Api, present: Month) -> None:
     plans.change(api.workspace_id, "growth", at_once=True)
 
-    found = plans.of([api.workspace_id, others.workspace_id], present)
-
-    assert (found[api.workspace_id].id, found[others.workspace_id].id) == ("growth", "free")
+    assert plans.ids_of([api.workspace_id, others.workspace_id], present) == {
+        api.workspace_id: "growth",
+        others.workspace_id: "free",
+    }

@@ -661,3 +661,26 @@ def blocks_read() -> int:
             " FROM pg_statio_user_tables WHERE relname LIKE 'deliveries%%'"
         )
     )
+
+
+# Kept
+
+
+def test_a_sweep_is_forgotten_when_history_is_and_not_while_it_runs(endpoint: Endpoint) -> None:
+    make(endpoint, 1)
+    old, recent = swept(endpoint, "resend", "failed"), swept(endpoint, "resend", "failed")
+    running = begin(endpoint, "resend", "failed")
+    database.rows("UPDATE sweeps SET created_at = now() - interval '91 days'")
+    database.rows("UPDATE sweeps SET finished_at = now() - interval '91 days' WHERE id = %s", (old.id,))
+
+    assert [sweeps.forget_old(), sweeps.forget_old()] == [1, 0]
+
+    assert all_of("SELECT id FROM sweeps ORDER BY id") == [recent.id, running]
+
+
+def test_sweeps_are_forgotten_a_batch_at_a_time(endpoint: Endpoint) -> None:
+    for _ in range(3):
+        swept(endpoint, "resend", "failed")
+    database.rows("UPDATE sweeps SET finished_at = now() - interval '91 days'")
+
+    assert [sweeps.forget_old(limit=2) for _ in range(3)] == [2, 1, 0]
