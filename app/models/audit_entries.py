@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from peewee import TextField
 
 from app.models.base import OwnedModel, TimeField, json_field
 
 
 class AuditEntry(OwnedModel):
+    FILTERS = ("endpoint_id", "action")
+
     id = TextField(primary_key=True)
     action = TextField()
     actor_type = TextField()
@@ -24,12 +24,3 @@ class AuditEntry(OwnedModel):
 
     class Meta:
         table_name = "audit_entries"
-
-    @classmethod
-    def matching(cls, workspace_id: str, filters: dict[str, Any]) -> Any:
-        """The query behind the list: `endpoint_id`, `action`, all that are given."""
-        query = cls.in_workspace(workspace_id)
-        for name in ("endpoint_id", "action"):
-            if name in filters:
-                query = query.where(getattr(cls, name) == filters[name])
-        return query

@@ -64,7 +64,7 @@ class Contact(OwnedModel):
         """
         given = {name: value for name, value in filters.items() if name in _CONDITIONS}
         if not given:
-            return list(page_before(cls.in_workspace(workspace_id), cls, last_id, limit))
+            return list(page_before(cls.in_workspace(workspace_id), cls, [last_id], limit))
         values = given | {
             "workspace_id": workspace_id,
             "last_id": last_id or "con_~",

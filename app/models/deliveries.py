@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from peewee import IntegerField, TextField
@@ -11,6 +12,8 @@ from app.models.base import BaseModel, OwnedModel, TimeField
 
 
 class Delivery(OwnedModel):
+    FILTERS = ("endpoint_id", "status", "kind")
+
     id = TextField(primary_key=True)
     event_id = TextField()
     endpoint_id = TextField()
@@ -31,12 +34,9 @@ class Delivery(OwnedModel):
         table_name = "deliveries"
 
     @classmethod
-    def matching(cls, workspace_id: str, filters: dict[str, Any]) -> Any:
-        """The query behind the list: `endpoint_id`, `status`, `kind`, `since`, `until`, all that are given."""
-        query = cls.in_workspace(workspace_id)
-        for name in ("endpoint_id", "status", "kind"):
-            if name in filters:
-                query = query.where(getattr(cls, name) == filters[name])
+    def matching(cls, workspace_id: str, filters: Mapping[str, Any]) -> Any:
+        """The query behind the list: what matches all the filters that are given, `since` and `until` among them."""
+        query = super().matching(workspace_id, filters)
         # By identifiers roughly, for the index, and by the time exactly.
         if "since" in filters:
             query = query.where(cls.created_at >= filters["since"], cls.id >= ids.around("dlv", filters["since"], -1))

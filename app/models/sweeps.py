@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from peewee import IntegerField, TextField
 
 from app.models.base import OwnedModel, TimeField, text_array
 
 
 class Sweep(OwnedModel):
+    FILTERS = ("endpoint_id", "action")
+
     id = TextField(primary_key=True)
     endpoint_id = TextField()
     action = TextField()
@@ -31,12 +31,3 @@ class Sweep(OwnedModel):
 
     class Meta:
         table_name = "sweeps"
-
-    @classmethod
-    def matching(cls, workspace_id: str, filters: dict[str, Any]) -> Any:
-        """The query behind the list: `endpoint_id`, `action`, all that are given."""
-        query = cls.in_workspace(workspace_id)
-        for name in ("endpoint_id", "action"):
-            if name in filters:
-                query = query.where(getattr(cls, name) == filters[name])
-        return query
