@@ -49,8 +49,12 @@ class BookingSchema(Schema):
 class BookingQuery(PageQuery):
     contact_id = fields.String()
     status = fields.String(validate=validate.OneOf(STATUSES))
-    starts_since = Time(validate=STORABLE, metadata={"description": "RFC 3339; begins at that time or later."})
-    starts_until = Time(validate=STORABLE, metadata={"description": "RFC 3339; begins before that time."})
+    starts_since = Time(
+        validate=STORABLE, metadata={"description": "RFC 3339; it begins then or later. Orders the list by that time."}
+    )
+    starts_until = Time(
+        validate=STORABLE, metadata={"description": "RFC 3339; it begins before. Orders the list by that time."}
+    )
 
 
 @collection(blueprint, "/bookings")
@@ -58,7 +62,7 @@ class BookingQuery(PageQuery):
 @blueprint.arguments(BookingQuery, location="query")
 @blueprint.response(200, envelope(BookingSchema, many=True))
 def list_bookings(query: dict[str, Any]) -> Response:
-    """List bookings, the last made first."""
+    """List bookings, the last made first; with a range of times, the last to begin first."""
     found = Booking.matching(caller().workspace_id, query)
     return respond(200, page(found, Booking, query, bookings.represent))
 

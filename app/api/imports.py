@@ -97,7 +97,7 @@ def list_line_errors(query: dict[str, Any], import_id: str) -> Response:
             lambda after, limit: LineError.of(found.id, after, limit),
             of_import,
             imports.represent_error,
-            key="number",
+            order=["number"],
         ),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -73,28 +73,35 @@ def collection(blueprint: Blueprint, path: str) -> Callable[[View], View]:
 def page(
     query: Any, model: Any, arguments: dict[str, Any], represent: Callable[[Any], dict[str, Any]]
 ) -> dict[str, Any]:
-    """One page of `query`, newest first, in the envelope. Raises Invalid for a cursor that is not of this list."""
-    return page_of(lambda last_id, limit: list(page_before(query, model, last_id, limit)), arguments, represent)
+    """One page of `query`, in the envelope, in the model's order for these arguments.
+
+    Raises Invalid for a cursor that is not of this list.
+    """
+    order = model.order(arguments)
+    return page_of(
+        lambda *last, limit: list(page_before(query, model, last, limit, order)), arguments, represent, order
+    )
 
 
 def page_of(
-    find: Callable[[str | None, int], list[Any]],
+    find: Callable[..., list[Any]],
     arguments: dict[str, Any],
     represent: Callable[[Any], dict[str, Any]],
-    key: str = "id",
+    order: Sequence[str] = ("id",),
 ) -> dict[str, Any]:
-    """The same of what `find` finds: the rows after the one with that `key`, up to a number."""
+    """The same of what `find` finds: up to `limit` rows, after the one that has the values before it in `order`."""
     limit, scope = arguments["limit"], _scope(arguments)
     # One more says whether there is more.
-    found = find(_last_id(arguments.get("cursor"), scope), limit + 1)
+    found = find(*_last(arguments.get("cursor"), scope, order), limit=limit + 1)
     shown, has_more = found[:limit], len(found) > limit
-    next_cursor = cursors.seal(_key(), scope, str(getattr(shown[-1], key))) if has_more else None
+    next_cursor = cursors.seal(_key(), scope, [str(getattr(shown[-1], name)) for name in order]) if has_more else None
     return {"data": [represent(row) for row in shown], "meta": {"nextCursor": next_cursor, "hasMore": has_more}}
 
 
-def _last_id(cursor: str | None, scope: str) -> str | None:
+def _last(cursor: str | None, scope: str, order: Sequence[str]) -> Sequence[str | None]:
+    """What the last row before the page has in the columns of `order`; None for each where the page is the first."""
     if cursor is None:
-        return None
+        return [None] * len(order)
     try:
         return cursors.unseal(_key(), scope, cursor)
     except ValueError as error:

@@ -71,8 +71,13 @@ class SaleSchema(Schema):
 class SaleQuery(PageQuery):
     contact_id = fields.String()
     reference = fields.String()
-    occurred_since = Time(validate=STORABLE, metadata={"description": "RFC 3339; happened at that time or later."})
-    occurred_until = Time(validate=STORABLE, metadata={"description": "RFC 3339; happened before that time."})
+    occurred_since = Time(
+        validate=STORABLE,
+        metadata={"description": "RFC 3339; it happened then or later. Orders the list by that time."},
+    )
+    occurred_until = Time(
+        validate=STORABLE, metadata={"description": "RFC 3339; it happened before. Orders the list by that time."}
+    )
 
 
 @collection(blueprint, "/sales")
@@ -80,7 +85,7 @@ class SaleQuery(PageQuery):
 @blueprint.arguments(SaleQuery, location="query")
 @blueprint.response(200, envelope(SaleSchema, many=True))
 def list_sales(query: dict[str, Any]) -> Response:
-    """List sales, the last recorded first."""
+    """List sales, the last recorded first; with a range of times, the last that occurred first."""
     found = Sale.matching(caller().workspace_id, query)
     return respond(200, page(found, Sale, query, sales.represent))
 

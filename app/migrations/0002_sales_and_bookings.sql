@@ -14,8 +14,9 @@ CREATE TABLE sales (
 );
 CREATE INDEX sales_page ON sales (workspace_id, id);
 CREATE UNIQUE INDEX sales_reference ON sales (workspace_id, reference);
-CREATE INDEX sales_occurred ON sales (workspace_id, occurred_at);
+CREATE INDEX sales_occurred ON sales (workspace_id, occurred_at, id);
 CREATE INDEX sales_contact ON sales (contact_id, workspace_id, id) WHERE contact_id IS NOT NULL;
+CREATE INDEX sales_contact_occurred ON sales (contact_id, workspace_id, occurred_at, id) WHERE contact_id IS NOT NULL;
 
 CREATE TABLE bookings (
     id text COLLATE "C" PRIMARY KEY,
@@ -29,5 +30,7 @@ CREATE TABLE bookings (
 );
 CREATE INDEX bookings_page ON bookings (workspace_id, id);
 CREATE INDEX bookings_status ON bookings (workspace_id, status, id);
-CREATE INDEX bookings_starts ON bookings (workspace_id, starts_at);
+CREATE INDEX bookings_starts ON bookings (workspace_id, starts_at, id);
+CREATE INDEX bookings_status_starts ON bookings (workspace_id, status, starts_at, id);
 CREATE INDEX bookings_contact ON bookings (contact_id, workspace_id, id);
+CREATE INDEX bookings_contact_starts ON bookings (contact_id, workspace_id, starts_at, id);

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-from peewee import Model, TextField
+from peewee import Model, TextField, Tuple
 from playhouse.postgres_ext import ArrayField, BinaryJSONField, DateTimeTZField
 
 from app.database import database
@@ -25,25 +26,19 @@ class BaseModel(Model):
 
 
 class OwnedModel(BaseModel):
-    """A table whose rows belong to a workspace."""
+    """A table whose rows belong to a workspace, and the filters of its list.
 
-    # The columns that a list may be filtered by.
+    FILTERS are columns. TIME is `occurred` where `occurred_since` and `occurred_until` are a range of `occurred_at`.
+    """
+
     FILTERS: ClassVar[tuple[str, ...]] = ()
+    TIME: ClassVar[str | None] = None
 
     workspace_id = TextField()
 
     @classmethod
     def in_workspace(cls, workspace_id: str) -> Any:
         return cls.select().where(cls.workspace_id == workspace_id)
-
-    @classmethod
-    def matching(cls, workspace_id: str, filters: dict[str, Any]) -> Any:
-        """The query behind a list: rows that are as all the filters say that are given."""
-        query = cls.in_workspace(workspace_id)
-        for name in cls.FILTERS:
-            if name in filters:
-                query = query.where(getattr(cls, name) == filters[name])
-        return query
 
     @classmethod
     def get_in(cls, workspace_id: str, identifier: str, prefix: str) -> Self:
@@ -55,6 +50,22 @@ class OwnedModel(BaseModel):
             raise NotFound()
         return found
 
+    @classmethod
+    def matching(cls, workspace_id: str, filters: Mapping[str, Any]) -> Any:
+        """The query behind the list: what matches all the filters that are given."""
+        conditions = [getattr(cls, name) == filters[name] for name in cls.FILTERS if name in filters]
+        if (since := f"{cls.TIME}_since") in filters:
+            conditions.append(getattr(cls, f"{cls.TIME}_at") >= filters[since])
+        if (until := f"{cls.TIME}_until") in filters:
+            conditions.append(getattr(cls, f"{cls.TIME}_at") < filters[until])
+        return cls.in_workspace(workspace_id).where(*conditions)
+
+    @classmethod
+    def order(cls, filters: Mapping[str, Any]) -> tuple[str, ...]:
+        """The columns that the list is ordered by, the greatest first: the time where a range of it is asked for."""
+        is_by_time = filters.keys() & {f"{cls.TIME}_since", f"{cls.TIME}_until"}
+        return (f"{cls.TIME}_at", "id") if is_by_time else ("id",)
+
 
 def text_array(**options: Any) -> Any:
     return ArrayField(TextField, index=False, **options)
@@ -64,8 +75,10 @@ def json_field(**options: Any) -> Any:
     return BinaryJSONField(index=False, dumps=lambda value: json.dumps(value).decode(), **options)
 
 
-def page_before(query: Any, model: Any, last_id: str | None, limit: int) -> Any:
-    """Newest first, after `last_id`, up to so many."""
-    if last_id is not None:
-        query = query.where(model.id < last_id)
-    return query.order_by(model.id.desc()).limit(limit)
+def page_before(query: Any, model: Any, last: Sequence[str | None], limit: int, order: Sequence[str] = ("id",)) -> Any:
+    """By the columns of `order`, the greatest first, after the row that has `last` there, up to so many."""
+    columns = [getattr(model, name) for name in order]
+    if None not in last:
+        # The first condition tells an index where to begin: beside another bound of a range the second does not.
+        query = query.where(columns[0] <= last[0], Tuple(*columns) < Tuple(*last))
+    return query.order_by(*(column.desc() for column in columns)).limit(limit)

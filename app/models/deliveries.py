@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from peewee import IntegerField, TextField
@@ -33,8 +34,8 @@ class Delivery(OwnedModel):
         table_name = "deliveries"
 
     @classmethod
-    def matching(cls, workspace_id: str, filters: dict[str, Any]) -> Any:
-        """The same, with `since` and `until`."""
+    def matching(cls, workspace_id: str, filters: Mapping[str, Any]) -> Any:
+        """The query behind the list: what matches all the filters that are given, `since` and `until` among them."""
         query = super().matching(workspace_id, filters)
         # By identifiers roughly, for the index, and by the time exactly.
         if "since" in filters:

@@ -51,7 +51,7 @@ class Job(OwnedModel):
         A status needs the kinds to be given, which may be all.
         """
         if kinds is None:
-            return list(page_before(cls.in_workspace(workspace_id), cls, last_id, limit))
+            return list(page_before(cls.in_workspace(workspace_id), cls, [last_id], limit))
         # The newest of each kind and status, as the index has them; in pairs, so that no other order will do.
         found = rows(
             """

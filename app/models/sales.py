@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from peewee import DecimalField, TextField
 
 from app.models.base import OwnedModel, TimeField
 
 
 class Sale(OwnedModel):
+    FILTERS = ("contact_id", "reference")
+    TIME = "occurred"
+
     id = TextField(primary_key=True)
     contact_id = TextField(null=True)
     amount = DecimalField()
@@ -20,19 +21,6 @@ class Sale(OwnedModel):
 
     class Meta:
         table_name = "sales"
-
-    @classmethod
-    def matching(cls, workspace_id: str, filters: dict[str, Any]) -> Any:
-        """The query behind the list: `contact_id`, `reference`, `occurred_since`, `occurred_until`, all given."""
-        query = cls.in_workspace(workspace_id)
-        for name in ("contact_id", "reference"):
-            if name in filters:
-                query = query.where(getattr(cls, name) == filters[name])
-        if "occurred_since" in filters:
-            query = query.where(cls.occurred_at >= filters["occurred_since"])
-        if "occurred_until" in filters:
-            query = query.where(cls.occurred_at < filters["occurred_until"])
-        return query
 
     @classmethod
     def forget_contact(cls, contact_id: str) -> None:

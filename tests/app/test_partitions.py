@@ -429,7 +429,7 @@ def test_a_page_does_not_read_what_is_newer_than_its_cursor(read: Callable[..., 
     at = NOW - 20 * DAY
     old, new = add(DELIVERIES, at - timedelta(hours=1)), add(DELIVERIES, NOW)
 
-    page = page_before(Delivery.in_workspace("ws_1"), Delivery, ids.bound("dlv", at), 10)
+    page = page_before(Delivery.in_workspace("ws_1"), Delivery, [ids.bound("dlv", at)], 10)
 
     assert home_of(DELIVERIES, new) not in read(*page.sql())
     assert home_of(DELIVERIES, old) in read(*page.sql())

@@ -31,6 +31,7 @@ from tests.conftest import TEMPLATE, Servers
 pytestmark = pytest.mark.xdist_group("plans")
 
 MANY = 1_000_000
+SOME = 300_000
 FEWER = 100_000
 DAYS = 20  # over which a million were made
 START = clock.now() - timedelta(days=DAYS)
@@ -38,16 +39,16 @@ START = clock.now() - timedelta(days=DAYS)
 MOST_BLOCKS = 2_000
 MOST_SORTED = 20_000
 LOOKED_THROUGH_BLOCKS = 1_000
-# Where `updated_since` goes back to before the page, the planner reads a range of identifiers, and not those that
-# changed: the one filter whose deep pages cost more than the first.
-CHANGED_SINCE_BLOCKS = 8_000
+# Of a tag that all contacts but the newest 100,000 have: these are looked through, and not all that have it sorted.
+EARLY_BLOCKS = 5_000
 
 # The table whose rows are shown, and each filter alone and some together; identifiers come from `places`.
 PAGES = {
     "contacts": (
         "contacts",
         *("", "email=C-777@example.com", "phone=%2B49301000777", "external_id=c-777"),
-        *("tag=all", "tag=few", "tag=none", "updated_since={old}", "updated_since={recent}", "updated_since={future}"),
+        *("tag=all", "tag=few", "tag=none", "tag=early", "tag=early&q=c-"),
+        *("updated_since={old}", "updated_since={recent}", "updated_since={future}"),
         *("q=example", "q=c-7777", "q=nobody", "q=c-", "q=zq", "q=%25_", "q=@e", "q=999999999"),
         *("q=example&tag=few", "q=c-7777&tag=all", "q=zq&tag=none", "tag=few&updated_since={old}"),
         *("external_id=c-777&q=c-", "tag=all&updated_since={recent}"),
@@ -58,6 +59,30 @@ PAGES = {
         *("kind=contacts.upsert", "kind=contacts.delete", "kind=contacts.import"),
         *("status=failed&kind=contacts.upsert", "status=succeeded&kind=contacts.delete"),
     ),
+    "sales": (
+        "sales",
+        *("", "contact_id={contact}", "contact_id={regular}", "contact_id=none"),
+        *("reference=order-777", "reference=none", "contact_id={regular}&reference=order-777"),
+        *("occurred_since={oldest}", "occurred_since={recent}", "occurred_since={future}", "occurred_until={old}"),
+        *("occurred_since={oldest}&occurred_until={old}", "occurred_since={old}&occurred_until={old}"),
+        *("contact_id={contact}&occurred_since={oldest}", "contact_id={regular}&occurred_since={oldest}"),
+        *("contact_id={regular}&occurred_since={oldest}&occurred_until={old}",),
+        *("reference=order-777&occurred_since={oldest}",),
+        *("contact_id={regular}&reference=order-777&occurred_since={oldest}&occurred_until={old}",),
+    ),
+    "bookings": (
+        "bookings",
+        *("", "contact_id={contact}", "contact_id={regular}", "contact_id=none", "status=booked", "status=cancelled"),
+        *("contact_id={regular}&status=booked", "contact_id={contact}&status=cancelled"),
+        *("starts_since={oldest}", "starts_since={recent}", "starts_since={future}", "starts_until={old}"),
+        *("starts_since={oldest}&starts_until={old}", "starts_since={old}&starts_until={old}"),
+        *("contact_id={contact}&starts_since={oldest}", "contact_id={regular}&starts_since={oldest}"),
+        *("contact_id={regular}&starts_since={oldest}&starts_until={old}", "status=booked&starts_since={oldest}"),
+        *("status=cancelled&starts_until={old}", "status=cancelled&starts_since={oldest}&starts_until={old}"),
+        *("contact_id={regular}&status=booked&starts_since={oldest}",),
+        *("contact_id={contact}&status=cancelled&starts_since={oldest}&starts_until={old}",),
+    ),
+    "invoices": ("invoices", ""),
     "webhooks/deliveries": (
         "deliveries",
         *("", "endpoint_id={endpoint}", "endpoint_id={other_endpoint}", "kind=contact.created", "kind=contact.deleted"),
@@ -81,6 +106,7 @@ PAGES = {
 }
 ITEMS = (
     *("contacts/{contact}", "contacts/{contact}/export", "imports/{import}", "jobs/{job}"),
+    *("sales/{sale}", "bookings/{booking}", "invoices/{invoice}"),
     *("webhooks/endpoints/{endpoint}", "webhooks/deliveries/{delivery}", "webhooks/sweeps/{sweep}"),
 )
 LISTED = [(path, query) for path, (_, *queries) in PAGES.items() for query in queries]
@@ -113,8 +139,10 @@ def seed(api: Api) -> dict[str, str]:
     """The rows of all tables, made in the database; without their indexes first, which are many times as slow."""
     rows("SET statement_timeout = 0; SET session_replication_role = replica; SET synchronous_commit = off")
     rows("SET maintenance_work_mem = '256MB'; SET max_parallel_maintenance_workers = 2")
-    endpoint, other_endpoint = ids.new("whe"), ids.new("whe")
-    with without_indexes("contacts", "jobs", "deliveries", "events", "attempts", "sweeps", "audit_entries"):
+    endpoint, other_endpoint, regular = ids.new("whe"), ids.new("whe"), ids.new("con")
+    with without_indexes(
+        *("contacts", "sales", "bookings", "jobs", "deliveries", "events", "attempts", "sweeps", "audit_entries")
+    ):
         fill(
             "contacts",
             "con",
@@ -124,8 +152,30 @@ def seed(api: Api) -> dict[str, str]:
             """
             'c-' || n, CASE WHEN n % 10 = 0 THEN 'C-' || n || '@example.com' END,
             CASE WHEN n < 2000 THEN '+49301' || lpad(n::text, 6, '0') END,
-            CASE WHEN n % 50000 = 0 THEN '{all,few}' ELSE '{all}' END::text[], at,
+            CASE WHEN n % 50000 = 0 THEN '{all,few}' ELSE '{all}' END::text[]
+                || CASE WHEN n < %(last)s - 100000 THEN '{early}' ELSE '{}' END::text[], at,
             CASE WHEN n % 5000 = 0 THEN now() ELSE at END""",
+        )
+        # Times that have nothing to do with the order in which the rows were made, from now back over the days.
+        whose = f"CASE WHEN n % 10 = 0 THEN '{regular}' ELSE 'con_' || substr(id, 5) END"
+        time = f"now() - n * 7001 % {SOME} * interval '{DAYS} days' / {SOME}"
+        fill(
+            "sales",
+            "sal",
+            SOME,
+            api,
+            "contact_id, amount, currency, reference, occurred_at, created_at",
+            f"{whose}, 1, 'EUR', CASE WHEN n % 2 = 1 THEN 'order-' || n END, {time}, at",
+        )
+        fill(
+            "bookings",
+            "bkg",
+            SOME,
+            api,
+            "contact_id, title, starts_at, ends_at, status, created_at",
+            f"""
+            {whose}, 'Haircut', {time}, now() + interval '1 hour',
+            CASE WHEN n % 5000 = 7 THEN 'cancelled' ELSE 'booked' END, at""",
         )
         fill(
             "jobs",
@@ -188,6 +238,14 @@ def seed(api: Api) -> dict[str, str]:
         "address, events, secret, created_at",
         "'https://shop.example', '{none}', '', at",
     )
+    fill(
+        "invoices",
+        "inv",
+        20_000,
+        api,
+        "number, plan, currency, period_start, period_end, lines, total, created_at",
+        "n, 'free', 'EUR', at, at, '[]', 1, at",
+    )
     rows("UPDATE endpoints SET id = %s WHERE id = (SELECT max(id) FROM endpoints)", (endpoint,))
     imported = ids.new("imp")
     rows(
@@ -198,15 +256,18 @@ def seed(api: Api) -> dict[str, str]:
     rows("VACUUM ANALYZE")
     rows("SET session_replication_role = origin; RESET statement_timeout")
     names = {"contact": "contacts", "job": "jobs", "delivery": "deliveries", "sweep": "sweeps"}
-    middle = {name: one(f"SELECT id FROM {table} ORDER BY id OFFSET 50000 LIMIT 1") for name, table in names.items()}
+    names |= {"sale": "sales", "booking": "bookings", "invoice": "invoices"}
+    middle = {name: one(f"SELECT id FROM {table} ORDER BY id OFFSET 15000 LIMIT 1") for name, table in names.items()}
     now = clock.now()
     times = {
+        "oldest": now - timedelta(days=DAYS - 1),
         "old": now - timedelta(days=DAYS / 2),
         "recent": now - timedelta(hours=3),
         "future": now + timedelta(days=9),
     }
     written = {name: at.isoformat().replace("+00:00", "Z") for name, at in times.items()}
-    return middle | written | {"endpoint": endpoint, "other_endpoint": other_endpoint, "import": imported}
+    others = {"endpoint": endpoint, "other_endpoint": other_endpoint, "regular": regular, "import": imported}
+    return middle | written | others
 
 
 @contextmanager
@@ -324,19 +385,23 @@ def test_a_page_is_found_by_index_and_costs_no_more_deep_down(
     world: World, path: str, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = world.path(f"{path}?{query}&".replace("?&", "?"))
-    first, _ = ask(world, asked + "limit=50")
+    first, _ = ask(world, asked + "limit=50", most=EARLY_BLOCKS if "early" in query else MOST_BLOCKS)
 
     table = PAGES[path][0]
-    key = "number" if table == "import_errors" else "id"
-    deep_id = str(one(f"SELECT {key} FROM {table} ORDER BY {key} OFFSET (SELECT count(*) / 5 FROM {table}) LIMIT 1"))
-    monkeypatch.setattr(lists, "_last_id", lambda *_: deep_id)
-    if "updated_since" in query:
-        ask(world, asked + "limit=50", most=CHANGED_SINCE_BLOCKS)
-        return
+    deep_row = row_far_back(table, query)
+    monkeypatch.setattr(lists, "_last", lambda *_: deep_row)
     deep, _ = ask(world, asked + "limit=50")
 
     # Of contacts that are filtered some are looked through before an index is asked, there as here.
     assert deep <= 2 * first + (LOOKED_THROUGH_BLOCKS if table == "contacts" else 100)
+
+
+def row_far_back(table: str, query: str) -> list[str]:
+    """What a row has by which the list is ordered, where it is the last of four fifths of the table."""
+    times = [f"{time}_at" for time in ("occurred", "starts") if f"{time}_" in query]
+    order = ", ".join([*times, "number" if table == "import_errors" else "id"])
+    [found] = rows(f"SELECT {order} FROM {table} ORDER BY {order} OFFSET (SELECT count(*) / 5 FROM {table}) LIMIT 1")
+    return [str(value) for value in found]
 
 
 @pytest.mark.parametrize("restriction", ["webhooks", "inbox"])
@@ -385,6 +450,7 @@ def test_a_small_workspace_pays_nothing_for_what_others_have(world: World) -> No
         lambda world: Contact.holding(world.api.workspace_id, {"external_id": "c-7", "email": "c-9@example.com"}),
         lambda world: jobs.forget_old_keys(),
         lambda world: imports.forget_old(),
+        lambda world: sweeps.forget_old(),
     ],
     ids=[
         *(
@@ -395,7 +461,7 @@ def test_a_small_workspace_pays_nothing_for_what_others_have(world: World) -> No
             "retries due",
             "claim of deliveries",
         ),
-        *("missing sweeps", "holders of identifiers", "old keys", "old imports"),
+        *("missing sweeps", "holders of identifiers", "old keys", "old imports", "old sweeps"),
     ],
 )
 def test_what_works_on_mail_finds_it_by_index(world: World, work: Callable[[World], object]) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from app import database
 from app.lib import ids
 from tests.cast import Api, all_of
 from tests.conftest import Keys
+
+TIME = "2026-11-01T10:00:00Z"
 
 
 def insert_contacts(workspace_id: str, count: int, tag: str = "vip") -> None:
@@ -162,6 +165,128 @@ def test_a_cursor_tells_nothing_of_the_row(api: Api) -> None:
     first = api.get("contacts?limit=1").json
 
     assert first["data"][0]["id"] not in first["meta"]["nextCursor"]
+
+
+# Lists that are ordered by a time
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A list, the column of its times, and what a row of it has beside these."""
+
+    path: str
+    prefix: str
+    column: str
+    fields: dict[str, str]
+
+    def insert(self, workspace_id: str, *offsets: str) -> None:
+        """Rows whose times are so far from TIME, as PostgreSQL writes intervals, recorded in that order."""
+        columns = ", ".join(["id", "workspace_id", self.column, *self.fields])
+        values = ", ".join(["%s", "%s", "%s::timestamptz + %s::interval", *self.fields.values()])
+        for offset in offsets:
+            row = (ids.new(self.prefix), workspace_id, TIME, offset)
+            database.rows(f"INSERT INTO {self.path} ({columns}) VALUES ({values})", row)
+
+    def latest_first(self) -> list[str]:
+        return all_of(f"SELECT id FROM {self.path} ORDER BY {self.column} DESC, id DESC")
+
+    def since(self, time: str = TIME) -> str:
+        return f"{self.path}?{self.column.removesuffix('_at')}_since={time}"
+
+
+TIMED = [
+    Timed("sales", "sal", "occurred_at", {"amount": "1", "currency": "'EUR'"}),
+    Timed("bookings", "bkg", "starts_at", {"contact_id": "'con_1'", "title": "''", "ends_at": "'9999-12-31'"}),
+]
+timed_lists = pytest.mark.parametrize("timed", TIMED, ids=lambda timed: timed.path)
+
+
+@timed_lists
+def test_with_a_range_of_times_the_latest_come_first(api: Api, timed: Timed) -> None:
+    timed.insert(api.workspace_id, "2 hours", "0", "3 hours", "1 hour", "2 hours 1 microsecond")
+
+    found = list(pages(api, f"{timed.since()}&limit=2"))
+
+    assert [len(page["data"]) for page in found] == [2, 2, 1]
+    assert listed(found) == timed.latest_first()
+    assert listed(found) != sorted(listed(found), reverse=True)
+
+
+@timed_lists
+def test_without_a_range_the_last_recorded_come_first(api: Api, timed: Timed) -> None:
+    timed.insert(api.workspace_id, "2 hours", "0", "3 hours")
+
+    found = listed(list(pages(api, f"{timed.path}?limit=2")))
+
+    assert found == sorted(timed.latest_first(), reverse=True) != timed.latest_first()
+
+
+@timed_lists
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_rows_of_one_time_are_shown_once_each(api: Api, timed: Timed, limit: int) -> None:
+    timed.insert(api.workspace_id, *["1 hour"] * 5, "2 hours", "0")
+
+    assert listed(list(pages(api, f"{timed.since()}&limit={limit}"))) == timed.latest_first()
+
+
+@timed_lists
+def test_rows_recorded_meanwhile_make_none_shown_twice_or_skipped(api: Api, timed: Timed) -> None:
+    timed.insert(api.workspace_id, "3 hours", "1 hour", "2 hours", "1 hour", "4 hours", "0")
+    before = timed.latest_first()
+    found = []
+
+    for page in pages(api, f"{timed.since()}&limit=2"):
+        found.append(page)
+        timed.insert(api.workspace_id, "5 hours", "1 hour", "30 minutes")
+
+    assert [row for row in listed(found) if row in before] == before
+    assert len(set(listed(found))) == len(listed(found))
+
+
+@timed_lists
+def test_the_row_of_a_cursor_of_times_may_be_gone(api: Api, timed: Timed) -> None:
+    timed.insert(api.workspace_id, "3 hours", "1 hour", "2 hours", "0")
+    before = timed.latest_first()
+    cursor = api.get(f"{timed.since()}&limit=2").json["meta"]["nextCursor"]
+    database.rows(f"DELETE FROM {timed.path} WHERE id = %s", (before[1],))
+
+    assert listed([api.get(f"{timed.since()}&cursor={cursor}").json]) == before[2:]
+
+
+@timed_lists
+@pytest.mark.parametrize("time", ["1970-01-01T00:00:00Z", "9998-12-31T23:59:59.999999Z"])
+def test_a_cursor_of_the_earliest_and_latest_times_goes_on(api: Api, timed: Timed, time: str) -> None:
+    timed.insert(api.workspace_id, "0", "0")
+    database.rows(f"UPDATE {timed.path} SET {timed.column} = %s", (time,))
+
+    assert listed(list(pages(api, f"{timed.since('1970-01-01T00:00:00Z')}&limit=1"))) == timed.latest_first()
+
+
+@timed_lists
+def test_a_cursor_of_one_order_is_refused_in_the_other(api: Api, timed: Timed) -> None:
+    timed.insert(api.workspace_id, "3 hours", "1 hour", "2 hours")
+    by_time = api.get(f"{timed.since()}&limit=1").json["meta"]["nextCursor"]
+    by_id = api.get(f"{timed.path}?limit=1").json["meta"]["nextCursor"]
+
+    for path, cursor in ((timed.path, by_time), (timed.since(), by_id), (timed.since("2026-01-01T00:00:00Z"), by_time)):
+        mark = "&" if "?" in path else "?"
+        answer = api.get(f"{path}{mark}cursor={cursor}")
+        assert (answer.status_code, answer.get_json(force=True)["errors"][0]["pointer"]) == (422, "/cursor")
+
+
+@timed_lists
+def test_a_cursor_of_times_is_refused_wherever_it_was_altered(api: Api, timed: Timed) -> None:
+    timed.insert(api.workspace_id, "3 hours", "1 hour", "2 hours")
+    cursor = api.get(f"{timed.since()}&limit=1").json["meta"]["nextCursor"]
+
+    for place, character in enumerate(cursor):
+        altered = cursor[:place] + ("A" if character != "A" else "B") + cursor[place + 1 :]
+        assert api.get(f"{timed.since()}&cursor={altered}").status_code == 422
+        assert api.get(f"{timed.since()}&cursor={cursor[:place]}").status_code == 422
+    assert api.get(f"{timed.since()}&cursor={cursor}").status_code == 200
+
+
+# Others
 
 
 @pytest.mark.parametrize("path", ["jobs", "webhooks/endpoints", "webhooks/deliveries"])

@@ -913,7 +913,7 @@ def test_a_broken_cursor_is_refused(scene: Scene, route: Route, cursor: str) -> 
 
 @named(LISTS)
 def test_a_forged_cursor_is_refused(scene: Scene, route: Route) -> None:
-    cursor = cursors.seal(b"another key", "any list", "zzz")
+    cursor = cursors.seal(b"another key", "any list", ["zzz"])
 
     answer = refusal(scene, route, 422, "validation-failed", path=f"{route.path}?cursor={cursor}")
 
