@@ -39,12 +39,17 @@ class Mail:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A row of mail in hand: `claim` is the number it was taken under, `carried` what the mail `carries`."""
+    """A row of mail in hand.
+
+    `claim` is the number it was taken under, `carried` what the mail `carries`; `waited` (of shared mail) is for how many
+    seconds it had been due.
+    """
 
     id: str
     owner: str
     claim: int
     carried: tuple[Any, ...] = ()
+    waited: float = 0.0
 
 
 def ring(mail: Mail, owner: str) -> None:
@@ -185,17 +190,18 @@ def _claim_shared(mail: Mail, rooms: Mapping[str, int], lease_seconds: float) ->
         SET due_at = now() + %s * interval '1 second', claim = mail.claim + 1 + mail.claim %% 2 {mail.on_claim}
         FROM unnest(%s::text[], %s::int[]) AS box(owner, room)
         CROSS JOIN LATERAL (
-            SELECT mail.id, mail.{mail.order} AS place FROM {mail.table} mail
+            SELECT mail.id, mail.due_at, mail.{mail.order} AS place FROM {mail.table} mail
             WHERE mail.{mail.owner} = box.owner AND mail.due_at <= now() AND {mail.guard}
             ORDER BY mail.{mail.order} LIMIT box.room FOR NO KEY UPDATE SKIP LOCKED
         ) AS due
         WHERE mail.id = due.id
-        RETURNING due.place, mail.id, mail.{mail.owner}, mail.claim{"".join(f", mail.{name}" for name in mail.carries)}
+        RETURNING due.place, extract(epoch FROM now() - due.due_at)::float, mail.id, mail.{mail.owner}, mail.claim
+            {"".join(f", mail.{name}" for name in mail.carries)}
         """,
         (lease_seconds, list(rooms), list(rooms.values())),
     )
     taken.sort(key=lambda row: row[0])
-    return [Claimed(id, owner, number, tuple(carried)) for _, id, owner, number, *carried in taken]
+    return [Claimed(id, owner, number, tuple(carried), waited) for _, waited, id, owner, number, *carried in taken]
 
 
 def _take_turn(owner: str, *, wait: bool) -> bool:

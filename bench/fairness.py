@@ -7,6 +7,7 @@ they do not exist. Targets: p99 at most 1 s, and at most 2 times that without th
 
 Twice: as in production, where endpoints are stopped after 50 failures in a row, and with that off, which is harder.
 And likewise with one endpoint more that answers at once, but has a backlog of 100,000, all due when the run begins.
+It is somebody else's, with a receiver of its own: what waits at one receiver is not ours to mend.
 
 Before, the highest rate is looked for at which the machine can serve 100 endpoints that all answer. If that is less
 than 20 a second for each, all have that rate in all runs, and the rows say so.
@@ -22,6 +23,7 @@ from dataclasses import dataclass, replace
 from bench import sites
 from bench.errors import BenchError
 from bench.figures import Row, at_most, milliseconds, percentile
+from bench.nginx import Nginx, nginx
 from bench.programs import Program
 from bench.sites import Site
 from bench.stamps import Stamps, stamping
@@ -121,10 +123,10 @@ def _rate(size: Size, tell: Tell) -> int:
 
 
 class Service:
-    """A fresh service, the receiver that answers, the one that does not, and the program that makes its mail."""
+    """A fresh service, the receivers that answer, that do not, and that has the backlog, and the maker of its mail."""
 
-    def __init__(self, site: Site, stamps: Stamps, silent: Stamps, mail: Program) -> None:
-        self._site, self._stamps, self._silent, self._mail = site, stamps, silent, mail
+    def __init__(self, site: Site, stamps: Stamps, silent: Stamps, other: Nginx, mail: Program) -> None:
+        self._site, self._stamps, self._silent, self._other, self._mail = site, stamps, silent, other, mail
 
     def measure(self, size: Size, rate: int, hanging: bool) -> Result:
         """Makes the deliveries and waits for those that will be answered."""
@@ -157,7 +159,7 @@ class Service:
 
     def _seed(self, backlog: int) -> float:
         """Makes the deliveries of one endpoint, all due at the Unix time that is returned."""
-        workspace, _ = self._mail.ask(workspace=[f"{self._stamps.url}/backlog"])
+        workspace, _ = self._mail.ask(workspace=[f"{self._other.url}/backlog"])
         self._mail.ask(workspaces=[workspace], events=backlog)
         self._site.query(f"UPDATE deliveries SET due_at = now() + interval '1 hour' WHERE workspace_id = '{workspace}'")
         self._site.query("VACUUM ANALYZE events, deliveries")
@@ -201,6 +203,7 @@ def _service(settings: Mapping[str, str] | None = None) -> Iterator[Service]:
         sites.site(COUNTS, settings) as site,
         stamping(site) as stamps,
         stamping(site) as silent,  # another, so that its handshakes do not hold up the answers
+        nginx(site.stack.directory / "nginx", site.stack.certificates) as other,
         Program("bench.mail", site.stack.environment) as mail,
     ):
-        yield Service(site, stamps, silent, mail)
+        yield Service(site, stamps, silent, other, mail)

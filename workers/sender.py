@@ -126,10 +126,11 @@ class Sender:
                 log.exception("sender.outcome_not_recorded", delivery=outcome.dispatch.claimed.id)
 
     def _change_lanes(self) -> None:
-        """Leaves endpoints that turned out to be slow to the slow lane, and those that have recovered to the other."""
+        """Leaves endpoints that are slow, or have a backlog, to the slow lane, and those that have recovered to the other."""
         slow, recovered = self._windows.judge()
         if self._lag > BEHIND_SECONDS:
             slow = set()
+        slow |= self._windows.backlogs()
         if slow:
             lanes.slow_down(slow)
         if recovered:
@@ -156,7 +157,8 @@ class Sender:
             self._awake.update(dict.fromkeys(rooms))
             raise
         for dispatch in batch:
-            self._windows.begin(dispatch.claimed.owner, dispatch.claimed, dispatch.answered)
+            claimed = dispatch.claimed
+            self._windows.begin(claimed.owner, claimed, dispatch.answered, claimed.waited)
             rooms[dispatch.claimed.owner] -= 1
         self._awake.update(dict.fromkeys(owner for owner, left in rooms.items() if left <= 0))
         if not batch and self._windows.is_short:

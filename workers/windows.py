@@ -12,6 +12,8 @@ MOST_IN_SLOW_LANE = 16
 QUICK_SECONDS = 1.0
 SLOW_SECONDS = 2.0
 RECOVERED_AFTER = 10  # quick successes in a row
+BACKLOG_SECONDS = 5.0  # mail that waited longer belongs to a backlog, beside others whose mail waited
+FRESH_SECONDS = 1.0  # less than that
 REMEMBERED = 10_000  # endpoints without anything under way
 
 
@@ -22,11 +24,15 @@ class Window:
     fast lane a slow answer counts like a failure, and nothing more is begun while one is awaited.
     """
 
-    __slots__ = ("_awaited", "_full", "_quick", "_shrunk_at", "_size", "_slow", "_slow_lane", "answering", "started")
+    __slots__ = (
+        *("_awaited", "_full", "_quick", "_shrunk_at", "_size", "_slow", "_slow_lane"),
+        *("answering", "started", "waited"),
+    )
 
     def __init__(self, *, slow_lane: bool) -> None:
         self.answering = False  # whether the endpoint has succeeded since it last failed, as far as is known here
         self.started: dict[Hashable, float] = {}  # when each request under way began, oldest first
+        self.waited = 0.0  # for how long the mail that was taken last had been due
         self._slow_lane = slow_lane
         self._size = 1 if slow_lane else START
         self._full = False  # whether it was made full use of when a request was last begun
@@ -55,13 +61,14 @@ class Window:
 
     def turned_quick(self) -> bool:
         """Whether there were so many quick successes in a row since this was last told."""
-        if self._quick < RECOVERED_AFTER:
+        if self._quick < RECOVERED_AFTER or self.waited > FRESH_SECONDS:
             return False
         self._quick = 0
         return True
 
-    def begin(self, request: Hashable, now: float) -> None:
+    def begin(self, request: Hashable, waited: float, now: float) -> None:
         self.started[request] = now
+        self.waited = waited
         self._full = len(self.started) >= self._size
 
     def end(self, request: Hashable, succeeded: bool, seconds: float, now: float) -> None:
@@ -71,7 +78,8 @@ class Window:
         if not succeeded or (seconds >= SLOW_SECONDS and not self._slow_lane):
             self._shrink(began, now)
         elif self._full:
-            self._size = min(self._size + 1, MOST_IN_SLOW_LANE if self._slow_lane else MOST_ALONE)
+            is_limited = self._slow_lane and seconds >= QUICK_SECONDS
+            self._size = min(self._size + 1, MOST_IN_SLOW_LANE if is_limited else MOST_ALONE)
         self.answering = succeeded
 
     def _shrink(self, began: float, now: float) -> None:
@@ -93,6 +101,7 @@ class Windows:
         self._windows: dict[str, Window] = {}
         self._busy: dict[str, Window] = {}
         self._ended: set[str] = set()
+        self._fresh_at = 0.0  # when mail that had not waited was last taken
         self.under_way = 0
         self.is_short = False  # whether somebody had to wait for `most`, when rooms were last asked for
 
@@ -123,9 +132,13 @@ class Windows:
     def answering(self, endpoint_ids: Iterable[str]) -> set[str]:
         return {endpoint_id for endpoint_id in endpoint_ids if self._of(endpoint_id).answering}
 
-    def begin(self, endpoint_id: str, request: Hashable, answering: bool) -> None:
-        window = self._busy[endpoint_id] = self._of(endpoint_id)
-        window.begin(request, time.monotonic())
+    def begin(self, endpoint_id: str, request: Hashable, answering: bool, waited: float) -> None:
+        """`waited`: for how many seconds the mail had been due."""
+        now, window = time.monotonic(), self._of(endpoint_id)
+        self._busy[endpoint_id] = window
+        window.begin(request, waited, now)
+        if waited < FRESH_SECONDS:
+            self._fresh_at = now
         window.answering = answering
         self.under_way += 1
 
@@ -151,6 +164,12 @@ class Windows:
         self._ended.clear()
         self._forget()
         return slow, recovered
+
+    def backlogs(self) -> set[str]:
+        """The endpoints whose mail has waited for long, while that of others does not have to."""
+        if self._slow_lane or time.monotonic() - self._fresh_at > FRESH_SECONDS:
+            return set()
+        return {endpoint_id for endpoint_id, window in self._busy.items() if window.waited > BACKLOG_SECONDS}
 
     def _of(self, endpoint_id: str) -> Window:
         window = self._windows.get(endpoint_id)
