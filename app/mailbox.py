@@ -41,8 +41,8 @@ class Mail:
 class Claimed:
     """A row of mail in hand.
 
-    `claim` is the number it was taken under, `carried` what the mail `carries`; `waited` (of shared mail) is for how many
-    seconds it had been due.
+    `claim` is the number it was taken under, `carried` what the mail `carries`, `waited` (of shared mail) the seconds
+    for which it had been due.
     """
 
     id: str

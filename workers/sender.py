@@ -126,7 +126,7 @@ class Sender:
                 log.exception("sender.outcome_not_recorded", delivery=outcome.dispatch.claimed.id)
 
     def _change_lanes(self) -> None:
-        """Leaves endpoints that are slow, or have a backlog, to the slow lane, and those that have recovered to the other."""
+        """Leaves endpoints that are slow or have a backlog to the slow lane, and those that recovered to the other."""
         slow, recovered = self._windows.judge()
         if self._lag > BEHIND_SECONDS:
             slow = set()

@@ -12,8 +12,8 @@ MOST_IN_SLOW_LANE = 16
 QUICK_SECONDS = 1.0
 SLOW_SECONDS = 2.0
 RECOVERED_AFTER = 10  # quick successes in a row
-BACKLOG_SECONDS = 5.0  # mail that waited longer belongs to a backlog, beside others whose mail waited
-FRESH_SECONDS = 1.0  # less than that
+BACKLOG_SECONDS = 5.0  # mail that has waited for longer is a backlog's, where that of others is fresh
+FRESH_SECONDS = 1.0  # mail that has waited for less is fresh
 REMEMBERED = 10_000  # endpoints without anything under way
 
 
@@ -66,7 +66,7 @@ class Window:
         self._quick = 0
         return True
 
-    def begin(self, request: Hashable, waited: float, now: float) -> None:
+    def begin(self, request: Hashable, now: float, waited: float = 0.0) -> None:
         self.started[request] = now
         self.waited = waited
         self._full = len(self.started) >= self._size
@@ -132,11 +132,11 @@ class Windows:
     def answering(self, endpoint_ids: Iterable[str]) -> set[str]:
         return {endpoint_id for endpoint_id in endpoint_ids if self._of(endpoint_id).answering}
 
-    def begin(self, endpoint_id: str, request: Hashable, answering: bool, waited: float) -> None:
+    def begin(self, endpoint_id: str, request: Hashable, answering: bool, waited: float = 0.0) -> None:
         """`waited`: for how many seconds the mail had been due."""
         now, window = time.monotonic(), self._of(endpoint_id)
         self._busy[endpoint_id] = window
-        window.begin(request, waited, now)
+        window.begin(request, now, waited)
         if waited < FRESH_SECONDS:
             self._fresh_at = now
         window.answering = answering

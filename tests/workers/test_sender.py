@@ -105,6 +105,27 @@ def test_a_retry_carries_the_same_identifier_and_bytes(api: Api, sender: Sender,
     assert (first.delivery_id, first.body) == (second.delivery_id, second.body)
 
 
+def test_a_backlog_is_left_to_the_slow_lane_beside_fresh_mail_of_others(
+    api: Api, sender: Sender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows, "FRESH_SECONDS", 30.0)  # however busy the machine is
+    behind, _ = make_endpoint(api.workspace_id, receiver.url("/behind"))
+    happen(api, 400)
+    database.rows("UPDATE deliveries SET due_at = now() - interval '1 minute'")
+    other, _ = make_endpoint(api.workspace_id, receiver.url("/other"))
+    api.post("contacts", {"external_id": "new"})
+    api.apply()
+
+    sender.wake(behind, other)
+
+    until(lambda: all_of("SELECT id FROM endpoints WHERE slow_until > now()") == [behind])
+    slow = Sender(lanes.SLOW)
+    slow.wake(behind)
+    until(lambda: statuses() == ["delivered"])
+    slow.stop()
+    assert len({received.delivery_id for received in receiver.received}) == len(receiver.received) == 402
+
+
 def test_an_endpoint_that_hangs_does_not_hold_up_another(api: Api, sender: Sender, receiver: Receiver) -> None:
     slow, _ = make_endpoint(api.workspace_id, receiver.url("/slow"))
     good, _ = make_endpoint(api.workspace_id, receiver.url("/good"))

@@ -154,12 +154,59 @@ def test_what_ends_may_make_room_for_mail_of_an_endpoint_that_is_not_sure_to_ans
     assert ends == [True, False, True]
 
 
+def test_in_the_slow_lane_quick_answers_let_it_grow_on() -> None:
+    window = Window(slow_lane=True)
+    for number in range(12):
+        full(window, number)
+
+    assert window.room(12) == windows.MOST_ALONE
+
+
 def test_slow_endpoints_are_judged_once_for_each_slow_answer() -> None:
     every = Windows(slow_lane=False)
     every.begin("slow", "first", answering=True)
     every.end("slow", "first", succeeded=True, seconds=windows.SLOW_SECONDS)
 
     assert [every.judge(), every.judge()] == [({"slow"}, set()), (set(), set())]
+
+
+OLD = windows.BACKLOG_SECONDS + 1
+
+
+def test_an_endpoint_has_a_backlog_while_its_mail_is_old_and_that_of_another_fresh() -> None:
+    every = Windows(slow_lane=False)
+    every.begin("old", "first", answering=True, waited=OLD)
+    assert every.backlogs() == set()
+
+    every.begin("fresh", "first", answering=True, waited=0.1)
+    assert every.backlogs() == {"old"}
+
+    every.begin("old", "second", answering=True, waited=0.1)
+    assert every.backlogs() == set()
+
+
+def test_where_all_mail_is_old_nobody_has_a_backlog_beside_others() -> None:
+    every = Windows(slow_lane=False)
+    for name in ("one", "another"):
+        every.begin(name, "first", answering=True, waited=OLD)
+
+    assert every.backlogs() == set()
+
+
+def test_in_the_slow_lane_a_backlog_stays_until_its_mail_is_fresh() -> None:
+    every = Windows(slow_lane=True)
+
+    def play(waited: float) -> None:
+        for number in range(windows.RECOVERED_AFTER):
+            every.begin("it", number, answering=True, waited=waited)
+            every.end("it", number, succeeded=True, seconds=0.01)
+
+    every.begin("other", "first", answering=True, waited=0.1)
+    play(OLD)
+    assert (every.judge(), every.backlogs()) == ((set(), set()), set())
+
+    play(0.1)
+    assert every.judge() == (set(), {"it"})
 
 
 def test_no_more_endpoints_are_remembered_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
