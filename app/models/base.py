@@ -56,7 +56,8 @@ class OwnedModel(BaseModel):
         conditions = [getattr(cls, name) == filters[name] for name in cls.FILTERS if name in filters]
         if (since := f"{cls.TIME}_since") in filters:
             conditions.append(getattr(cls, f"{cls.TIME}_at") >= filters[since])
-        if (until := f"{cls.TIME}_until") in filters:
+        # What comes after a cursor is before that time all the same, and an index would begin at it instead.
+        if (until := f"{cls.TIME}_until") in filters and "cursor" not in filters:
             conditions.append(getattr(cls, f"{cls.TIME}_at") < filters[until])
         return cls.in_workspace(workspace_id).where(*conditions)
 
@@ -79,6 +80,5 @@ def page_before(query: Any, model: Any, last: Sequence[str | None], limit: int, 
     """By the columns of `order`, the greatest first, after the row that has `last` there, up to so many."""
     columns = [getattr(model, name) for name in order]
     if None not in last:
-        # The first condition tells an index where to begin: beside another bound of a range the second does not.
-        query = query.where(columns[0] <= last[0], Tuple(*columns) < Tuple(*last))
+        query = query.where(Tuple(*columns) < Tuple(*last))
     return query.order_by(*(column.desc() for column in columns)).limit(limit)

@@ -390,7 +390,7 @@ def test_a_page_is_found_by_index_and_costs_no_more_deep_down(
     table = PAGES[path][0]
     deep_row = row_far_back(table, query)
     monkeypatch.setattr(lists, "_last", lambda *_: deep_row)
-    deep, _ = ask(world, asked + "limit=50")
+    deep, _ = ask(world, asked + "limit=50&cursor=deep")
 
     # Of contacts that are filtered some are looked through before an index is asked, there as here.
     assert deep <= 2 * first + (LOOKED_THROUGH_BLOCKS if table == "contacts" else 100)

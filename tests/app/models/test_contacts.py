@@ -52,7 +52,7 @@ def forty(api: Api, others: Api) -> None:
         ),
         ({"updated_since": START + 5 * HOUR, "external_id": "c-7", "q": "early"}, lambda number: number == 7),
     ],
-    ids=str,
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
 @pytest.mark.usefixtures("forty")
 def test_every_way_finds_all_that_match_once_newest_first(
