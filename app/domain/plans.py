@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from app.database import count, now, rows, transaction
+from app.errors import Unavailable
 from app.lib.months import Month
 
 
@@ -33,8 +34,11 @@ class Plan:
 
 
 def of(workspace_id: str, month: Month) -> Plan:
-    """The plan that the workspace has in the month. Raises KeyError where it is not known any more."""
-    return PLANS[ids_of([workspace_id], month)[workspace_id]]
+    """The plan that the workspace has in the month. Raises Unavailable where it is not known any more."""
+    plan_id = ids_of([workspace_id], month)[workspace_id]
+    if plan_id not in PLANS:
+        raise Unavailable("The plan of this workspace is not known to the service at this time.")
+    return PLANS[plan_id]
 
 
 def ids_of(workspace_ids: Collection[str], month: Month) -> dict[str, str]:

@@ -95,3 +95,12 @@ def test_more_than_is_included_is_shown_and_not_refused(api: Api, monkeypatch: p
     shown = api.get("billing").json["data"]
     assert shown["usage"]["active_contacts"] == {"used": 3, "included": 1, "unit_price": None, "amount": "0.00"}
     assert shown["total"] == "0.00"
+
+
+def test_a_plan_that_was_removed_is_told_as_a_problem(small: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(plans.PLANS, "small")
+
+    answer = small.get("billing")
+
+    assert (answer.status_code, answer.json["type"].rpartition("/")[2]) == (503, "unavailable")
+    assert "plan" in answer.json["detail"]
