@@ -97,7 +97,7 @@ def post_worker_init(worker: Any) -> None:
 
     presence.announce("web")
     metrics.PROCESSES.labels("web").set(1)
-    # What is there now stays: to look through it again and again costs a request as much as a twentieth of the rest.
+    # What is there now stays, and need not be looked through again and again.
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000)
