@@ -123,11 +123,12 @@ def existing(each: Partitioned) -> list[Piece]:
         Piece(*row)
         for row in rows(
             """
-            SELECT name, bounds[1], bounds[2] FROM (
+            WITH pieces AS MATERIALIZED (  -- the bounds are read once: they are NULL once another has dropped it
                 SELECT child.relname AS name, regexp_match(
                     pg_get_expr(child.relpartbound, child.oid), 'FROM \\(''(\\w+)''\\) TO \\(''(\\w+)''\\)') AS bounds
                 FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid WHERE inhparent = %s::regclass
-            ) AS pieces WHERE bounds IS NOT NULL ORDER BY bounds[1] COLLATE "C"
+            )
+            SELECT name, bounds[1], bounds[2] FROM pieces WHERE bounds IS NOT NULL ORDER BY bounds[1] COLLATE "C"
             """,
             (each.table,),
         )

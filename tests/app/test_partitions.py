@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -280,6 +281,25 @@ def test_four_at_once_drop_each_once(uncut: str) -> None:
     dropped = in_threads([lambda: partitions.drop_expired(NOW)] * 4)
 
     assert sum(dropped) == before - len(names(EVENTS)) == 6
+
+
+def test_what_is_dropped_meanwhile_is_not_half_there(uncut: str) -> None:
+    made_since(60)
+    dropped = threading.Event()
+    seen: list[Piece] = []
+
+    def look() -> None:
+        while not dropped.is_set():
+            seen.extend(partitions.existing(EVENTS))
+
+    def drop() -> int:
+        try:
+            return partitions.drop_expired(NOW)
+        finally:
+            dropped.set()
+
+    assert in_threads([look, look, look, drop]) == [None, None, None, 30]
+    assert all(piece.low < piece.high for piece in seen)
 
 
 def test_what_is_in_use_is_dropped_the_next_time(uncut: str) -> None:
