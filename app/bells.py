@@ -26,7 +26,7 @@ RINGING_SECONDS = 5
 # Under load, so much time's bells are rung together.
 GATHERING_SECONDS = 0.02
 # Bells that may share a message do so, but leave something for other workers.
-MOST_TOGETHER, MESSAGES = 100, 16
+LEAST_TOGETHER, MOST_TOGETHER, MESSAGES = 20, 100, 16
 _QUICK = {"socket_timeout": 0.5, "socket_connect_timeout": 0.5, "retry": None}
 
 
@@ -150,7 +150,7 @@ def _by_message(bells: Collection[Bell]) -> Iterator[list[Bell]]:
         else:
             yield [bell]
     for those in sharing.values():
-        size = min(MOST_TOGETHER, math.ceil(len(those) / MESSAGES))
+        size = min(MOST_TOGETHER, max(LEAST_TOGETHER, math.ceil(len(those) / MESSAGES)))
         yield from (those[start : start + size] for start in range(0, len(those), size))
 
 

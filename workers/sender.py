@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import structlog
 import uvloop
 
+from app import mailbox
 from app.config import settings
 from app.database import DatabaseAway
 from app.domain import deliveries, lanes
@@ -33,7 +34,11 @@ log = structlog.get_logger(__name__)
 LEAST_PLACES, MOST_PLACES = 128, 1000
 MOST_LAG_SECONDS = 0.015
 BEHIND_SECONDS = 0.05  # with that much lag the process itself may be what makes endpoints look slow
-GATHERING_SECONDS = 0.003  # so much time's answers and bells are dealt with together
+# So much time's answers and bells are dealt with together; less where many have come already.
+GATHERING_SECONDS, LEAST_GATHERING_SECONDS = 0.01, 0.003
+MANY = 32
+# A mailbox that has more than its room so often in a row is rung for: other processes may have room for the rest.
+CALLS_FOR_HELP = frozenset(2**power for power in range(1, 20))
 PAUSE_SECONDS = 1.0  # after the database was found to be away
 
 
@@ -42,7 +47,8 @@ class Sender:
 
     def __init__(self, lane: Mail) -> None:
         self._lane = lane
-        self._awake: dict[str, None] = {}
+        # Whose mailboxes are to be looked into, and how often in a row each had more than the room that there was.
+        self._awake: dict[str, int] = {}
         self._windows = Windows(slow_lane=lane is lanes.SLOW)
         self._outcomes: deque[Outcome] = deque()
         self._news = threading.Event()
@@ -57,7 +63,8 @@ class Sender:
     def wake(self, *endpoint_ids: str) -> None:
         """Looks into the mailboxes of the endpoints soon, and until they are empty."""
         self._start()
-        self._awake.update(dict.fromkeys(endpoint_ids))
+        for endpoint_id in endpoint_ids:
+            self._awake.setdefault(endpoint_id, 0)
         self._news.set()
 
     def stop(self) -> None:
@@ -90,8 +97,13 @@ class Sender:
             except Exception:
                 log.exception("sender.broke")
                 self._try_again()
-            time.sleep(GATHERING_SECONDS)
+            self._gather()
         asyncio.run_coroutine_threadsafe(outbound.close(), self._loop).result(PAUSE_SECONDS)
+
+    def _gather(self) -> None:
+        time.sleep(LEAST_GATHERING_SECONDS)
+        if len(self._outcomes) < MANY and not self._stopping:
+            time.sleep(GATHERING_SECONDS - LEAST_GATHERING_SECONDS)
 
     def _try_again(self) -> None:
         time.sleep(PAUSE_SECONDS)
@@ -114,7 +126,7 @@ class Sender:
             self._outcomes.popleft()
             claimed, answer = outcome.dispatch.claimed, outcome.answer
             if self._windows.end(claimed.owner, claimed, answer.ok, answer.duration_ms / 1000):
-                self._awake[claimed.owner] = None
+                self._awake.setdefault(claimed.owner, 0)
 
     def _record_singly(self, outcomes: Sequence[Outcome]) -> None:
         for outcome in outcomes:
@@ -148,19 +160,22 @@ class Sender:
                 # Nothing is handed over that would show how the loop is doing.
                 self._loop.call_soon_threadsafe(self._look_again, time.monotonic())
             return
-        for owner in rooms:
-            # Before the look: a bell during it wakes the endpoint again.
-            self._awake.pop(owner, None)
+        # Before the look: a bell during it wakes the endpoint again.
+        filled = {owner: self._awake.pop(owner, 0) for owner in rooms}
         try:
             batch = deliveries.claim(self._lane, rooms, self._windows.answering(rooms))
         except BaseException:
-            self._awake.update(dict.fromkeys(rooms))
+            self._awake.update(filled)
             raise
         for dispatch in batch:
             claimed = dispatch.claimed
             self._windows.begin(claimed.owner, claimed, dispatch.answered, claimed.waited)
             rooms[dispatch.claimed.owner] -= 1
-        self._awake.update(dict.fromkeys(owner for owner, left in rooms.items() if left <= 0))
+        for owner, left in rooms.items():
+            if left <= 0:
+                self._awake[owner] = times = filled[owner] + 1
+                if times in CALLS_FOR_HELP:
+                    mailbox.ring(self._lane, owner)
         if not batch and self._windows.is_short:
             # The places went to those that had nothing; nothing comes back that would bring the others their turn.
             self._news.set()
