@@ -9,8 +9,8 @@ Twice: as in production, where endpoints are stopped after 50 failures in a row,
 And likewise with one endpoint more that answers at once, but has a backlog of 100,000, all due when the run begins.
 It is somebody else's, with a receiver of its own: what waits at one receiver is not ours to mend.
 
-Before, the highest rate is looked for at which the machine can serve 100 endpoints that all answer. If that is less
-than 20 a second for each, all have that rate in all runs, and the rows say so.
+Before, the highest rate is looked for at which the machine can serve the 50 that answer. If that is less than 20 a
+second for each, all have that rate in all runs, and the rows say so.
 
 Every run has a service of its own, and processes that are warm: what they do not know yet is the endpoints.
 """
@@ -114,7 +114,7 @@ def _rate(size: Size, tell: Tell) -> int:
     """The highest of the steps that the machine can serve while all endpoints answer; the lowest if it can none."""
     for rate in size.rates:
         with _service() as service:
-            trial = replace(size, endpoints=2 * size.endpoints, seconds=size.trial_seconds, backlog=0)
+            trial = replace(size, seconds=size.trial_seconds, backlog=0)
             result = service.measure(trial, rate, hanging=False)
         tell(f"{trial.endpoints} endpoints that answer, {rate}/s each: {result}")
         if result.keeps_up:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable, Iterable
 
-START = 2  # of an endpoint that is not known here
+START = 1  # of an endpoint that is not known here
 MOST_ALONE = 256  # of an endpoint while no other has anything under way in the process
 MOST = 64  # of one among others: more makes the rounds longer, and all wait for them
 MOST_IN_SLOW_LANE = 16
+MOST_UNDER_WAY = 1000  # for all endpoints of the process, half of them for those that are known to answer
 QUICK_SECONDS = 1.0
 SLOW_SECONDS = 2.0
 RECOVERED_AFTER = 10  # quick successes in a row
@@ -48,7 +49,14 @@ class Window:
 
     def is_awaited(self, now: float) -> bool:
         """Whether a request has been waiting for its answer for long."""
-        return bool(self.started) and now - next(iter(self.started.values())) >= SLOW_SECONDS
+        return self._awaits_for(now) >= SLOW_SECONDS
+
+    def is_idle(self, now: float) -> bool:
+        """Whether its requests are no work at the moment: the endpoint lets the oldest wait."""
+        return self._awaits_for(now) >= QUICK_SECONDS
+
+    def _awaits_for(self, now: float) -> float:
+        return now - next(iter(self.started.values())) if self.started else 0.0
 
     def turned_slow(self, now: float) -> bool:
         """Whether an answer was slow, or one is awaited for long; each is told once."""
@@ -108,11 +116,20 @@ class Windows:
     def rooms(self, endpoint_ids: Iterable[str], most: int) -> dict[str, int]:
         """How many more requests may begin for each of the endpoints, none left out but those that may have none.
 
-        `most` is how many there may be for all together. Half of it is for endpoints that are known to answer, so
-        that however many hang, they do not take everything.
+        `most` is how many the process can work on at once, without those that are idle. Half of it is for endpoints
+        that are known to answer, so that however many hang, they do not take everything.
         """
-        now, left = time.monotonic(), most - self.under_way
-        unsure_left = most // 2 - sum(len(window.started) for window in self._busy.values() if not window.answering)
+        now = time.monotonic()
+        unsure = idle = unsure_idle = 0
+        for window in self._busy.values():
+            number = len(window.started)
+            is_idle = window.is_idle(now)
+            idle += number if is_idle else 0
+            if not window.answering:
+                unsure += number
+                unsure_idle += number if is_idle else 0
+        left = min(most - (self.under_way - idle), MOST_UNDER_WAY - self.under_way)
+        unsure_left = min(most // 2 - (unsure - unsure_idle), MOST_UNDER_WAY // 2 - unsure)
         most_each = max(MOST, MOST_ALONE // max(1, len(self._busy)))
         rooms: dict[str, int] = {}
         self.is_short = left < most // 8
