@@ -25,7 +25,7 @@ from tests.stack.ports import free_port
 from tests.stack.process import Process
 from tests.stack.processes import ROOT, process_types
 
-PATIENCE_SECONDS, THREADS, QUOTA = 2, 4, 60
+PATIENCE_SECONDS, THREADS, QUOTA = 4, 4, 60
 
 # The service's own configuration, with less patience and fewer threads to keep busy.
 CONFIGURATION = f"""
