@@ -203,8 +203,8 @@ def in_threads(work: Sequence[Callable[[], Any]]) -> list[Any]:
     together = threading.Barrier(len(work))
 
     def run(number: int) -> None:
-        together.wait(20)
         try:
+            together.wait(20)
             results[number] = work[number]()
         except Exception as error:
             results[number] = error
@@ -216,6 +216,7 @@ def in_threads(work: Sequence[Callable[[], Any]]) -> list[Any]:
         thread.start()
     for thread in threads:
         thread.join(60)
+    assert not any(thread.is_alive() for thread in threads), "Not all of it ended in time."
     return results
 
 

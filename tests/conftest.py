@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +13,12 @@ import pytest
 import structlog
 from flask import Flask
 from flask.testing import FlaskClient
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis
 
-from app import bells, create_app, database, migrations
+from app import bells, create_app, database, migrations, partitions
 from app.config import settings
+from app.lib import ids
 from tests import cast
 from tests.cast import Api
 from tests.stack.certificates import Certificates
@@ -25,6 +29,14 @@ from tests.stack.stack import FOREIGN
 # Nothing here outlives the run, so nothing has to reach the disk.
 HASTY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "64MB"}
 TEMPLATE = "migrated"
+# How long a busy machine may keep Redis from answering: what was not rung or counted meanwhile would fail a test.
+REDIS_SECONDS = 3.0
+
+# The same examples in every run, on a machine of any speed.
+hypothesis.register_profile(
+    "same", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+hypothesis.load_profile("same")
 
 Keys = Callable[..., None]
 
@@ -67,6 +79,7 @@ def _serve(directory: Path) -> Iterator[Servers]:
         WEBHOOK_TIMEOUT_SECONDS="2",
     )
     settings.cache_clear()
+    bells._QUICK.update(socket_timeout=REDIS_SECONDS, socket_connect_timeout=REDIS_SECONDS)
     database.connect_to(postgres.create_database(TEMPLATE))
     migrations.upgrade()
     database.database.close()
@@ -93,7 +106,7 @@ def client(app: Flask) -> FlaskClient:
 def _empty() -> None:
     # DELETE and not TRUNCATE: for a handful of rows it is ten times as fast, and waits for nobody's lock.
     database.rows(";".join(f"DELETE FROM {table}" for table in cast.tables()))
-    bells.flush()
+    bells.flush(20)
     bells.flags().flushdb()
 
 
@@ -107,6 +120,44 @@ def empty(app: Flask) -> None:
 def empty_for_module(app: Flask) -> None:
     """The same once, for a module whose tests only read, or are refused."""
     _empty()
+
+
+@pytest.fixture
+def bare(servers: Servers) -> Iterator[str]:
+    """The address of a database with nothing in it, which this process uses meanwhile."""
+    url = servers.new_database(ids.new("bare"))
+    database.connect_to(url)
+    yield url
+    database.database.close()
+    database.connect_to(settings().database_url)
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For who counts what is made or dropped at once: on a busy machine all might give way, and nobody do it."""
+    monkeypatch.setattr(partitions, "_LOCK_TIMEOUT", "20s")
+    monkeypatch.setattr(partitions, "_STATEMENT_TIMEOUT", "20s")
+
+
+@pytest.fixture
+def one_day() -> None:
+    """All that the test does is of one day, and so of one month: just before midnight it waits for the next."""
+    left = 86_400 - time.time() % 86_400
+    if left < 30:
+        time.sleep(left + 0.1)
+
+
+@pytest.fixture
+def no_autovacuum(empty: None) -> Iterator[None]:
+    """The server reads and changes nothing by itself, so that what it has read is what was asked of it."""
+    _set_autovacuum("off")
+    yield
+    _set_autovacuum("DEFAULT")
+
+
+def _set_autovacuum(value: str) -> None:
+    database.rows(f"ALTER SYSTEM SET autovacuum = {value}")
+    database.rows("SELECT pg_reload_conf()")
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -10,14 +11,24 @@ from structlog.testing import capture_logs
 
 from app import bells
 from tests.cast import in_threads, until
-from tests.conftest import Servers
+from tests.conftest import REDIS_SECONDS, Servers
 
 pytestmark = pytest.mark.usefixtures("empty")
 
 
+@pytest.fixture(autouse=True)
+def as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No bell may ring again within a test, however busy the machine is."""
+    monkeypatch.setattr(bells, "RINGING_SECONDS", 60)
+
+
+def flush() -> None:
+    bells.flush(20)
+
+
 def rung() -> int:
     """How many bells are on the queue."""
-    bells.flush()
+    flush()
     return int(bells.flags().llen("dramatiq:writes"))
 
 
@@ -28,9 +39,16 @@ def redis_away(servers: Servers) -> Iterator[None]:
     servers.redis.start()
 
 
+@pytest.fixture
+def redis_hanging(servers: Servers) -> Iterator[None]:
+    servers.redis.freeze()
+    yield
+    servers.redis.thaw()
+
+
 def test_a_bell_is_a_message_that_names_the_owner_alone() -> None:
     bells.ring("writes", "ws_1")
-    bells.flush()
+    flush()
 
     [message] = bells.flags().hvals("dramatiq:writes.msgs")
 
@@ -41,40 +59,43 @@ def test_a_bell_is_a_message_that_names_the_owner_alone() -> None:
 def test_a_bell_that_is_ringing_is_not_rung_again() -> None:
     for _ in range(5):
         bells.ring("writes", "ws_1")
-        bells.flush()
+        flush()
 
     assert rung() == 1
 
 
 def later(queue: str) -> list[dict[str, Any]]:
     """The bells that wait for their time there."""
-    bells.flush()
+    flush()
     return [json.loads(message) for message in bells.flags().hvals(f"dramatiq:{queue}.DQ.msgs")]
 
 
 def test_a_bell_for_later_waits_in_the_queue_of_its_delay() -> None:
+    asked_at = time.time()
     bells.ring_later("deliveries-retry-60s", 60)
 
     [message] = later("deliveries-retry-60s")
 
     assert message["args"] == []
-    assert 59_000 < message["options"]["eta"] - time.time() * 1000 <= 60_300
+    assert 60 <= message["options"]["eta"] / 1000 - asked_at < 70
 
 
 def test_bells_for_about_the_same_time_are_one() -> None:
+    began = time.time()
     for _ in range(20):
         bells.ring_later("deliveries-retry-60s", 60)
-        bells.flush()
+        flush()
+    quarters = math.ceil((time.time() - began) * 4) + 1
     bells.ring_later("deliveries-retry-300s", 300)
 
     assert len(later("deliveries-retry-300s")) == 1
-    assert 1 <= len(later("deliveries-retry-60s")) <= 5
+    assert 1 <= len(later("deliveries-retry-60s")) <= quarters
 
 
 def test_bells_that_may_share_a_message_leave_some_for_other_workers() -> None:
     for number in range(160):
         bells.ring("deliveries", f"whe_{number}", shared=True)
-    bells.flush()
+    flush()
 
     owners = [json.loads(message)["args"] for message in bells.flags().hvals("dramatiq:deliveries.msgs")]
     assert sorted(owner for each in owners for owner in each) == sorted(f"whe_{number}" for number in range(160))
@@ -84,7 +105,7 @@ def test_bells_that_may_share_a_message_leave_some_for_other_workers() -> None:
 def test_those_that_were_heard_together_ring_again() -> None:
     for number in range(3):
         bells.ring("deliveries", f"whe_{number}", shared=True)
-    bells.flush()
+    flush()
 
     bells.hear("deliveries", ["whe_0", "whe_1"])
 
@@ -108,7 +129,7 @@ def test_each_queue_has_a_bell_of_its_own() -> None:
 
 def test_a_bell_rings_again_once_it_was_heard() -> None:
     bells.ring("writes", "ws_1")
-    bells.flush()
+    flush()
 
     bells.hear("writes", ["ws_1"])
     bells.ring("writes", "ws_1")
@@ -118,7 +139,7 @@ def test_a_bell_rings_again_once_it_was_heard() -> None:
 
 def test_a_bell_that_nobody_hears_may_ring_again_after_seconds() -> None:
     bells.ring("writes", "ws_1")
-    bells.flush()
+    flush()
 
     left = bells.flags().pttl("bell:writes:ws_1")
 
@@ -137,13 +158,18 @@ def test_what_was_never_rung_can_be_heard() -> None:
     assert rung() == 0
 
 
-def test_ringing_returns_at_once_and_raises_nothing_while_redis_is_away(redis_away: None) -> None:
+def test_ringing_raises_nothing_while_redis_is_away(redis_away: None) -> None:
+    for number in range(100):
+        bells.ring("writes", f"ws_{number}")
+
+
+def test_ringing_waits_for_no_redis_that_hangs(redis_hanging: None) -> None:
     began = time.monotonic()
 
     for number in range(100):
         bells.ring("writes", f"ws_{number}")
 
-    assert time.monotonic() - began < 0.1
+    assert time.monotonic() - began < REDIS_SECONDS
 
 
 def test_a_bell_that_could_not_ring_is_logged_and_forgotten(redis_away: None) -> None:

@@ -37,7 +37,7 @@ def test_a_workspace_is_printed_with_its_token(run: Run) -> None:
     assert tokens.authenticate(printed["token"]).restrictions is None
 
 
-def test_a_workspace_gets_another_plan_from_the_next_month_on(run: Run, api: Api) -> None:
+def test_a_workspace_gets_another_plan_from_the_next_month_on(one_day: None, run: Run, api: Api) -> None:
     done = run("workspace", "plan", api.workspace_id, "growth")
 
     assert done.exit_code == 0, done.output
@@ -51,7 +51,7 @@ def test_a_workspace_gets_another_plan_from_the_next_month_on(run: Run, api: Api
     assert (billing["plan"]["id"], billing["next_plan"]["id"]) == ("free", "growth")
 
 
-def test_a_workspace_gets_another_plan_at_once(run: Run, api: Api) -> None:
+def test_a_workspace_gets_another_plan_at_once(one_day: None, run: Run, api: Api) -> None:
     done = run("workspace", "plan", api.workspace_id, "growth", "--now")
 
     assert json.loads(done.output)["since"] == f"{Month.of(database.now()).first}T00:00:00.000Z"

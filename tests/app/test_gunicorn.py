@@ -25,7 +25,7 @@ from tests.stack.ports import free_port
 from tests.stack.process import Process
 from tests.stack.processes import ROOT, process_types
 
-PATIENCE_SECONDS, THREADS, QUOTA = 2, 4, 60
+PATIENCE_SECONDS, THREADS, QUOTA = 4, 4, 60
 
 # The service's own configuration, with less patience and fewer threads to keep busy.
 CONFIGURATION = f"""
@@ -241,7 +241,7 @@ def test_a_revoked_token_is_refused_by_all_processes_within_a_second(web: Web, a
 
     tokens.revoke(token_id)
     revoked_at, seen = time.monotonic(), []
-    while time.monotonic() - revoked_at < 2 and len(seen) < 1000:
+    while not seen or seen[-1][0] < 2:
         sent_at = time.monotonic()
         seen.append((sent_at - revoked_at, status(web.ask(me))))
         bells.flags().delete(f"limit:{token_id}")

@@ -269,13 +269,13 @@ def late(mail: Mail, seconds: float, limit: int) -> list[str]:
 
 @BOTH
 def test_owners_with_mail_due_for_long_are_overdue(mail: Mail) -> None:
-    post(mail, "b", 3, due_in=-10)
-    post(mail, "a", due_in=-10)
-    post(mail, "c", due_in=-2)
+    post(mail, "b", 3, due_in=-100)
+    post(mail, "a", due_in=-100)
+    post(mail, "c", due_in=-20)
     post(mail, "d", due_in=60)
 
-    assert late(mail, 5, 10) == ["a", "b"]
-    assert late(mail, 1, 10) == ["a", "b", "c"]
+    assert late(mail, 50, 10) == ["a", "b"]
+    assert late(mail, 10, 10) == ["a", "b", "c"]
 
 
 @BOTH

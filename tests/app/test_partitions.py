@@ -8,6 +8,7 @@ from uuid import UUID
 
 import psycopg2
 import pytest
+from flask.testing import FlaskClient
 from structlog.testing import capture_logs
 
 from app import database, migrations, partitions, sql
@@ -19,7 +20,7 @@ from app.models.deliveries import Attempt, Delivery
 from app.models.events import Event
 from app.models.jobs import IdempotencyKey, Job
 from app.partitions import TABLES, Piece
-from tests.cast import Api, all_of, in_threads, one
+from tests.cast import Api, all_of, found, in_threads, one
 from tests.conftest import Servers
 
 DAY = timedelta(days=1)
@@ -112,7 +113,9 @@ def test_what_is_there_is_not_made_again(uncut: str) -> None:
     assert partitions.make_ahead(NOW + DAY) == 1
 
 
-def test_a_database_that_was_migrated_has_its_partitions(api: Api) -> None:
+def test_a_database_that_was_migrated_has_its_partitions(one_day: None, bare: str, client: FlaskClient) -> None:
+    migrations.upgrade()
+    api = found(client, "Ours")
     api.endpoint()
     api.contact(email="ada@example.com")
 
@@ -144,7 +147,7 @@ def test_without_partitions_rows_are_taken_and_moved_when_one_is_made(uncut: str
     assert homes(each) == {present: names(each)[0], coming: names(each)[1], old: each.default}
 
 
-def test_four_at_once_make_each_once(uncut: str) -> None:
+def test_four_at_once_make_each_once(uncut: str, patient: None) -> None:
     made = in_threads([lambda: partitions.make_ahead(NOW)] * 4)
 
     assert sum(made) == 17
@@ -180,7 +183,7 @@ def test_it_gives_way_to_whoever_uses_the_table_and_the_rest_is_made(uncut: str)
     assert partitions.make_ahead(NOW) == 3
 
 
-def test_rows_are_written_and_found_while_partitions_are_made(uncut: str) -> None:
+def test_rows_are_written_and_found_while_partitions_are_made(uncut: str, patient: None) -> None:
     def write() -> None:
         for _ in range(200):
             identifier = add(JOBS, NOW)
@@ -274,7 +277,7 @@ def test_a_job_that_is_not_finished_keeps_its_partition(uncut: str, only_history
     assert homes(JOBS) == {}
 
 
-def test_four_at_once_drop_each_once(uncut: str) -> None:
+def test_four_at_once_drop_each_once(uncut: str, patient: None) -> None:
     made_since(36)
     before = len(names(EVENTS))
 
@@ -283,7 +286,7 @@ def test_four_at_once_drop_each_once(uncut: str) -> None:
     assert sum(dropped) == before - len(names(EVENTS)) == 6
 
 
-def test_what_is_dropped_meanwhile_is_not_half_there(uncut: str) -> None:
+def test_what_is_dropped_meanwhile_is_not_half_there(uncut: str, patient: None) -> None:
     made_since(60)
     dropped = threading.Event()
     seen: list[Piece] = []
@@ -335,9 +338,10 @@ def test_passes_for_months_keep_what_they_should_in_few_partitions(uncut: str) -
 
 
 def test_the_clock_of_the_database_counts(uncut: str) -> None:
+    before = datetime.now(UTC)
     partitions.make_ahead()
 
-    assert Piece("", ids.bound("evt", datetime.now(UTC)), "").low < partitions.existing(EVENTS)[0].high
+    assert Piece("", ids.bound("evt", before), "").low < partitions.existing(EVENTS)[0].high
     assert partitions.drop_expired() == 0
 
 
@@ -351,7 +355,7 @@ def drop_bodies(api: Api) -> None:
 
 
 @pytest.fixture
-def with_bodies_gone(api: Api) -> Iterator[Api]:
+def with_bodies_gone(api: Api, patient: None) -> Iterator[Api]:
     api.endpoint()
     api.contact(email="ada@example.com")
     drop_bodies(api)
@@ -390,7 +394,7 @@ def test_a_contact_is_erased_when_its_events_are_gone(with_bodies_gone: Api) -> 
     assert one("SELECT count(*) FROM contacts") == 0
 
 
-def test_a_contact_is_shown_changed_and_erased_when_the_job_that_made_it_is_gone(api: Api) -> None:
+def test_a_contact_is_shown_changed_and_erased_when_the_job_that_made_it_is_gone(api: Api, patient: None) -> None:
     contact = api.contact(email="ada@example.com")
     job_id = one("SELECT id FROM jobs")
     partitions.drop_expired(datetime.now(UTC) + 130 * DAY)

@@ -21,7 +21,7 @@ def test_schemathesis_finds_nothing(site: Site) -> None:
     run(
         *(str(BIN / "schemathesis"), "--config-file", str(HERE / "schemathesis.toml")),
         *("run", f"{site.base_url}/api/v1/openapi.json", "--seed", seed),
-        timeout_seconds=900,
+        timeout_seconds=1800,
         BELLHOP=site.base_url,
         BELLHOP_TOKEN=site.token,
         BELLHOP_WORKSPACE=site.workspace,

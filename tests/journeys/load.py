@@ -80,9 +80,9 @@ class Load:
         goal = len(self.accepted) + writes
         wait_until(lambda: len(self.accepted) >= goal, seconds, f"{writes} further writes are accepted")
 
-    def slowest(self, since: float) -> float:
-        """The longest that any answer took that accepted a write after this moment (monotonic)."""
-        return max(write.seconds for write in self.accepted if write.answered_at > since)
+    def taken(self, since: float) -> list[float]:
+        """The seconds that each answer took that accepted a write after this moment (monotonic)."""
+        return [write.seconds for write in self.accepted if write.answered_at > since]
 
     def _write_on(self, shop: Shop, client: str) -> None:
         caller = shop.caller()

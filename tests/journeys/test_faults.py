@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -97,13 +98,15 @@ def test_without_redis_writes_are_accepted_quickly_and_run_when_it_is_back(
         began = time.monotonic()
         with without_redis(stack):
             let_pass(10)
-            slowest = load.slowest(since=began)
+            taken = load.taken(since=began)
         load.go_on()
 
     figures = audit(stack, receiver, load)
 
     report(figures)
-    assert slowest < 1
+    # Who waited for Redis each time would wait half a second; one may be slow because the machine was.
+    assert statistics.median(taken) < 0.4
+    assert max(taken) < 5
     assert figures.refused == 0
     assert figures.duplicates == 0
 

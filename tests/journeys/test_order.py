@@ -27,7 +27,7 @@ def test_of_many_changes_of_one_contact_the_last_accepted_stands(
 
     figures = audit(stack, receiver, load)
     report(figures)
-    assert figures.settled_seconds < 3, "every bell was heard: none had to be rung again"
+    assert figures.settled_seconds < 5, "every bell was heard: none had to be rung again"
     last = CHANGES // connections
     fields = {f"client_{number}": last for number in range(connections)}
     assert [contact["custom_fields"] for contact in shop.caller().get("contacts")] == [fields]

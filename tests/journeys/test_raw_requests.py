@@ -319,7 +319,7 @@ def test_json_of_100_000_levels_is_refused_at_once(broad: Stack, shop: Shop) -> 
         assert is_sound_refusal(answer)
         assert answer.status == 400
 
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 10
 
 
 def test_two_authorizations_are_none(broad: Stack, shop: Shop) -> None:

@@ -14,6 +14,12 @@ from tests.cast import in_threads
 pytestmark = pytest.mark.usefixtures("empty")
 
 
+@pytest.fixture(autouse=True)
+def rings_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has rung is seen, however busy the machine is."""
+    monkeypatch.setattr(bells, "RINGING_SECONDS", 60)
+
+
 def wait_for_work(*owners: str, seconds: float = 10) -> None:
     for owner in owners:
         rows(
@@ -24,15 +30,15 @@ def wait_for_work(*owners: str, seconds: float = 10) -> None:
 
 
 def rung() -> list[str]:
-    bells.flush(5)
+    bells.flush(20)
     return sorted(key.decode().removeprefix("bell:writes:") for key in bells.flags().keys("bell:writes:*"))
 
 
 def test_a_round_rings_for_owners_who_have_waited_too_long() -> None:
-    wait_for_work("ws_1", "ws_2")
+    wait_for_work("ws_1", "ws_2", seconds=100)
     wait_for_work("ws_3", seconds=0)
 
-    assert Round(jobs.MAIL, overdue_seconds=1)() == 2
+    assert Round(jobs.MAIL, overdue_seconds=50)() == 2
 
     assert rung() == ["ws_1", "ws_2"]
 

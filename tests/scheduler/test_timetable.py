@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
-from app import database
+from app import database, partitions
 from scheduler.timetable import Pass, Timetable
 from tests.cast import KEY, Api, in_threads, one, sweep
 
@@ -81,7 +81,8 @@ def test_a_pass_that_failed_is_made_again_when_it_is_due() -> None:
     assert len(calls) == 2
 
 
-def test_every_pass_runs_on_an_empty_database() -> None:
+def test_every_pass_runs_on_an_empty_database(one_day: None, patient: None) -> None:
+    partitions.make_ahead()  # those of today, where the database was made yesterday
     with capture_logs() as lines:
         Timetable().run_due()
 

@@ -22,13 +22,14 @@ ENDING = {signal.SIGINT, signal.SIGTERM}
 
 @dataclass(frozen=True)
 class Answer:
-    """What a delivery gets: this status after a delay, or the connection closed in its face."""
+    """What a delivery gets: this status after a delay and `released`, or the connection closed in its face."""
 
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     delay_seconds: float = 0.0
     close: bool = False
+    released: threading.Event | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +137,8 @@ class Receiver:
             return web.Response(status=answer)
         if answer.delay_seconds:
             await asyncio.sleep(answer.delay_seconds)
+        while answer.released is not None and not answer.released.is_set():
+            await asyncio.sleep(0.01)
         if answer.close and request.transport is not None:
             request.transport.abort()
         return web.Response(status=answer.status, body=answer.body, headers=answer.headers)

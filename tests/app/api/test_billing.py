@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from app import database
-from app.domain import plans
+from app.domain import plans, usage
 from app.lib import clock
 from app.lib.months import Month
 from tests.billing import count_until, plan
@@ -12,12 +12,19 @@ from tests.cast import Api, all_of
 UNUSED = {"used": 0, "included": 2, "unit_price": "0.005", "amount": "0.00"}
 
 
+pytestmark = pytest.mark.usefixtures("one_day")
+
+
 @pytest.fixture
 def small(api: Api, monkeypatch: pytest.MonkeyPatch) -> Api:
-    """A workspace, as old as the month, with a plan of 10.00 and half a cent for what is beyond 2."""
+    """A workspace, as old as the month, with a plan of 10.00 and half a cent for what is beyond 2.
+
+    Billing has begun, also where the next month is near.
+    """
     monkeypatch.setitem(plans.PLANS, "small", plan())
     plans.change(api.workspace_id, "small", at_once=True)
     database.rows("UPDATE workspaces SET created_at = date_trunc('month', now())")
+    usage.count_up()
     return api
 
 

@@ -75,30 +75,32 @@ def test_a_token_stops_when_it_expires(api: Api) -> None:
     assert answer.status_code == 401
 
 
-def test_a_revoked_token_stops_within_a_second_though_it_was_just_used(api: Api) -> None:
+def test_a_revoked_token_stops_within_a_second_though_it_was_just_used(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     token_id = api.get("/api/v1/auth/me").json["data"]["token"]["id"]
 
-    revoked_at = time.monotonic()
     tokens.revoke(token_id)
+    a_second_later = time.monotonic() + 1
+    monkeypatch.setattr(time, "monotonic", lambda: a_second_later)
 
-    until(lambda: api.get("/api/v1/auth/me").status_code == 401, seconds=5)
-    assert time.monotonic() - revoked_at < 1
+    assert api.get("/api/v1/auth/me").status_code == 401
 
 
 def test_a_token_that_is_used_all_the_time_stops_too_when_it_is_revoked(api: Api) -> None:
     token_id = api.get("/api/v1/auth/me").json["data"]["token"]["id"]
     tokens.revoke(token_id)
 
-    until(lambda: api.get("/api/v1/auth/me").status_code == 401, seconds=5)
+    until(lambda: api.get("/api/v1/auth/me").status_code == 401)
 
     assert api.get("contacts").status_code == 401
 
 
 def test_a_token_is_remembered_from_before_it_was_looked_up(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    look_up, late = tokens._load, time.monotonic() + 1
+    look_up = tokens._load
 
     def look_up_slowly(digest: bytes) -> tokens.Caller:
-        found = look_up(digest)
+        found, late = look_up(digest), time.monotonic() + 1
         monkeypatch.setattr(time, "monotonic", lambda: late)
         return found
 

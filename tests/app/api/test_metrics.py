@@ -89,7 +89,7 @@ def test_bells_are_counted(api: Api) -> None:
     before = value("bellhop_bells_total", outcome="rung")
 
     bells.ring("writes", api.workspace_id)
-    bells.flush(5)
+    bells.flush(20)
 
     assert value("bellhop_bells_total", outcome="rung") == before + 1
 

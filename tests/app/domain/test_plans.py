@@ -13,7 +13,7 @@ from tests.cast import Api, all_of
 
 
 @pytest.fixture
-def present(empty: None) -> Month:
+def present(one_day: None, empty: None) -> Month:
     return Month.of(now())
 
 

@@ -368,13 +368,13 @@ def test_a_worker_whose_turn_is_over_gives_the_sweep_back_and_rings(
     make(endpoint, 1100, "held")
     begin(endpoint, "release", "held")
     monkeypatch.setattr(sweeps, "TURN_SECONDS", 0)
-    bells.flush(5)
+    bells.flush(20)
     bells.flags().flushdb()
 
     sweeps.work(endpoint.id)
 
     assert tally(endpoint) == {"held": 600, "pending": 500}
-    bells.flush(5)
+    bells.flush(20)
     assert bells.flags().llen("dramatiq:sweeps") == 1
     sweeps.work(endpoint.id)
     assert tally(endpoint) == {"held": 100, "pending": 1000}
@@ -383,12 +383,12 @@ def test_a_worker_whose_turn_is_over_gives_the_sweep_back_and_rings(
 def test_each_batch_rings_for_what_it_sends(endpoint: Endpoint) -> None:
     make(endpoint, 1, "held")
     begin(endpoint, "release", "held")
-    bells.flush(5)
+    bells.flush(20)
     bells.flags().flushdb()
 
     sweep(endpoint.id)
 
-    bells.flush(5)
+    bells.flush(20)
     assert bells.flags().llen("dramatiq:deliveries") == 1
 
 
@@ -628,7 +628,7 @@ def test_the_scheduler_finds_mail_that_nobody_takes(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("statuses", [["failed"], ["delivered"], ["failed", "held", "delivered"]], ids=str)
 def test_a_batch_reads_as_much_at_the_end_as_at_the_beginning_and_nothing_of_others(
-    endpoint: Endpoint, api: Api, statuses: list[str]
+    endpoint: Endpoint, api: Api, no_autovacuum: None, statuses: list[str]
 ) -> None:
     made = make(endpoint, 10_000, statuses[0])
     other, _ = make_endpoint(api.workspace_id, "https://other.example/")

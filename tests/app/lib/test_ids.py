@@ -17,7 +17,7 @@ times = st.datetimes(EARLIEST.replace(tzinfo=None), LATEST.replace(tzinfo=None),
 
 def made_at(at: datetime, random: bytes) -> str:
     """An identifier as it is made at that time: a UUIDv7 whose other bits are these."""
-    milliseconds = int((at - EARLIEST) / MILLISECOND)
+    milliseconds = (at - EARLIEST) // MILLISECOND
     version = bytes([0x70 | random[0] & 0x0F, random[1], 0x80 | random[2] & 0x3F])
     return str(TypeID.from_uuid(UUID(bytes=milliseconds.to_bytes(6, "big") + version + random[3:]), "con"))
 

@@ -42,8 +42,8 @@ def test_after_a_rotation_either_secret_verifies() -> None:
     assert header.split(",")[1] == signatures.sign(["whsec_new"], int(header[2:].split(",")[0]), BODY).split(",")[1]
 
 
-@pytest.mark.parametrize("age", [0, 299])
-def test_a_signature_of_five_minutes_is_taken(age: int) -> None:
+@pytest.mark.parametrize("age", [0, 290])
+def test_a_signature_of_almost_five_minutes_is_taken(age: int) -> None:
     assert verify(signatures.sign([SECRET], now() - age, BODY))
 
 
