@@ -15,6 +15,7 @@ SLOW_SECONDS = 2.0
 RECOVERED_AFTER = 10  # quick successes in a row
 BACKLOG_SECONDS = 5.0  # mail that has waited for longer is a backlog's, where that of others is fresh
 FRESH_SECONDS = 1.0  # mail that has waited for less is fresh
+TRUSTED_SECONDS = 1.0  # what is known of an endpoint for longer may not be so any more: other processes serve it too
 REMEMBERED = 10_000  # endpoints without anything under way
 
 
@@ -27,11 +28,12 @@ class Window:
 
     __slots__ = (
         *("_awaited", "_full", "_quick", "_shrunk_at", "_size", "_slow", "_slow_lane"),
-        *("answering", "started", "waited"),
+        *("answering", "known_at", "started", "waited"),
     )
 
     def __init__(self, *, slow_lane: bool) -> None:
         self.answering = False  # whether the endpoint has succeeded since it last failed, as far as is known here
+        self.known_at = 0.0  # when that was found out last
         self.started: dict[Hashable, float] = {}  # when each request under way began, oldest first
         self.waited = 0.0  # for how long the mail that was taken last had been due
         self._slow_lane = slow_lane
@@ -76,6 +78,7 @@ class Window:
 
     def begin(self, request: Hashable, now: float, waited: float = 0.0) -> None:
         self.started[request] = now
+        self.known_at = now
         self.waited = waited
         self._full = len(self.started) >= self._size
 
@@ -88,7 +91,7 @@ class Window:
         elif self._full:
             is_limited = self._slow_lane and seconds >= QUICK_SECONDS
             self._size = min(self._size + 1, MOST_IN_SLOW_LANE if is_limited else MOST_ALONE)
-        self.answering = succeeded
+        self.answering, self.known_at = succeeded, now
 
     def _shrink(self, began: float, now: float) -> None:
         # Once for all that were under way together.
@@ -147,7 +150,10 @@ class Windows:
         return rooms
 
     def answering(self, endpoint_ids: Iterable[str]) -> set[str]:
-        return {endpoint_id for endpoint_id in endpoint_ids if self._of(endpoint_id).answering}
+        """Those that are known to have answered lately."""
+        oldest = time.monotonic() - TRUSTED_SECONDS
+        windows = {endpoint_id: self._of(endpoint_id) for endpoint_id in endpoint_ids}
+        return {id for id, window in windows.items() if window.answering and window.known_at >= oldest}
 
     def begin(self, endpoint_id: str, request: Hashable, answering: bool, waited: float = 0.0) -> None:
         """`waited`: for how many seconds the mail had been due."""

@@ -109,7 +109,8 @@ def claim(lane: Mail, rooms: Mapping[str, int], answering: Collection[str] = ())
     lease_seconds = lanes.lease_seconds()
     if unsure := sorted(rooms.keys() - set(answering)):
         with transaction():
-            rooms = {**rooms, **_allowances({endpoint_id: rooms[endpoint_id] for endpoint_id in unsure})}
+            allowed = _allowances(unsure)
+            rooms = {endpoint_id: min(room, allowed.get(endpoint_id, room)) for endpoint_id, room in rooms.items()}
             claimed = mailbox.claim(lane, rooms, lease_seconds)
     else:
         claimed = mailbox.claim(lane, rooms, lease_seconds)
@@ -259,22 +260,26 @@ def _represent_attempt(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def _allowances(rooms: Mapping[str, int]) -> dict[str, int]:
-    """How many more of each endpoint may be taken. Keeps others from taking meanwhile, until the transaction ends."""
-    ids = list(rooms)
-    rows("SELECT FROM endpoints WHERE id = ANY(%s) AND NOT answered ORDER BY id FOR NO KEY UPDATE", (ids,))
+def _allowances(endpoint_ids: Sequence[str]) -> dict[str, int]:
+    """How many more may be taken of those that have not answered since they last failed.
+
+    Keeps others from taking of these meanwhile, until the transaction ends.
+    """
+    locked = "SELECT id FROM endpoints WHERE id = ANY(%s) AND NOT answered ORDER BY id FOR NO KEY UPDATE"
+    if not (failing := [id for (id,) in rows(locked, (endpoint_ids,))]):
+        return {}
     # A statement of its own, so that it sees what those have taken who had the lock before.
     allowed = rows(
         """
-        SELECT id, CASE WHEN NOT answered THEN %s - consecutive_failures - (
+        SELECT id, greatest(0, %s - consecutive_failures - (
             SELECT count(*) FROM deliveries
             WHERE endpoint_id = endpoints.id AND due_at > now() AND due_at < now() + interval '2 minutes'
-                AND claim %% 2 = 1) END
+                AND claim %% 2 = 1))
         FROM endpoints WHERE id = ANY(%s)
         """,
-        (settings().stop_after_failures + BEYOND_STOP, ids),
+        (settings().stop_after_failures + BEYOND_STOP, failing),
     )
-    return {id: rooms[id] if most is None else max(0, min(rooms[id], most)) for id, most in allowed}
+    return dict(allowed)
 
 
 def _dispatches(claimed: Sequence[Claimed]) -> list[Dispatch]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import structlog
@@ -14,6 +15,9 @@ from app.models.endpoints import Endpoint
 from app.outbound import Answer
 
 log = structlog.get_logger(__name__)
+
+# Where a redirect led may repeat a contact's data, and a reason is not erased with the contact.
+REDIRECT_TARGET = re.compile(r"(?<=^Redirects are not followed \(\d{3}) to .*(?=\)\.$)")
 
 
 def count_outcomes(endpoints: Sequence[Endpoint], outcomes: Sequence[tuple[str, Answer]]) -> None:
@@ -38,7 +42,8 @@ def _count(endpoint: Endpoint, answers: Sequence[Answer]) -> None:
             _stop(endpoint, "The receiver answered 410 Gone.")
         elif endpoint.consecutive_failures >= threshold:
             metrics.ENDPOINTS_STOPPED.labels("failures").inc()
-            _stop(endpoint, f"{threshold} attempts in a row failed. The last: {answer.error}")
+            last_error = REDIRECT_TARGET.sub("", str(answer.error))
+            _stop(endpoint, f"{threshold} attempts in a row failed. The last: {last_error}")
     if endpoint.dirty_fields:
         endpoint.save(only=endpoint.dirty_fields)
 

@@ -18,7 +18,7 @@ from tests.journeys.shops import Shop, open_shop
 from tests.journeys.waiting import wait_until
 from tests.stack.receiver import Answer, Receiver
 from tests.stack.stack import Stack
-from workers.windows import MOST_ALONE
+from workers.windows import MOST_ALONE, TRUSTED_SECONDS
 
 POSTED = 500
 FAILURES, BEYOND = int(STRICT_SETTINGS["STOP_AFTER_FAILURES"]), 10
@@ -55,6 +55,32 @@ def test_an_endpoint_that_fails_from_the_first_gets_at_most_sixty_attempts(
     endpoint = _endpoint(shop)
     assert endpoint["stop_reason"].startswith(f"{FAILURES} attempts in a row failed.")
     assert endpoint["stopped_at"]
+
+
+def test_an_endpoint_that_goes_on_failing_when_enabled_gets_at_most_sixty_attempts_again(
+    strict: Stack, shop: Shop, receiver: Receiver, report: Report
+) -> None:
+    """Before it was stopped it had answered both processes, which have wide windows for it, and failed one of them."""
+    _post(shop, POSTED)
+    settle(strict, [shop])
+    receiver.answers[shop.hook] = 410
+    _post(shop, 1)
+    wait_until(lambda: _endpoint(shop)["state"] == "stopped", 20, "the endpoint stops")
+    _post(shop, POSTED)
+    _wait_until_all_is_held(strict, shop)
+    let_pass(TRUSTED_SECONDS)
+    receiver.answers[shop.hook] = Answer(500, delay_seconds=0.3)
+    receiver.clear()
+
+    shop.caller().apply("POST", f"webhooks/endpoints/{shop.endpoint_id}/enable", {"release_held": True})
+    wait_until(lambda: _endpoint(shop)["state"] == "stopped", 30, "the endpoint stops again")
+    _wait_until_all_is_held(strict, shop)
+    _wait_until_nothing_is_under_way(strict, shop)
+
+    received = receiver.counts[shop.hook]
+    report(f"{received} attempts of {POSTED} deliveries reached the receiver")
+    assert FAILURES <= received <= FAILURES + BEYOND
+    assert _endpoint(shop)["consecutive_failures"] == FAILURES
 
 
 def test_killed_processes_add_no_more_attempts_than_they_had_under_way(

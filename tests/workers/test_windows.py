@@ -209,6 +209,17 @@ def test_in_the_slow_lane_a_backlog_stays_until_its_mail_is_fresh() -> None:
     assert every.judge() == (set(), {"it"})
 
 
+def test_an_endpoint_is_not_known_to_answer_once_that_was_long_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = Windows(slow_lane=False)
+    every.begin("it", "first", answering=True)
+    every.end("it", "first", succeeded=True, seconds=0.01)
+    assert every.answering(["it"]) == {"it"}
+
+    monkeypatch.setattr(windows, "TRUSTED_SECONDS", 0.0)
+
+    assert every.answering(["it"]) == set()
+
+
 def test_no_more_endpoints_are_remembered_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windows, "REMEMBERED", 10)
     every = Windows(slow_lane=False)

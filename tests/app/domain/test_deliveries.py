@@ -300,6 +300,16 @@ def test_the_fiftieth_failure_in_a_row_stops_the_endpoint(endpoint: Endpoint, ha
     assert abs((clock.now() - stopped.stopped_at).total_seconds()) < 10
 
 
+def test_the_reason_of_a_stop_does_not_repeat_where_a_redirect_led(endpoint: Endpoint, delivery: str) -> None:
+    """That may be made of what was sent, and the reason stays when the contact is erased."""
+    set_failures(endpoint, 49)
+
+    attempt(endpoint, Answer(302, "Redirects are not followed (302 to https://shop.example/ada).", b"", 3))
+
+    reason = Endpoint.get_by_id(endpoint.id).stop_reason
+    assert reason == "50 attempts in a row failed. The last: Redirects are not followed (302)."
+
+
 def test_an_endpoint_that_stops_has_what_is_on_its_way_held(endpoint: Endpoint, happen: Callable[[int], None]) -> None:
     happen(5)
     set_failures(endpoint, 49)
