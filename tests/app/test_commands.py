@@ -116,6 +116,13 @@ def test_a_token_is_revoked_once(run: Run, api: Api) -> None:
     assert one("SELECT revoked_at FROM tokens") == revoked_at
 
 
+@pytest.mark.parametrize("seconds", ["0", "-1", "1.5", "99999999999999"])
+def test_a_life_of_no_length_makes_no_token(run: Run, api: Api, seconds: str) -> None:
+    assert run("token", "create", api.workspace_id, "--expires-in", seconds).exit_code == 2
+
+    assert one("SELECT count(*) FROM tokens") == 1
+
+
 @pytest.mark.parametrize("token_id", ["tok_01jd0000000000000000000000", "bhp_secret"])
 def test_a_token_that_is_not_there_cannot_be_revoked(run: Run, api: Api, token_id: str) -> None:
     done = run("token", "revoke", token_id)
