@@ -10,11 +10,13 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+import pika
 import redis
 import structlog
 from dramatiq import Broker, Message
 from dramatiq.brokers.rabbitmq import RabbitmqBroker
 from dramatiq.brokers.redis import RedisBroker
+from pika.exceptions import AMQPError
 
 from app import metrics
 from app.config import settings
@@ -82,7 +84,11 @@ def ping() -> None:
     if isinstance(broker, RedisBroker):
         broker.client.ping()
     elif isinstance(broker, RabbitmqBroker):
-        broker.connection.process_data_events()
+        try:
+            # By a connection of its own: RabbitMQ ends those that were idle, and they do not come back.
+            pika.BlockingConnection(broker.parameters).close()
+        except (AMQPError, OSError) as error:
+            raise ConnectionError(f"RabbitMQ does not answer: {error!r}") from error
 
 
 @cache

@@ -17,6 +17,8 @@ from app.domain.jobs import Write
 from app.errors import BellhopError, Conflict, Fault, Invalid, SettingsError
 from app.lib import addresses, ids, json
 
+LONGEST_LIFE_SECONDS = 100 * 365 * 24 * 3600
+
 
 class Commands(click.Group):
     """Says an expected refusal as one line, and ends with 1."""
@@ -86,13 +88,18 @@ def token() -> None:
 
 @token.command("create")
 @click.argument("workspace_id", metavar="WORKSPACE")
-@click.option("--restrict", multiple=True, type=click.Choice(tokens.RESTRICTIONS), help="May be given several times.")
-@click.option("--expires-in", type=click.IntRange(min=1), metavar="SECONDS")
+@click.argument("further", nargs=-1, type=click.Choice(tokens.RESTRICTIONS), metavar="")
+@click.option("--restrict", multiple=True, type=click.Choice(tokens.RESTRICTIONS), help="To one or more of these.")
+@click.option("--expires-in", type=click.IntRange(1, LONGEST_LIFE_SECONDS), metavar="SECONDS")
 @click.option("--name", default="Made on the command line")
-def create_token(workspace_id: str, restrict: tuple[str, ...], expires_in: int | None, name: str) -> None:
+def create_token(
+    workspace_id: str, further: tuple[str, ...], restrict: tuple[str, ...], expires_in: int | None, name: str
+) -> None:
     """Make a token; prints it as JSON. It cannot be shown again."""
+    if further and not restrict:
+        raise click.UsageError(f"'{further[0]}' is a restriction: put --restrict before it.")
     workspaces.find(workspace_id)
-    token_id, made = tokens.issue(workspace_id, name, restrict or None, expires_in)
+    token_id, made = tokens.issue(workspace_id, name, (*restrict, *further) or None, expires_in)
     _print({"id": token_id, "token": made})
 
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
+
+from psycopg2 import ProgrammingError
+from psycopg2.extensions import parse_dsn
 
 from app.errors import SettingsError
 
@@ -58,7 +63,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         except (ValueError, OSError) as error:
             raise SettingsError(f"{name} is wrong: {error}.") from error
 
-    redis_url = setting("REDIS_URL", _url("redis", "rediss"))
+    redis_url = setting("REDIS_URL", _server("redis", "rediss"))
     body_days = setting("BODY_RETENTION_DAYS", _whole(1, 3650), "30")
     # An idempotency key leads to its job for a day, so that must be there for longer.
     history_days = setting("HISTORY_RETENTION_DAYS", _whole(2, 3650), "90")
@@ -67,11 +72,11 @@ def read(environment: Mapping[str, str]) -> Settings:
             f"HISTORY_RETENTION_DAYS is wrong: it must not be less than BODY_RETENTION_DAYS, which is {body_days}."
         )
     return Settings(
-        database_url=setting("DATABASE_URL", _url("postgresql", "postgres")),
+        database_url=setting("DATABASE_URL", _database),
         redis_url=redis_url,
-        broker_url=setting("BROKER_URL", _url("redis", "rediss", "amqp", "amqps"), redis_url),
+        broker_url=setting("BROKER_URL", _server("redis", "rediss", "amqp", "amqps"), redis_url),
         secret_keys=setting("SECRET_KEY", _keys),
-        base_url=setting("BASE_URL", _url("http", "https"), "http://127.0.0.1:8000").rstrip("/"),
+        base_url=setting("BASE_URL", _base, "http://127.0.0.1:8000").rstrip("/"),
         port=setting("PORT", _whole(1, 65535), "8000"),
         retry_schedule_seconds=setting("RETRY_SCHEDULE", _schedule, "60,300,1800,7200,43200"),
         stop_after_failures=setting("STOP_AFTER_FAILURES", _whole(1, 1_000_000), "50"),
@@ -94,6 +99,44 @@ def _url(*schemes: str) -> Callable[[str], str]:
         return text
 
     return parse
+
+
+def _database(text: str) -> str:
+    _url("postgresql", "postgres")(text)
+    try:
+        # Several hosts have several ports.
+        ports = parse_dsn(text).get("port", "")
+    except ProgrammingError as error:  # whose words may show the password
+        raise ValueError("it cannot be read as an address of PostgreSQL") from error
+    if not re.fullmatch("[0-9,]*", ports):
+        raise ValueError("its port must be a number")
+    return text
+
+
+def _server(*schemes: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        parts = urlsplit(_url(*schemes)(text))
+        _check_port(parts)
+        if parts.scheme.startswith("redis") and not re.fullmatch("/?[0-9]*", parts.path):
+            raise ValueError("its path must be the number of a database, such as /0")
+        return text
+
+    return parse
+
+
+def _base(text: str) -> str:
+    parts = urlsplit(_url("http", "https")(text))
+    _check_port(parts)
+    if not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("it must have a host, and no query or fragment")
+    return text
+
+
+def _check_port(parts: SplitResult) -> None:
+    try:
+        _ = parts.port
+    except ValueError as error:  # whose words may show a password
+        raise ValueError("its port must be a number from 0 to 65535") from error
 
 
 def _whole(least: int, most: int) -> Callable[[str], int]:
@@ -130,6 +173,10 @@ def _file(text: str) -> Path | None:
     path = Path(text)
     if not path.is_file():
         raise ValueError(f"there is no file {text}")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+    except ssl.SSLError as error:
+        raise ValueError(f"there is no certificate in {text}") from error
     return path
 
 

@@ -58,9 +58,16 @@ class RateLimited(BellhopError):
 
 
 class Unavailable(BellhopError):
-    """The database is away, or there is too much to do at this moment; the caller may try again."""
+    """The database is away, or there is too much to do at this moment; the caller may try again.
+
+    `facts` are extra members of the problem.
+    """
 
     detail = "The service cannot reach its database. Try again shortly."
+
+    def __init__(self, detail: str | None = None, **facts: object) -> None:
+        super().__init__(detail)
+        self.facts = facts
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,7 @@ threads = 16
 # Longer than load balancers keep an idle connection, so that they never send on one that is being closed.
 keepalive = 75
 graceful_timeout = 35  # the longest `Prefer: wait`, and a little
+limit_request_line = 8190  # RFC 9112, section 3: at least 8,000; a filter of 255 characters may take 3,060
 # Otherwise a header named SCRIPT_NAME that a proxy on this machine lets pass changes what a path means.
 forwarder_headers = ""
 accesslog = None  # the application has its own

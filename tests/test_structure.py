@@ -11,9 +11,9 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from app import presence
-from app.api import examples
+from app.api import examples, openapi
 from app.database import rows
-from app.domain import bookings, contacts, deliveries, endpoints, imports, sales, tokens
+from app.domain import bookings, catalogue, contacts, deliveries, endpoints, imports, sales, tokens
 from app.domain.jobs import KINDS
 from app.models.audit_entries import AuditEntry
 from app.models.base import BaseModel, OwnedModel
@@ -214,6 +214,23 @@ def test_every_parameter_and_header_is_described(document: dict[str, Any]) -> No
     assert [parameter["name"] for parameter in parameters if not parameter.get("description")] == []
     assert [name for name, header in shared["headers"].items() if not header["description"]] == []
     assert [name for name, parameter in shared["parameters"].items() if not parameter["description"]] == []
+
+
+def test_the_problem_of_a_job_describes_the_headers_of_waiting(document: dict[str, Any]) -> None:
+    for name in ("NotFound", "Conflict", openapi.response_name(422), "InternalServerError"):
+        headers = document["components"]["responses"][name]["headers"]
+        assert {"Preference-Applied", "Idempotent-Replayed"} <= headers.keys(), name
+
+
+def test_the_document_tells_what_an_endpoint_is_sent(client: FlaskClient, document: dict[str, Any]) -> None:
+    made = document["paths"]["/api/v1/workspaces/{workspace}/webhooks/endpoints"]["post"]
+
+    sent = made["callbacks"]["delivery"]["{$request.body#/address}"]["post"]
+
+    assert {header["name"] for header in sent["parameters"]} == {"X-Service-Signature", "X-Service-Delivery"}
+    content = sent["requestBody"]["content"]["application/json"]
+    assert set(content["schema"]["required"]) == content["example"].keys()
+    assert content["schema"]["properties"]["kind"]["enum"] == list(catalogue.KINDS)
 
 
 def test_every_link_leads_to_an_operation_with_these_parameters(document: dict[str, Any]) -> None:

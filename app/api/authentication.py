@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from flask import Flask, g
@@ -37,6 +38,8 @@ def install(app: Flask) -> None:
     def check() -> None:
         request = request_ctx.request
         view = app.view_functions.get(request.endpoint) if request.endpoint else None
+        if view is None and request.method != "OPTIONS" and request.path.startswith("/api/v1/"):
+            _count_astray()
         if view is None or not hasattr(view, "restriction") or request.method == "OPTIONS":
             return
         who = g.caller = tokens.authenticate(_bearer())
@@ -59,6 +62,12 @@ def require(restriction: str) -> None:
     """Raises InsufficientScope if the caller's token is restricted to other things."""
     if not caller().may(restriction):
         raise InsufficientScope(f"This needs a token with access to {restriction}, or an unrestricted one.")
+
+
+def _count_astray() -> None:
+    """Counts a request that leads nowhere, or has a method that is not allowed, to its token if that is valid."""
+    with suppress(Unauthenticated):
+        limits.count_request(tokens.authenticate(_bearer()).token_id)
 
 
 def _bearer() -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from flask import Response
 from marshmallow import ValidationError, fields, validate, validates, validates_schema
 
+from app.api import callbacks
 from app.api.authentication import authorize, caller
 from app.api.deliveries import DeliverySchema
 from app.api.jobs import accepts_write
@@ -147,6 +148,7 @@ def list_endpoints(query: dict[str, Any]) -> Response:
 @authorize("webhooks")
 @blueprint.arguments(EndpointCreate)
 @accepts_write(EndpointSchema, made=True, secret=_SECRET)
+@blueprint.doc(callbacks=callbacks.delivery())
 def create_endpoint(body: dict[str, Any]) -> Response:
     """Make a webhook endpoint. Its signing secret is in this answer, and never again."""
     secret = endpoints.new_secret()

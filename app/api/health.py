@@ -9,7 +9,7 @@ from flask import Blueprint, Response, request
 from app import bells, metrics
 from app.api.responses import respond
 from app.database import DatabaseAway, rows
-from app.errors import NotFound
+from app.errors import NotFound, Unavailable
 
 blueprint = Blueprint("health", __name__)
 log = structlog.get_logger(__name__)
@@ -22,9 +22,10 @@ def alive() -> Response:
 
 @blueprint.get("/readyz")
 def ready() -> Response:
-    parts = {"database": _database_answers(), "broker": _broker_answers()}
-    answering = all(parts.values())
-    return respond(200 if answering else 503, {"status": "ready" if answering else "not ready", "answering": parts})
+    answering = {"database": _database_answers(), "broker": _broker_answers()}
+    if away := [name for name, answers in answering.items() if not answers]:
+        raise Unavailable(f"No answer from the {' and the '.join(away)}.", answering=answering)
+    return respond(200, {"status": "ready", "answering": answering})
 
 
 @blueprint.get("/metrics")

@@ -90,10 +90,16 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     },
 }
 
+# The problem of a job is also the answer to whoever waits for it.
+_OF_WAITING = ["Preference-Applied", "Idempotent-Replayed"]
 _OWN_HEADERS = {
     401: ["WWW-Authenticate"],
+    404: _OF_WAITING,
     405: ["Allow"],
+    409: _OF_WAITING,
+    422: _OF_WAITING,
     429: ["Retry-After"],
+    500: _OF_WAITING,
     503: ["Retry-After"],
 }
 _LIMITS = ("RateLimit-Policy", "RateLimit")

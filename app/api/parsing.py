@@ -59,8 +59,9 @@ class Time(fields.AwareDateTime):
     """A time with its zone (RFC 3339), in UTC; at the ends of the calendar some cannot be said there."""
 
     def _deserialize(self, value: Any, *args: Any, **options: Any) -> datetime:
+        text = value.upper() if isinstance(value, str) else value  # `t` and `z` may be small (RFC 3339, 5.6)
         try:
-            return super()._deserialize(value, *args, **options).astimezone(UTC)
+            return super()._deserialize(text, *args, **options).astimezone(UTC)
         except OverflowError as error:
             raise self.make_error("invalid", input=value, obj_type=self.OBJ_TYPE) from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
@@ -22,8 +23,10 @@ from app.errors import BellhopError, Fault, Invalid, NotFound
 from app.models.jobs import Job
 
 LONGEST_WAIT_SECONDS = 30
-# Waiting requests hold a thread each. Half of a process's threads stay free of them; who finds no place gets the 202.
+# Waiting requests hold a thread each, and half of a process's threads stay free of them. While writes take effect as
+# fast as usual a place is soon free; who finds none gets the 202.
 _waiting_places = threading.BoundedSemaphore(8)
+PATIENCE_SECONDS = 0.5
 
 # A UUIDv4 (RFC 9562), bare or between quotes.
 _KEY = re.compile(
@@ -91,10 +94,11 @@ def answer(job: Job, replayed: bool = False, beside: Mapping[str, Any] | None = 
 
 
 def _wait(job: Job, seconds: int) -> Job:
-    if not _waiting_places.acquire(blocking=False):
-        return job
+    ends = time.monotonic() + seconds
+    if not _waiting_places.acquire(timeout=PATIENCE_SECONDS):
+        return jobs.wait(job, 0)  # it may have ended meanwhile
     try:
-        return jobs.wait(job, seconds)
+        return jobs.wait(job, ends - time.monotonic())
     finally:
         _waiting_places.release()
 

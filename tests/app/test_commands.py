@@ -69,6 +69,26 @@ def test_a_token_is_printed_with_its_identifier(run: Run, api: Api) -> None:
     assert caller.expires_at is None
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--restrict", "contacts", "inbox", "--expires-in", "60"],
+        ["--expires-in", "60", "--restrict", "inbox", "contacts"],
+    ],
+)
+def test_restrictions_may_follow_each_other(run: Run, api: Api, arguments: list[str]) -> None:
+    printed = json.loads(run("token", "create", api.workspace_id, *arguments).output)
+
+    assert tokens.authenticate(printed["token"]).restrictions == ("contacts", "inbox")
+
+
+@pytest.mark.parametrize("arguments", [["inbox"], ["--restrict", "inbox", "everything"], ["--restrict", "everything"]])
+def test_what_is_no_restriction_makes_no_token(run: Run, api: Api, arguments: list[str]) -> None:
+    assert run("token", "create", api.workspace_id, *arguments).exit_code == 2
+
+    assert one("SELECT count(*) FROM tokens") == 1
+
+
 def test_a_token_may_expire(run: Run, api: Api) -> None:
     printed = json.loads(run("token", "create", api.workspace_id, "--expires-in", "60").output)
 
@@ -94,6 +114,13 @@ def test_a_token_is_revoked_once(run: Run, api: Api) -> None:
     assert run("token", "revoke", token_id).exit_code == 0
 
     assert one("SELECT revoked_at FROM tokens") == revoked_at
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "1.5", "99999999999999"])
+def test_a_life_of_no_length_makes_no_token(run: Run, api: Api, seconds: str) -> None:
+    assert run("token", "create", api.workspace_id, "--expires-in", seconds).exit_code == 2
+
+    assert one("SELECT count(*) FROM tokens") == 1
 
 
 @pytest.mark.parametrize("token_id", ["tok_01jd0000000000000000000000", "bhp_secret"])

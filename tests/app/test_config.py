@@ -11,6 +11,7 @@ from cryptography.fernet import Fernet
 
 from app import config
 from app.errors import SettingsError
+from tests.stack.certificates import Certificates
 
 ROOT = Path(__file__).parents[2]
 NEEDED = {
@@ -39,8 +40,7 @@ def test_what_is_not_set_has_its_default() -> None:
 
 
 def test_what_is_set_is_read(tmp_path: Path) -> None:
-    authority = tmp_path / "ca.pem"
-    authority.touch()
+    authority = Certificates(tmp_path).ca_file
 
     settings = config.read(
         NEEDED
@@ -103,14 +103,22 @@ def test_a_setting_without_a_default_has_to_be_there(name: str, text: str | None
     [
         ("DATABASE_URL", "mysql://db.test/bellhop"),
         ("DATABASE_URL", "postgresql:bellhop"),
+        ("DATABASE_URL", "postgresql://db.test:five/bellhop"),
+        ("DATABASE_URL", "postgresql://db.test/bellhop?colour=red"),
         ("REDIS_URL", "http://redis.test"),
         ("REDIS_URL", "redis.test:6379"),
+        ("REDIS_URL", "redis://redis.test:five"),
+        ("REDIS_URL", "redis://redis.test/first"),
         ("BROKER_URL", "kafka://broker.test"),
+        ("BROKER_URL", "amqp://rabbit.test:65536//"),
         ("SECRET_KEY", "short"),
         ("SECRET_KEY", "k" * 32 + ",short"),
         ("SECRET_KEY", "k" * 32 + ","),
         ("BASE_URL", "bellhop.test"),
         ("BASE_URL", "ftp://bellhop.test"),
+        ("BASE_URL", "https://"),
+        ("BASE_URL", "https://bellhop.test:https"),
+        ("BASE_URL", "https://bellhop.test/?from=mail"),
         ("PORT", "0"),
         ("PORT", "65536"),
         ("PORT", "http"),
@@ -129,6 +137,7 @@ def test_a_setting_without_a_default_has_to_be_there(name: str, text: str | None
         ("WEBHOOK_ALLOWED_NETWORKS", "loopback"),
         ("WEBHOOK_CA_FILE", "/nowhere/ca.pem"),
         ("WEBHOOK_CA_FILE", "/"),
+        ("WEBHOOK_CA_FILE", __file__),
         ("RATE_LIMIT", "-1"),
         ("RATE_LIMIT", "many"),
         ("BODY_RETENTION_DAYS", "0"),
@@ -152,6 +161,35 @@ def test_bodies_are_not_kept_for_longer_than_what_they_belong_to() -> None:
         SettingsError, match=r"^HISTORY_RETENTION_DAYS is wrong: .* BODY_RETENTION_DAYS, which is 91\.$"
     ):
         config.read(NEEDED | {"BODY_RETENTION_DAYS": "91"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://postgres@127.0.0.1:5433/bellhop",
+        "postgres://bellhop:hunter2@[::1]/bellhop?sslmode=require",
+        "postgresql:///bellhop?host=/var/run/postgresql",
+        "postgresql://db1.test:5432,db2.test:5433/bellhop?target_session_attrs=read-write",
+    ],
+)
+def test_an_address_of_postgresql_may_have_any_form_that_it_knows(text: str) -> None:
+    assert config.read(NEEDED | {"DATABASE_URL": text}).database_url == text
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("DATABASE_URL", "postgresql://bellhop:hunter2@[db.test/bellhop"),
+        ("DATABASE_URL", "postgresql://bellhop:hunter2/@db.test/bellhop?x"),
+        ("REDIS_URL", "redis://:hunter2/@redis.test:6379"),
+        ("BROKER_URL", "amqp://:hunter2/@rabbit.test"),
+    ],
+)
+def test_the_line_about_a_wrong_address_does_not_show_its_password(name: str, text: str) -> None:
+    with pytest.raises(SettingsError, match=f"^{name} is wrong") as refused:
+        config.read(NEEDED | {name: text})
+
+    assert "hunter2" not in refused.value.detail
 
 
 def test_the_line_about_a_wrong_secret_does_not_show_it() -> None:

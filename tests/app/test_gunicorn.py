@@ -133,6 +133,14 @@ def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_sent(web: Web,
     assert b"application/problem+json" in answer
 
 
+def test_filters_as_long_as_fields_may_be_are_read(web: Web, api: Api) -> None:
+    filters = f"external_id={'%F0%9F%98%80' * 255}&tag={'%F0%9F%98%80' * 100}"
+
+    answer = web.ask(get(f"/api/v1/contacts?{filters}", f"Authorization: Bearer {api.token}"))
+
+    assert status(answer) == 200
+
+
 def test_a_chunked_body_is_refused_once_it_is_too_large(web: Web, api: Api) -> None:
     chunk = b"8000\r\n" + b" " * 0x8000 + b"\r\n"
 

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import psycopg2
 import pytest
 from flask.testing import FlaskClient
 
-from app import database
+from app import bells, database
 from app.config import settings
 from tests.cast import Api
 from tests.conftest import Servers
@@ -43,6 +44,30 @@ def test_without_redis_a_process_is_not_ready(client: FlaskClient, redis_away: N
     answer = client.get("/readyz")
 
     assert (answer.status_code, answer.json["answering"]) == (503, {"database": True, "broker": False})
+
+
+@pytest.fixture
+def rabbitmq_away(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(bells, "settings", lambda: replace(settings(), broker_url="amqp://guest:guest@127.0.0.1:1/"))
+    bells.sending_broker.cache_clear()
+    yield
+    bells.sending_broker.cache_clear()
+
+
+def test_without_rabbitmq_a_process_that_uses_it_is_not_ready(client: FlaskClient, rabbitmq_away: None) -> None:
+    answer = client.get("/readyz")
+
+    assert (answer.status_code, answer.json["answering"]) == (503, {"database": True, "broker": False})
+
+
+def test_that_a_process_is_not_ready_is_told_by_a_problem(client: FlaskClient, redis_away: None) -> None:
+    answer = client.get("/readyz")
+
+    assert answer.mimetype == "application/problem+json"
+    assert answer.json["type"] == "https://bellhop.test/problems/unavailable"
+    assert (answer.json["status"], answer.json["detail"]) == (503, "No answer from the broker.")
+    assert answer.json["traceId"] == answer.headers["X-Request-Id"]
+    assert int(answer.headers["Retry-After"]) > 0
 
 
 def test_without_a_database_a_process_is_alive_and_not_ready(client: FlaskClient, database_away: None) -> None:

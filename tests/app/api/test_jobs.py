@@ -303,7 +303,7 @@ def test_every_kind_can_be_asked_for(api: Api, kind: str) -> None:
     assert api.get(f"jobs?kind={kind}").status_code == 200
 
 
-def test_who_finds_no_place_to_wait_gets_the_job_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_finds_no_place_to_wait_gets_the_job_soon(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writes, "_waiting_places", threading.BoundedSemaphore(1))
     writes._waiting_places.acquire()
     began = time.monotonic()
@@ -313,3 +313,30 @@ def test_who_finds_no_place_to_wait_gets_the_job_at_once(api: Api, monkeypatch: 
     assert (answer.status_code, answer.json["data"]["status"]) == (202, "queued")
     assert "Preference-Applied" not in answer.headers
     assert time.monotonic() - began < 10
+
+
+def test_who_waits_takes_a_place_that_becomes_free(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writes, "_waiting_places", threading.BoundedSemaphore(1))
+    monkeypatch.setattr(writes, "PATIENCE_SECONDS", 20)
+    writes._waiting_places.acquire()
+    threading.Timer(0.1, writes._waiting_places.release).start()
+
+    with working():
+        answer = api.post("contacts", {"email": "ada@example.com"}, wait=20)
+
+    assert (answer.status_code, answer.headers["Preference-Applied"]) == (201, "wait=20")
+
+
+def test_who_finds_no_place_gets_the_result_of_a_job_that_has_ended_meanwhile(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Taken:
+        def acquire(self, timeout: float) -> bool:
+            api.apply()
+            return False
+
+    monkeypatch.setattr(writes, "_waiting_places", Taken())
+
+    answer = api.post("contacts", {"email": "ada@example.com"}, wait=10)
+
+    assert (answer.status_code, answer.headers["Preference-Applied"]) == (201, "wait=10")

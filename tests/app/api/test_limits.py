@@ -72,6 +72,8 @@ def test_the_limit_is_6000_requests_a_minute_unless_it_is_set(api: Api) -> None:
     [
         ("GET", "contacts/con_none", 404),
         ("GET", "/api/v1/workspaces/ws_other/contacts", 404),
+        ("GET", "nowhere", 404),
+        ("PUT", "contacts", 405),
         ("GET", "contacts?limit=0", 422),
         ("POST", "contacts", 422),
         ("HEAD", "contacts", 200),
@@ -83,6 +85,16 @@ def test_refused_requests_count_too(api: Api, limit: Limit, method: str, path: s
     answer = api.ask(method, path)
 
     assert (answer.status_code, standing(answer)) == (status, (29, 2))
+
+
+@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/api/v1/nowhere", 404), ("PUT", "contacts", 405)])
+def test_what_leads_nowhere_needs_no_token(api: Api, limit: Limit, method: str, path: str, status: int) -> None:
+    limit(30)
+
+    answer = api.with_token("bhp_wrong").ask(method, path)
+
+    assert answer.status_code == status
+    assert "RateLimit" not in answer.headers
 
 
 def test_a_lack_of_access_counts_too(api: Api, limit: Limit) -> None:

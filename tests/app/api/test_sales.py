@@ -40,6 +40,19 @@ def test_a_sale_is_recorded_with_all_its_fields(api: Api, contact_id: str) -> No
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", sale["created_at"])
 
 
+@pytest.mark.parametrize("time", ["2026-11-20t21:30:00.5z", "2026-11-20T13:30:00.500-08:00", "2026-11-20 21:30:00.5Z"])
+def test_a_time_may_be_written_in_any_way_of_rfc_3339(api: Api, contact_id: str, time: str) -> None:
+    assert api.sale(contact_id, occurred_at=time)["occurred_at"] == "2026-11-20T21:30:00.500Z"
+
+
+@pytest.mark.parametrize("time", ["2026-11-20", "2026-11-20T21:30:00", "2026-11-20T24:00:00Z", "", 1795210200, None])
+def test_what_is_no_time_with_a_zone_is_refused(api: Api, contact_id: str, time: object) -> None:
+    answer = api.post("sales", body_of(contact_id, occurred_at=time))
+
+    assert answer.status_code == 422
+    assert [error["pointer"] for error in answer.get_json(force=True)["errors"]] == ["/occurred_at"]
+
+
 def test_a_sale_without_a_time_happened_when_it_was_asked_for(api: Api, contact_id: str) -> None:
     with clock.moved_by(hours=-3):
         before = clock.now()
