@@ -192,6 +192,6 @@ def _one_of(*words: str) -> Callable[[str], str]:
 def _keys(text: str) -> tuple[bytes, ...]:
     # A key of any form is accepted; what encrypts is its SHA-256, so its strength is the operator's.
     parts = [part.strip() for part in text.split(",")]
-    if any(len(part) < 32 for part in parts):
-        raise ValueError("each key must have at least 32 characters; make one with: openssl rand -hex 32")
+    if any(len(part) < 16 for part in parts):
+        raise ValueError("each key must have at least 16 characters; make one with: openssl rand -hex 32")
     return tuple(base64.urlsafe_b64encode(hashlib.sha256(part.encode()).digest()) for part in parts)

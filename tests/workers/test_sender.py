@@ -96,6 +96,23 @@ def test_a_mailbox_is_emptied_with_one_bell(api: Api, sender: Sender, receiver: 
     assert len({received.delivery_id for received in receiver.received}) == len(receiver.received) == 150
 
 
+def test_for_a_mailbox_that_goes_on_having_more_other_processes_are_called(
+    api: Api, sender: Sender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full, _ = make_endpoint(api.workspace_id, receiver.url("/full"))
+    happen(api, 100)
+    light, _ = make_endpoint(api.workspace_id, receiver.url("/light"))
+    happen(api)
+    rung: list[str] = []
+    monkeypatch.setattr("app.mailbox.ring", lambda mail, owner: rung.append(owner))
+
+    sender.wake(full, light)
+
+    until(lambda: statuses() == ["delivered"])
+    assert set(rung) == {full}
+    assert len(rung) < 10
+
+
 def test_a_failure_is_recorded_with_what_was_answered(api: Api, sender: Sender, receiver: Receiver) -> None:
     endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url("/broken"))
     receiver.answers["/broken"] = Answer(500, b"oops")

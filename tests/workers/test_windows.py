@@ -18,6 +18,15 @@ def full(window: Window, now: float, **how: object) -> None:
     play(window, now, window.room(now), **how)  # type: ignore[arg-type]
 
 
+def grown(now: float = 0) -> Window:
+    """One of the fast lane that has had three rounds of successes."""
+    window = Window(slow_lane=False)
+    for number in range(3):
+        full(window, now + number)
+    assert window.room(now + 3) == windows.START * 8
+    return window
+
+
 def test_a_window_that_is_made_full_use_of_grows_with_quick_successes_up_to_a_limit() -> None:
     window = Window(slow_lane=False)
     sizes = []
@@ -30,29 +39,29 @@ def test_a_window_that_is_made_full_use_of_grows_with_quick_successes_up_to_a_li
 
 
 def test_a_window_that_is_not_full_does_not_grow() -> None:
-    window = Window(slow_lane=False)
-    for number in range(50):
-        play(window, number, windows.START - 1)
+    window = grown()
+    for number in range(10, 50):
+        play(window, number, windows.START * 8 - 1)
 
-    assert window.room(50) == windows.START
+    assert window.room(50) == windows.START * 8
 
 
 def test_failures_shrink_it_to_one_once_for_each_round() -> None:
-    window = Window(slow_lane=False)
+    window = grown()
     sizes = []
-    for number in range(5):
+    for number in range(10, 15):
         full(window, number, succeeded=False)
         sizes.append(window.room(number + 1))
 
-    assert sizes == [windows.START // 2, 1, 1, 1, 1]
+    assert sizes == [windows.START * 4, windows.START * 2, windows.START, 1, 1]
 
 
 def test_slow_answers_shrink_it_in_the_fast_lane() -> None:
-    window = Window(slow_lane=False)
-    full(window, 0, seconds=windows.SLOW_SECONDS)
+    window = grown()
+    full(window, 10, seconds=windows.SLOW_SECONDS)
 
-    assert window.room(10) == windows.START // 2
-    assert [window.turned_slow(10), window.turned_slow(10)] == [True, False]
+    assert window.room(20) == windows.START * 4
+    assert [window.turned_slow(20), window.turned_slow(20)] == [True, False]
 
 
 def test_in_the_slow_lane_it_starts_with_one_and_grows_for_slow_successes_to_a_smaller_limit() -> None:
@@ -64,10 +73,11 @@ def test_in_the_slow_lane_it_starts_with_one_and_grows_for_slow_successes_to_a_s
     assert window.room(2000) == windows.MOST_IN_SLOW_LANE
 
 
-@pytest.mark.parametrize(("slow_lane", "room"), [(False, 0), (True, 1)])
+@pytest.mark.parametrize(("slow_lane", "room"), [(False, 0), (True, 3)])
 def test_while_an_answer_is_awaited_for_long_nothing_more_begins_in_the_fast_lane(slow_lane: bool, room: int) -> None:
     window = Window(slow_lane=slow_lane)
-    full(window, 0)
+    for number in range(2):
+        full(window, number)
     window.begin("hanging", 10.0)
 
     assert window.room(10 + windows.SLOW_SECONDS - 0.1) > 0
@@ -115,7 +125,20 @@ def test_endpoints_that_are_not_sure_to_answer_get_half_of_the_room_at_most() ->
 
     every.begin("good", "first", answering=True)
     every.end("good", "first", succeeded=True, seconds=0.01)
-    assert every.rooms([*unsure, "good"], most=100) == {"good": windows.START}
+    assert every.rooms([*unsure, "good"], most=100) == {"good": windows.START * 2}
+
+
+def test_requests_that_wait_take_no_room_but_there_is_a_limit_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windows, "MOST_UNDER_WAY", 80)
+    every = Windows(slow_lane=False)
+    hanging = [f"hanging-{number}" for number in range(50)]
+    for endpoint_id in hanging[:25]:
+        every.begin(endpoint_id, "first", answering=False)
+    assert sum(every.rooms(hanging, most=50).values()) == 0
+
+    monkeypatch.setattr(windows, "QUICK_SECONDS", 0.0)
+    assert sum(every.rooms(hanging, most=50).values()) == 15  # half of 80 are for those that answer
+    assert sum(every.rooms(hanging, most=20).values()) == 10
 
 
 def test_an_endpoint_alone_may_have_more_under_way_than_one_among_others() -> None:
