@@ -6,9 +6,9 @@ import time
 from collections.abc import Hashable, Iterable
 
 START = 1  # of an endpoint that is not known here
-MOST_ALONE = 256  # of an endpoint while no other has anything under way in the process
+MOST_ALONE = 256  # of an endpoint while no other has anything under way in a process of the fast lane
 MOST = 64  # of one among others: more makes the rounds longer, and all wait for them
-MOST_IN_SLOW_LANE = 16
+MOST_IN_SLOW_LANE = 16  # of one that is not answered quickly; a backlog may have MOST there, too
 MOST_UNDER_WAY = 1000  # for all endpoints of the process, half of them for those that are known to answer
 QUICK_SECONDS = 1.0
 SLOW_SECONDS = 2.0
@@ -89,9 +89,13 @@ class Window:
         if not succeeded or (seconds >= SLOW_SECONDS and not self._slow_lane):
             self._shrink(began, now)
         elif self._full:
-            is_limited = self._slow_lane and seconds >= QUICK_SECONDS
-            self._size = min(self._size + 1, MOST_IN_SLOW_LANE if is_limited else MOST_ALONE)
+            self._size = min(self._size + 1, self._most(seconds))
         self.answering, self.known_at = succeeded, now
+
+    def _most(self, seconds: float) -> int:
+        if not self._slow_lane:
+            return MOST_ALONE
+        return MOST if seconds < QUICK_SECONDS else MOST_IN_SLOW_LANE
 
     def _shrink(self, began: float, now: float) -> None:
         # Once for all that were under way together.

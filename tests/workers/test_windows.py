@@ -182,7 +182,7 @@ def test_in_the_slow_lane_quick_answers_let_it_grow_on() -> None:
     for number in range(12):
         full(window, number)
 
-    assert window.room(12) == windows.MOST_ALONE
+    assert window.room(12) == windows.MOST
 
 
 def test_slow_endpoints_are_judged_once_for_each_slow_answer() -> None:
