@@ -10,7 +10,6 @@ MOST_ALONE = 256  # of an endpoint while no other has anything under way in a pr
 MOST = 64  # of one among others: more makes the rounds longer, and all wait for them
 MOST_IN_SLOW_LANE = 16  # of one that is not answered quickly; a backlog may have MOST there, too
 MOST_UNDER_WAY = 1000  # for all endpoints of the process, half of them for those that are known to answer
-IDLE_SECONDS = 0.5  # a request of an endpoint not known to answer that has waited for longer is no work
 QUICK_SECONDS = 1.0
 SLOW_SECONDS = 2.0
 RECOVERED_AFTER = 10  # quick successes in a row
@@ -52,14 +51,7 @@ class Window:
 
     def is_awaited(self, now: float) -> bool:
         """Whether a request has been waiting for its answer for long."""
-        return self._awaits_for(now) >= SLOW_SECONDS
-
-    def is_idle(self, now: float) -> bool:
-        """Whether its requests are no work, for the endpoint lets them wait. One that answers may wait for us."""
-        return self._awaits_for(now) >= (SLOW_SECONDS if self.answering else IDLE_SECONDS)
-
-    def _awaits_for(self, now: float) -> float:
-        return now - next(iter(self.started.values())) if self.started else 0.0
+        return bool(self.started) and now - next(iter(self.started.values())) >= SLOW_SECONDS
 
     def turned_slow(self, now: float) -> bool:
         """Whether an answer was slow, or one is awaited for long; each is told once."""
@@ -131,7 +123,7 @@ class Windows:
         unsure = idle = unsure_idle = 0
         for window in self._busy.values():
             number = len(window.started)
-            is_idle = window.is_idle(now)
+            is_idle = window.is_awaited(now)
             idle += number if is_idle else 0
             if not window.answering:
                 unsure += number

@@ -136,7 +136,7 @@ def test_requests_that_wait_take_no_room_but_there_is_a_limit_for_all(monkeypatc
         every.begin(endpoint_id, "first", answering=False)
     assert sum(every.rooms(hanging, most=50).values()) == 0
 
-    monkeypatch.setattr(windows, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(windows, "SLOW_SECONDS", 0.0)
     assert sum(every.rooms(hanging, most=50).values()) == 15  # half of 80 are for those that answer
     assert sum(every.rooms(hanging, most=20).values()) == 10
 
