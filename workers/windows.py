@@ -116,20 +116,16 @@ class Windows:
     def rooms(self, endpoint_ids: Iterable[str], most: int) -> dict[str, int]:
         """How many more requests may begin for each of the endpoints, none left out but those that may have none.
 
-        `most` is how many the process can work on at once, without those that are idle. Half of it is for endpoints
-        that are known to answer, so that however many hang, they do not take everything.
+        `most` is how many the process can work on at once; those of endpoints that let one wait for long are no work.
+        Half of it is for endpoints that are known to answer, so that however many hang, they do not take everything.
         """
-        now = time.monotonic()
-        unsure = idle = unsure_idle = 0
-        for window in self._busy.values():
-            number = len(window.started)
-            is_idle = window.is_awaited(now)
-            idle += number if is_idle else 0
-            if not window.answering:
-                unsure += number
-                unsure_idle += number if is_idle else 0
-        left = min(most - (self.under_way - idle), MOST_UNDER_WAY - self.under_way)
-        unsure_left = min(most // 2 - (unsure - unsure_idle), MOST_UNDER_WAY // 2 - unsure)
+        now, busy = time.monotonic(), self._busy.values()
+        working = [window for window in busy if not window.is_awaited(now)]
+        left = min(most - _under_way(working), MOST_UNDER_WAY - self.under_way)
+        unsure_left = min(
+            most // 2 - _under_way(window for window in working if not window.answering),
+            MOST_UNDER_WAY // 2 - _under_way(window for window in busy if not window.answering),
+        )
         most_each = max(MOST, MOST_ALONE // max(1, len(self._busy)))
         rooms: dict[str, int] = {}
         self.is_short = left < most // 8
@@ -200,3 +196,7 @@ class Windows:
     def _forget(self) -> None:
         if len(self._windows) > REMEMBERED + len(self._busy):
             self._windows = dict(self._busy)
+
+
+def _under_way(windows: Iterable[Window]) -> int:
+    return sum(len(window.started) for window in windows)
