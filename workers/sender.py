@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 # How many requests may be under way for all endpoints of the process: more while they are wanted and what is begun is
 # taken up at once by the loop, fewer when it waits there for longer than this. Beyond what the loop can work on, more
 # would only open connections.
-LEAST_PLACES, MOST_PLACES = 256, 1000
+LEAST_PLACES, MOST_PLACES = 128, 1000
 MOST_LAG_SECONDS = 0.015
 BEHIND_SECONDS = 0.05  # with that much lag the process itself may be what makes endpoints look slow
 # So much time's answers and bells are dealt with together; less where many have come already.
