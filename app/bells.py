@@ -28,7 +28,7 @@ RINGING_SECONDS = 5
 # Under load, so much time's bells are rung together.
 GATHERING_SECONDS = 0.02
 # Bells that may share a message do so, for a message costs a worker a millisecond or two; many leave some for others.
-LEAST_TOGETHER, MOST_TOGETHER, MESSAGES = 8, 100, 16
+LEAST_TOGETHER, MOST_TOGETHER, MESSAGES = 4, 100, 16
 _QUICK = {"socket_timeout": 0.5, "socket_connect_timeout": 0.5, "retry": None}
 
 
