@@ -24,14 +24,14 @@ from app.domain.deliveries import Dispatch, Outcome
 from app.lib import clock
 from app.mailbox import Mail
 from app.outbound import Answer, Outbound
-from workers.windows import Windows
+from workers.windows import MOST_UNDER_WAY, Windows
 
 log = structlog.get_logger(__name__)
 
 # How many requests may be under way for all endpoints of the process: more while they are wanted and what is begun is
 # taken up at once by the loop, fewer when it waits there for longer than this. Beyond what the loop can work on, more
 # would only open connections.
-LEAST_PLACES, MOST_PLACES = 128, 1000
+LEAST_PLACES, MOST_PLACES = 128, MOST_UNDER_WAY
 MOST_LAG_SECONDS = 0.015
 BEHIND_SECONDS = 0.05  # with that much lag the process itself may be what makes endpoints look slow
 # So much time's answers and bells are dealt with together; less where many have come already.

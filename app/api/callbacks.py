@@ -15,7 +15,7 @@ def delivery() -> dict[str, Any]:
     described = {
         "operationId": "receive_delivery",
         "summary": "An event, sent to the address of the endpoint.",
-        "description": "Sent again after 1 minute, 5 minutes, 30 minutes, 2 hours and 12 hours until it is answered.",
+        "description": "Unless it is delivered, sent again: by default after 1 and 5 minutes, half an hour, 2 and 12 hours.",
         "security": [],
         "parameters": [
             _header(
@@ -32,7 +32,7 @@ def delivery() -> dict[str, Any]:
         ],
         "requestBody": {"required": True, "content": {"application/json": {"schema": _body(), "example": _SAMPLE}}},
         "responses": {
-            "2XX": {"description": "Delivered, where the status line comes within 10 seconds."},
+            "2XX": {"description": "Delivered, where the status line comes in time: by default within 10 seconds."},
             "410": {"description": "Not wanted any more: the endpoint stops."},
             "default": {"description": "Failed, and sent again."},
         },
