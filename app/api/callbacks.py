@@ -15,7 +15,7 @@ def delivery() -> dict[str, Any]:
     described = {
         "operationId": "receive_delivery",
         "summary": "An event, sent to the address of the endpoint.",
-        "description": "Unless it is delivered, sent again: by default after 1 and 5 minutes, half an hour, 2 and 12 hours.",
+        "description": "If it fails, sent again: by default after 1 and 5 minutes, half an hour, 2 and 12 hours.",
         "security": [],
         "parameters": [
             _header(

@@ -23,7 +23,7 @@ from app.errors import BellhopError, Fault, Invalid, NotFound
 from app.models.jobs import Job
 
 LONGEST_WAIT_SECONDS = 30
-# Waiting requests hold a thread each; the other half of a process's threads they hold for PATIENCE_SECONDS at most. While
+# Waiting requests hold a thread each, and the other half of a process's threads for PATIENCE_SECONDS at most. While
 # writes take effect as fast as usual a place is free by then; who finds none gets the 202.
 _waiting_places = threading.BoundedSemaphore(8)
 PATIENCE_SECONDS = 0.5
