@@ -38,7 +38,7 @@ BEHIND_SECONDS = 0.05  # with that much lag the process itself may be what makes
 GATHERING_SECONDS, LEAST_GATHERING_SECONDS = 0.01, 0.003
 MANY = 32
 # A mailbox that has more than its room so often in a row is rung for: other processes may have room for the rest.
-CALLS_FOR_HELP = frozenset(2**power for power in range(1, 20))
+FIRST_CALLS, CALL_EVERY = (2, 4), 8
 PAUSE_SECONDS = 1.0  # after the database was found to be away
 
 
@@ -174,7 +174,7 @@ class Sender:
         for owner, left in rooms.items():
             if left <= 0:
                 self._awake[owner] = times = filled[owner] + 1
-                if times in CALLS_FOR_HELP:
+                if times in FIRST_CALLS or times % CALL_EVERY == 0:
                     mailbox.ring(self._lane, owner)
         if not batch and self._windows.is_short:
             # The places went to those that had nothing; nothing comes back that would bring the others their turn.

@@ -26,10 +26,12 @@ class WaitingConsumer(_RedisConsumer):
     """Where Dramatiq's consumer sleeps and looks again, this one waits: for a message, or for room to take one."""
 
     def __init__(self, broker: RedisBroker, queue_name: str, prefetch: int, timeout: int) -> None:
-        super().__init__(broker, queue_name, prefetch, timeout)  # type: ignore[no-untyped-call]
+        self._is_of_delayed = queue_name == dq_name(queue_name)
+        # Dramatiq holds twice as many messages as it has threads; what would wait here, another process may begin.
+        at_once = prefetch if self._is_of_delayed else max(1, prefetch // 2)
+        super().__init__(broker, queue_name, at_once, timeout)  # type: ignore[no-untyped-call]
         self._queue_key = f"{broker.namespace}:{queue_name}"
         self._longest = timeout / 1000
-        self._is_of_delayed = queue_name == dq_name(queue_name)
         self._room = threading.Event()
 
     @property
