@@ -7,7 +7,6 @@ import errno
 import functools
 import os
 import ssl
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http.client import responses as phrases
@@ -16,14 +15,11 @@ from pathlib import Path
 from yarl import URL
 
 from app.lib.addresses import Network, check_address
-from app.lib.conversation import LONGEST_BODY, Conversation, Deadline, NotHttp, Reply, TooLong, request
+from app.lib.conversation import LONGEST_BODY, Deadline, NotHttp, Reply, TooLong, request
 from app.lib.dialling import Dialler, NotPublic, Resolver, UnknownName, Unreachable
+from app.lib.pool import Pool
 
 __all__ = ["LONGEST_BODY", "Answer", "Outbound"]
-
-IDLE_SECONDS = 30
-SWEEP_SECONDS = 5
-MOST_OPEN = 2000  # with more, half of those that are idle are dropped: each costs memory and a file descriptor
 
 CLOSED = "The server closed the connection without an answer."
 NO_TLS = "The server does not speak TLS on this port."
@@ -63,10 +59,9 @@ class _Target:
 
 
 class Outbound:
-    """A pool of connections to other people's servers. It belongs to the event loop of its first request.
+    """Sends requests to other people's servers. It belongs to the event loop of its first request.
 
-    `connections` limits how many are open at once (0: no limit). Nothing in `allowed_networks` is refused as private.
-    The certificates in `ca_file` are trusted beside the system's.
+    Nothing in `allowed_networks` is refused as private. The certificates in `ca_file` are trusted beside the system's.
     """
 
     def __init__(
@@ -75,7 +70,6 @@ class Outbound:
         timeout_seconds: float,
         allowed_networks: Sequence[Network],
         ca_file: Path | None,
-        connections: int = 0,
         resolver: Resolver | None = None,
     ) -> None:
         self._timeout_seconds = timeout_seconds
@@ -86,12 +80,7 @@ class Outbound:
         if ca_file is not None:
             tls.load_verify_locations(ca_file)
         self._dialler = Dialler(tls, tuple(allowed_networks), resolver)
-        self._connections = connections
-        self._places = asyncio.Semaphore(connections) if connections else None
-        self._open: set[Conversation] = set()
-        self._idle: dict[tuple[str, int], list[Conversation]] = {}  # by server, the last one used last
-        self._sweep_timer: asyncio.TimerHandle | None = None
-        self._closed = False
+        self._pool = Pool(self._dialler)
 
     async def post(self, address: str, body: bytes, headers: Mapping[str, str]) -> Answer:
         """Send `body` to `address` once, following nothing, and tell what came of it within the timeout.
@@ -107,51 +96,28 @@ class Outbound:
             error = target
         else:
             sent = request(target.start, headers, body)
-            if self._places is None:
-                await self._exchange(target, sent, reply, started + self._timeout_seconds)
-            else:
-                await self._exchange_in_turn(self._places, target, sent, reply, started + self._timeout_seconds)
+            await self._exchange(target, sent, reply, started + self._timeout_seconds)
             error = "" if reply.failure is None else self._sentence(reply.failure, target)
         return _answer(reply, error, duration_ms=round((loop.time() - started) * 1000))
 
     async def close(self) -> None:
         """Drop every connection. Safe to repeat; requests under way end as failed."""
-        self._closed = True
-        if self._sweep_timer is not None:
-            self._sweep_timer.cancel()
-        for conversation in list(self._open):
-            conversation.abort()
-        self._idle.clear()
+        self._pool.close()
         self._dialler.close()
 
-    async def _exchange_in_turn(
-        self, places: asyncio.Semaphore, target: _Target, sent: bytes, reply: Reply, deadline: float
-    ) -> None:
-        try:
-            async with asyncio.timeout_at(deadline):
-                await places.acquire()
-        except TimeoutError:
-            reply.end(Deadline())
-            return
-        try:
-            await self._exchange(target, sent, reply, deadline)
-        finally:
-            places.release()
-
     async def _exchange(self, target: _Target, sent: bytes, reply: Reply, deadline: float) -> None:
-        loop = asyncio.get_running_loop()
-        conversation = self._pooled(target, loop.time())
+        conversation = self._pool.idle_one(target.host, target.port)
         if conversation is None:
             try:
                 async with asyncio.timeout_at(deadline):
-                    conversation = await self._connect(target)
+                    conversation = await self._pool.take(target.host, target.port, self._timeout_seconds)
             except TimeoutError:
                 reply.end(Deadline())
                 return
             except OSError as error:
                 reply.end(error)
                 return
-        timer = loop.call_at(deadline, conversation.stop_at_deadline)
+        timer = asyncio.get_running_loop().call_at(deadline, conversation.stop_at_deadline)
         try:
             conversation.ask(sent, reply)
             await reply.ended
@@ -160,59 +126,7 @@ class Outbound:
             raise
         finally:
             timer.cancel()
-        if conversation in self._open:
-            self._keep(target, conversation, loop)
-
-    async def _connect(self, target: _Target) -> Conversation:
-        if self._closed:
-            raise ConnectionAbortedError
-        if self._connections and len(self._open) >= self._connections:
-            # The others that are open are idle, as there was a place.
-            next(each for idle in self._idle.values() for each in idle if each in self._open).abort()
-        conversation = Conversation(self._open.discard)
-        self._open.add(conversation)
-        try:
-            await self._dialler.dial(target.host, target.port, conversation, self._timeout_seconds)
-        except BaseException:
-            self._open.discard(conversation)
-            raise
-        if self._closed:
-            conversation.abort()
-        return conversation
-
-    # The pool
-
-    def _pooled(self, target: _Target, now: float) -> Conversation | None:
-        idle = self._idle.get((target.host, target.port))
-        while idle:
-            conversation = idle.pop()
-            if now - conversation.idle_since < IDLE_SECONDS and conversation.usable():
-                return conversation
-            conversation.abort()
-        return None
-
-    def _keep(self, target: _Target, conversation: Conversation, loop: asyncio.AbstractEventLoop) -> None:
-        conversation.idle_since = loop.time()
-        self._idle.setdefault((target.host, target.port), []).append(conversation)
-        if len(self._open) > MOST_OPEN:
-            self._drop(statistics.median_low(each.idle_since for idle in self._idle.values() for each in idle))
-        if self._sweep_timer is None:
-            self._sweep_timer = loop.call_later(SWEEP_SECONDS, self._sweep, loop)
-
-    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._sweep_timer = None
-        self._drop(loop.time() - IDLE_SECONDS)
-        if self._idle:
-            self._sweep_timer = loop.call_later(SWEEP_SECONDS, self._sweep, loop)
-
-    def _drop(self, until: float) -> None:
-        """Those that nobody has used since then."""
-        for conversations in self._idle.values():
-            for conversation in conversations:
-                if conversation.idle_since <= until:
-                    conversation.abort()
-        left = {server: [each for each in idle if each in self._open] for server, idle in self._idle.items()}
-        self._idle = {server: idle for server, idle in left.items() if idle}
+            self._pool.give_back(target.host, target.port, conversation)
 
     def _sentence(self, failure: Exception, target: _Target) -> str:
         match failure:

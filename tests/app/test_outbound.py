@@ -27,8 +27,7 @@ import uvloop
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app import outbound as module
-from app.lib import dialling
+from app.lib import dialling, pool
 from app.lib.addresses import NEVER_DIALLED_V4, NEVER_DIALLED_V6
 from app.lib.dialling import Resolver
 from app.outbound import LONGEST_BODY, Answer, Outbound
@@ -138,7 +137,6 @@ class World:
         plain: bool = False,
         demanding: bool = False,
         resolver: Resolver | None = None,
-        connections: int = 0,
     ) -> AsyncIterator[tuple[Outbound, int]]:
         """An Outbound, and the port of a receiver that does `talk`."""
         ca_file = None
@@ -153,7 +151,6 @@ class World:
             allowed_networks=[ip_network(network) for network in allowed],
             ca_file=ca_file,
             resolver=resolver,
-            connections=connections,
         )
         try:
             yield outbound, port
@@ -470,7 +467,7 @@ def test_a_pooled_connection_that_has_ended_is_not_sent_on(
         async with world.meeting(world.says(OK)) as (outbound, port):
             await outbound.post(f"https://127.0.0.1:{port}/", b"", {})
             act(world.receiver.writers[0])
-            [pooled] = outbound._open
+            [pooled] = outbound._pool._open
             assert pooled._news.poll(20_000)  # it has arrived, which may take a moment on a busy machine
             for _ in range(steps):  # of the loop, in which it notices the end bit by bit
                 await asyncio.sleep(0)
@@ -552,56 +549,130 @@ def test_a_connection_is_kept_if_the_server_keeps_it_and_the_answer_has_ended(
     assert world.receiver.accepted == accepted
 
 
-def test_no_more_connections_are_open_than_the_limit(world: World) -> None:
-    async def story() -> int:
-        most = 0
-
-        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            nonlocal most
-            while True:
-                await world.receiver.read_request(reader)
-                most = max(most, sum(not each.done() for each in world.receiver.talks))
-                await asyncio.sleep(0.02)
-                writer.write(OK)
-
-        async with world.meeting(talk, connections=3) as (outbound, port):
-            posts = [outbound.post(f"https://127.0.0.1:{port}/", b"", {}) for _ in range(12)]
-            assert all(answer.ok for answer in await asyncio.gather(*posts))
-        return most
-
-    assert world.runner.run(story()) == 3
-    assert world.receiver.accepted == 3
+@pytest.fixture
+def no_more(monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many connections are opened at once; time brings no more."""
+    monkeypatch.setattr(pool, "OPENING_SECONDS", 3600)
+    return pool.OPENED_AT_ONCE
 
 
-def test_an_idle_connection_makes_room_for_another_server(world: World) -> None:
-    async def story() -> list[bool]:
-        async with world.meeting(world.says(OK), connections=1) as (outbound, port):
-            hosts = ["127.0.0.1", "localhost"] * 3
-            return [(await outbound.post(f"https://{host}:{port}/", b"", {})).ok for host in hosts]
-
-    assert all(world.runner.run(story()))
-    assert world.receiver.accepted == 6
+def together(outbound: Outbound, port: int, number: int) -> list[asyncio.Task[Answer]]:
+    return [asyncio.create_task(outbound.post(f"https://127.0.0.1:{port}/", b"", {})) for _ in range(number)]
 
 
-def test_waiting_for_a_place_ends_at_the_deadline(world: World) -> None:
+def test_requests_that_come_together_share_a_few_connections(world: World, no_more: int) -> None:
     async def story() -> list[Answer]:
-        async with world.meeting(world.says(b""), connections=1, timeout_seconds=0.3) as (outbound, port):
-            return await asyncio.gather(*[outbound.post(f"https://127.0.0.1:{port}/", b"", {}) for _ in range(5)])
+        async with world.meeting(world.says(OK)) as (outbound, port):
+            return await asyncio.gather(*together(outbound, port, 5 * no_more))
+
+    assert all(answer.ok for answer in world.runner.run(story()))
+    assert world.receiver.accepted == no_more
+
+
+def test_requests_that_wait_for_a_connection_get_new_ones_in_time(world: World) -> None:
+    number = 3 * pool.OPENED_AT_ONCE
+
+    async def story() -> list[Answer]:
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await world.receiver.read_request(reader)
+            while len(world.receiver.requests) < number:
+                await asyncio.sleep(0.01)
+            writer.write(OK)
+
+        async with world.meeting(talk) as (outbound, port):
+            return await asyncio.gather(*together(outbound, port, number))
+
+    assert all(answer.ok for answer in world.runner.run(story()))
+    assert world.receiver.accepted == number
+
+
+def test_a_connection_that_is_not_kept_makes_room_for_another(world: World, no_more: int) -> None:
+    closing = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+    async def story() -> list[Answer]:
+        async with world.meeting(world.says_and_closes(closing)) as (outbound, port):
+            return await asyncio.gather(*together(outbound, port, 3 * no_more))
+
+    assert all(answer.ok for answer in world.runner.run(story()))
+    assert world.receiver.accepted == 3 * no_more
+
+
+def test_a_connection_that_is_not_made_makes_room_for_another(world: World, no_more: int) -> None:
+    async def story() -> list[Answer]:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            async with world.meeting(world.says(OK)) as (outbound, _):
+                return await asyncio.gather(*together(outbound, taken.getsockname()[1], 3 * no_more))
+
+    assert {answer.error for answer in world.runner.run(story())} == {"The connection was refused."}
+
+
+def test_waiting_for_a_connection_ends_at_the_deadline(world: World, no_more: int) -> None:
+    async def story() -> list[Answer]:
+        async with world.meeting(world.says(b""), timeout_seconds=0.5) as (outbound, port):
+            return await asyncio.gather(*together(outbound, port, 2 * no_more))
 
     answers = world.runner.run(story())
-    assert {answer.error for answer in answers} == {"No answer within 0.3 seconds."}
+    assert {answer.error for answer in answers} == {"No answer within 0.5 seconds."}
     assert max(answer.duration_ms for answer in answers) < HUNG_MS
+    assert world.receiver.accepted <= no_more
+
+
+def test_what_was_for_a_cancelled_request_goes_to_the_next(world: World, no_more: int) -> None:
+    """First a connection, then a turn to open one, each where the request is cancelled as it gets it."""
+
+    async def story() -> list[Answer]:
+        async with world.meeting(world.says(OK)) as (outbound, port):
+            await outbound.post(f"https://127.0.0.1:{port}/", b"", {})
+            connection = outbound._pool.idle_one("127.0.0.1", port)
+            assert connection is not None
+            first, second, *others = together(outbound, port, no_more + 5)[no_more:]
+            await asyncio.sleep(0)
+            outbound._pool.give_back("127.0.0.1", port, connection)
+            first.cancel()
+            outbound._pool._servers["127.0.0.1", port].pass_on(None)
+            second.cancel()
+            assert await asyncio.wait([first, second]) == ({first, second}, set())
+            assert first.cancelled() and second.cancelled()
+            return await asyncio.gather(*others)
+
+    assert all(answer.ok for answer in world.runner.run(story()))
+
+
+def test_closing_ends_requests_that_wait_for_a_connection(world: World, no_more: int) -> None:
+    async def story() -> list[Answer]:
+        async with world.meeting(world.says(b"")) as (outbound, port):
+            posts = together(outbound, port, 2 * no_more)
+            while len(world.receiver.requests) < no_more:
+                await asyncio.sleep(0.01)
+            await outbound.close()
+            return await asyncio.gather(*posts)
+
+    assert {answer.error for answer in world.runner.run(story())} == {CLOSED}
+    assert world.receiver.accepted == no_more
+
+
+def test_servers_without_connections_are_forgotten(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "SWEEP_SECONDS", 0.05)
+
+    async def story() -> None:
+        async with world.meeting(world.says(OK), resolver=Names(silent=[[]])) as (outbound, port):
+            await asyncio.gather(*[outbound.post(f"https://silent.{n}.example:{port}/", b"", {}) for n in range(20)])
+            while outbound._pool._servers:
+                await asyncio.sleep(0.01)
+
+    world.runner.run(story())
 
 
 def test_an_idle_connection_that_is_too_old_is_not_used(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "IDLE_SECONDS", 0)
+    monkeypatch.setattr(pool, "IDLE_SECONDS", 0)
     assert world.deliver(world.says(OK), times=3).ok
     assert world.receiver.accepted == 3
 
 
 def test_idle_connections_are_closed_in_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "IDLE_SECONDS", 0.1)
-    monkeypatch.setattr(module, "SWEEP_SECONDS", 0.05)
+    monkeypatch.setattr(pool, "IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(pool, "SWEEP_SECONDS", 0.05)
 
     async def story() -> None:
         async with world.meeting(world.says(OK)) as (outbound, port):
@@ -616,7 +687,7 @@ def test_idle_connections_are_closed_in_time(world: World, monkeypatch: pytest.M
 
 
 def test_half_of_the_idle_connections_go_if_there_are_too_many(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_OPEN", 8)
+    monkeypatch.setattr(pool, "MOST_OPEN", 8)
     letters = "abcdefghi"
 
     async def story() -> None:
@@ -859,7 +930,7 @@ def test_a_cancelled_request_leaves_no_socket(world: World, moment: str) -> None
             if moment != "lookup":
                 await asyncio.wait_for(gone.wait(), 20)
             assert await no_more_than(before)
-            assert not outbound._open
+            assert not outbound._pool._open
 
     world.runner.run(story())
 
@@ -873,7 +944,7 @@ def test_closing_leaves_no_socket_of_many_requests_under_way(world: World) -> No
                 await asyncio.sleep(0.01)
             await outbound.close()
             answers = await asyncio.gather(*posts)
-            assert not outbound._open
+            assert not outbound._pool._open
         assert await no_more_than(before)
         return answers
 
@@ -896,7 +967,7 @@ def test_closing_during_a_handshake_leaves_no_socket(world: World) -> None:
             await arrived.wait()
             await outbound.close()
             answer = await sending
-            assert not outbound._open
+            assert not outbound._pool._open
         assert await no_more_than(before)
         return answer
 
@@ -908,10 +979,10 @@ def test_a_connection_that_was_never_made_is_let_go(world: World, monkeypatch: p
         """As when a transport is lost in the handshake and does not say so."""
 
     async def story() -> list[Answer]:
-        async with world.meeting(world.says(OK), connections=1) as (outbound, port):
+        async with world.meeting(world.says(OK)) as (outbound, port):
             monkeypatch.setattr(dialling.Dialler, "dial", dial)
             lost = await outbound.post(f"https://127.0.0.1:{port}/", b"", {})
-            assert not outbound._open
+            assert not outbound._pool._open
             monkeypatch.undo()
             return [lost, await outbound.post(f"https://localhost:{port}/", b"", {})]
 
