@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import statistics
 from collections import deque
 
@@ -13,9 +14,11 @@ IDLE_SECONDS = 30
 SWEEP_SECONDS = 5
 MOST_OPEN = 2000  # with more, half of those that are idle are dropped: each costs memory and a file descriptor
 
-# So many are opened to a server at once, and then one each time: a handshake costs ten times what a request does, and
-# while it goes on another request may be done with its connection.
-OPENED_AT_ONCE, OPENING_SECONDS = 8, 0.004
+# So many may be opening to a server at once: more while a handshake takes no longer than it must, fewer when it takes
+# more than twice as long. It costs ten times what a request does, and meanwhile others are done with their connections.
+OPENING = 16
+STEADY_TIMES, STEADY_SECONDS = 2, 0.005
+PATIENCE_SECONDS = 0.25  # one of those that wait opens one all the same, should handshakes hang
 
 
 class Pool:
@@ -38,8 +41,7 @@ class Pool:
         The caller cancels this after `patience` seconds at most. Raises OSError, as Dialler.dial does.
         """
         server = self._server(host, port)
-        conversation = await server.turn() if server.has_enough_opening() else None
-        return conversation or await self._dial(server, host, port, patience)
+        return await server.turn() or await self._dial(server, host, port, patience)
 
     def give_back(self, host: str, port: int, conversation: Conversation) -> None:
         """Its request has ended, one way or the other."""
@@ -71,19 +73,21 @@ class Pool:
         return server
 
     async def _dial(self, server: _Server, host: str, port: int, patience: float) -> Conversation:
-        if self._closed:
-            raise ConnectionAbortedError
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         conversation = Conversation(self._open.discard)
         self._open.add(conversation)
-        server.opening += 1
         try:
+            if self._closed:
+                raise ConnectionAbortedError
             await self._dialler.dial(host, port, conversation, patience)
         except BaseException:
             self._open.discard(conversation)
-            server.pass_on(None)
             raise
+        else:
+            server.has_opened(loop.time() - began)
         finally:
-            server.opening -= 1
+            server.end_opening()
         if self._closed:
             conversation.abort()
         return conversation
@@ -109,16 +113,15 @@ class _Server:
 
     def __init__(self) -> None:
         self.idle: list[Conversation] = []
-        self.opening = 0
+        self._opening = 0
+        self._most_opening = OPENING
+        self._quickest = math.inf
         self._waiting: deque[asyncio.Future[Conversation | None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def is_awaited(self) -> bool:
-        return bool(self.opening or self._waiting)
-
-    def has_enough_opening(self) -> bool:
-        return self.opening >= OPENED_AT_ONCE or bool(self._waiting)
+        return bool(self._opening or self._waiting)
 
     def idle_one(self, now: float) -> Conversation | None:
         while self.idle:
@@ -129,22 +132,36 @@ class _Server:
         return None
 
     async def turn(self) -> Conversation | None:
-        """Waits for a connection that another request is done with; None: it is time to open one more."""
+        """Waits for a connection that another request is done with; None: open one, and tell when that has ended."""
+        if not self._waiting and self._opening < self._most_opening:
+            self._opening += 1
+            return None
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[Conversation | None] = loop.create_future()
         self._waiting.append(turn)
         if self._timer is None:
-            self._timer = loop.call_later(OPENING_SECONDS, self._let_one_open, loop)
+            self._timer = loop.call_later(PATIENCE_SECONDS, self._let_one_open, loop)
         try:
             conversation = await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 self._take_back(turn.result())
             raise
-        if conversation is None or conversation.usable():
-            return conversation
-        conversation.abort()
-        return None
+        if conversation is not None and not conversation.usable():
+            conversation.abort()
+            conversation = None
+            self._opening += 1
+        return conversation
+
+    def has_opened(self, seconds: float) -> None:
+        self._quickest = min(self._quickest, seconds)
+        steady = seconds <= STEADY_TIMES * self._quickest + STEADY_SECONDS
+        self._most_opening = max(1, self._most_opening + (1 if steady else -1))
+
+    def end_opening(self) -> None:
+        self._opening -= 1
+        while self._opening < self._most_opening and self.pass_on(None):
+            pass
 
     def keep(self, conversation: Conversation, now: float) -> None:
         conversation.idle_since = now
@@ -152,10 +169,11 @@ class _Server:
             self.idle.append(conversation)
 
     def pass_on(self, conversation: Conversation | None) -> bool:
-        """Gives the connection, or the turn to open one, to the request that has waited longest, if there is one."""
+        """Gives the connection, or the turn to open one, to the request that has waited longest; False: none waits."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
+                self._opening += conversation is None
                 turn.set_result(conversation)
                 return True
         return False
@@ -168,9 +186,11 @@ class _Server:
 
     def _let_one_open(self, loop: asyncio.AbstractEventLoop) -> None:
         self.pass_on(None)
-        self._timer = loop.call_later(OPENING_SECONDS, self._let_one_open, loop) if self._waiting else None
+        self._timer = loop.call_later(PATIENCE_SECONDS, self._let_one_open, loop) if self._waiting else None
 
     def _take_back(self, conversation: Conversation | None) -> None:
         """What was for a request that has given up."""
-        if not self.pass_on(conversation) and conversation is not None:
+        if conversation is None:
+            self.end_opening()
+        elif not self.pass_on(conversation):
             self.idle.append(conversation)
