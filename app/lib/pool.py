@@ -16,7 +16,7 @@ MOST_OPEN = 2000  # with more, half of those that are idle are dropped: each cos
 
 # So many may be opening to a server at once: more while a handshake takes no longer than it must, fewer when it takes
 # more than twice as long. It costs ten times what a request does, and meanwhile others are done with their connections.
-OPENING = 16
+OPENING = 8
 STEADY_TIMES, STEADY_SECONDS = 2, 0.005
 PATIENCE_SECONDS = 0.25  # one of those that wait opens one all the same, should handshakes hang
 
