@@ -6,7 +6,6 @@ import dramatiq
 from dramatiq import Broker, Worker
 from dramatiq.middleware import Middleware
 
-from app import mailbox
 from app.mailbox import Mail
 from workers.sender import Sender
 
@@ -28,5 +27,4 @@ def serve(lane: Mail) -> None:
 
     @dramatiq.actor(queue_name=lane.queue, actor_name=lane.queue)
     def send(*endpoint_ids: str) -> None:
-        mailbox.hear(lane, *endpoint_ids)
         sender.wake(*endpoint_ids)

@@ -11,7 +11,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import structlog
 import uvloop
@@ -49,6 +49,7 @@ class Sender:
         self._lane = lane
         # Whose mailboxes are to be looked into, and how often in a row each had more than the room that there was.
         self._awake: dict[str, int] = {}
+        self._rung: set[str] = set()  # for whom a bell has come that is not heard yet
         self._windows = Windows(slow_lane=lane is lanes.SLOW)
         self._outcomes: deque[Outcome] = deque()
         self._news = threading.Event()
@@ -63,6 +64,7 @@ class Sender:
     def wake(self, *endpoint_ids: str) -> None:
         """Looks into the mailboxes of the endpoints soon, and until they are empty."""
         self._start()
+        self._rung.update(endpoint_ids)
         for endpoint_id in endpoint_ids:
             self._awake.setdefault(endpoint_id, 0)
         self._news.set()
@@ -150,11 +152,14 @@ class Sender:
         if leaving := slow if self._lane is lanes.FAST else recovered:
             for owner in leaving:
                 self._awake.pop(owner, None)
+            self._hear(leaving)
             lanes.ring(leaving)
 
     def _claim(self, outbound: Outbound) -> None:
         """Fills the windows of the endpoints that are awake; those whose mailbox had less than its room go to sleep."""
         rooms = self._windows.rooms(self._awake, self._places)
+        # In the slow lane the bells of those that have no room stay rung: each new mail would ring for them again.
+        self._hear(self._awake if self._lane is lanes.FAST else rooms)
         if not rooms:
             if self._awake and self._windows.is_short and self._places < MOST_PLACES:
                 # Nothing is handed over that would show how the loop is doing.
@@ -181,6 +186,11 @@ class Sender:
             self._news.set()
         if batch:
             self._loop.call_soon_threadsafe(self._send_all, batch, outbound, time.monotonic())
+
+    def _hear(self, owners: Iterable[str]) -> None:
+        if heard := self._rung.intersection(owners):
+            self._rung -= heard
+            mailbox.hear(self._lane, *heard)
 
     def _look_again(self, handed_over: float) -> None:
         self._keep_pace(handed_over)
