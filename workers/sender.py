@@ -47,9 +47,10 @@ class Sender:
 
     def __init__(self, lane: Mail) -> None:
         self._lane = lane
+        self._bells: deque[str] = deque()  # those for whom it was woken since the desk last looked
         # Whose mailboxes are to be looked into, and how often in a row each had more than the room that there was.
         self._awake: dict[str, int] = {}
-        self._rung: set[str] = set()  # for whom a bell has come that is not heard yet
+        self._rung: set[str] = set()  # those whose bell is not heard yet
         self._windows = Windows(slow_lane=lane is lanes.SLOW)
         self._outcomes: deque[Outcome] = deque()
         self._news = threading.Event()
@@ -64,9 +65,7 @@ class Sender:
     def wake(self, *endpoint_ids: str) -> None:
         """Looks into the mailboxes of the endpoints soon, and until they are empty."""
         self._start()
-        self._rung.update(endpoint_ids)
-        for endpoint_id in endpoint_ids:
-            self._awake.setdefault(endpoint_id, 0)
+        self._bells.extend(endpoint_ids)
         self._news.set()
 
     def stop(self) -> None:
@@ -91,6 +90,7 @@ class Sender:
             try:
                 self._record()
                 if not self._stopping:
+                    self._listen()
                     self._change_lanes()
                     self._claim(outbound)
             except DatabaseAway as error:
@@ -186,6 +186,12 @@ class Sender:
             self._news.set()
         if batch:
             self._loop.call_soon_threadsafe(self._send_all, batch, outbound, time.monotonic())
+
+    def _listen(self) -> None:
+        while self._bells:
+            owner = self._bells.popleft()
+            self._rung.add(owner)
+            self._awake.setdefault(owner, 0)
 
     def _hear(self, owners: Iterable[str]) -> None:
         if heard := self._rung.intersection(owners):
