@@ -165,22 +165,18 @@ class Sender:
                 # Nothing is handed over that would show how the loop is doing.
                 self._loop.call_soon_threadsafe(self._look_again, time.monotonic())
             return
-        # Before the look: a bell during it wakes the endpoint again.
-        filled = {owner: self._awake.pop(owner, 0) for owner in rooms}
-        try:
-            batch = deliveries.claim(self._lane, rooms, self._windows.answering(rooms))
-        except BaseException:
-            self._awake.update(filled)
-            raise
+        batch = deliveries.claim(self._lane, rooms, self._windows.answering(rooms))
         for dispatch in batch:
             claimed = dispatch.claimed
             self._windows.begin(claimed.owner, claimed, dispatch.answered, claimed.waited)
             rooms[dispatch.claimed.owner] -= 1
         for owner, left in rooms.items():
-            if left <= 0:
-                self._awake[owner] = times = filled[owner] + 1
-                if times in FIRST_CALLS or times % CALL_EVERY == 0:
-                    mailbox.ring(self._lane, owner)
+            if left > 0:
+                del self._awake[owner]
+                continue
+            self._awake[owner] += 1
+            if self._awake[owner] in FIRST_CALLS or self._awake[owner] % CALL_EVERY == 0:
+                mailbox.ring(self._lane, owner)
         if not batch and self._windows.is_short:
             # The places went to those that had nothing; nothing comes back that would bring the others their turn.
             self._news.set()
