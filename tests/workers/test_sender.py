@@ -9,9 +9,11 @@ import pytest
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
-from app import database
+from app import bells, database
+from app.bells import Bell
 from app.config import settings
 from app.domain import lanes
+from app.mailbox import Mail
 from tests.cast import Api, all_of, make_endpoint, one, until
 from tests.conftest import Servers
 from tests.stack.receiver import Answer, Receiver
@@ -193,6 +195,36 @@ def test_no_more_than_a_window_is_under_way_for_one_endpoint(
     assert one("SELECT count(*) FROM deliveries WHERE claim > 0") == windows.START
     released.set()
     until(lambda: statuses() == ["delivered"])
+
+
+@pytest.mark.parametrize(("lane", "stays"), [(lanes.FAST, False), (lanes.SLOW, True)], ids=["fast", "slow"])
+def test_the_bell_of_an_endpoint_without_room_stays_rung_in_the_slow_lane(
+    api: Api, receiver: Receiver, released: threading.Event, lane: Mail, stays: bool
+) -> None:
+    full, _ = make_endpoint(api.workspace_id, receiver.url("/slow"))
+    receiver.answers["/slow"] = Answer(200, released=released)
+    happen(api, windows.START)
+    other, _ = make_endpoint(api.workspace_id, receiver.url("/other"))
+    if lane is lanes.SLOW:
+        lanes.slow_down([full, other])
+    sender = Sender(lane)
+    sender.wake(full)
+    until(lambda: receiver.counts["/slow"] == windows.START)
+    api.post("contacts", {"external_id": "another"})
+    api.apply()
+    bell = Bell(lane.queue, full).flag
+    bells.flags().set(bell, "1")
+
+    sender.wake(full)
+    sender.wake(other)
+    until(lambda: receiver.counts["/other"] == 1)
+
+    assert bool(bells.flags().exists(bell)) is stays
+    released.set()
+    until(lambda: statuses() == ["delivered"])
+    assert not bells.flags().exists(bell)
+    sender.stop()
+    database.database.close()
 
 
 def test_stopping_waits_for_what_is_under_way_and_claims_nothing_more(api: Api, receiver: Receiver) -> None:

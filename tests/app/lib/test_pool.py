@@ -1,0 +1,260 @@
+"""The pool of connections, with a dialler that opens them when it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Coroutine, Iterator
+from contextlib import ExitStack
+from typing import Any, cast
+
+import pytest
+
+from app.lib import pool
+from app.lib.conversation import Conversation
+from app.lib.dialling import Dialler
+from app.lib.pool import OPENING, Pool
+
+SERVER = "shop.example", 443
+
+
+class Line(asyncio.Transport):
+    """A connection that carries nothing."""
+
+    def __init__(self, end: socket.socket) -> None:
+        super().__init__({"socket": end})
+        self._closing = False
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def abort(self) -> None:
+        self._closing = True
+
+
+class Lines:
+    """A dialler whose calls are answered by the test."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self.calls: list[tuple[asyncio.Future[None], Conversation]] = []
+        self._stack = stack
+
+    async def dial(self, host: str, port: int, conversation: Conversation, patience: float) -> None:
+        call: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.calls.append((call, conversation))
+        await call
+
+    def answer(self, number: int) -> Conversation:
+        """Whichever call it was, in the order in which they came."""
+        call, conversation = self.calls[number]
+        ends = socket.socketpair()
+        for end in ends:
+            self._stack.enter_context(end)
+        conversation.connection_made(Line(ends[0]))
+        call.set_result(None)
+        return conversation
+
+    def refuse(self, number: int) -> None:
+        self.calls[number][0].set_exception(ConnectionRefusedError())
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    with ExitStack() as stack:
+        yield Lines(stack)
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "PATIENCE_SECONDS", 3600)
+
+
+def told(story: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(story, 30))
+
+
+async def some_rounds() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def asked(connections: Pool, number: int) -> list[asyncio.Task[Conversation]]:
+    return [asyncio.create_task(connections.take(*SERVER, 10)) for _ in range(number)]
+
+
+def made(lines: Lines) -> Pool:
+    return Pool(cast(Dialler, lines))
+
+
+def test_only_so_many_are_opened_at_once_and_the_next_when_one_is_open(lines: Lines) -> None:
+    async def story() -> None:
+        tasks = asked(made(lines), 2 * OPENING)
+        await some_rounds()
+        assert len(lines.calls) == OPENING
+
+        opened = lines.answer(0)
+        await some_rounds()
+
+        assert tasks[0].result() is opened
+        assert len(lines.calls) == OPENING + 2  # the next one, and one more at once as it went well
+
+    told(story())
+
+
+def test_fewer_are_opened_at_once_while_handshakes_take_longer_than_they_must(
+    lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "STEADY_SECONDS", -3600)
+
+    async def story() -> None:
+        asked(made(lines), 3 * OPENING)
+        await some_rounds()
+        for number in range(OPENING):
+            lines.answer(number)
+            await some_rounds()
+        assert len(lines.calls) == OPENING + 1
+
+        lines.answer(OPENING)
+        await some_rounds()
+        assert len(lines.calls) == OPENING + 2
+
+    told(story())
+
+
+def test_who_waits_longest_gets_what_another_is_done_with(lines: Lines) -> None:
+    async def story() -> None:
+        connections = made(lines)
+        tasks = asked(connections, OPENING + 4)
+        await some_rounds()
+        opened = lines.answer(0)
+        await some_rounds()
+
+        connections.give_back(*SERVER, opened)
+        await some_rounds()
+
+        assert [task.done() for task in tasks[OPENING:]] == [False, False, True, False]  # two were let open
+        assert tasks[OPENING + 2].result() is opened
+        assert connections.idle_one(*SERVER) is None
+
+    told(story())
+
+
+def test_one_that_broke_off_as_it_was_passed_on_is_replaced(lines: Lines) -> None:
+    async def story() -> None:
+        connections = made(lines)
+        tasks = asked(connections, OPENING + 3)
+        await some_rounds()
+        opened = lines.answer(0)
+        await some_rounds()
+        calls = len(lines.calls)
+
+        connections.give_back(*SERVER, opened)
+        opened.abort()
+        await some_rounds()
+
+        assert not tasks[-1].done()
+        assert len(lines.calls) == calls + 1
+
+    told(story())
+
+
+@pytest.mark.parametrize("how", ["refused", "not kept", "cancelled"])
+def test_one_that_ends_makes_room_for_the_next(lines: Lines, how: str) -> None:
+    async def story() -> None:
+        connections = made(lines)
+        tasks = asked(connections, OPENING + 3)
+        await some_rounds()
+        if how == "not kept":
+            opened = lines.answer(0)
+            await some_rounds()
+            opened.abort()
+        calls = len(lines.calls)
+
+        match how:
+            case "refused":
+                lines.refuse(0)
+            case "not kept":
+                connections.give_back(*SERVER, opened)
+            case "cancelled":
+                tasks[0].cancel()
+        await some_rounds()
+
+        assert len(lines.calls) == calls + 1
+
+    told(story())
+
+
+def test_what_was_for_one_that_gave_up_goes_to_the_next(lines: Lines) -> None:
+    """First a connection, then the turn to open one, each where the task is cancelled as it gets it."""
+
+    async def story() -> None:
+        connections = made(lines)
+        tasks = asked(connections, OPENING + 6)
+        await some_rounds()
+        opened = lines.answer(0)
+        await some_rounds()
+        calls = len(lines.calls)
+        third, fourth, fifth, sixth = tasks[OPENING + 2 :]
+
+        connections.give_back(*SERVER, opened)
+        third.cancel()
+        lines.refuse(1)
+        await asyncio.sleep(0)
+        fifth.cancel()
+        await some_rounds()
+
+        assert third.cancelled()
+        assert fifth.cancelled()
+        assert fourth.result() is opened
+        assert not sixth.done()
+        assert len(lines.calls) == calls + 1
+
+    told(story())
+
+
+def test_one_that_comes_back_when_nobody_waits_any_more_is_kept(lines: Lines) -> None:
+    async def story() -> None:
+        connections = made(lines)
+        *_, last = asked(connections, OPENING + 3)
+        await some_rounds()
+        opened = lines.answer(0)
+        await some_rounds()
+
+        connections.give_back(*SERVER, opened)
+        last.cancel()
+        await some_rounds()
+
+        assert last.cancelled()
+        assert connections.idle_one(*SERVER) is opened
+
+    told(story())
+
+
+def test_one_more_is_opened_from_time_to_time_though_handshakes_hang(
+    lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "PATIENCE_SECONDS", 0.01)
+
+    async def story() -> None:
+        asked(made(lines), OPENING + 3)
+        while len(lines.calls) < OPENING + 3:
+            await asyncio.sleep(0.01)
+
+    told(story())
+
+
+def test_closing_ends_those_that_wait(lines: Lines) -> None:
+    async def story() -> None:
+        connections = made(lines)
+        tasks = asked(connections, OPENING + 3)
+        await some_rounds()
+
+        connections.close()
+        await some_rounds()
+
+        for task in tasks[OPENING:]:
+            with pytest.raises(ConnectionAbortedError):
+                task.result()
+        assert len(lines.calls) == OPENING
+
+    told(story())
