@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+import peewee
+import psycopg2
 import redis
 
 from app import bells, database, logs, migrations, presence
@@ -18,10 +20,25 @@ from app.errors import BellhopError, Conflict, Fault, Invalid, SettingsError
 from app.lib import addresses, ids, json
 
 LONGEST_LIFE_SECONDS = 100 * 365 * 24 * 3600
+# A table that is not there, or no right to it; migrations do not go through peewee.
+_DatabaseRefuses = (peewee.ProgrammingError, psycopg2.ProgrammingError)
+
+
+class Command(click.Command):
+    """Reads the settings when it runs: help, and a slip in what was typed, need none."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        settings()
+        logs.configure("command")
+        database.connect()
+        return super().invoke(ctx)
 
 
 class Commands(click.Group):
     """Says an expected refusal as one line, and ends with 1."""
+
+    command_class = Command
+    group_class = type
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -31,17 +48,14 @@ class Commands(click.Group):
         except BellhopError as error:
             sys.exit(f"bellhop: {error.detail}")
         except DatabaseAway as error:
-            sys.exit(f"bellhop: the database does not answer: {str(error).strip().splitlines()[0]}")
+            sys.exit(f"bellhop: the database does not answer: {_first_line(error)}")
+        except _DatabaseRefuses as error:
+            sys.exit(f"bellhop: the database refuses: {_first_line(error)}; see python -m app check")
 
 
 @click.group(cls=Commands)
-@click.pass_context
-def main(context: click.Context) -> None:
+def main() -> None:
     """Operates Bellhop. docs/settings.md describes the settings it reads."""
-    if context.invoked_subcommand != "check":
-        settings()
-        logs.configure("command")
-        database.connect()
 
 
 @main.group()
@@ -178,18 +192,22 @@ def reencrypt_secrets() -> None:
         raise SettingsError(f"what is stored in {number} places cannot be read with any key in SECRET_KEY")
 
 
-@main.command()
+@main.command(cls=click.Command)
 def check() -> None:
     """Look at settings, servers, migrations, secrets and processes: a line each; ends with 1 if one is wrong."""
     results = [_say(name, look) for name, look in _CHECKS.items()] if _say("settings", _check_settings) else [False]
     sys.exit(0 if all(results) else 1)
 
 
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or ["no answer"])[0]
+
+
 def _say(name: str, look: Callable[[], str]) -> bool:
     try:
         found, good = look(), True
-    except (BellhopError, *DatabaseAway, redis.RedisError) as error:
-        found, good = (str(error).strip().splitlines() or ["no answer"])[0], False
+    except (BellhopError, *DatabaseAway, *_DatabaseRefuses, redis.RedisError) as error:
+        found, good = _first_line(error), False
     click.echo(f"{'ok   ' if good else 'WRONG'}  {name}: {found}")
     return good
 

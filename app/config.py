@@ -94,8 +94,10 @@ def read(environment: Mapping[str, str]) -> Settings:
 
 def _url(*schemes: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
-        if urlsplit(text).scheme not in schemes or "://" not in text:
+        if not text.startswith(tuple(f"{scheme}://" for scheme in schemes)):
             raise ValueError(f"it must begin with {' or '.join(f'{scheme}://' for scheme in schemes)}")
+        if not text.isprintable():  # urlsplit reads over a line break, such as the CR of a file from Windows
+            raise ValueError("it must not contain a line break, a tab or another control character")
         return text
 
     return parse
@@ -127,8 +129,10 @@ def _server(*schemes: str) -> Callable[[str], str]:
 def _base(text: str) -> str:
     parts = urlsplit(_url("http", "https")(text))
     _check_port(parts)
-    if not parts.hostname or parts.query or parts.fragment:
-        raise ValueError("it must have a host, and no query or fragment")
+    if not parts.hostname or parts.query or parts.fragment or "@" in parts.netloc:
+        raise ValueError("it must have a host, and no user name, query or fragment")
+    if not text.isascii() or " " in text:  # it goes into headers
+        raise ValueError("it must be plain ASCII without spaces")
     return text
 
 
