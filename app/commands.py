@@ -17,7 +17,7 @@ from app.database import DatabaseAway
 from app.domain import catalogue, endpoints, jobs, members, plans, secrets, tokens, workspaces
 from app.domain.jobs import Write
 from app.errors import BellhopError, Conflict, Fault, Invalid, SettingsError
-from app.lib import addresses, ids, json
+from app.lib import addresses, formats, ids, json
 
 LONGEST_LIFE_SECONDS = 100 * 365 * 24 * 3600
 # A table that is not there, or no right to it; migrations do not go through peewee.
@@ -47,10 +47,19 @@ class Commands(click.Group):
             sys.exit("\n".join(f"bellhop: {fault.pointer.lstrip('/')}: {fault.detail}" for fault in error.faults))
         except BellhopError as error:
             sys.exit(f"bellhop: {error.detail}")
+        except UnicodeError:
+            sys.exit("bellhop: what was given is not text in UTF-8")
         except DatabaseAway as error:
             sys.exit(f"bellhop: the database does not answer: {_first_line(error)}")
         except _DatabaseRefuses as error:
             sys.exit(f"bellhop: the database refuses: {_first_line(error)}; see python -m app check")
+
+
+def _name(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    try:
+        return formats.name(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 @click.group(cls=Commands)
@@ -77,7 +86,7 @@ def workspace() -> None:
 
 
 @workspace.command("create")
-@click.argument("name")
+@click.argument("name", callback=_name)
 def create_workspace(name: str) -> None:
     """Make a workspace and an unrestricted token; prints both as JSON."""
     made, token = workspaces.create(name)
@@ -105,7 +114,7 @@ def token() -> None:
 @click.argument("further", nargs=-1, type=click.Choice(tokens.RESTRICTIONS), metavar="")
 @click.option("--restrict", multiple=True, type=click.Choice(tokens.RESTRICTIONS), help="To one or more of these.")
 @click.option("--expires-in", type=click.IntRange(1, LONGEST_LIFE_SECONDS), metavar="SECONDS")
-@click.option("--name", default="Made on the command line")
+@click.option("--name", default="Made on the command line", callback=_name)
 def create_token(
     workspace_id: str, further: tuple[str, ...], restrict: tuple[str, ...], expires_in: int | None, name: str
 ) -> None:

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import SplitResult, urlsplit
 
+import pika
+import redis
 from psycopg2 import ProgrammingError
 from psycopg2.extensions import parse_dsn
 
@@ -121,9 +123,20 @@ def _server(*schemes: str) -> Callable[[str], str]:
         _check_port(parts)
         if parts.scheme.startswith("redis") and not re.fullmatch("/?[0-9]*", parts.path):
             raise ValueError("its path must be the number of a database, such as /0")
+        _check_options(text)
         return text
 
     return parse
+
+
+def _check_options(server: str) -> None:
+    try:
+        if server.startswith("amqp"):
+            pika.URLParameters(server)
+        else:
+            redis.ConnectionPool.from_url(server).make_connection()  # which does not connect
+    except Exception as error:  # whose words may show a password
+        raise ValueError("its options (behind the question mark) cannot be read") from error
 
 
 def _base(text: str) -> str:
