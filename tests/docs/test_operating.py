@@ -65,9 +65,7 @@ def test_the_table_of_commands_has_every_command() -> None:
     assert sorted(listed) == sorted(names_of(commands.main))
 
 
-def names_of(group: click.Group, *above: str) -> list[str]:
-    return [
-        name
-        for word, command in group.commands.items()
-        for name in (names_of(command, *above, word) if isinstance(command, click.Group) else [" ".join([*above, word])])
-    ]
+def names_of(command: click.Command, *words: str) -> list[str]:
+    if not isinstance(command, click.Group):
+        return [" ".join(words)]
+    return [name for word, inner in command.commands.items() for name in names_of(inner, *words, word)]

@@ -15,7 +15,7 @@ from tests.docs.pages import blocks
 
 
 class Busy(BaseHTTPRequestHandler):
-    """Says 503 with `Retry-After: 2` to the first request, hangs up on the second, and makes what the third asks for."""
+    """Says 503 with `Retry-After: 2` to the first request, hangs up on the second, and grants the third."""
 
     seen: list[tuple[float, str]]
 

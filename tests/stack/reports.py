@@ -8,7 +8,6 @@ from typing import Protocol
 
 from tests.stack.signatures import is_genuine
 
-
 PATH = "/hooks"  # where the endpoint is whose secret is known
 
 
