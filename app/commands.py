@@ -38,7 +38,7 @@ class Commands(click.Group):
     """Says an expected refusal as one line, and ends with 1."""
 
     command_class = Command
-    group_class = type
+    group_class = type  # this one, for the groups in it
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
