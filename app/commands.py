@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+import peewee
+import psycopg2
 import redis
 
 from app import bells, database, logs, migrations, presence
@@ -15,13 +17,28 @@ from app.database import DatabaseAway
 from app.domain import catalogue, endpoints, jobs, members, plans, secrets, tokens, workspaces
 from app.domain.jobs import Write
 from app.errors import BellhopError, Conflict, Fault, Invalid, SettingsError
-from app.lib import addresses, ids, json
+from app.lib import addresses, formats, ids, json
 
 LONGEST_LIFE_SECONDS = 100 * 365 * 24 * 3600
+# A table that is not there, or no right to it; migrations do not go through peewee.
+_DatabaseRefuses = (peewee.ProgrammingError, psycopg2.ProgrammingError)
+
+
+class Command(click.Command):
+    """Reads the settings when it runs: help, and a slip in what was typed, need none."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        settings()
+        logs.configure("command")
+        database.connect()
+        return super().invoke(ctx)
 
 
 class Commands(click.Group):
     """Says an expected refusal as one line, and ends with 1."""
+
+    command_class = Command
+    group_class = type  # this one, for the groups in it
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -30,18 +47,24 @@ class Commands(click.Group):
             sys.exit("\n".join(f"bellhop: {fault.pointer.lstrip('/')}: {fault.detail}" for fault in error.faults))
         except BellhopError as error:
             sys.exit(f"bellhop: {error.detail}")
+        except UnicodeError:
+            sys.exit("bellhop: what was given is not text in UTF-8")
         except DatabaseAway as error:
-            sys.exit(f"bellhop: the database does not answer: {str(error).strip().splitlines()[0]}")
+            sys.exit(f"bellhop: the database does not answer: {_first_line(error)}")
+        except _DatabaseRefuses as error:
+            sys.exit(f"bellhop: the database refuses: {_first_line(error)}; see python -m app check")
+
+
+def _name(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    try:
+        return formats.name(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 @click.group(cls=Commands)
-@click.pass_context
-def main(context: click.Context) -> None:
+def main() -> None:
     """Operates Bellhop. docs/settings.md describes the settings it reads."""
-    if context.invoked_subcommand != "check":
-        settings()
-        logs.configure("command")
-        database.connect()
 
 
 @main.group()
@@ -63,7 +86,7 @@ def workspace() -> None:
 
 
 @workspace.command("create")
-@click.argument("name")
+@click.argument("name", callback=_name)
 def create_workspace(name: str) -> None:
     """Make a workspace and an unrestricted token; prints both as JSON."""
     made, token = workspaces.create(name)
@@ -91,7 +114,7 @@ def token() -> None:
 @click.argument("further", nargs=-1, type=click.Choice(tokens.RESTRICTIONS), metavar="")
 @click.option("--restrict", multiple=True, type=click.Choice(tokens.RESTRICTIONS), help="To one or more of these.")
 @click.option("--expires-in", type=click.IntRange(1, LONGEST_LIFE_SECONDS), metavar="SECONDS")
-@click.option("--name", default="Made on the command line")
+@click.option("--name", default="Made on the command line", callback=_name)
 def create_token(
     workspace_id: str, further: tuple[str, ...], restrict: tuple[str, ...], expires_in: int | None, name: str
 ) -> None:
@@ -178,18 +201,22 @@ def reencrypt_secrets() -> None:
         raise SettingsError(f"what is stored in {number} places cannot be read with any key in SECRET_KEY")
 
 
-@main.command()
+@main.command(cls=click.Command)
 def check() -> None:
     """Look at settings, servers, migrations, secrets and processes: a line each; ends with 1 if one is wrong."""
     results = [_say(name, look) for name, look in _CHECKS.items()] if _say("settings", _check_settings) else [False]
     sys.exit(0 if all(results) else 1)
 
 
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or ["no answer"])[0]
+
+
 def _say(name: str, look: Callable[[], str]) -> bool:
     try:
         found, good = look(), True
-    except (BellhopError, *DatabaseAway, redis.RedisError) as error:
-        found, good = (str(error).strip().splitlines() or ["no answer"])[0], False
+    except (BellhopError, *DatabaseAway, *_DatabaseRefuses, redis.RedisError) as error:
+        found, good = _first_line(error), False
     click.echo(f"{'ok   ' if good else 'WRONG'}  {name}: {found}")
     return good
 

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import SplitResult, urlsplit
 
+import pika
+import redis
 from psycopg2 import ProgrammingError
 from psycopg2.extensions import parse_dsn
 
@@ -94,8 +96,10 @@ def read(environment: Mapping[str, str]) -> Settings:
 
 def _url(*schemes: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
-        if urlsplit(text).scheme not in schemes or "://" not in text:
+        if not text.startswith(tuple(f"{scheme}://" for scheme in schemes)):
             raise ValueError(f"it must begin with {' or '.join(f'{scheme}://' for scheme in schemes)}")
+        if not text.isprintable():  # urlsplit reads over a line break, such as the CR of a file from Windows
+            raise ValueError("it must not contain a line break, a tab or another control character")
         return text
 
     return parse
@@ -119,16 +123,29 @@ def _server(*schemes: str) -> Callable[[str], str]:
         _check_port(parts)
         if parts.scheme.startswith("redis") and not re.fullmatch("/?[0-9]*", parts.path):
             raise ValueError("its path must be the number of a database, such as /0")
+        _check_options(text)
         return text
 
     return parse
 
 
+def _check_options(server: str) -> None:
+    try:
+        if server.startswith("amqp"):
+            pika.URLParameters(server)
+        else:
+            redis.ConnectionPool.from_url(server).make_connection()  # which does not connect
+    except Exception as error:  # whose words may show a password
+        raise ValueError("its options (behind the question mark) cannot be read") from error
+
+
 def _base(text: str) -> str:
     parts = urlsplit(_url("http", "https")(text))
     _check_port(parts)
-    if not parts.hostname or parts.query or parts.fragment:
-        raise ValueError("it must have a host, and no query or fragment")
+    if not parts.hostname or parts.query or parts.fragment or "@" in parts.netloc:
+        raise ValueError("it must have a host, and no user name, query or fragment")
+    if not text.isascii() or " " in text:  # it goes into headers
+        raise ValueError("it must be plain ASCII without spaces")
     return text
 
 

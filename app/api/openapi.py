@@ -227,7 +227,7 @@ def install(app: Flask, base_url: str) -> Api:
         "servers": [{"url": base_url, "description": "This server."}],
         "security": [{"bearer": []}],
         "info": {
-            "description": "Contacts, automations, the inbox and outbound webhooks of a workspace. Every write is a "
+            "description": "Contacts, sales, bookings, billing and outbound webhooks of a workspace. Every write is a "
             "job; every error is a problem document (RFC 9457)."
         },
     }

@@ -20,6 +20,13 @@ _PLAIN_EMAIL = re.compile(
 LOCALE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z]{4})?([-_]([A-Za-z]{2}|[0-9]{3}))?")
 
 
+def name(text: str) -> str:
+    """What something is called: 1 to 255 characters, no control characters, more than spaces; those at its ends go."""
+    if not (text.strip() and len(text) <= 255) or re.search(r"[\x00-\x1f\x7f-\x9f]", text):
+        raise ValueError("A name has 1 to 255 characters, no control characters, and more than spaces.")
+    return text.strip()
+
+
 def email(text: str) -> str:
     """The address with its domain in normal form (RFC 5321, at most 254 characters)."""
     if _PLAIN_EMAIL.fullmatch(text):

@@ -31,8 +31,8 @@ _ALL = (
         401,
         "Authentication required",
         "Send a valid token as 'Authorization: Bearer bhp_…'.",
-        "Send a token in the Authorization header. It may have expired or been revoked; make a new one in the "
-        "settings of the workspace, under Developers.",
+        "Send a token in the Authorization header. If it has expired or been revoked, ask whoever gave it to you for a "
+        "new one.",
     ),
     Problem(
         "insufficient-scope",

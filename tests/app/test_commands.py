@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from click.testing import CliRunner, Result
@@ -195,6 +195,74 @@ def test_an_unknown_workspace_is_one_line(run: Run, arguments: tuple[str, ...]) 
     assert done.output.splitlines() == [f"bellhop: There is no workspace {UNKNOWN}."]
 
 
+@pytest.mark.parametrize("name", ["", "  ", "x" * 256, "two\nlines"])
+def test_a_name_that_is_none_is_refused(run: Run, api: Api, name: str) -> None:
+    for arguments in (["workspace", "create", name], ["token", "create", api.workspace_id, "--name", name]):
+        assert run(*arguments).exit_code == 2
+
+    assert (one("SELECT count(*) FROM workspaces"), one("SELECT count(*) FROM tokens")) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin"),
+    [
+        (("workspace", "create", "\udcff"), ""),
+        (("token", "list", "\udcff"), ""),
+        (("member", "create", "{workspace}", "ada@example.com", "--role", "agent"), "\udcff correct horse\n"),
+    ],
+    ids=["name", "workspace", "password"],
+)
+def test_bytes_that_are_no_text_are_one_line(
+    run: Run, api: Api, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], stdin: str
+) -> None:
+    monkeypatch.setattr(commands, "_password", lambda: stdin)
+
+    done = run(*(argument.format(workspace=api.workspace_id) for argument in arguments))
+
+    assert (done.exit_code, done.output) == (1, "bellhop: what was given is not text in UTF-8\n")
+
+
+@pytest.fixture
+def without_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("DATABASE_URL")
+    settings.cache_clear()
+    yield
+    monkeypatch.undo()
+    settings.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [((), 2), (("--help",), 0), (("token", "create", "--help"), 0), (("token", "create"), 2), (("token", "lend"), 2)],
+)
+def test_help_and_slips_need_no_settings(
+    run: Run, without_settings: None, arguments: tuple[str, ...], code: int
+) -> None:
+    done = run(*arguments)
+
+    assert done.exit_code == code
+    assert "Usage: python -m app" in done.output
+
+
+@pytest.fixture
+def bare_database(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("DATABASE_URL", servers.new_database("bare"))
+    settings.cache_clear()
+    yield
+    monkeypatch.undo()
+    settings.cache_clear()
+    database.connect()
+
+
+def test_a_database_without_tables_is_one_line(run: Run, bare_database: None) -> None:
+    done = run("workspace", "create", "Shop")
+
+    assert done.exit_code == 1
+    assert done.output == (
+        'bellhop: the database refuses: relation "workspaces" does not exist; see python -m app check\n'
+    )
+
+
 @pytest.mark.parametrize(
     ("address", "events", "named"),
     [
@@ -294,17 +362,8 @@ def test_check_says_what_to_do_about_a_secret_that_is_not_readable(run: Run, api
     assert "SECRET_KEY" in line
 
 
-def test_check_of_a_database_without_tables_is_a_line_for_each_part_too(
-    run: Run, servers: Servers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DATABASE_URL", servers.new_database("bare"))
-    settings.cache_clear()
-    try:
-        done = run("check")
-    finally:
-        monkeypatch.undo()
-        settings.cache_clear()
-        database.connect()
+def test_check_of_a_database_without_tables_is_a_line_for_each_part_too(run: Run, bare_database: None) -> None:
+    done = run("check")
 
     assert [line.partition(":")[0] for line in done.output.splitlines()[3:5]] == ["WRONG  migrations", "WRONG  secrets"]
 

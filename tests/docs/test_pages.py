@@ -8,16 +8,23 @@ import pytest
 from app.lib.problems import PROBLEMS
 from tests.docs.pages import PAGES
 
-DOCS = PAGES.parent
-EVERY = sorted(path.relative_to(DOCS) for path in DOCS.rglob("*.md"))
+ROOT = PAGES.parents[1]
+EVERY = [Path("README.md"), *sorted(path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.md"))]
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", EVERY, ids=str)
-def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
-    text = (DOCS / page).read_text()
-    links = [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link and not link.startswith("#")]
+def test_every_link_to_a_page_leads_to_a_place_in_it(page: Path) -> None:
+    links = [link for link in re.findall(r"\]\(([^)\s]+)\)", (ROOT / page).read_text()) if "://" not in link]
+    parts = {link: link.partition("#") for link in links}
+    targets = {link: ((ROOT / page).parent / (path or page.name), place) for link, (path, _, place) in parts.items()}
 
-    assert [link for link in links if not (DOCS / page).parent.joinpath(link.partition("#")[0]).exists()] == []
+    assert [link for link, (path, _) in targets.items() if not path.exists()] == []
+    assert [link for link, (path, place) in targets.items() if place and place not in anchors(path)] == []
 
 
 def test_the_page_on_errors_has_every_problem_with_its_status() -> None:

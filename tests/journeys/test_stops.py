@@ -111,7 +111,7 @@ def test_killed_processes_add_no_more_attempts_than_they_had_under_way(
 def test_gone_stops_an_endpoint_at_once_and_what_was_under_way_changes_nothing_more(
     strict: Stack, shop: Shop, receiver: Receiver, report: Report
 ) -> None:
-    """After some quick successes, which widen the window, one is answered 410; those beside it succeed or fail later."""
+    """After some quick successes, which widen the window, one is answered 410; those beside it end later."""
     quick = 40
     later = [Answer(200, delay_seconds=1.5), Answer(500, delay_seconds=1.5)] * 100
     answers = iter([*[Answer(200)] * quick, Answer(410, delay_seconds=0.5), *later])

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from tests.stack.certificates import Certificates
 from tests.stack.ports import free_port
-from tests.stack.reports import Report
+from tests.stack.reports import PATH, Report
 
 ENDING = {signal.SIGINT, signal.SIGTERM}
 
@@ -76,7 +76,7 @@ class Receiver:
         self._thread: threading.Thread | None = None
         self._failure: OSError | None = None
 
-    def url(self, path: str = "/hooks") -> str:
+    def url(self, path: str = PATH) -> str:
         return f"https://127.0.0.1:{self.port}{path}"
 
     def start(self) -> None:

@@ -8,10 +8,14 @@ from typing import Protocol
 
 from tests.stack.signatures import is_genuine
 
+PATH = "/hooks"  # where the endpoint is whose secret is known
+
 
 class Delivery(Protocol):
     """What a line is made from."""
 
+    @property
+    def path(self) -> str: ...
     @property
     def body(self) -> bytes: ...
     @property
@@ -23,7 +27,7 @@ class Delivery(Protocol):
 
 
 class Report:
-    """Judges signatures by the secret in the file, which may be written or change while the receiver runs."""
+    """Judges signatures of deliveries to PATH by the secret in the file, which may change while the receiver runs."""
 
     def __init__(self, secret_file: Path) -> None:
         self._secret_file = secret_file
@@ -37,6 +41,8 @@ class Report:
         return f"{at}  {kind:<22} {event}  {delivery.delivery_id}  {self._verdict(delivery)}  attempt {attempt}"
 
     def _verdict(self, delivery: Delivery) -> str:
+        if delivery.path != PATH:
+            return "another endpoint's"
         secret = self._secret_file.read_text().strip() if self._secret_file.exists() else ""
         genuine = bool(secret) and is_genuine(secret, delivery.signature, delivery.body)
         return "signature ok" if genuine else "SIGNATURE WRONG"

@@ -1,0 +1,71 @@
+"""The tables for operators name what there is, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+import pytest
+from prometheus_client import Counter
+from prometheus_client.metrics import MetricWrapperBase
+
+from app import commands, config, metrics
+from tests.docs.pages import PAGES
+
+README = (PAGES.parents[1] / "README.md").read_text()
+SETTINGS = (PAGES.parent / "settings.md").read_text()
+TABLE = re.findall(r"^\| `([A-Z_]+)` \| .* \| (.*) \|$", SETTINGS, re.MULTILINE)
+NEEDED = {
+    "DATABASE_URL": "postgresql://bellhop@db.test/bellhop",
+    "REDIS_URL": "redis://redis.test:6379/0",
+    "SECRET_KEY": "k" * 32,
+}
+
+
+class Noting(dict[str, str]):
+    """An environment that remembers what it was asked for."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.asked: list[str] = []
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.asked.append(name)
+        return super().get(name, default)
+
+
+def test_the_table_of_settings_has_each_that_is_read() -> None:
+    environment = Noting(NEEDED)
+
+    config.read(environment)
+
+    assert sorted(name for name, _ in TABLE) == sorted([*environment.asked, "WEB_CONCURRENCY"])
+
+
+@pytest.mark.parametrize(
+    ("name", "default"), [(name, default) for name, default in TABLE if default not in ("none", "`REDIS_URL`")]
+)
+def test_the_table_of_settings_has_the_default(name: str, default: str) -> None:
+    assert config.read(NEEDED | {name: default.strip("`")}) == config.read(NEEDED)
+
+
+def test_the_table_of_figures_has_each_with_its_labels() -> None:
+    figures = [figure for figure in vars(metrics).values() if isinstance(figure, MetricWrapperBase)]
+    table = "\n".join(line for line in SETTINGS.splitlines() if line.startswith("| `"))
+
+    assert sorted(re.findall(r"`((?:http|bellhop)_\w+)(?:\{([a-z,]+)\})?`", table)) == sorted(
+        (figure._name + "_total" * isinstance(figure, Counter), ",".join(figure._labelnames)) for figure in figures
+    )
+
+
+def test_the_table_of_commands_has_every_command() -> None:
+    listed = [words.strip() for words in re.findall(r"^\| `python -m app ([a-z -]+)", README, re.MULTILINE)]
+
+    assert sorted(listed) == sorted(names_of(commands.main))
+
+
+def names_of(command: click.Command, *words: str) -> list[str]:
+    if not isinstance(command, click.Group):
+        return [" ".join(words)]
+    return [name for word, inner in command.commands.items() for name in names_of(inner, *words, word)]
