@@ -134,7 +134,7 @@ def accept(write: Write, once: OnceKey | None = None, store: Callable[[str], Non
         resource_id=write.resource_id,
         trace_id=write.trace_id,
     )
-    statement, columns = sql.load("accept_once" if once else "accept"), _columns(job, once)
+    statement, columns = sql.prepared("accept_once" if once else "accept"), _columns(job, once)
     if store is None:
         stored = rows(statement, columns)
     else:
