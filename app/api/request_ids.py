@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import structlog
-from flask import Flask, g, request
+from flask import Flask, request
 from flask.globals import request_ctx
 from prometheus_client import Counter, Histogram
 from structlog.contextvars import bind_contextvars, clear_contextvars
@@ -26,10 +26,10 @@ _log = structlog.get_logger("access")
 
 
 def install(app: Flask) -> None:
-    """Gives every request of `app` an identifier (`g.request_id`), every response its X-Request-Id."""
+    """Gives every request of `app` an identifier, every response its X-Request-Id."""
     # Outside of Flask, so that a response has the header whatever fails inside, other hooks included.
     app.wsgi_app = _identified(app.wsgi_app)  # type: ignore[assignment, method-assign]
-    app.before_request_funcs.setdefault(None, []).insert(0, _remember)
+    app.before_request_funcs.setdefault(None, []).insert(0, _note_route)
 
 
 def request_id() -> str:
@@ -39,12 +39,10 @@ def request_id() -> str:
     return found
 
 
-def _remember() -> None:
+def _note_route() -> None:
     present = request_ctx.request
-    environ = present.environ
-    g.request_id = environ[_KEY]
     if present.url_rule is not None:
-        environ[_ROUTE] = present.url_rule.rule
+        present.environ[_ROUTE] = present.url_rule.rule
 
 
 def _identified(wsgi_app: WSGIApplication) -> WSGIApplication:
