@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 from flask import Flask, request
-from flask.globals import request_ctx
 from prometheus_client import Counter, Histogram
 from structlog.contextvars import bind_contextvars, clear_contextvars
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 _KEY = "bellhop.request_id"
-_ROUTE = "bellhop.route"
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 _log = structlog.get_logger("access")
 
@@ -29,7 +27,6 @@ def install(app: Flask) -> None:
     """Gives every request of `app` an identifier, every response its X-Request-Id."""
     # Outside of Flask, so that a response has the header whatever fails inside, other hooks included.
     app.wsgi_app = _identified(app.wsgi_app)  # type: ignore[assignment, method-assign]
-    app.before_request_funcs.setdefault(None, []).insert(0, _note_route)
 
 
 def request_id() -> str:
@@ -39,23 +36,17 @@ def request_id() -> str:
     return found
 
 
-def _note_route() -> None:
-    present = request_ctx.request
-    if present.url_rule is not None:
-        present.environ[_ROUTE] = present.url_rule.rule
-
-
 def _identified(wsgi_app: WSGIApplication) -> WSGIApplication:
     def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         started = perf_counter()
         identifier = environ[_KEY] = kept_or_new(environ.get("HTTP_X_REQUEST_ID"))
         clear_contextvars()
         bind_contextvars(request_id=identifier)
-        status_line = "500"
+        status_line, rule = "500", None
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
-            nonlocal status_line
-            status_line = status
+            nonlocal status_line, rule
+            status_line, rule = status, environ["werkzeug.request"].url_rule
             headers.append(("X-Request-Id", identifier))
             return start_response(status, headers, exc_info)
 
@@ -63,7 +54,7 @@ def _identified(wsgi_app: WSGIApplication) -> WSGIApplication:
             return wsgi_app(environ, start)
         finally:
             # The route and not the path: names of tags and query strings may hold personal data.
-            method, route, seconds = environ["REQUEST_METHOD"], environ.get(_ROUTE), perf_counter() - started
+            method, route, seconds = environ["REQUEST_METHOD"], rule and rule.rule, perf_counter() - started
             _log.info(
                 "request",
                 method=method,
