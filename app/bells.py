@@ -25,8 +25,8 @@ log = structlog.get_logger(__name__)
 
 # How long a bell may ring unheard before it is rung again; a flag in Redis remembers it.
 RINGING_SECONDS = 5
-# Under load, so much time's bells are rung together.
-GATHERING_SECONDS = 0.02
+# Under load, so much time's bells are rung together; longer after a time when all of them were still ringing unheard.
+GATHERING_SECONDS, UNHEARD_GATHERING_SECONDS = 0.02, 0.05
 # Bells that may share a message do so, for a message costs a worker a millisecond or two; many leave some for others.
 LEAST_TOGETHER, MOST_TOGETHER, MESSAGES = 4, 100, 16
 _QUICK = {"socket_timeout": 0.5, "socket_connect_timeout": 0.5, "retry": None}
@@ -127,13 +127,14 @@ class Ringer:
                 self._changed.wait_for(lambda: self._told)
                 # Forgotten before they ring: mail that comes during the ringing is told again.
                 self._ringing, self._told = self._told, set()
-            self._ring_all(self._ringing)
+            any_new = self._ring_all(self._ringing)
             with self._changed:
                 self._ringing = set()
                 self._changed.notify_all()
-            time.sleep(GATHERING_SECONDS)
+            time.sleep(GATHERING_SECONDS if any_new else UNHEARD_GATHERING_SECONDS)
 
-    def _ring_all(self, bells: Collection[Bell]) -> None:
+    def _ring_all(self, bells: Collection[Bell]) -> bool:
+        """Whether any of them did not ring already."""
         try:
             raised = flags().pipeline(transaction=False)
             for bell in bells:
@@ -142,10 +143,12 @@ class Ringer:
             for together in _by_message(new):
                 _send(together)
             metrics.BELLS.labels("rung").inc(len(new))
+            return bool(new)
         except Exception as error:  # whatever a broker raises: the scheduler will ring
             metrics.REDIS_AWAY.inc()
             metrics.BELLS.labels("lost").inc(len(bells))
             log.warning("bells.lost", bells=len(bells), error=str(error))
+            return False
 
 
 def _by_message(bells: Collection[Bell]) -> Iterator[list[Bell]]:

@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
+import psycopg2.extensions
 from peewee import InterfaceError, OperationalError, PostgresqlDatabase
 
 from app import metrics
 from app.config import settings
+from app.sql import Prepared
 
 # What a lost or absent server raises.
 DatabaseAway = (OperationalError, InterfaceError)
@@ -34,6 +36,14 @@ _TCP: dict[str, Any] = {
 _IDLE_SECONDS = 0.1
 
 
+class Connection(psycopg2.extensions.connection):
+    """A connection, and the statements that it has prepared."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.prepared: set[Prepared] = set()
+
+
 class Database(PostgresqlDatabase):
     """PostgreSQL in autocommit mode. Threads do not share connections."""
 
@@ -44,6 +54,9 @@ class Database(PostgresqlDatabase):
         if not self.in_transaction():
             self.freshen()
         try:
+            if isinstance(sql, Prepared) and sql not in (prepared := self.connection().prepared):
+                super().execute_sql(sql.preparation)  # type: ignore[no-untyped-call]
+                prepared.add(sql)
             return super().execute_sql(sql, params)  # type: ignore[no-untyped-call]
         except DatabaseAway:
             metrics.DATABASE_AWAY.inc()
@@ -80,7 +93,8 @@ database = Database(None)
 
 def connect_to(url: str) -> None:
     """Points the process at a database; connections are made when they are needed."""
-    database.init(url.replace("postgres://", "postgresql://", 1), options=_SESSION, **_TCP)
+    url = url.replace("postgres://", "postgresql://", 1)
+    database.init(url, connection_factory=Connection, options=_SESSION, **_TCP)
 
 
 def connect() -> None:

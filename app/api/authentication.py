@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from flask import Flask, g
+from flask import Flask, Request, g
 from flask.globals import request_ctx
 
 from app.api import limits
@@ -37,17 +37,17 @@ def install(app: Flask) -> None:
 
     def check() -> None:
         request = request_ctx.request
-        view = app.view_functions.get(request.endpoint) if request.endpoint else None
+        view = app.view_functions.get(endpoint) if (endpoint := request.endpoint) else None
         if view is None and request.method != "OPTIONS" and request.path.startswith("/api/v1/"):
-            _count_astray()
+            _count_astray(request)
         if view is None or not hasattr(view, "restriction") or request.method == "OPTIONS":
             return
-        who = g.caller = tokens.authenticate(_bearer())
+        who = g.caller = tokens.authenticate(_bearer(request))
         limits.count_request(who.token_id)
         if request.view_args and request.view_args.pop("workspace", who.workspace_id) != who.workspace_id:
             raise NotFound()
         if view.restriction is not None:
-            require(view.restriction)
+            _must_have(who, view.restriction)
 
     app.before_request(check)
 
@@ -60,18 +60,22 @@ def caller() -> Caller:
 
 def require(restriction: str) -> None:
     """Raises InsufficientScope if the caller's token is restricted to other things."""
-    if not caller().may(restriction):
+    _must_have(caller(), restriction)
+
+
+def _must_have(who: Caller, restriction: str) -> None:
+    if not who.may(restriction):
         raise InsufficientScope(f"This needs a token with access to {restriction}, or an unrestricted one.")
 
 
-def _count_astray() -> None:
+def _count_astray(request: Request) -> None:
     """Counts a request that leads nowhere, or has a method that is not allowed, to its token if that is valid."""
     with suppress(Unauthenticated):
-        limits.count_request(tokens.authenticate(_bearer()).token_id)
+        limits.count_request(tokens.authenticate(_bearer(request)).token_id)
 
 
-def _bearer() -> str:
-    scheme, _, token = request_ctx.request.environ.get("HTTP_AUTHORIZATION", "").partition(" ")
+def _bearer(request: Request) -> str:
+    scheme, _, token = request.environ.get("HTTP_AUTHORIZATION", "").partition(" ")
     if scheme.lower() != "bearer":
         raise Unauthenticated()
     return str(token.strip(" "))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import structlog
-from flask import Flask, g, request
-from flask.globals import request_ctx
+from flask import Flask, request
+from prometheus_client import Counter, Histogram
 from structlog.contextvars import bind_contextvars, clear_contextvars
 
 from app import metrics
@@ -18,16 +19,14 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 _KEY = "bellhop.request_id"
-_ROUTE = "bellhop.route"
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 _log = structlog.get_logger("access")
 
 
 def install(app: Flask) -> None:
-    """Gives every request of `app` an identifier (`g.request_id`), every response its X-Request-Id."""
+    """Gives every request of `app` an identifier, every response its X-Request-Id."""
     # Outside of Flask, so that a response has the header whatever fails inside, other hooks included.
     app.wsgi_app = _identified(app.wsgi_app)  # type: ignore[assignment, method-assign]
-    app.before_request_funcs.setdefault(None, []).insert(0, _remember)
 
 
 def request_id() -> str:
@@ -37,25 +36,17 @@ def request_id() -> str:
     return found
 
 
-def _remember() -> None:
-    present = request_ctx.request
-    environ = present.environ
-    g.request_id = environ[_KEY]
-    if present.url_rule is not None:
-        environ[_ROUTE] = present.url_rule.rule
-
-
 def _identified(wsgi_app: WSGIApplication) -> WSGIApplication:
     def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         started = perf_counter()
         identifier = environ[_KEY] = kept_or_new(environ.get("HTTP_X_REQUEST_ID"))
         clear_contextvars()
         bind_contextvars(request_id=identifier)
-        status_line = "500"
+        status_line, rule = "500", None
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
-            nonlocal status_line
-            status_line = status
+            nonlocal status_line, rule
+            status_line, rule = status, environ["werkzeug.request"].url_rule
             headers.append(("X-Request-Id", identifier))
             return start_response(status, headers, exc_info)
 
@@ -63,7 +54,7 @@ def _identified(wsgi_app: WSGIApplication) -> WSGIApplication:
             return wsgi_app(environ, start)
         finally:
             # The route and not the path: names of tags and query strings may hold personal data.
-            method, route, seconds = environ["REQUEST_METHOD"], environ.get(_ROUTE), perf_counter() - started
+            method, route, seconds = environ["REQUEST_METHOD"], rule and rule.rule, perf_counter() - started
             _log.info(
                 "request",
                 method=method,
@@ -79,6 +70,12 @@ def _identified(wsgi_app: WSGIApplication) -> WSGIApplication:
 
 def _count(method: str, route: str | None, status: str, seconds: float) -> None:
     # Callers may make methods and paths up; what is counted by them must not grow with that.
-    method, route = method if method in _METHODS else "other", route or "none"
-    metrics.REQUESTS.labels(method, route, status).inc()
-    metrics.REQUEST_SECONDS.labels(method, route).observe(seconds)
+    requests, durations = _figures(method if method in _METHODS else "other", route or "none", status)
+    requests.inc()
+    durations.observe(seconds)
+
+
+@cache
+def _figures(method: str, route: str, status: str) -> tuple[Counter, Histogram]:
+    """To look them up by their labels would cost as much as to count with them."""
+    return metrics.REQUESTS.labels(method, route, status), metrics.REQUEST_SECONDS.labels(method, route)

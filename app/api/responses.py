@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 
 
 class JsonResponse(Response):
-    """A response whose body is whole and whose headers are ready to be sent: nothing is left to work out."""
+    """A response whose body is whole and whose headers, its length too, are ready to be sent."""
 
     def get_wsgi_headers(self, environ: WSGIEnvironment) -> Headers:
-        self.headers["Content-Length"] = str(self.calculate_content_length())
         return self.headers
 
 

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
-from uuid import UUID
 
 from flask import Response, request
 from flask.globals import request_ctx
@@ -62,7 +61,8 @@ def accept(
 
 def write_of(kind: str, payload: Mapping[str, Any], resource_id: str | None = None) -> Write:
     """What the present request asks for."""
-    return Write(caller().workspace_id, kind, payload, request_id(), resource_id, caller().token_id)
+    who = caller()
+    return Write(who.workspace_id, kind, payload, request_id(), resource_id, who.token_id)
 
 
 def must_exist(resource_type: str, resource_id: str) -> None:
@@ -144,4 +144,4 @@ def once_key(body: bytes | None = None) -> OnceKey | None:
         raise Invalid(Fault("", "The Idempotency-Key header must be a UUIDv4, new for each operation."))
     body = present.get_data() if body is None else body
     parts = (present.method.encode(), present.path.encode(), present.query_string, body)
-    return OnceKey(UUID(found[2]), jobs.fingerprint(*parts))
+    return OnceKey(found[2].lower(), jobs.fingerprint(*parts))

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 import structlog
 from peewee import SQL
@@ -102,9 +101,9 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class OnceKey:
-    """An idempotency key, and a digest of the request that it stands for."""
+    """An idempotency key (a UUID in small letters), and a digest of the request that it stands for."""
 
-    key: UUID
+    key: str
     fingerprint: bytes
 
 
@@ -123,18 +122,20 @@ def accept(write: Write, once: OnceKey | None = None, store: Callable[[str], Non
     `store` is given the job's identifier, and keeps what the write needs besides its payload in the same transaction.
     Raises IdempotencyKeyReused.
     """
-    job = Job(
-        id=ids.new("job"),
-        workspace_id=write.workspace_id,
-        token_id=write.token_id,
-        kind=write.kind,
-        status="queued",
-        payload=write.payload,
-        resource_type=KINDS[write.kind].resource_type,
-        resource_id=write.resource_id,
-        trace_id=write.trace_id,
-    )
-    statement, columns = sql.load("accept_once" if once else "accept"), _columns(job, once)
+    columns: dict[str, Any] = {
+        "id": ids.new("job"),
+        "workspace_id": write.workspace_id,
+        "token_id": write.token_id,
+        "kind": write.kind,
+        "resource_type": KINDS[write.kind].resource_type,
+        "resource_id": write.resource_id,
+        "trace_id": write.trace_id,
+    }
+    job = Job(**columns, status="queued", payload=write.payload)
+    columns["payload"] = json.dumps(write.payload).decode()
+    if once:
+        columns |= {"key": once.key, "fingerprint": once.fingerprint, "window": IDEMPOTENCY_WINDOW}
+    statement = sql.prepared("accept_once" if once else "accept")
     if store is None:
         stored = rows(statement, columns)
     else:
@@ -143,7 +144,7 @@ def accept(write: Write, once: OnceKey | None = None, store: Callable[[str], Non
                 store(job.id)
     if not stored:
         assert once is not None
-        return _earlier(job.token_id, once), True
+        return _earlier(write.token_id, once), True
     job.created_at = stored[0][0]
     mailbox.ring(MAIL, write.workspace_id)
     metrics.JOBS_ACCEPTED.labels(job.kind).inc()
@@ -267,22 +268,6 @@ def _earlier(token_id: str | None, once: OnceKey, *conditions: Any) -> Job:
     if bytes(found.once.fingerprint) != once.fingerprint:
         raise IdempotencyKeyReused()
     return found  # type: ignore[no-any-return]
-
-
-def _columns(job: Job, once: OnceKey | None) -> dict[str, Any]:
-    columns: dict[str, Any] = {
-        "id": job.id,
-        "workspace_id": job.workspace_id,
-        "token_id": job.token_id,
-        "kind": job.kind,
-        "payload": json.dumps(job.payload).decode(),
-        "resource_type": job.resource_type,
-        "resource_id": job.resource_id,
-        "trace_id": job.trace_id,
-    }
-    if once:
-        columns |= {"key": str(once.key), "fingerprint": once.fingerprint, "window": IDEMPOTENCY_WINDOW}
-    return columns
 
 
 def _outcomes(jobs: Sequence[Job]) -> dict[str, list[Any]]:

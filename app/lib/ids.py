@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-from typeid import TypeID
 from typeid.base32 import encode
+from uuid_utils import uuid7
 
 _SUFFIX = re.compile(r"[0-7][0-9a-hjkmnp-tv-z]{25}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -17,7 +17,7 @@ MOST_SKEW = timedelta(hours=1)
 
 
 def new(prefix: str) -> str:
-    return str(TypeID(prefix))
+    return f"{prefix}_{encode(uuid7().bytes)}"
 
 
 def bound(prefix: str, at: datetime) -> str:

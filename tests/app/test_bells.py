@@ -4,6 +4,7 @@ import json
 import math
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -102,6 +103,18 @@ def test_bells_that_may_share_a_message_leave_some_for_other_workers(number: int
     owners = [json.loads(message)["args"] for message in bells.flags().hvals("dramatiq:deliveries.msgs")]
     assert sorted(owner for each in owners for owner in each) == sorted(names)
     assert len(owners) in messages  # the first may have rung before the last was told
+
+
+def test_while_all_bells_still_ring_more_time_is_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(bells, "time", SimpleNamespace(time=time.time, sleep=pauses.append))
+    for number in range(2):
+        bells.ring("writes", "ws_1")
+        until(lambda enough=number + 1: len(pauses) >= enough)
+    bells.ring("writes", "ws_2")
+    until(lambda: len(pauses) >= 3)
+
+    assert pauses == [bells.GATHERING_SECONDS, bells.UNHEARD_GATHERING_SECONDS, bells.GATHERING_SECONDS]
 
 
 def test_those_that_were_heard_together_ring_again() -> None:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 import structlog
-from flask import Flask, g
+from flask import Flask
 from flask.testing import FlaskClient
 from structlog.testing import capture_logs
 
@@ -22,7 +22,7 @@ def client() -> FlaskClient:
     @app.get("/things/<name>")
     def show(name: str) -> str:
         SEEN.append(structlog.contextvars.get_contextvars())
-        return str(g.request_id)
+        return request_ids.request_id()
 
     @app.get("/broken")
     def fail() -> str:

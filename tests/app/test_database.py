@@ -1,0 +1,71 @@
+"""Statements that connections prepare: planned once by each, whatever becomes of the connection."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.database import database, rows, transaction
+from tests.cast import Api, accept, all_of, one
+
+
+class Undone(Exception):
+    pass
+
+
+@pytest.fixture
+def workspace_id(api: Api) -> str:
+    database.discard()
+    return api.workspace_id
+
+
+def prepared() -> list[str]:
+    """What this thread's connection has prepared."""
+    return all_of("SELECT name FROM pg_prepared_statements ORDER BY name")
+
+
+def accept_one(workspace_id: str) -> str:
+    return accept(workspace_id, "contacts.upsert", {"external_id": "one"}).id
+
+
+def accept_and_undo(workspace_id: str) -> None:
+    with transaction():
+        accept_one(workspace_id)
+        raise Undone
+
+
+def test_a_connection_prepares_a_query_when_it_is_first_needed(workspace_id: str) -> None:
+    before = prepared()
+
+    accepted = [accept_one(workspace_id) for _ in range(3)]
+
+    assert (before, prepared()) == ([], ["accept"])
+    assert all_of("SELECT id FROM jobs ORDER BY position") == accepted
+
+
+def test_a_new_connection_prepares_it_again(workspace_id: str) -> None:
+    accept_one(workspace_id)
+    database.discard()
+
+    accept_one(workspace_id)
+
+    assert one("SELECT count(*) FROM jobs") == 2
+
+
+def test_what_was_prepared_outlasts_a_transaction_that_is_undone(workspace_id: str) -> None:
+    with pytest.raises(Undone):
+        accept_and_undo(workspace_id)
+
+    accept_one(workspace_id)
+
+    assert one("SELECT count(*) FROM jobs") == 1
+
+
+def test_a_prepared_query_follows_a_change_of_its_table(workspace_id: str) -> None:
+    accept_one(workspace_id)
+    rows("ALTER TABLE jobs ADD COLUMN spare text DEFAULT 'yes'")
+    try:
+        accept_one(workspace_id)
+
+        assert all_of("SELECT spare FROM jobs") == ["yes", "yes"]
+    finally:
+        rows("ALTER TABLE jobs DROP COLUMN spare")
