@@ -100,6 +100,8 @@ class Sender:
                 log.exception("sender.broke")
                 self._try_again()
             self._gather()
+        self._listen()
+        self._hear(self._rung)  # so that others can be rung for what is left
         asyncio.run_coroutine_threadsafe(outbound.close(), self._loop).result(PAUSE_SECONDS)
 
     def _gather(self) -> None:

@@ -242,6 +242,30 @@ def test_stopping_waits_for_what_is_under_way_and_claims_nothing_more(api: Api, 
     assert one("SELECT count(*) FROM deliveries WHERE status = 'pending' AND due_at > now()") == 0
 
 
+def test_stopping_hears_the_bells_of_those_that_had_no_room(
+    api: Api, receiver: Receiver, released: threading.Event
+) -> None:
+    endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url("/slow"))
+    receiver.answers["/slow"] = Answer(200, released=released)
+    happen(api, windows.START)
+    lanes.slow_down([endpoint_id])
+    sender = Sender(lanes.SLOW)
+    sender.wake(endpoint_id)
+    until(lambda: receiver.counts["/slow"] == windows.START)
+    bells.flush(30)  # so that none rings later
+    bell = Bell(lanes.SLOW.queue, endpoint_id).flag
+    bells.flags().set(bell, "1")
+    sender.wake(endpoint_id)
+
+    stopping = threading.Thread(target=sender.stop)
+    stopping.start()
+    released.set()
+    stopping.join()
+
+    assert not bells.flags().exists(bell)
+    database.database.close()
+
+
 def test_stopping_a_sender_that_never_woke_returns(empty: None) -> None:
     Sender(lanes.FAST).stop()
 
