@@ -214,7 +214,7 @@ def key_held(stack: Stack, shop: Shop, key: str) -> Iterator[None]:
 def waiting_for_the_key(stack: Stack) -> list[int]:
     """The processes of PostgreSQL whose write waits."""
     waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s"
-    return [pid for (pid,) in rows(stack, waiting, "%INSERT INTO idempotency_keys%")]
+    return [pid for (pid,) in rows(stack, waiting, "EXECUTE accept_once %")]
 
 
 def stored(stack: Stack, shop: Shop, key: str) -> list[str]:
