@@ -86,6 +86,16 @@ def made(lines: Lines) -> Pool:
     return Pool(cast(Dialler, lines))
 
 
+async def busy(lines: Lines, waiting: int) -> tuple[Pool, Conversation, list[asyncio.Task[Conversation]]]:
+    """A pool with one connection in use, and so many that wait for another while as many as may be are being opened."""
+    connections = made(lines)
+    tasks = asked(connections, OPENING + 2 + waiting)  # when one is open, two more are let open
+    await some_rounds()
+    opened = lines.answer(0)
+    await some_rounds()
+    return connections, opened, tasks[OPENING + 2 :]
+
+
 def test_only_so_many_are_opened_at_once_and_the_next_when_one_is_open(lines: Lines) -> None:
     async def story() -> None:
         tasks = asked(made(lines), 2 * OPENING)
@@ -123,17 +133,13 @@ def test_fewer_are_opened_at_once_while_handshakes_take_longer_than_they_must(
 
 def test_who_waits_longest_gets_what_another_is_done_with(lines: Lines) -> None:
     async def story() -> None:
-        connections = made(lines)
-        tasks = asked(connections, OPENING + 4)
-        await some_rounds()
-        opened = lines.answer(0)
-        await some_rounds()
+        connections, opened, [first, second] = await busy(lines, 2)
 
         connections.give_back(*SERVER, opened)
         await some_rounds()
 
-        assert [task.done() for task in tasks[OPENING:]] == [False, False, True, False]  # two were let open
-        assert tasks[OPENING + 2].result() is opened
+        assert first.result() is opened
+        assert not second.done()
         assert connections.idle_one(*SERVER) is None
 
     told(story())
@@ -141,18 +147,14 @@ def test_who_waits_longest_gets_what_another_is_done_with(lines: Lines) -> None:
 
 def test_one_that_broke_off_as_it_was_passed_on_is_replaced(lines: Lines) -> None:
     async def story() -> None:
-        connections = made(lines)
-        tasks = asked(connections, OPENING + 3)
-        await some_rounds()
-        opened = lines.answer(0)
-        await some_rounds()
+        connections, opened, [waiting] = await busy(lines, 1)
         calls = len(lines.calls)
 
         connections.give_back(*SERVER, opened)
         opened.abort()
         await some_rounds()
 
-        assert not tasks[-1].done()
+        assert not waiting.done()
         assert len(lines.calls) == calls + 1
 
     told(story())
@@ -161,22 +163,17 @@ def test_one_that_broke_off_as_it_was_passed_on_is_replaced(lines: Lines) -> Non
 @pytest.mark.parametrize("how", ["refused", "not kept", "cancelled"])
 def test_one_that_ends_makes_room_for_the_next(lines: Lines, how: str) -> None:
     async def story() -> None:
-        connections = made(lines)
-        tasks = asked(connections, OPENING + 3)
-        await some_rounds()
-        if how == "not kept":
-            opened = lines.answer(0)
-            await some_rounds()
-            opened.abort()
+        connections, opened, _ = await busy(lines, 1)
         calls = len(lines.calls)
 
         match how:
             case "refused":
-                lines.refuse(0)
+                lines.refuse(1)
             case "not kept":
+                opened.abort()
                 connections.give_back(*SERVER, opened)
             case "cancelled":
-                tasks[0].cancel()
+                lines.calls[1][0].cancel()
         await some_rounds()
 
         assert len(lines.calls) == calls + 1
@@ -188,25 +185,20 @@ def test_what_was_for_one_that_gave_up_goes_to_the_next(lines: Lines) -> None:
     """First a connection, then the turn to open one, each where the task is cancelled as it gets it."""
 
     async def story() -> None:
-        connections = made(lines)
-        tasks = asked(connections, OPENING + 6)
-        await some_rounds()
-        opened = lines.answer(0)
-        await some_rounds()
+        connections, opened, [first, second, third, fourth] = await busy(lines, 4)
         calls = len(lines.calls)
-        third, fourth, fifth, sixth = tasks[OPENING + 2 :]
 
         connections.give_back(*SERVER, opened)
-        third.cancel()
+        first.cancel()
         lines.refuse(1)
         await asyncio.sleep(0)
-        fifth.cancel()
+        third.cancel()
         await some_rounds()
 
+        assert first.cancelled()
         assert third.cancelled()
-        assert fifth.cancelled()
-        assert fourth.result() is opened
-        assert not sixth.done()
+        assert second.result() is opened
+        assert not fourth.done()
         assert len(lines.calls) == calls + 1
 
     told(story())
@@ -214,11 +206,7 @@ def test_what_was_for_one_that_gave_up_goes_to_the_next(lines: Lines) -> None:
 
 def test_one_that_comes_back_when_nobody_waits_any_more_is_kept(lines: Lines) -> None:
     async def story() -> None:
-        connections = made(lines)
-        *_, last = asked(connections, OPENING + 3)
-        await some_rounds()
-        opened = lines.answer(0)
-        await some_rounds()
+        connections, opened, [last] = await busy(lines, 1)
 
         connections.give_back(*SERVER, opened)
         last.cancel()
