@@ -167,7 +167,8 @@ def _send(together: Sequence[Bell]) -> None:
     # The actor of a queue has the queue's name; that is all the sender needs to know of it.
     name, at, delay = together[0].queue_name, together[0].at, None
     if at is not None:
-        delay = max(0, round((at - time.time()) * 1000))
+        # Dramatiq cuts the time it adds this to off at the millisecond: rather late by one than early.
+        delay = max(0, math.ceil((at - time.time()) * 1000) + 1)
     owners = tuple(bell.owner for bell in together if bell.owner)
     message: Message[None] = Message(queue_name=name, actor_name=name, args=owners, kwargs={}, options={})
     sending_broker().enqueue(message, delay=delay)
