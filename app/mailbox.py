@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app import bells
+from app import bells, sql
 from app.database import rows, transaction
 
 
@@ -184,11 +184,11 @@ def _is_head_due(mail: Mail, owner: str) -> bool | None:
 
 
 def _claim_shared(mail: Mail, rooms: Mapping[str, int], lease_seconds: float) -> list[Claimed]:
-    taken = rows(
-        f"""
+    query = f"""
         UPDATE {mail.table} mail
-        SET due_at = now() + %s * interval '1 second', claim = mail.claim + 1 + mail.claim %% 2 {mail.on_claim}
-        FROM unnest(%s::text[], %s::int[]) AS box(owner, room)
+        SET due_at = now() + %(lease_seconds)s * interval '1 second', claim = mail.claim + 1 + mail.claim %% 2
+            {mail.on_claim}
+        FROM unnest(%(owners)s::text[], %(rooms)s::int[]) AS box(owner, room)
         CROSS JOIN LATERAL (
             SELECT mail.id, mail.due_at, mail.{mail.order} AS place FROM {mail.table} mail
             WHERE mail.{mail.owner} = box.owner AND mail.due_at <= now() AND {mail.guard}
@@ -197,9 +197,9 @@ def _claim_shared(mail: Mail, rooms: Mapping[str, int], lease_seconds: float) ->
         WHERE mail.id = due.id
         RETURNING due.place, extract(epoch FROM now() - due.due_at)::float, mail.id, mail.{mail.owner}, mail.claim
             {"".join(f", mail.{name}" for name in mail.carries)}
-        """,
-        (lease_seconds, list(rooms), list(rooms.values())),
-    )
+        """
+    claim = sql.prepared(f"claim_{mail.queue.replace('-', '_')}", query)
+    taken = rows(claim, {"lease_seconds": lease_seconds, "owners": list(rooms), "rooms": list(rooms.values())})
     taken.sort(key=lambda row: row[0])
     return [Claimed(id, owner, number, tuple(carried), waited) for _, waited, id, owner, number, *carried in taken]
 

@@ -285,15 +285,8 @@ def _allowances(endpoint_ids: Sequence[str]) -> dict[str, int]:
 def _dispatches(claimed: Sequence[Claimed]) -> list[Dispatch]:
     if not claimed:
         return []
-    endpoints = _by_id(
-        """
-        SELECT id, address, answered, secret, CASE WHEN previous_secret_until > now() THEN previous_secret END
-        FROM endpoints WHERE id = ANY(%s)
-        """,
-        {row.owner for row in claimed},
-    )
-    # By identifiers that the planner sees: of the many partitions it opens theirs alone.
-    events = _by_id("SELECT id, trace_id, body FROM events WHERE id = ANY(%s)", {row.carried[0] for row in claimed})
+    endpoints = _by_id("find_targets", {row.owner for row in claimed})
+    events = _by_id("find_bodies", {row.carried[0] for row in claimed})
     if bodiless := [row for row in claimed if row.carried[0] not in events]:
         _give_up(bodiless)
     dispatches = [
@@ -305,7 +298,8 @@ def _dispatches(claimed: Sequence[Claimed]) -> list[Dispatch]:
 
 
 def _by_id(query: str, wanted: Collection[str]) -> dict[str, Sequence[Any]]:
-    return {row[0]: row[1:] for row in rows(query, (list(wanted),))}
+    ids = {"ids": list(wanted), "first_id": min(wanted), "last_id": max(wanted)}
+    return {row[0]: row[1:] for row in rows(sql.prepared(query), ids)}
 
 
 def _give_up(bodiless: Sequence[Claimed]) -> None:
@@ -342,7 +336,8 @@ def _record(
 ) -> set[tuple[str, int]]:
     columns = _columns(outcomes, moves)
     columns["states"] = [states.get(o.dispatch.claimed.owner, "active") for o in outcomes]
-    return set(rows(sql.load("record_attempts"), columns | {"answering": list(answering)}))
+    columns |= {"answering": list(answering), "first_id": min(columns["ids"]), "last_id": max(columns["ids"])}
+    return set(rows(sql.prepared("record_attempts"), columns))
 
 
 def _claim_of(outcome: Outcome) -> tuple[str, int]:
@@ -359,7 +354,7 @@ def _next(outcome: Outcome) -> tuple[str, int | None]:
     return "pending", schedule[step]
 
 
-def _columns(outcomes: Sequence[Outcome], moves: Sequence[tuple[str, int | None]]) -> dict[str, list[Any]]:
+def _columns(outcomes: Sequence[Outcome], moves: Sequence[tuple[str, int | None]]) -> dict[str, Any]:
     return {
         "ids": [o.dispatch.claimed.id for o in outcomes],
         "claims": [o.dispatch.claimed.claim for o in outcomes],

@@ -4,7 +4,7 @@
 -- with it, so that an outcome counts once. An endpoint that has answered has its count of failures set to 0; its row is
 -- touched only if it is not 0 already, so that busy healthy endpoints do not fight for it.
 --
--- `due_in` is the number of seconds to the next attempt, null where there is none; `answering` are endpoints none of
+-- The identifiers are from `first_id` to `last_id`. `due_in` is the number of seconds to the next attempt, null where there is none; `answering` are endpoints none of
 -- whose attempts here failed. Returns the identifier and the claim of each outcome that was recorded.
 WITH outcome AS (
     SELECT * FROM unnest(
@@ -25,7 +25,7 @@ WITH outcome AS (
         last_error = outcome.error,
         delivered_at = CASE WHEN outcome.status = 'delivered' AND deliveries.status <> 'cancelled' THEN now() END
     FROM outcome
-    WHERE deliveries.id = outcome.id AND deliveries.claim = outcome.claim AND deliveries.id = ANY(%(ids)s)
+    WHERE deliveries.id = outcome.id AND deliveries.claim = outcome.claim AND deliveries.id >= %(first_id)s AND deliveries.id <= %(last_id)s
         AND deliveries.status IN ('pending', 'held', 'cancelled')
     RETURNING deliveries.id, deliveries.endpoint_id, deliveries.attempts, deliveries.step, deliveries.trigger, outcome.claim
 ), logged AS (
