@@ -25,7 +25,8 @@ WITH outcome AS (
         last_error = outcome.error,
         delivered_at = CASE WHEN outcome.status = 'delivered' AND deliveries.status <> 'cancelled' THEN now() END
     FROM outcome
-    WHERE deliveries.id = outcome.id AND deliveries.claim = outcome.claim AND deliveries.id >= %(first_id)s AND deliveries.id <= %(last_id)s
+    WHERE deliveries.id = outcome.id AND deliveries.claim = outcome.claim AND deliveries.id = ANY(%(ids)s)
+        AND deliveries.id >= %(first_id)s AND deliveries.id <= %(last_id)s
         AND deliveries.status IN ('pending', 'held', 'cancelled')
     RETURNING deliveries.id, deliveries.endpoint_id, deliveries.attempts, deliveries.step, deliveries.trigger, outcome.claim
 ), logged AS (
