@@ -31,6 +31,7 @@ from app.api import (
     sales,
     sweeps,
 )
+from app.api.responses import EmptyResponse
 
 
 def install(app: Flask, base_url: str) -> None:
@@ -40,6 +41,8 @@ def install(app: Flask, base_url: str) -> None:
     app.url_map.merge_slashes = False
     app.url_map.converters |= {"path": parsing.Rest, "default": parsing.Identifier}
     app.create_url_adapter = partial(_adapter, app)  # type: ignore[method-assign]
+    # What Flask makes by itself: the answer to OPTIONS.
+    app.response_class = EmptyResponse
     parsing.install(app)
     problems.install(app, base_url)
     request_ids.install(app)

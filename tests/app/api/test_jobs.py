@@ -152,6 +152,7 @@ def test_who_waits_for_a_delete_gets_204(api: Api) -> None:
         answer = api.delete(f"contacts/{contact['id']}", wait=10)
 
     assert (answer.status_code, answer.data) == (204, b"")
+    assert "Content-Type" not in answer.headers
     assert answer.headers["Preference-Applied"] == "wait=10"
 
 
