@@ -33,6 +33,8 @@ from app.api import (
 )
 from app.api.responses import EmptyResponse
 
+NOWHERE = "/\0"  # a path that no route has
+
 
 def install(app: Flask, base_url: str) -> None:
     """Everything under /api/v1, the problem pages and the health checks."""
@@ -60,4 +62,6 @@ def _adapter(app: Flask, request: Request | None) -> MapAdapter | None:
     """Finds routes by path and method. Flask's own first reads what a request says of its host, which nobody uses."""
     if request is None:
         return None
-    return app.url_map.bind("", path_info=request.path, default_method=request.method)
+    # werkzeug reads over slashes at the beginning; a proxy that passes on what begins with /api does not.
+    path = NOWHERE if request.environ["PATH_INFO"].startswith("//") else request.path
+    return app.url_map.bind("", path_info=path, default_method=request.method)
