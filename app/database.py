@@ -20,6 +20,9 @@ from app.sql import Prepared
 # What a lost or absent server raises.
 DatabaseAway = (OperationalError, InterfaceError)
 
+# Of the states with which PostgreSQL answers: no room left on its disk, in its memory, or for a connection.
+_OUT_OF_ROOM = "53"
+
 # No transaction waits for anything but the database, so one that is idle belongs to a process that is frozen.
 _SESSION = "-c timezone=UTC -c statement_timeout=30s -c idle_in_transaction_session_timeout=10s"
 # A server that vanished without a word is noticed within some fifteen seconds.
@@ -137,6 +140,11 @@ def rows(sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[t
 def now() -> datetime:
     """The time by the database's clock, on which all machines agree."""
     return rows("SELECT now()")[0][0]  # type: ignore[no-any-return]
+
+
+def is_out_of_room(error: Exception) -> bool:
+    """Whether PostgreSQL is there, and said that it has no room for this at present."""
+    return str(getattr(getattr(error, "orig", None), "pgcode", None)).startswith(_OUT_OF_ROOM)
 
 
 def batches(sql: str, parameters: Sequence[Any], size: int = 100) -> Iterator[list[Any]]:

@@ -10,7 +10,7 @@ from flask.testing import FlaskClient
 
 from app import bells, database
 from app.config import settings
-from tests.cast import Api
+from tests.cast import Api, one, out_of_room
 from tests.conftest import Servers
 
 
@@ -91,6 +91,18 @@ def test_without_a_database_a_request_is_told_when_to_come_back(api: Api, databa
     assert answer.get_json(force=True)["type"] == "https://bellhop.test/problems/unavailable"
     assert answer.get_json(force=True)["traceId"] == answer.headers["X-Request-Id"]
     assert int(answer.headers["Retry-After"]) > 0
+
+
+@pytest.mark.parametrize("sqlstate", ["53100", "53200", "53300"], ids=["disk", "memory", "connections"])
+def test_a_write_that_the_database_has_no_room_for_is_told_when_to_come_back(api: Api, sqlstate: str) -> None:
+    with out_of_room("jobs", sqlstate):
+        answer = api.post("contacts", {"email": "ada@example.com"})
+
+    assert (answer.status_code, answer.mimetype) == (503, "application/problem+json")
+    assert answer.get_json(force=True)["type"] == "https://bellhop.test/problems/unavailable"
+    assert int(answer.headers["Retry-After"]) > 0
+    assert one("SELECT count(*) FROM jobs") == 0
+    assert api.done(api.post("contacts", {"email": "ada@example.com"}))["status"] == "succeeded"
 
 
 def test_a_connection_that_the_server_has_closed_is_replaced(api: Api) -> None:
