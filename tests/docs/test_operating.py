@@ -42,7 +42,7 @@ def test_the_table_of_settings_has_each_that_is_read() -> None:
 
     config.read(environment)
 
-    assert sorted(name for name, _ in TABLE) == sorted([*environment.asked, "WEB_CONCURRENCY"])
+    assert sorted(name for name, _ in TABLE) == sorted(environment.asked)
 
 
 @pytest.mark.parametrize(
