@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import select
 import threading
 import time
@@ -37,6 +38,7 @@ _TCP: dict[str, Any] = {
 
 # A connection in steady use finds out for itself.
 _IDLE_SECONDS = 0.1
+_READ = re.compile(r"(\s|--.*\n)*SELECT\b")
 
 
 class Connection(psycopg2.extensions.connection):
@@ -53,9 +55,20 @@ class Database(PostgresqlDatabase):
     _used = threading.local()
 
     def execute_sql(self, sql: Any, params: Any = None) -> Any:
-        # A statement outside a transaction may be the first for hours; inside one the connection is in use.
-        if not self.in_transaction():
-            self.freshen()
+        if self.in_transaction():
+            return self._execute(sql, params)
+        # It may be the first for hours.
+        self.freshen()
+        try:
+            return self._execute(sql, params)
+        except DatabaseAway:
+            if not (_READ.match(sql) and self._is_lost()):
+                raise
+            # What only reads can be read again. A write may have been committed before the connection was lost.
+            self.discard()
+            return self._execute(sql, params)
+
+    def _execute(self, sql: Any, params: Any) -> Any:
         try:
             if isinstance(sql, Prepared) and sql not in (prepared := self.connection().prepared):
                 super().execute_sql(sql.preparation)  # type: ignore[no-untyped-call]
@@ -83,6 +96,9 @@ class Database(PostgresqlDatabase):
         if state.conn is not None:
             state.conn.close()
         state.reset()
+
+    def _is_lost(self) -> bool:
+        return not self.is_closed() and bool(self.connection().closed)
 
     @staticmethod
     def _has_hung_up(connection: Any) -> bool:
