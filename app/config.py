@@ -47,6 +47,7 @@ class Settings:
     log_format: str
     metrics_host: str
     metrics_port: int
+    web_concurrency: int
 
 
 @cache
@@ -91,6 +92,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         log_format=setting("LOG_FORMAT", _one_of("json", "console"), "json"),
         metrics_host=setting("METRICS_HOST", _address, "127.0.0.1"),
         metrics_port=setting("METRICS_PORT", _whole(0, 65_000), "9464"),
+        web_concurrency=setting("WEB_CONCURRENCY", _whole(1, 1000), "1"),
     )
 
 

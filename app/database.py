@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import select
 import threading
 import time
@@ -20,6 +21,9 @@ from app.sql import Prepared
 # What a lost or absent server raises.
 DatabaseAway = (OperationalError, InterfaceError)
 
+# Of the states with which PostgreSQL answers: no room left on its disk, in its memory, or for a connection.
+_OUT_OF_ROOM = "53"
+
 # No transaction waits for anything but the database, so one that is idle belongs to a process that is frozen.
 _SESSION = "-c timezone=UTC -c enable_seqscan=off -c statement_timeout=30s -c idle_in_transaction_session_timeout=10s"
 # A server that vanished without a word is noticed within some fifteen seconds.
@@ -34,6 +38,7 @@ _TCP: dict[str, Any] = {
 
 # A connection in steady use finds out for itself.
 _IDLE_SECONDS = 0.1
+_READ = re.compile(r"(\s|--.*\n)*SELECT\b")
 
 
 class Connection(psycopg2.extensions.connection):
@@ -50,9 +55,20 @@ class Database(PostgresqlDatabase):
     _used = threading.local()
 
     def execute_sql(self, sql: Any, params: Any = None) -> Any:
-        # A statement outside a transaction may be the first for hours; inside one the connection is in use.
-        if not self.in_transaction():
-            self.freshen()
+        if self.in_transaction():
+            return self._execute(sql, params)
+        # It may be the first for hours.
+        self.freshen()
+        try:
+            return self._execute(sql, params)
+        except DatabaseAway:
+            if not (_READ.match(sql) and self._is_lost()):
+                raise
+            # What only reads can be read again. A write may have been committed before the connection was lost.
+            self.discard()
+            return self._execute(sql, params)
+
+    def _execute(self, sql: Any, params: Any) -> Any:
         try:
             if isinstance(sql, Prepared) and sql not in (prepared := self.connection().prepared):
                 super().execute_sql(sql.preparation)  # type: ignore[no-untyped-call]
@@ -80,6 +96,9 @@ class Database(PostgresqlDatabase):
         if state.conn is not None:
             state.conn.close()
         state.reset()
+
+    def _is_lost(self) -> bool:
+        return not self.is_closed() and bool(self.connection().closed)
 
     @staticmethod
     def _has_hung_up(connection: Any) -> bool:
@@ -137,6 +156,11 @@ def rows(sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[t
 def now() -> datetime:
     """The time by the database's clock, on which all machines agree."""
     return rows("SELECT now()")[0][0]  # type: ignore[no-any-return]
+
+
+def is_out_of_room(error: Exception) -> bool:
+    """Whether PostgreSQL is there, and said that it has no room for this at present."""
+    return str(getattr(getattr(error, "orig", None), "pgcode", None)).startswith(_OUT_OF_ROOM)
 
 
 def batches(sql: str, parameters: Sequence[Any], size: int = 100) -> Iterator[list[Any]]:

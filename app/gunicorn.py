@@ -79,7 +79,8 @@ class PatientWorker(RefusingWorker):
                 conn.sock.shutdown(socket.SHUT_RDWR)  # wakes the thread
 
 
-# The number of processes is gunicorn's own WEB_CONCURRENCY.
+# gunicorn reads WEB_CONCURRENCY too, before anything of ours, and would start none for 0.
+workers = settings().web_concurrency
 worker_class = PatientWorker
 threads = 16
 # Longer than load balancers keep an idle connection, so that they never send on one that is being closed.

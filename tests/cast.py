@@ -221,6 +221,20 @@ def in_threads(work: Sequence[Callable[[], Any]]) -> list[Any]:
 
 
 @contextmanager
+def out_of_room(table: str, sqlstate: str = "53100") -> Iterator[None]:
+    """PostgreSQL has no room for a row of that table, until the block ends."""
+    raised = f"RAISE EXCEPTION 'could not extend file' USING ERRCODE = '{sqlstate}'"
+    database.rows(
+        f"CREATE FUNCTION full_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {raised}; END $$;"
+        f"CREATE TRIGGER full_up BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION full_up()"
+    )
+    try:
+        yield
+    finally:
+        database.rows(f"DROP TRIGGER full_up ON {table}; DROP FUNCTION full_up()")
+
+
+@contextmanager
 def working() -> Iterator[None]:
     """A worker beside the test: applies what is due, until the block ends."""
     stopping = threading.Event()

@@ -31,6 +31,9 @@ from app.api import (
     sales,
     sweeps,
 )
+from app.api.responses import EmptyResponse
+
+NOWHERE = "/\0"  # a path that no route has
 
 
 def install(app: Flask, base_url: str) -> None:
@@ -40,6 +43,8 @@ def install(app: Flask, base_url: str) -> None:
     app.url_map.merge_slashes = False
     app.url_map.converters |= {"path": parsing.Rest, "default": parsing.Identifier}
     app.create_url_adapter = partial(_adapter, app)  # type: ignore[method-assign]
+    # What Flask makes by itself: the answer to OPTIONS.
+    app.response_class = EmptyResponse
     parsing.install(app)
     problems.install(app, base_url)
     request_ids.install(app)
@@ -57,4 +62,6 @@ def _adapter(app: Flask, request: Request | None) -> MapAdapter | None:
     """Finds routes by path and method. Flask's own first reads what a request says of its host, which nobody uses."""
     if request is None:
         return None
-    return app.url_map.bind("", path_info=request.path, default_method=request.method)
+    # werkzeug reads over slashes at the beginning; a proxy that passes on what begins with /api does not.
+    path = NOWHERE if request.environ["PATH_INFO"].startswith("//") else request.path
+    return app.url_map.bind("", path_info=path, default_method=request.method)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from datetime import UTC, datetime
 from functools import lru_cache, partial, wraps
 from json import loads as loads_leniently
-from shutil import copyfileobj
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, TypeVar
 
 import marshmallow
+import structlog
 from flask import Flask, Request, Response
 from flask.globals import request_ctx
 from flask.json.provider import JSONProvider
@@ -22,7 +22,7 @@ from werkzeug.exceptions import BadRequest, HTTPException, RequestEntityTooLarge
 from werkzeug.routing import BaseConverter, PathConverter
 
 from app.api.openapi import DocumentedBlueprint
-from app.errors import Fault, Invalid, NotFound
+from app.errors import Fault, Invalid, NotFound, Unavailable
 from app.lib import json
 
 MAX_BODY_BYTES = 256 * 1024
@@ -33,6 +33,8 @@ _BODY_REQUIRED = Fault("", "A JSON object is required.")
 _BAD_TEXT = "The text holds a character that cannot be stored (U+0000 or half of a surrogate pair)."
 _SCHEMA_MESSAGES = {"unknown": "This field is not known.", "type": "A JSON object is required."}
 _PLAIN_JSON = frozenset({"application/json", "application/json; charset=utf-8", "application/json;charset=utf-8"})
+_PART_BYTES = 64 * 1024
+_log = structlog.get_logger(__name__)
 View = Callable[..., Any]
 T = TypeVar("T")
 
@@ -118,11 +120,19 @@ def install(app: Flask) -> None:
 def spooled_body(req: Request, most: int) -> Iterator[IO[bytes]]:
     """The raw body in a file, at its end: however slowly it comes, it takes no memory meanwhile.
 
-    Raises RequestEntityTooLarge above so many bytes, and BadRequest.
+    Raises RequestEntityTooLarge above so many bytes, BadRequest, and Unavailable where this machine has no room.
     """
     req.max_content_length = most + 1  # see LimitedRequest
     with SpooledTemporaryFile(MAX_BODY_BYTES) as body:
-        _read_to_end(partial(copyfileobj, req.stream, body))
+        try:
+            while part := _read_to_end(partial(req.stream.read, _PART_BYTES)):
+                body.write(part)
+            body.flush()
+        except OSError as error:  # of the file: one of the connection is a BadRequest by now
+            _log.error("body.not_kept", error=str(error))
+            with suppress(OSError):
+                body.close()  # would else be tried on the way out, and fail there
+            raise Unavailable("There is no room for the body at this moment. Try again shortly.") from error
         _check_length(req, body.tell(), most)
         yield body
 

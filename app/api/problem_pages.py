@@ -7,7 +7,7 @@ import hashlib
 from http import HTTPStatus
 from pathlib import Path
 
-from flask import Blueprint, Response, make_response, render_template
+from flask import Blueprint, Response, render_template
 from markupsafe import Markup
 
 from app.errors import NotFound
@@ -35,7 +35,7 @@ def show_problem(slug: str) -> Response:
 def _page(template: str, **values: object) -> Response:
     # The style is the file's own text, unescaped, because the policy names its hash.
     html = render_template(template, style=Markup(_STYLE), phrase=_phrase, **values)
-    response = make_response(html)
+    response = Response(html, mimetype="text/html")
     response.headers["Content-Security-Policy"] = _POLICY
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["Cache-Control"] = "public, max-age=3600"

@@ -21,6 +21,12 @@ class JsonResponse(Response):
         return self.headers
 
 
+class EmptyResponse(Response):
+    """A response without a body, and so without a type of one."""
+
+    default_mimetype = None
+
+
 def respond(status: int, document: object) -> Response:
     """A response that carries `document`, a representation of the domain, as JSON."""
     return JsonResponse(json.dumps(document), status, mimetype="application/json")

@@ -15,7 +15,7 @@ from app.api import resources
 from app.api.authentication import caller
 from app.api.problems import problem_response
 from app.api.request_ids import request_id
-from app.api.responses import respond
+from app.api.responses import EmptyResponse, respond
 from app.domain import jobs
 from app.domain.jobs import OnceKey, Write
 from app.errors import BellhopError, Fault, Invalid, NotFound
@@ -112,7 +112,7 @@ def _result(job: Job, beside: Mapping[str, Any] | None) -> Response | None:
     if job.status != "succeeded":
         return None
     if job.effect == "deleted":
-        return Response(status=204)
+        return EmptyResponse(status=204)
     document = resources.find(job)
     if document is None:
         return None

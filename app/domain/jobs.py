@@ -14,7 +14,7 @@ from structlog.contextvars import bind_contextvars
 
 from app import mailbox, metrics, sql
 from app.config import settings
-from app.database import DatabaseAway, rows, savepoint, transaction
+from app.database import DatabaseAway, is_out_of_room, rows, savepoint, transaction
 from app.domain import bookings, contacts, deliveries, endpoints, imports, sales
 from app.domain.changes import Change, Effect
 from app.domain.events import Cause, Recorder
@@ -165,12 +165,17 @@ def work(workspace_id: str) -> None:
     """Applies the workspace's waiting writes, in order of acceptance, until none is left or its turn is over."""
     turn_ends = time.monotonic() + TURN_SECONDS
     while batch := mailbox.take_head(MAIL, workspace_id, BATCH, LEASE_SECONDS):
-        if any(claimed.claim > 1 for claimed in batch):
-            # A worker died of this batch, or lost its database: one at a time, to find out by which.
-            for claimed in batch:
-                _apply([claimed])
-        else:
-            _apply(batch)
+        try:
+            if any(claimed.claim > 1 for claimed in batch):
+                # A worker died of this batch, or lost its database: one at a time, to find out by which.
+                for claimed in batch:
+                    _apply([claimed])
+            else:
+                _apply(batch)
+        except DatabaseAway as error:
+            if is_out_of_room(error):
+                _uncount(batch)
+            raise
         if time.monotonic() > turn_ends:
             mailbox.give_way(MAIL, workspace_id)
             return
@@ -254,6 +259,20 @@ def _put_back(job: Job) -> None:
     So the claim begins anew, against its rule: what a late worker would then do is the next part, in its turn.
     """
     rows("UPDATE jobs SET due_at = now(), claim = 0 WHERE id = %s", (job.id,))
+
+
+def _uncount(batch: Sequence[Claimed]) -> None:
+    """It is no death of a worker that these were taken for nothing, however often. Their leases stay, as a pause.
+
+    Who took them does nothing more under these claims, so the next may have the same.
+    """
+    rows(
+        """
+        UPDATE jobs SET claim = jobs.claim - 1 FROM unnest(%s::text[], %s::int[]) AS held(id, claim)
+        WHERE jobs.id = held.id AND jobs.claim = held.claim AND jobs.due_at IS NOT NULL
+        """,
+        ([claimed.id for claimed in batch], [claimed.claim for claimed in batch]),
+    )
 
 
 def _earlier(token_id: str | None, once: OnceKey, *conditions: Any) -> Job:

@@ -38,9 +38,12 @@ NEVER_DIALLED_V6 = tuple(
     IPv6Network(network)
     for network in (
         "::/96",  # unspecified, loopback, and IPv4-compatible addresses
+        "::ffff:0:0:0/96",  # SIIT (RFC 7915): leads to an IPv4 address
         "64:ff9b::/96",  # NAT64: leads to an IPv4 address
         "64:ff9b:1::/48",  # NAT64 for local use
         "100::/64",  # discard
+        "100:0:0:1::/64",  # dummies (RFC 9780)
+        "2001::/23",  # protocol assignments: Teredo, which leads to an IPv4 address, benchmarks, ORCHID
         "2001:db8::/32",  # documentation
         "2002::/16",  # 6to4: leads to an IPv4 address
         "3fff::/20",  # documentation

@@ -37,6 +37,7 @@ def test_what_is_not_set_has_its_default() -> None:
     assert settings.history_retention_days == 90
     assert settings.log_format == "json"
     assert (settings.metrics_host, settings.metrics_port) == ("127.0.0.1", 9464)
+    assert settings.web_concurrency == 1
 
 
 def test_what_is_set_is_read(tmp_path: Path) -> None:
@@ -59,6 +60,7 @@ def test_what_is_set_is_read(tmp_path: Path) -> None:
             "LOG_FORMAT": "console",
             "METRICS_HOST": "0.0.0.0",
             "METRICS_PORT": "0",
+            "WEB_CONCURRENCY": "4",
         }
     )
 
@@ -75,6 +77,7 @@ def test_what_is_set_is_read(tmp_path: Path) -> None:
     assert settings.history_retention_days == 7
     assert settings.log_format == "console"
     assert (settings.metrics_host, settings.metrics_port) == ("0.0.0.0", 0)
+    assert settings.web_concurrency == 4
 
 
 def test_several_secret_keys_are_read_newest_first() -> None:
@@ -158,6 +161,9 @@ def test_a_setting_without_a_default_has_to_be_there(name: str, text: str | None
         ("LOG_FORMAT", "xml"),
         ("METRICS_HOST", "localhost"),
         ("METRICS_PORT", "65001"),
+        ("WEB_CONCURRENCY", "0"),
+        ("WEB_CONCURRENCY", "-1"),
+        ("WEB_CONCURRENCY", "four"),
     ],
 )
 def test_a_wrong_setting_is_one_line_that_names_it(name: str, text: str) -> None:
@@ -237,3 +243,20 @@ def test_every_process_ends_with_one_line_that_names_the_wrong_setting(command: 
     own = [line for line in (done.stdout + done.stderr).splitlines() if "LOG_FORMAT" in line]
     assert len(own) == 1, done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_web_of_no_process_ends_with_one_line_too() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "gunicorn", "--config", "python:app.gunicorn", "app:create_app()"],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], **NEEDED, "WEB_CONCURRENCY": "0"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode != 0
+    assert (done.stdout + done.stderr).splitlines() == [
+        "bellhop: WEB_CONCURRENCY is wrong: it must be a whole number from 1 to 1000."
+    ]

@@ -10,11 +10,13 @@ import pytest
 from prometheus_client import Counter
 from prometheus_client.metrics import MetricWrapperBase
 
-from app import commands, config, metrics
+from app import commands, config, metrics, presence
 from tests.docs.pages import PAGES
+from tests.stack.processes import ROOT
 
 README = (PAGES.parents[1] / "README.md").read_text()
 SETTINGS = (PAGES.parent / "settings.md").read_text()
+RUNNING = (PAGES.parent / "running.md").read_text()
 TABLE = re.findall(r"^\| `([A-Z_]+)` \| .* \| (.*) \|$", SETTINGS, re.MULTILINE)
 NEEDED = {
     "DATABASE_URL": "postgresql://bellhop@db.test/bellhop",
@@ -40,7 +42,7 @@ def test_the_table_of_settings_has_each_that_is_read() -> None:
 
     config.read(environment)
 
-    assert sorted(name for name, _ in TABLE) == sorted([*environment.asked, "WEB_CONCURRENCY"])
+    assert sorted(name for name, _ in TABLE) == sorted(environment.asked)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +59,27 @@ def test_the_table_of_figures_has_each_with_its_labels() -> None:
     assert sorted(re.findall(r"`((?:http|bellhop)_\w+)(?:\{([a-z,]+)\})?`", table)) == sorted(
         (figure._name + "_total" * isinstance(figure, Counter), ",".join(figure._labelnames)) for figure in figures
     )
+
+
+def test_the_page_on_running_names_settings_and_figures_that_there_are() -> None:
+    settings = set(re.findall(r"\b[A-Z]{2,}(?:_[A-Z]+)+\b", RUNNING))
+    figures = {name.removesuffix("_count") for name in re.findall(r"\b(?:bellhop|http)_\w+", RUNNING)}
+
+    assert settings - {name for name, _ in TABLE} == set()
+    assert figures - set(re.findall(r"`((?:http|bellhop)_\w+)", SETTINGS)) == set()
+    assert len(settings) > 5
+    assert len(figures) > 8
+
+
+def test_the_page_on_running_has_the_connections_of_every_process() -> None:
+    table = dict(re.findall(r"^\| `([a-z-]+)` \| (\d+)[^|]* \| [^|]*MiB", RUNNING, re.MULTILINE))
+    threads = dict(re.findall(r"^([a-z-]+): .*--threads (\d+)", (ROOT / "Procfile").read_text(), re.MULTILINE))
+    of_web = re.search(r"^threads = (\d+)", (ROOT / "app" / "gunicorn.py").read_text(), re.MULTILINE)
+
+    assert table.keys() == set(presence.TYPES)
+    assert (table["writes"], table["retries"]) == (threads["writes"], threads["retries"])
+    assert of_web
+    assert table["web"] == of_web[1]
 
 
 def test_the_table_of_commands_has_every_command() -> None:

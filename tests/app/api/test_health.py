@@ -10,7 +10,7 @@ from flask.testing import FlaskClient
 
 from app import bells, database
 from app.config import settings
-from tests.cast import Api
+from tests.cast import Api, accept, one, out_of_room
 from tests.conftest import Servers
 
 
@@ -93,6 +93,18 @@ def test_without_a_database_a_request_is_told_when_to_come_back(api: Api, databa
     assert int(answer.headers["Retry-After"]) > 0
 
 
+@pytest.mark.parametrize("sqlstate", ["53100", "53200", "53300"], ids=["disk", "memory", "connections"])
+def test_a_write_that_the_database_has_no_room_for_is_told_when_to_come_back(api: Api, sqlstate: str) -> None:
+    with out_of_room("jobs", sqlstate):
+        answer = api.post("contacts", {"email": "ada@example.com"})
+
+    assert (answer.status_code, answer.mimetype) == (503, "application/problem+json")
+    assert answer.get_json(force=True)["type"] == "https://bellhop.test/problems/unavailable"
+    assert int(answer.headers["Retry-After"]) > 0
+    assert one("SELECT count(*) FROM jobs") == 0
+    assert api.done(api.post("contacts", {"email": "ada@example.com"}))["status"] == "succeeded"
+
+
 def test_a_connection_that_the_server_has_closed_is_replaced(api: Api) -> None:
     assert api.get("contacts").status_code == 200
     database.rows("SELECT 1")
@@ -101,6 +113,36 @@ def test_a_connection_that_the_server_has_closed_is_replaced(api: Api) -> None:
     time.sleep(0.2)  # one that was used a moment ago is not looked at
 
     assert api.get("contacts").status_code == 200
+
+
+@pytest.fixture
+def lost(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server has closed this thread's connection, and it is not looked at before it is used."""
+    monkeypatch.setattr(database, "_IDLE_SECONDS", 3600)
+    end_backend(one("SELECT pg_backend_pid()"))
+
+
+def test_what_is_read_on_a_connection_that_was_just_closed_is_read_on_another(api: Api, lost: None) -> None:
+    assert api.get("contacts").status_code == 200
+
+
+def test_what_is_written_on_one_is_not_written_again(api: Api, lost: None) -> None:
+    with pytest.raises(database.DatabaseAway):
+        accept(api.workspace_id, "contacts.upsert", {"external_id": "one"})
+
+    assert one("SELECT count(*) FROM jobs") == 0
+
+
+def test_nothing_is_read_again_within_a_transaction(api: Api) -> None:
+    def read_on_a_lost_connection() -> None:
+        with database.transaction():
+            end_backend(one("SELECT pg_backend_pid()"))
+            database.rows("SELECT 1")
+
+    with pytest.raises(database.DatabaseAway):
+        read_on_a_lost_connection()
+
+    assert one("SELECT 1") == 1
 
 
 def end_backend(pid: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tracemalloc
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import peewee
@@ -13,11 +14,12 @@ from flask import Flask, request
 from werkzeug.test import TestResponse
 
 from app.api import imports as api_imports
+from app.api import parsing
 from app.api.parsing import spooled_body
 from app.database import rows
 from app.domain import contacts, imports, jobs
 from app.domain.jobs import MOST_CLAIMS
-from tests.cast import KEY, Api, all_of, event_bodies, event_kinds, in_threads, one, row_counts, working
+from tests.cast import KEY, Api, all_of, event_bodies, event_kinds, in_threads, one, out_of_room, row_counts, working
 
 
 def send(api: Api, *lines: dict[str, Any] | bytes, **options: Any) -> TestResponse:
@@ -208,6 +210,58 @@ def test_other_writes_keep_their_limit(api: Api) -> None:
     answer = api.post("contacts", data=b" " * 300_000, content_type="application/x-ndjson")
 
     assert answer.status_code == 413
+
+
+# No room
+
+
+def is_unavailable(answer: TestResponse) -> bool:
+    return (answer.status_code, answer.get_json(force=True)["type"], int(answer.headers["Retry-After"]) > 0) == (
+        503,
+        "https://bellhop.test/problems/unavailable",
+        True,
+    )
+
+
+def test_an_import_that_the_database_has_no_room_for_can_be_sent_again(api: Api) -> None:
+    before = row_counts()
+
+    with out_of_room("import_lines"):
+        refused = send(api, *customers(2), key=KEY)
+    assert row_counts() == before
+    later = send(api, *customers(2), key=KEY)
+
+    assert is_unavailable(refused)
+    assert (later.status_code, later.headers.get("Idempotent-Replayed")) == (202, None)
+
+
+@pytest.mark.parametrize("buffering", [0, -1], ids=["at once", "in the end"])
+def test_a_body_that_this_machine_has_no_room_for_can_be_sent_again(
+    api: Api, monkeypatch: pytest.MonkeyPatch, buffering: int
+) -> None:
+    with Path("/dev/full").open("wb", buffering) as file, monkeypatch.context() as full:
+        full.setattr(parsing, "SpooledTemporaryFile", lambda _: file)
+        refused = send(api, *customers(2))
+
+    assert is_unavailable(refused)
+    assert send(api, *customers(2)).status_code == 202
+
+
+def test_an_import_goes_on_when_the_database_has_room_again(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    one_step_at_a_time(monkeypatch)
+    importing = send(api, *customers(2 * imports.BATCH))
+    jobs.work(api.workspace_id)
+
+    with out_of_room("contacts"):
+        for _ in range(2 * MOST_CLAIMS):
+            with pytest.raises(peewee.OperationalError):
+                jobs.work(api.workspace_id)
+            rows("UPDATE jobs SET due_at = now()")
+    assert (api.job(importing)["status"], api.job(importing)["progress"]["done"]) == ("running", imports.BATCH)
+    api.apply()
+
+    assert api.job(importing)["progress"] == {"total": 2 * imports.BATCH, "done": 2 * imports.BATCH, "failed": 0}
+    assert event_kinds(api.workspace_id) == ["contact.created"] * 2 * imports.BATCH
 
 
 # In memory

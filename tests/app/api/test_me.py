@@ -50,7 +50,7 @@ def test_the_first_use_of_a_token_is_noted(api: Api) -> None:
 
     noted = one("SELECT last_used_at FROM tokens WHERE workspace_id = %s", api.workspace_id)
 
-    assert abs(clock.now() - noted) < timedelta(seconds=5)
+    assert abs(clock.now() - noted) < timedelta(seconds=30)
 
 
 def test_a_later_use_is_noted_when_a_minute_is_over(api: Api) -> None:
@@ -60,7 +60,7 @@ def test_a_later_use_is_noted_when_a_minute_is_over(api: Api) -> None:
     with clock.moved_by(seconds=61):
         shown = api.get("/api/v1/auth/me").json["data"]["token"]
         noted = one("SELECT last_used_at FROM tokens WHERE workspace_id = %s", api.workspace_id)
-        assert clock.now() - noted < timedelta(seconds=5)
+        assert clock.now() - noted < timedelta(seconds=30)
 
     assert shown["last_used_at"] is not None
 

@@ -148,7 +148,7 @@ def test_each_failure_waits_longer_and_the_sixth_is_the_last(endpoint: Endpoint,
     attempt(endpoint, BROKEN)
 
     schedule = [60, 300, 1800, 7200, 43200]
-    assert [0 <= delay - wait < 10 for delay, wait in zip(schedule, waits, strict=True)] == [True] * 5
+    assert [0 <= delay - wait < 30 for delay, wait in zip(schedule, waits, strict=True)] == [True] * 5
     kept = Delivery.get_by_id(delivery)
     assert (kept.status, kept.attempts, kept.due_at) == ("failed", 6, None)
     assert take(endpoint) == []
@@ -297,7 +297,7 @@ def test_the_fiftieth_failure_in_a_row_stops_the_endpoint(endpoint: Endpoint, ha
     assert (stopped.state, stopped.consecutive_failures) == ("stopped", 50)
     assert "50" in stopped.stop_reason
     assert str(SILENT.error) in stopped.stop_reason
-    assert abs((clock.now() - stopped.stopped_at).total_seconds()) < 10
+    assert abs((clock.now() - stopped.stopped_at).total_seconds()) < 60
 
 
 def test_the_reason_of_a_stop_does_not_repeat_where_a_redirect_led(endpoint: Endpoint, delivery: str) -> None:

@@ -13,7 +13,7 @@ from app.domain import contacts, jobs
 from app.domain.jobs import MAIL, MOST_CLAIMS, OnceKey, Write
 from app.errors import Conflict
 from app.models.jobs import Job
-from tests.cast import Api, accept, all_of, apply, event_kinds, in_threads, one
+from tests.cast import Api, accept, all_of, apply, event_kinds, in_threads, one, out_of_room
 
 
 @pytest.fixture
@@ -155,6 +155,36 @@ def test_a_database_that_goes_away_fails_no_job(workspace_id: str, monkeypatch: 
 
     assert statuses() == ["succeeded"]
     assert event_kinds(workspace_id) == ["contact.created"]
+
+
+@pytest.mark.parametrize("sqlstate", ["53100", "53200", "53300"], ids=["disk", "memory", "connections"])
+def test_a_database_without_room_fails_no_job_however_often_it_is_tried(workspace_id: str, sqlstate: str) -> None:
+    upsert(workspace_id, external_id="one")
+    upsert(workspace_id, external_id="two")
+
+    with out_of_room("contacts", sqlstate):
+        for _ in range(2 * MOST_CLAIMS):
+            with pytest.raises(peewee.OperationalError):
+                jobs.work(workspace_id)
+            assert one("SELECT count(*) FROM jobs WHERE due_at > now()") == 2  # not at once again
+            database.rows("UPDATE jobs SET due_at = now()")
+    assert statuses() == ["running", "running"]
+    apply(workspace_id)
+
+    assert statuses() == ["succeeded", "succeeded"]
+    assert event_kinds(workspace_id) == ["contact.created"] * 2
+
+
+def test_what_was_applied_before_the_room_ran_out_stays_so(workspace_id: str) -> None:
+    upsert(workspace_id, external_id="one")
+    accept(workspace_id, "endpoints.create", {"address": "https://a/", "events": ["*"], "sealed_secret": "x"}, "whe_1")
+    die_over(workspace_id)  # so that they are applied one at a time
+
+    with out_of_room("endpoints"), pytest.raises(peewee.OperationalError):
+        jobs.work(workspace_id)
+
+    assert statuses() == ["succeeded", "running"]
+    assert all_of("SELECT claim FROM jobs ORDER BY position") == [2, 1]
 
 
 # Workers that die

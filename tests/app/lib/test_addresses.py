@@ -30,9 +30,12 @@ V4 = [
 ]
 V6 = [
     "::/96",
+    "::ffff:0:0:0/96",
     "64:ff9b::/96",
     "64:ff9b:1::/48",
     "100::/64",
+    "100:0:0:1::/64",
+    "2001::/23",
     "2001:db8::/32",
     "2002::/16",
     "3fff::/20",
@@ -59,7 +62,10 @@ def neighbours(network: str) -> list[IPv4Address | IPv6Address]:
 
 
 # Those just outside of one network that are inside of the next.
-ADJOINING = {"239.255.255.255", "240.0.0.0", f"febf{':ffff' * 7}", "fec0::", f"feff{':ffff' * 7}", "ff00::"}
+ADJOINING = {
+    *("239.255.255.255", "240.0.0.0", f"febf{':ffff' * 7}", "fec0::", f"feff{':ffff' * 7}", "ff00::"),
+    *("100::ffff:ffff:ffff:ffff", "100:0:0:1::"),
+}
 
 
 @pytest.mark.parametrize("network", V4 + V6)
@@ -68,7 +74,7 @@ def test_their_neighbours_are_public(network: str) -> None:
         assert is_public(neighbour) == (str(neighbour) not in ADJOINING)
 
 
-@pytest.mark.parametrize("address", ["1.1.1.1", "2606:4700::1111", "::ffff:8.8.8.8"])
+@pytest.mark.parametrize("address", ["1.1.1.1", "2606:4700::1111", "2001:4860:4860::8888", "::ffff:8.8.8.8"])
 def test_everyday_addresses_are_public(address: str) -> None:
     assert is_public(ip_address(address))
 
@@ -83,6 +89,20 @@ def test_a_mapped_address_is_judged_by_the_one_inside(network: str) -> None:
     ends = [ip_network(network)[0], ip_network(network)[-1]]
     for inside in [*ends, *neighbours(network)]:
         assert is_public(ip_address(f"::ffff:{inside}")) == is_public(inside)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("::127.0.0.1", "::ffff:0:127.0.0.1", "64:ff9b::127.0.0.1", "64:ff9b:1:7f00:0:100::", "2002:7f00:1::1"),
+        # Teredo writes the address of the client with all its bits turned round.
+        *("2001::80ff:fffe", "2001:0:7f00:1::"),
+    ],
+)
+def test_an_address_that_leads_to_loopback_is_private_whatever_carries_it(address: str) -> None:
+    assert not is_public(ip_address(address))
+    assert not is_public(ip_address(address), LOOPBACK)
+    assert check_address(f"https://[{address}]/") == f"{ip_address(address)} is not a public address."
 
 
 @given(st.ip_addresses(v=6))
