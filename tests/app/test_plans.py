@@ -22,7 +22,7 @@ from app.config import settings
 from app.database import Database, rows
 from app.domain import deliveries, endpoints, imports, jobs, lanes, sweeps
 from app.lib import clock, ids
-from app.models.contacts import Contact
+from app.models.contacts import SEGMENT_SIZE, Contact
 from tests import cast
 from tests.cast import Api, one
 from tests.conftest import TEMPLATE, Servers
@@ -47,11 +47,11 @@ PAGES = {
     "contacts": (
         "contacts",
         *("", "email=C-777@example.com", "phone=%2B49301000777", "external_id=c-777"),
-        *("tag=all", "tag=few", "tag=none", "tag=early", "tag=early&q=c-"),
+        *("tag=all", "tag=few", "tag=none", "tag=early", "tag=early&q=c-", "q=older", "q=older&tag=early"),
         *("updated_since={old}", "updated_since={recent}", "updated_since={future}"),
         *("q=example", "q=c-7777", "q=nobody", "q=c-", "q=zq", "q=%25_", "q=@e", "q=999999999"),
         *("q=example&tag=few", "q=c-7777&tag=all", "q=zq&tag=none", "tag=few&updated_since={old}"),
-        *("external_id=c-777&q=c-", "tag=all&updated_since={recent}"),
+        *("external_id=c-777&q=c-", "tag=all&updated_since={recent}", "q=older&updated_since={recent}"),
     ),
     "jobs": (
         "jobs",
@@ -148,13 +148,18 @@ def seed(api: Api) -> dict[str, str]:
             "con",
             MANY,
             api,
-            "external_id, email, phone, tags, created_at, updated_at",
-            """
+            "external_id, email, phone, first_name, tags, segment, created_at, updated_at",
+            f"""
             'c-' || n, CASE WHEN n % 10 = 0 THEN 'C-' || n || '@example.com' END,
             CASE WHEN n < 2000 THEN '+49301' || lpad(n::text, 6, '0') END,
-            CASE WHEN n % 50000 = 0 THEN '{all,few}' ELSE '{all}' END::text[]
-                || CASE WHEN n < %(last)s - 100000 THEN '{early}' ELSE '{}' END::text[], at,
+            CASE WHEN n < %(last)s / 2 THEN 'Older' END,
+            CASE WHEN n % 50000 = 0 THEN '{{all,few}}' ELSE '{{all}}' END::text[]
+                || CASE WHEN n < %(last)s - 100000 THEN '{{early}}' ELSE '{{}}' END::text[], n / {SEGMENT_SIZE}, at,
             CASE WHEN n % 5000 = 0 THEN now() ELSE at END""",
+        )
+        rows(
+            "INSERT INTO contact_segments SELECT workspace_id, segment, min(id) FROM contacts WHERE segment > 0"
+            " GROUP BY workspace_id, segment"
         )
         # Times that have nothing to do with the order in which the rows were made, from now back over the days.
         whose = f"CASE WHEN n % 10 = 0 THEN '{regular}' ELSE 'con_' || substr(id, 5) END"
