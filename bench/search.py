@@ -20,7 +20,7 @@ from bench.sites import Site
 MOST_MS = 50
 ASKED = 20
 SMALL = 500
-SEGMENT = 8_000
+SEGMENT = 16_000
 NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gita", "Hugo", "Ines", "Jan")
 NAMES += ("Kira", "Luca", "Mia", "Noah", "Olga", "Paul", "Rosa", "Sam", "Tina", "Zoë")
 TERMS = {
@@ -45,6 +45,7 @@ TERMS = {
     "a tag that none has": "tag=none",
     "a tag that every second has": "tag=even",
     "a tag and a name": "tag=vip&q=gita",
+    "a long text that none has": "q=gita%20uwe%20oskar%20quinn%20family0077%20gita.0123456@example.com%20%2B49",
     "what every second has, and what the others have": "tag=even&q=odd",
     "changed since": "updated_since={since}",
     "changed since, none": "updated_since={later}",

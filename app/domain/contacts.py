@@ -179,7 +179,7 @@ def _alter(
 
 def _save(contact: Contact, statement: str) -> None:
     values = contact.__data__ | {"custom_fields": json.dumps(contact.custom_fields).decode()}
-    [(contact.created_at, contact.updated_at)] = rows(sql.load(statement), values)
+    [(contact.created_at, contact.updated_at)] = rows(sql.prepared(statement), values)
 
 
 def _record(change: Change, contact: Contact, kind: str, **further: Any) -> None:

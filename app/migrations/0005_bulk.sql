@@ -60,7 +60,7 @@ BEGIN
 END
 $$;
 
--- Those of these keys that a search asks for: so few that they hold every character, as each costs a look.
+-- Those of these keys that a search asks for: as few as hold every character, and ten at most, as each costs a look.
 CREATE FUNCTION contact_keys_sought(workspace_id text, segment integer, sought text, tags text[]) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
@@ -69,7 +69,7 @@ DECLARE
     keys bigint[] := '{}';
     tag text;
 BEGIN
-    FOR place IN 1 .. length BY 3 LOOP
+    FOR place IN 1 .. length BY greatest(3, (length + 9) / 10) LOOP
         keys := keys
             || (seed # (hashtextextended(substr(sought, least(place, greatest(length - 2, 1)), 3), 0) & 4294967295));
     END LOOP;
