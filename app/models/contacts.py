@@ -117,15 +117,14 @@ def _among_newest(given: Mapping[str, Any]) -> str:
 
 def _by_segment(given: Mapping[str, Any]) -> str:
     """From the newest segment on each is asked by index, until the page is full."""
-    # What is found by keys is not to be found by columns instead, of whose rows the planner may expect too few. Only of
-    # what changed since are there so few, and to find what matches besides it may join the two indexes.
-    conditions = ["workspace_id || '' = %(workspace_id)s", "segment + 0 = segments.number"]
-    if "updated_since" in given:
-        conditions = ["workspace_id = %(workspace_id)s", "segment = segments.number"]
+    indexed = []
     if given.keys() & {"q", "tag"}:
         sought = "contact_keys_sought(%(workspace_id)s, segments.number, lower(%(text)s), %(tags)s::text[])"
-        conditions.append(f"contact_keys(workspace_id, segment, search, tags) @> {sought}")
-    # Materialized, so that the planner cannot take the order of the page for a way to find few.
+        indexed.append(f"contact_keys(workspace_id, segment, search, tags) @> {sought}")
+    if "updated_since" in given:
+        indexed.append("workspace_id = %(workspace_id)s AND segment = segments.number")
+    # Materialized, so that the planner knows of nothing else to find by, however few it expects: neither of the order
+    # of the page nor of the identifier that it begins after, nor, where keys are asked for, of the workspace.
     return f"""
         SELECT found.id
         FROM generate_series(
@@ -134,9 +133,10 @@ def _by_segment(given: Mapping[str, Any]) -> str:
                 ORDER BY number DESC LIMIT 1), 0), 0, -1) AS segments(number)
         CROSS JOIN LATERAL (
             WITH matching AS MATERIALIZED (
-                SELECT id FROM contacts
-                WHERE {" AND ".join(conditions)} AND id < %(last_id)s AND {_all_of(given)})
-            SELECT id FROM matching ORDER BY id DESC LIMIT %(limit)s) AS found
+                SELECT id, workspace_id, segment FROM contacts WHERE {" AND ".join(indexed)} AND {_all_of(given)})
+            SELECT id FROM matching
+            WHERE workspace_id = %(workspace_id)s AND segment = segments.number AND id < %(last_id)s
+            ORDER BY id DESC LIMIT %(limit)s) AS found
         LIMIT %(limit)s
     """
 
