@@ -123,8 +123,8 @@ def _by_segment(given: Mapping[str, Any]) -> str:
         indexed.append(f"contact_keys(workspace_id, segment, search, tags) @> {sought}")
     if "updated_since" in given:
         indexed.append("workspace_id = %(workspace_id)s AND segment = segments.number")
-    # Materialized, so that the planner knows of nothing else to find by, however few it expects: neither of the order
-    # of the page nor of the identifier that it begins after, nor, where keys are asked for, of the workspace.
+    # OFFSET keeps what is outside of it from the planner, which might find by that instead, however wrong its guess:
+    # the order of the page, the identifier that this begins after, and, where keys are asked for, the workspace.
     return f"""
         SELECT found.id
         FROM generate_series(
@@ -132,9 +132,9 @@ def _by_segment(given: Mapping[str, Any]) -> str:
                 SELECT number FROM contact_segments WHERE workspace_id = %(workspace_id)s AND from_id < %(last_id)s
                 ORDER BY number DESC LIMIT 1), 0), 0, -1) AS segments(number)
         CROSS JOIN LATERAL (
-            WITH matching AS MATERIALIZED (
-                SELECT id, workspace_id, segment FROM contacts WHERE {" AND ".join(indexed)} AND {_all_of(given)})
-            SELECT id FROM matching
+            SELECT id FROM (
+                SELECT id, workspace_id, segment FROM contacts
+                WHERE {" AND ".join(indexed)} AND {_all_of(given)} OFFSET 0) AS matching
             WHERE workspace_id = %(workspace_id)s AND segment = segments.number AND id < %(last_id)s
             ORDER BY id DESC LIMIT %(limit)s) AS found
         LIMIT %(limit)s
