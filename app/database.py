@@ -25,7 +25,8 @@ DatabaseAway = (OperationalError, InterfaceError)
 _OUT_OF_ROOM = "53"
 
 # No transaction waits for anything but the database, so one that is idle belongs to a process that is frozen.
-_SESSION = "-c timezone=UTC -c statement_timeout=30s -c idle_in_transaction_session_timeout=10s"
+# To compile a query would take longer than to run it, whatever the planner expects that to cost.
+_SESSION = "-c timezone=UTC -c statement_timeout=30s -c idle_in_transaction_session_timeout=10s -c jit=off"
 # A server that vanished without a word is noticed within some fifteen seconds.
 _TCP: dict[str, Any] = {
     "connect_timeout": 3,
