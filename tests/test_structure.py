@@ -18,7 +18,7 @@ from app.domain.jobs import KINDS
 from app.models.audit_entries import AuditEntry
 from app.models.base import BaseModel, OwnedModel
 from app.models.bookings import Booking
-from app.models.contacts import Contact
+from app.models.contacts import Contact, ContactSegment
 from app.models.deliveries import Attempt, Delivery
 from app.models.endpoints import Endpoint
 from app.models.events import Event
@@ -36,7 +36,7 @@ from tests.cast import tables
 
 ROOT = Path(__file__).parent.parent
 MODELS = [
-    *(Workspace, Token, Member, Contact, Sale, Booking, Job, IdempotencyKey),
+    *(Workspace, Token, Member, Contact, ContactSegment, Sale, Booking, Job, IdempotencyKey),
     *(Endpoint, Event, Delivery, Attempt, Sweep, AuditEntry),
     *(Subscription, UsageDay, UsageProgress, ActiveContact, BillingPeriod, Invoice, Unbilled),
     *(Import, ImportLine, LineError),

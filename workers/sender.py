@@ -38,9 +38,7 @@ BEHIND_SECONDS = 0.05  # with that much lag the process itself may be what makes
 GATHERING_SECONDS, LEAST_GATHERING_SECONDS = 0.01, 0.003
 MANY = 32
 # A mailbox that has more than its room so often in a row is rung for: other processes may have room for the rest.
-# Not for many at once: one who has none is soon busy with a few.
 FIRST_CALLS, CALL_EVERY = (2, 4), 8
-MOST_CALLS = 4  # in one round
 PAUSE_SECONDS = 1.0  # after the database was found to be away
 
 
@@ -174,15 +172,13 @@ class Sender:
             claimed = dispatch.claimed
             self._windows.begin(claimed.owner, claimed, dispatch.answered, claimed.waited)
             rooms[dispatch.claimed.owner] -= 1
-        calls = 0
         for owner, left in rooms.items():
             if left > 0:
                 del self._awake[owner]
                 continue
             self._awake[owner] += 1
-            if calls < MOST_CALLS and (self._awake[owner] in FIRST_CALLS or self._awake[owner] % CALL_EVERY == 0):
+            if self._awake[owner] in FIRST_CALLS or self._awake[owner] % CALL_EVERY == 0:
                 mailbox.ring(self._lane, owner)
-                calls += 1
         if not batch and self._windows.is_short:
             # The places went to those that had nothing; nothing comes back that would bring the others their turn.
             self._news.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from random import random
 from typing import Any
 
 from app import sql
@@ -12,13 +13,15 @@ from app.domain.changes import Change, Effect
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import ids, json
 from app.models.bookings import Booking
-from app.models.contacts import Contact
+from app.models.contacts import Contact, ContactSegment
 from app.models.sales import Sale
 
 # In the order in which an upsert looks for the contact.
 IDENTIFIERS = ("external_id", "email", "phone")
 MOST_TAGS = 100
 MOST_FIELDS = 100
+# Of contacts that are made one in so many, on average, has those of the newest segment counted.
+COUNTED_EVERY = 250
 _PLAIN = (*IDENTIFIERS, "first_name", "last_name", "locale", "timezone")
 
 
@@ -138,6 +141,8 @@ def _make(change: Change) -> str:
         opted_out=payload.get("opted_out", False),
         **{name: payload.get(name) for name in _PLAIN},
     )
+    if random() < 1 / COUNTED_EVERY:
+        ContactSegment.open_at(contact.workspace_id, contact.id)
     _save(contact, "insert_contact")
     _record(change, contact, "contact.created")
     for tag in contact.tags:
@@ -174,7 +179,7 @@ def _alter(
 
 def _save(contact: Contact, statement: str) -> None:
     values = contact.__data__ | {"custom_fields": json.dumps(contact.custom_fields).decode()}
-    [(contact.created_at, contact.updated_at)] = rows(sql.load(statement), values)
+    [(contact.created_at, contact.updated_at)] = rows(sql.prepared(statement), values)
 
 
 def _record(change: Change, contact: Contact, kind: str, **further: Any) -> None:

@@ -48,6 +48,8 @@ CREATE TABLE contacts (
     tags text[] NOT NULL DEFAULT '{}',
     custom_fields jsonb NOT NULL DEFAULT '{}',
     opted_out boolean NOT NULL DEFAULT false,
+    -- One of contact_segments, by the identifier.
+    segment integer NOT NULL DEFAULT 0,
     created_at timestamptz NOT NULL DEFAULT now(),
     updated_at timestamptz NOT NULL DEFAULT now(),
     search text GENERATED ALWAYS AS (lower(

@@ -6,18 +6,17 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from peewee import BooleanField, TextField
+from peewee import BooleanField, CompositeKey, IntegerField, TextField
 
 from app import sql
 from app.database import rows
-from app.lib import ids
 from app.models.base import OwnedModel, TimeField, json_field, page_before, text_array
 
-# Of the newest contacts so many are looked at, before an index is asked for all that match: where more than one in a
-# hundred matches, they are enough for a page; of what matches less often, an index soon has all. Where more than
-# MANY match and the newest do not, to go on looking is quicker than to fetch and sort them.
-LOOKED_AT = 5_000
-MANY = 100_000
+# Of the newest contacts so many are looked at first: where more than one in ten matches, these are enough for a page.
+LOOKED_AT = 500
+# A segment with so many contacts is full. What all of a larger one have takes longer to read and to sort; of smaller
+# ones there are more, and each costs a look in the index.
+SEGMENT_SIZE = 16_000
 _UNIQUE = {"email", "phone", "external_id"}
 _CONDITIONS = {
     "email": "lower(email) = lower(%(email)s)",
@@ -41,6 +40,7 @@ class Contact(OwnedModel):
     tags = text_array()
     custom_fields = json_field()
     opted_out = BooleanField(default=False)
+    segment = IntegerField(default=0)
     created_at = TimeField()
     updated_at = TimeField()
 
@@ -74,52 +74,71 @@ class Contact(OwnedModel):
             "text": given.get("q", ""),
             "pattern": f"%{_escaped(given.get('q', ''))}%",
             "tags": [given["tag"]] if "tag" in given else [],
-            "since_id": ids.around("con", given["updated_since"], -1) if "updated_since" in given else None,
         }
-        found = [] if given.keys() & _UNIQUE else _among_newest(given, values)
-        if len(found) < limit:
-            found = _by_index(given, values)
+        if given.keys() & _UNIQUE:
+            found = _ids(_by_identifier(given), values)
+        elif len(found := _ids(_among_newest(given), values)) < limit:
+            found = _ids(_by_segment(given), values)
         return list(cls.select().where(cls.id.in_(found)).order_by(cls.id.desc())) if found else []
 
 
-def _among_newest(given: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
-    return _ids(
-        f"""
+class ContactSegment(OwnedModel):
+    """A run of a workspace's contacts, in the order of their identifiers, by which they are searched."""
+
+    number = IntegerField()
+    from_id = TextField()
+
+    class Meta:
+        table_name = "contact_segments"
+        primary_key = CompositeKey("workspace_id", "number")
+
+    @classmethod
+    def open_at(cls, workspace_id: str, contact_id: str) -> None:
+        """Lets a segment begin with a contact that is not stored yet, if the newest is full.
+
+        The caller has the workspace's turn. Does nothing where a contact is there that is newer by its identifier.
+        """
+        values = {"workspace_id": workspace_id, "id": contact_id, "size": SEGMENT_SIZE}
+        rows(sql.load("open_segment"), values)
+
+
+def _by_identifier(given: Mapping[str, Any]) -> str:
+    return f"SELECT id FROM contacts WHERE workspace_id = %(workspace_id)s AND id < %(last_id)s AND {_all_of(given)}"
+
+
+def _among_newest(given: Mapping[str, Any]) -> str:
+    return f"""
         SELECT id FROM (
             SELECT * FROM contacts WHERE workspace_id = %(workspace_id)s AND id < %(last_id)s
             ORDER BY id DESC LIMIT {LOOKED_AT}) AS newest
         WHERE {_all_of(given)} ORDER BY id DESC LIMIT %(limit)s
-        """,
-        values,
-    )
+    """
 
 
-def _by_index(given: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
-    wanted = "contact_keys(%(workspace_id)s, lower(%(text)s), %(tags)s::text[])"
-    by_keys = f"AND contact_keys(workspace_id, search, tags) @> {wanted}" if given.keys() & {"q", "tag"} else ""
-    plainly = f"SELECT id FROM contacts WHERE workspace_id = %(workspace_id)s AND {_all_of(given)}"
-    matching = f"{plainly} {by_keys}"
-    if given.keys() <= {"q", "tag"} and _expected(f"{matching} AND id < %(last_id)s", values) > MANY:
-        return _ids(f"{plainly} AND id < %(last_id)s ORDER BY id DESC LIMIT %(limit)s", values)
-    # Materialized, so that the planner cannot take the order of the page for a way to find few.
-    if "updated_since" not in given:
-        found = f"found AS MATERIALIZED ({matching} AND id < %(last_id)s)"
-    else:
-        # What was made since has changed since, too. Of the rest an index has what changed: it is asked without a range
-        # of identifiers, so that the planner cannot read that instead.
-        first = "" if by_keys else "ORDER BY id DESC LIMIT %(limit)s"
-        found = f"""
-            made AS MATERIALIZED ({matching} AND id < %(last_id)s AND id >= %(since_id)s {first}),
-            changed AS MATERIALIZED ({matching} AND updated_at > created_at),
-            found AS (TABLE made UNION ALL SELECT id FROM changed WHERE id < %(last_id)s AND id < %(since_id)s)
-        """
-    return _ids(f"WITH {found} SELECT id FROM found ORDER BY id DESC LIMIT %(limit)s", values)
-
-
-def _expected(query: str, values: Mapping[str, Any]) -> int:
-    """How many rows the planner expects. It keeps count of the keys that are frequent, which are of one workspace."""
-    [(plan,)] = rows(f"EXPLAIN (FORMAT JSON) {query}", values)
-    return int(plan[0]["Plan"]["Plan Rows"])
+def _by_segment(given: Mapping[str, Any]) -> str:
+    """From the newest segment on each is asked by index, until the page is full."""
+    indexed = []
+    if given.keys() & {"q", "tag"}:
+        sought = "contact_keys_sought(%(workspace_id)s, segments.number, lower(%(text)s), %(tags)s::text[])"
+        indexed.append(f"contact_keys(workspace_id, segment, search, tags) @> {sought}")
+    if "updated_since" in given:
+        indexed.append("workspace_id = %(workspace_id)s AND segment = segments.number")
+    # OFFSET keeps what is outside of it from the planner, which might find by that instead, however wrong its guess:
+    # the order of the page, the identifier that this begins after, and, where keys are asked for, the workspace.
+    return f"""
+        SELECT found.id
+        FROM generate_series(
+            coalesce((
+                SELECT number FROM contact_segments WHERE workspace_id = %(workspace_id)s AND from_id < %(last_id)s
+                ORDER BY number DESC LIMIT 1), 0), 0, -1) AS segments(number)
+        CROSS JOIN LATERAL (
+            SELECT id FROM (
+                SELECT id, workspace_id, segment FROM contacts
+                WHERE {" AND ".join(indexed)} AND {_all_of(given)} OFFSET 0) AS matching
+            WHERE workspace_id = %(workspace_id)s AND segment = segments.number AND id < %(last_id)s
+            ORDER BY id DESC LIMIT %(limit)s) AS found
+        LIMIT %(limit)s
+    """
 
 
 def _all_of(given: Mapping[str, Any]) -> str:
