@@ -27,7 +27,10 @@ _OUT_OF_ROOM = "53"
 # No transaction waits for anything but the database, so one that is idle belongs to a process that is frozen.
 # Every query has an index, and the plan of a prepared one may have been made while a table, or the partition of days to
 # come, was still empty. To compile a query would take longer than to run it, whatever the planner expects that to cost.
-_SESSION = "-c timezone=UTC -c statement_timeout=30s -c idle_in_transaction_session_timeout=10s -c enable_seqscan=off -c jit=off"
+_SESSION = (
+    "-c timezone=UTC -c statement_timeout=30s -c idle_in_transaction_session_timeout=10s"
+    " -c enable_seqscan=off -c jit=off"
+)
 # A server that vanished without a word is noticed within some fifteen seconds.
 _TCP: dict[str, Any] = {
     "connect_timeout": 3,

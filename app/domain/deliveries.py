@@ -122,6 +122,8 @@ def record(outcomes: Sequence[Outcome]) -> None:
 
     Safe to repeat: an outcome is recorded under the claim it was made with, once.
     """
+    if not outcomes:
+        return
     moves = [_next(outcome) for outcome in outcomes]
     owners = {o.dispatch.claimed.owner for o in outcomes}
     failing = {o.dispatch.claimed.owner for o in outcomes if not o.answer.ok}

@@ -69,3 +69,9 @@ def test_a_prepared_query_follows_a_change_of_its_table(workspace_id: str) -> No
         assert all_of("SELECT spare FROM jobs") == ["yes", "yes"]
     finally:
         rows("ALTER TABLE jobs DROP COLUMN spare")
+
+
+def test_no_plan_reads_a_whole_table_that_is_empty_as_yet(workspace_id: str) -> None:
+    plan = rows("EXPLAIN SELECT FROM contacts WHERE id = 'con_1'")
+
+    assert "Index" in plan[0][0]

@@ -429,6 +429,22 @@ def read(uncut: str) -> Callable[..., set[str]]:
     return run
 
 
+@pytest.fixture
+def read_prepared(read: Callable[..., set[str]]) -> Callable[..., set[str]]:
+    """The same of a query that is prepared, by the plan that is made once for all values."""
+
+    def run(name: str, parameters: Any) -> set[str]:
+        statement = sql.prepared(name)
+        rows("SET plan_cache_mode = force_generic_plan")
+        try:
+            rows(statement.preparation)
+            return read(statement, parameters)
+        finally:
+            database.database.discard()
+
+    return run
+
+
 def tables_in(node: dict[str, Any]) -> Iterator[str]:
     if "Scan" in node["Node Type"] and node["Actual Loops"] and node.get("Relation Name"):
         yield node["Relation Name"]
@@ -482,14 +498,24 @@ def test_jobs_are_finished_in_the_partitions_that_have_them(read: Callable[..., 
     assert read(sql.load("finish_jobs"), outcomes) == {home_of(JOBS, job_ids[0])}
 
 
-def test_attempts_are_recorded_in_the_partitions_that_have_their_deliveries(read: Callable[..., set[str]]) -> None:
+def test_attempts_are_recorded_in_the_partitions_that_have_their_deliveries(
+    read_prepared: Callable[..., set[str]],
+) -> None:
     delivery_id = add(DELIVERIES, NOW)
     rows("UPDATE deliveries SET status = 'pending', due_at = now(), claim = 1")
     outcome = {"ids": delivery_id, "claims": 1, "statuses": "delivered", "due_in": None, "errors": None, "ats": NOW}
     outcome |= {"durations": 5, "codes": 200, "bodies": "ok", "states": "active"}
 
-    looked_at = read(
-        sql.load("record_attempts"), {name: [value] for name, value in outcome.items()} | {"answering": ["whe_1"]}
-    )
+    parameters: dict[str, Any] = {name: [value] for name, value in outcome.items()}
+    parameters |= {"answering": ["whe_1"], "first_id": delivery_id, "last_id": delivery_id}
 
-    assert looked_at - {"endpoints"} == {home_of(DELIVERIES, delivery_id)}
+    assert read_prepared("record_attempts", parameters) - {"endpoints"} == {home_of(DELIVERIES, delivery_id)}
+
+
+def test_bodies_are_read_in_the_partitions_that_have_them(read_prepared: Callable[..., set[str]]) -> None:
+    event_ids = [add(EVENTS, NOW - days * DAY) for days in (20, 18)]
+
+    looked_at = read_prepared("find_bodies", {"ids": event_ids, "first_id": event_ids[0], "last_id": event_ids[1]})
+
+    assert {home_of(EVENTS, event_id) for event_id in event_ids} <= looked_at
+    assert len(looked_at) == 3  # and that of the day between them
