@@ -9,7 +9,7 @@ from bench.errors import BenchError
 from bench.nginx import Nginx
 from bench.sites import Site
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 180
 LONGEST_LOOK_SECONDS = 0.25
 SHORTEST_LOOK_SECONDS = 0.01
 
