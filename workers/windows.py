@@ -132,6 +132,9 @@ class Windows:
         if self.is_short:
             return rooms
         for endpoint_id in list(endpoint_ids):
+            if not left:
+                self.is_short = True  # as good as sure, and to look at all the others costs more than to know
+                break
             window = self._of(endpoint_id)
             wanted = min(window.room(now), most_each - len(window.started))
             room = min(wanted, left if window.answering else min(left, unsure_left))
