@@ -66,15 +66,11 @@ LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
     seed bigint := hashtextextended(workspace_id, segment) << 32;
     length integer := char_length(sought);
-    keys bigint[] := '{}';
-    tag text;
+    keys bigint[] := contact_keys(workspace_id, segment, '', tags);
 BEGIN
     FOR place IN 1 .. length BY greatest(3, (length + 9) / 10) LOOP
         keys := keys
             || (seed # (hashtextextended(substr(sought, least(place, greatest(length - 2, 1)), 3), 0) & 4294967295));
-    END LOOP;
-    FOREACH tag IN ARRAY tags LOOP
-        keys := keys || (seed # (hashtextextended(tag, 1) & 4294967295));
     END LOOP;
     RETURN keys;
 END
