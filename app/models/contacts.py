@@ -40,6 +40,7 @@ class Contact(OwnedModel):
     tags = text_array()
     custom_fields = json_field()
     opted_out = BooleanField(default=False)
+    segment = IntegerField(default=0)
     created_at = TimeField()
     updated_at = TimeField()
 
