@@ -99,9 +99,9 @@ def _live(value: Any) -> Any:
 
 
 def _order(values: dict[str, Any], first: str, last: str) -> None:
-    """The second of two times comes after the first."""
+    """The second of two times comes after the first, by a second at least."""
     if first in values and last in values:
-        values[first], values[last] = sorted([values[first], values[last]])
-        if values[first][:23] == values[last][:23]:
-            # The same millisecond, or the same second.
+        # As texts, a second's beginning would come after its fractions: "Z" comes after ".".
+        values[first], values[last] = sorted([values[first], values[last]], key=datetime.fromisoformat)
+        if values[first][:19] == values[last][:19]:
             values[last] = "9998-12-31T00:00:00Z"
