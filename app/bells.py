@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 
@@ -25,8 +25,9 @@ log = structlog.get_logger(__name__)
 
 # How long a bell may ring unheard before it is rung again; a flag in Redis remembers it.
 RINGING_SECONDS = 5
-# Under load, so much time's bells are rung together; longer after a time when all of them were still ringing unheard.
-GATHERING_SECONDS, UNHEARD_GATHERING_SECONDS = 0.02, 0.05
+# Under load, so much time's bells are rung together. Those that rang already are asked for less and less often, as long
+# as nobody hears any of them: none waits for longer than it has been unheard.
+GATHERING_SECONDS, MOST_GATHERING_SECONDS = 0.02, 0.32
 # Bells that may share a message do so, for a message costs a worker a millisecond or two; many leave some for others.
 LEAST_TOGETHER, MOST_TOGETHER, MESSAGES = 4, 100, 16
 _QUICK = {"socket_timeout": 0.5, "socket_connect_timeout": 0.5, "retry": None}
@@ -122,33 +123,37 @@ class Ringer:
             self._changed.wait_for(lambda: not self._told and not self._ringing, timeout_seconds)
 
     def _run(self) -> None:
+        pause = 0.0
+        unheard: Set[Bell] = set()
         while True:
             with self._changed:
+                self._changed.wait_for(lambda: self._told - unheard, pause)
                 self._changed.wait_for(lambda: self._told)
                 # Forgotten before they ring: mail that comes during the ringing is told again.
                 self._ringing, self._told = self._told, set()
-            any_new = self._ring_all(self._ringing)
+            unheard = self._ring_all(self._ringing)
+            pause = min(2 * pause + GATHERING_SECONDS, MOST_GATHERING_SECONDS) if unheard == self._ringing else 0.0
             with self._changed:
                 self._ringing = set()
                 self._changed.notify_all()
-            time.sleep(GATHERING_SECONDS if any_new else UNHEARD_GATHERING_SECONDS)
+            time.sleep(GATHERING_SECONDS)
 
-    def _ring_all(self, bells: Collection[Bell]) -> bool:
-        """Whether any of them did not ring already."""
+    def _ring_all(self, bells: Set[Bell]) -> Set[Bell]:
+        """Returns those that rang already, or could not be rung."""
         try:
             raised = flags().pipeline(transaction=False)
             for bell in bells:
                 raised.set(bell.flag, b"1", nx=True, ex=RINGING_SECONDS)
-            new = [bell for bell, is_new in zip(bells, raised.execute(), strict=True) if is_new]
+            new = {bell for bell, is_new in zip(bells, raised.execute(), strict=True) if is_new}
             for together in _by_message(new):
                 _send(together)
             metrics.BELLS.labels("rung").inc(len(new))
-            return bool(new)
+            return bells - new
         except Exception as error:  # whatever a broker raises: the scheduler will ring
             metrics.REDIS_AWAY.inc()
             metrics.BELLS.labels("lost").inc(len(bells))
             log.warning("bells.lost", bells=len(bells), error=str(error))
-            return False
+            return bells
 
 
 def _by_message(bells: Collection[Bell]) -> Iterator[list[Bell]]:

@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 
 # A process takes for a token in steady use several requests at once, and gives back what it has not used by then.
 SHARE_SECONDS = 0.25
-MOST_AT_ONCE = 50
+MOST_AT_ONCE = 200
 # After Redis has failed to answer, one request in so many seconds of a process asks it, and the others pass.
 AWAY_SECONDS = 2.0
 _MOST_REMEMBERED = 10_000
