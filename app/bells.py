@@ -109,6 +109,7 @@ class Ringer:
     def __init__(self) -> None:
         self._told: set[Bell] = set()
         self._ringing: set[Bell] = set()
+        self._unheard: Set[Bell] = set()  # of those that rang last
         self._changed = threading.Condition()
         threading.Thread(target=self._run, name="bells", daemon=True).start()
 
@@ -124,15 +125,15 @@ class Ringer:
 
     def _run(self) -> None:
         pause = 0.0
-        unheard: Set[Bell] = set()
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._told - unheard, pause)
+                self._changed.wait_for(lambda: self._told - self._unheard, pause)
                 self._changed.wait_for(lambda: self._told)
                 # Forgotten before they ring: mail that comes during the ringing is told again.
                 self._ringing, self._told = self._told, set()
-            unheard = self._ring_all(self._ringing)
-            pause = min(2 * pause + GATHERING_SECONDS, MOST_GATHERING_SECONDS) if unheard == self._ringing else 0.0
+            self._unheard = self._ring_all(self._ringing)
+            is_heard = self._unheard != self._ringing
+            pause = 0.0 if is_heard else min(2 * pause + GATHERING_SECONDS, MOST_GATHERING_SECONDS)
             with self._changed:
                 self._ringing = set()
                 self._changed.notify_all()

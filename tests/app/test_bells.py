@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from app import bells
+from app.bells import Bell, Ringer
 from tests.cast import in_threads, until
 from tests.conftest import REDIS_SECONDS, Servers
 
@@ -105,16 +106,29 @@ def test_bells_that_may_share_a_message_leave_some_for_other_workers(number: int
     assert len(owners) in messages  # the first may have rung before the last was told
 
 
-def test_while_all_bells_still_ring_more_time_is_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
-    pauses: list[float] = []
-    monkeypatch.setattr(bells, "time", SimpleNamespace(time=time.time, sleep=pauses.append))
+def test_what_rings_unheard_is_asked_for_later_and_what_is_new_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[set[str]] = []
+    ring_all = Ringer._ring_all
+
+    def listening(ringer: Ringer, those: Set[Bell]) -> Set[Bell]:
+        asked.append({bell.owner for bell in those})
+        return ring_all(ringer, those)
+
+    monkeypatch.setattr(Ringer, "_ring_all", listening)
+    monkeypatch.setattr(bells, "MOST_GATHERING_SECONDS", 60)
+    monkeypatch.setattr(bells, "GATHERING_SECONDS", 60)
+    monkeypatch.setattr(bells, "time", SimpleNamespace(time=time.time, sleep=lambda _: None))
     for number in range(2):
         bells.ring("writes", "ws_1")
-        until(lambda enough=number + 1: len(pauses) >= enough)
-    bells.ring("writes", "ws_2")
-    until(lambda: len(pauses) >= 3)
+        until(lambda enough=number + 1: len(asked) >= enough)
 
-    assert pauses == [bells.GATHERING_SECONDS, bells.UNHEARD_GATHERING_SECONDS, bells.GATHERING_SECONDS]
+    bells.ring("writes", "ws_1")
+    time.sleep(0.1)
+    assert asked == [{"ws_1"}, {"ws_1"}]
+
+    bells.ring("writes", "ws_2")
+    until(lambda: bells.flags().exists("bell:writes:ws_2"))
+    assert asked == [{"ws_1"}, {"ws_1"}, {"ws_1", "ws_2"}]
 
 
 def test_those_that_were_heard_together_ring_again() -> None:
