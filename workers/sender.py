@@ -37,8 +37,11 @@ BEHIND_SECONDS = 0.05  # with that much lag the process itself may be what makes
 # So much time's answers and bells are dealt with together; less where many have come already.
 GATHERING_SECONDS, LEAST_GATHERING_SECONDS = 0.01, 0.003
 MANY = 32
-# A mailbox that has more than its room so often in a row is rung for: other processes may have room for the rest.
-FIRST_CALLS, CALL_EVERY = (2, 4), 8
+# A mailbox that has more than its room so often in a row is rung for: other processes may have room for the rest. The
+# first times only where few mailboxes wait, for where there are many, others have theirs.
+FIRST_CALLS, CALL_EVERY, FEW = (2, 4), 8, 32
+# For each mailbox that waits in it, up to so many, a process leaves the next bells to others for so long.
+LEAVING_SECONDS, MOST_WAITING = 0.00005, 500
 PAUSE_SECONDS = 1.0  # after the database was found to be away
 
 
@@ -63,10 +66,14 @@ class Sender:
         self._tasks: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references
 
     def wake(self, *endpoint_ids: str) -> None:
-        """Looks into the mailboxes of the endpoints soon, and until they are empty."""
+        """Looks into the mailboxes of the endpoints soon, and until they are empty.
+
+        Returns the later, the more mailboxes wait here, so that other processes take up the next bells.
+        """
         self._start()
         self._bells.extend(endpoint_ids)
         self._news.set()
+        time.sleep(LEAVING_SECONDS * min(len(self._awake) + len(self._bells), MOST_WAITING))
 
     def stop(self) -> None:
         """Claims nothing more; returns when every attempt under way has ended and is recorded."""
@@ -176,8 +183,9 @@ class Sender:
             if left > 0:
                 del self._awake[owner]
                 continue
-            self._awake[owner] += 1
-            if self._awake[owner] in FIRST_CALLS or self._awake[owner] % CALL_EVERY == 0:
+            times = self._awake.pop(owner) + 1
+            self._awake[owner] = times  # behind all others: they take turns
+            if times % CALL_EVERY == 0 or (times in FIRST_CALLS and len(self._awake) < FEW):
                 mailbox.ring(self._lane, owner)
         if not batch and self._windows.is_short:
             # The places went to those that had nothing; nothing comes back that would bring the others their turn.

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -113,6 +114,32 @@ def test_for_a_mailbox_that_goes_on_having_more_other_processes_are_called(
     until(lambda: statuses() == ["delivered"])
     assert set(rung) == {full}
     assert len(rung) < 10
+
+
+def test_endpoints_that_wait_for_places_take_turns(
+    api: Api, sender: Sender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = ("/first", "/second", "/third")
+    endpoint_ids = [make_endpoint(api.workspace_id, receiver.url(path))[0] for path in paths]
+    happen(api, 60)
+    sender._places = 8
+    monkeypatch.setattr("workers.sender.MOST_PLACES", 8)
+
+    sender.wake(*endpoint_ids)
+
+    until(lambda: statuses() == ["delivered"])
+    arrived = [received.path for received in receiver.received]
+    assert len(arrived) == 180
+    assert min(arrived[:90].count(path) for path in paths) >= 15
+
+
+def test_who_has_much_to_do_takes_its_time_before_more_bells(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender, "_start", lambda: None)
+
+    began = time.monotonic()
+    sender.wake(*(f"whe_{number}" for number in range(1000)))
+
+    assert time.monotonic() - began >= 0.02
 
 
 def test_a_failure_is_recorded_with_what_was_answered(api: Api, sender: Sender, receiver: Receiver) -> None:
