@@ -63,7 +63,7 @@ class Unavailable(BellhopError):
     `facts` are extra members of the problem.
     """
 
-    detail = "The service cannot reach its database. Try again shortly."
+    detail = "The service cannot use its database at this moment. Try again shortly."
 
     def __init__(self, detail: str | None = None, **facts: object) -> None:
         super().__init__(detail)

@@ -118,7 +118,7 @@ _ALL = (
         "unavailable",
         503,
         "Service unavailable",
-        "The service cannot reach its database. Try again shortly.",
+        "The service cannot use its database at this moment. Try again shortly.",
         "Try again, with the same Idempotency-Key, after the number of seconds in the Retry-After header.",
     ),
 )

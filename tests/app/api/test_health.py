@@ -93,8 +93,12 @@ def test_without_a_database_a_request_is_told_when_to_come_back(api: Api, databa
     assert int(answer.headers["Retry-After"]) > 0
 
 
-@pytest.mark.parametrize("sqlstate", ["53100", "53200", "53300"], ids=["disk", "memory", "connections"])
-def test_a_write_that_the_database_has_no_room_for_is_told_when_to_come_back(api: Api, sqlstate: str) -> None:
+@pytest.mark.parametrize(
+    "sqlstate",
+    ["53100", "53200", "53300", "40P01", "57014"],
+    ids=["disk", "memory", "connections", "deadlock", "cancelled"],
+)
+def test_a_write_that_the_database_gives_up_is_told_when_to_come_back(api: Api, sqlstate: str) -> None:
     with out_of_room("jobs", sqlstate):
         answer = api.post("contacts", {"email": "ada@example.com"})
 

@@ -187,6 +187,21 @@ def test_what_was_applied_before_the_room_ran_out_stays_so(workspace_id: str) ->
     assert all_of("SELECT claim FROM jobs ORDER BY position") == [2, 1]
 
 
+@pytest.mark.parametrize("sqlstate", ["40P01", "40001", "57014"], ids=["deadlock", "serialization", "cancelled"])
+def test_a_write_that_the_database_gave_up_is_tried_again(workspace_id: str, sqlstate: str) -> None:
+    upsert(workspace_id, external_id="one")
+    upsert(workspace_id, external_id="two")
+    with out_of_room("contacts", sqlstate), pytest.raises(peewee.OperationalError):
+        jobs.work(workspace_id)
+    assert statuses() == ["running", "running"]
+
+    database.rows("UPDATE jobs SET due_at = now()")
+    apply(workspace_id)
+
+    assert statuses() == ["succeeded", "succeeded"]
+    assert event_kinds(workspace_id) == ["contact.created"] * 2
+
+
 # Workers that die
 
 
