@@ -1,7 +1,7 @@
 """Throughput of deliveries, from their release to the last recorded attempt, against three other ways to send them.
 
-Targets: 2 times BullMQ with undici, 6 times Celery with requests, with 20 endpoints each; and at most 0.2 SQL
-statements for each delivery with 1, 20 and 1,000 endpoints, BEGIN and COMMIT counted.
+Targets: 2 times BullMQ with undici, 6 times Celery with requests, and at most 0.2 SQL statements for each delivery,
+BEGIN and COMMIT counted; all with 1, 20 and 1,000 endpoints. The peers have 20, and would do the same with others.
 
 Everybody sends the same body, signed, over TLS and connections that are kept, to the same nginx, and records each
 attempt in the same PostgreSQL: the peers by an INSERT each, we by all that production does. All have the same cores.
@@ -25,7 +25,7 @@ COUNTS = {"deliveries": 2}
 ROUNDS = 3
 DELIVERIES = 15_000  # some seconds of each: in one second the beginning and the end would count for a tenth
 ENDPOINTS = (1, 20, 1000)
-COMPARED = 20
+WARMED_UP_WITH = 20
 LEAST_RATIOS = {BULLMQ.name: 2.0, CELERY.name: 6.0}
 MOST_STATEMENTS = 0.2
 Tell = Callable[[str], None]
@@ -41,12 +41,12 @@ def run(site: Site, tell: Tell) -> list[Row]:
         with nginx(site.stack.directory / "nginx", site.stack.certificates) as receiver:
             ours = {number: Ours(site, receiver, mail, number) for number in ENDPOINTS}
             # It warms up, and makes the body that the others send.
-            tell(f"first run: {ours[COMPARED].run(DELIVERIES).per_second:.0f}/s")
+            tell(f"first run: {ours[WARMED_UP_WITH].run(DELIVERIES).per_second:.0f}/s")
             missing = {}
             for kind in KINDS:
                 try:
                     kind.install()
-                    rivals.append(Rival(kind, site, receiver, ours[COMPARED].body()))
+                    rivals.append(Rival(kind, site, receiver, ours[WARMED_UP_WITH].body()))
                 except NotInstalled as error:
                     missing[kind.name] = str(error)
                     tell(f"{kind.name} is not run: {error}")
@@ -60,8 +60,7 @@ def run(site: Site, tell: Tell) -> list[Row]:
         mail.close()
     rows = [row for name, runs in results.items() for row in _described(name, runs)]
     rows += [Row("deliveries", name, "not run") for name in missing]
-    compared = results[ours[COMPARED].name]
-    ratios = [_ratio(compared, name, results.get(name)) for name in (kind.name for kind in KINDS)]
+    ratios = [_ratio(contender.name, results, kind.name) for contender in ours.values() for kind in KINDS]
     return [*rows, *ratios, *statements]
 
 
@@ -85,14 +84,14 @@ def _described(name: str, runs: list[Run]) -> list[Row]:
     ]
 
 
-def _ratio(ours: list[Run], name: str, theirs: list[Run] | None) -> Row:
+def _ratio(our_name: str, results: dict[str, list[Run]], name: str) -> Row:
     """That of the medians, and the range of those of the rounds."""
-    what, least = f"ours, of {name}, {COMPARED} endpoints", LEAST_RATIOS.get(name)
+    what, least = f"{our_name}, of {name}", LEAST_RATIOS.get(name)
     target = f"at least {least:.1f}" if least else ""
-    if theirs is None:
+    if name not in results:
         return Row("deliveries", what, "not run", target)
-    ratio = median(run.per_second for run in ours) / median(run.per_second for run in theirs)
-    by_round = [our.per_second / their.per_second for our, their in zip(ours, theirs, strict=True)]
+    ours, theirs = ([run.per_second for run in results[whose]] for whose in (our_name, name))
+    ratio, by_round = median(ours) / median(theirs), [our / their for our, their in zip(ours, theirs, strict=True)]
     figure = f"{ratio:.2f} ({min(by_round):.2f} to {max(by_round):.2f})"
     return Row("deliveries", what, figure, target, ratio >= least if least else None)
 
