@@ -40,8 +40,9 @@ MANY = 32
 # A mailbox that has more than its room so often in a row is rung for: other processes may have room for the rest. The
 # first times only where few mailboxes wait, for where there are many, others have theirs.
 FIRST_CALLS, CALL_EVERY, FEW = (2, 4), 8, 32
-# For each mailbox that waits in it, up to so many, a process leaves the next bells to others for so long.
-LEAVING_SECONDS, MOST_WAITING = 0.00005, 500
+# Where many mailboxes wait, up to so many, a process that is rung for many more leaves the next bells to others for a
+# time: as long for each of those as for each of these. A short one would only hold up bells that ring for few.
+LEAVING_SECONDS, MOST_WAITING, LEAST_LEAVING_SECONDS = 0.0000006, 500, 0.002
 PAUSE_SECONDS = 1.0  # after the database was found to be away
 
 
@@ -73,7 +74,10 @@ class Sender:
         self._start()
         self._bells.extend(endpoint_ids)
         self._news.set()
-        time.sleep(LEAVING_SECONDS * min(len(self._awake) + len(self._bells), MOST_WAITING))
+        waiting = len(self._awake) + len(self._bells)
+        leaving = LEAVING_SECONDS * len(endpoint_ids) * min(waiting, MOST_WAITING)
+        if leaving >= LEAST_LEAVING_SECONDS:
+            time.sleep(leaving)
 
     def stop(self) -> None:
         """Claims nothing more; returns when every attempt under way has ended and is recorded."""
