@@ -47,6 +47,15 @@ class Schema(marshmallow.Schema):
     class Meta:
         unknown = RAISE
 
+    def _deserialize(self, data: Any, **options: Any) -> Any:
+        """Like marshmallow's, in less time where nothing is wrong: what is, that one finds."""
+        known = self.load_fields
+        if isinstance(data, dict) and data.keys() <= known.keys() and not (options["many"] or options["partial"]):
+            with suppress(ValidationError):
+                loaded = {name: field.deserialize(data.get(name, missing), name, data) for name, field in known.items()}
+                return {name: value for name, value in loaded.items() if value is not missing}
+        return super()._deserialize(data, **options)
+
 
 class Claim(fields.Boolean):
     """true or false, and nothing that Python takes for one of them, such as 1."""

@@ -29,7 +29,7 @@ def loads(raw: bytes | str) -> Any:
     if data.count(b"[") + data.count(b"{") > MAX_DEPTH and _is_deep(value):
         raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
     # Where there are no more colons than keys, none can be there twice.
-    if data.count(b":") > (len(value) if isinstance(value, dict) else 0):
+    if data.count(b":") > _count_keys(value):
         _KEYS.decode(data.decode())
     return value
 
@@ -57,6 +57,12 @@ def _refuse_repeated(members: list[tuple[str, Any]]) -> None:
         if key in seen:
             raise ValueError(f"the key '{key[:100]}' is there twice in one object")
         seen.add(key)
+
+
+def _count_keys(value: object) -> int:
+    if isinstance(value, dict):
+        return len(value) + sum(map(_count_keys, value.values()))
+    return sum(map(_count_keys, value)) if isinstance(value, list) else 0
 
 
 # Reads only for the keys' sake: orjson does not tell.
