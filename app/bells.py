@@ -132,8 +132,8 @@ class Ringer:
                 # Forgotten before they ring: mail that comes during the ringing is told again.
                 self._ringing, self._told = self._told, set()
             self._unheard = self._ring_all(self._ringing)
-            is_heard = self._unheard != self._ringing
-            pause = 0.0 if is_heard else min(2 * pause + GATHERING_SECONDS, MOST_GATHERING_SECONDS)
+            any_new = self._unheard != self._ringing
+            pause = 0.0 if any_new else min(2 * pause + GATHERING_SECONDS, MOST_GATHERING_SECONDS)
             with self._changed:
                 self._ringing = set()
                 self._changed.notify_all()

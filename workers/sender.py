@@ -40,8 +40,8 @@ MANY = 32
 # A mailbox that has more than its room so often in a row is rung for: other processes may have room for the rest. The
 # first times only where few mailboxes wait, for where there are many, others have theirs.
 FIRST_CALLS, CALL_EVERY, FEW = (2, 4), 8, 32
-# Where many mailboxes wait, up to so many, a process that is rung for many more leaves the next bells to others for a
-# time: as long for each of those as for each of these. A short one would only hold up bells that ring for few.
+# A process that has heard a message of many bells while many mailboxes wait in it leaves the next message to others for
+# so long, times their numbers (of those that wait, at most so many), if that is not too short to make a difference.
 LEAVING_SECONDS, MOST_WAITING, LEAST_LEAVING_SECONDS = 0.0000006, 500, 0.002
 PAUSE_SECONDS = 1.0  # after the database was found to be away
 

@@ -94,16 +94,17 @@ def test_bells_for_about_the_same_time_are_one() -> None:
     assert 1 <= len(later("deliveries-retry-60s")) <= quarters
 
 
-@pytest.mark.parametrize(("number", "messages"), [(10, range(1, 5)), (480, range(16, 26))])
-def test_bells_that_may_share_a_message_leave_some_for_other_workers(number: int, messages: range) -> None:
+@pytest.mark.parametrize(("number", "messages"), [(10, 3), (480, 16)])
+def test_bells_that_may_share_a_message_leave_some_for_other_workers(number: int, messages: int) -> None:
     names = [f"whe_{each}" for each in range(number)]
-    for name in names:
-        bells.ring("deliveries", name, shared=True)
+    with bells._ringer()._changed:  # so that none rings before all are told
+        for name in names:
+            bells.ring("deliveries", name, shared=True)
     flush()
 
     owners = [json.loads(message)["args"] for message in bells.flags().hvals("dramatiq:deliveries.msgs")]
     assert sorted(owner for each in owners for owner in each) == sorted(names)
-    assert len(owners) in messages  # the first may have rung before the last was told
+    assert len(owners) == messages
 
 
 def test_what_rings_unheard_is_asked_for_later_and_what_is_new_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
