@@ -69,7 +69,7 @@ class Sender:
     def wake(self, *endpoint_ids: str) -> None:
         """Looks into the mailboxes of the endpoints soon, and until they are empty.
 
-        Returns the later, the more mailboxes wait here, so that other processes take up the next bells.
+        Told of many while many wait here, it returns a little later, so that other processes take up the next bells.
         """
         self._start()
         self._bells.extend(endpoint_ids)
