@@ -48,7 +48,10 @@ class Schema(marshmallow.Schema):
         unknown = RAISE
 
     def _deserialize(self, data: Any, **options: Any) -> Any:
-        """Like marshmallow's where no field has a data_key, in less time while nothing is wrong: what is, that one finds."""
+        """Like marshmallow's, in less time while nothing is wrong: what is, that one finds.
+
+        No field may have a data_key.
+        """
         known = self.load_fields
         if isinstance(data, dict) and data.keys() <= known.keys() and not (options["many"] or options["partial"]):
             with suppress(ValidationError):
