@@ -6,6 +6,7 @@ import asyncio
 import errno
 import functools
 import os
+import re
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ __all__ = ["LONGEST_BODY", "Answer", "Outbound"]
 CLOSED = "The server closed the connection without an answer."
 NO_TLS = "The server does not speak TLS on this port."
 OLD_TLS = "The server speaks no version of TLS from 1.2 on."
+# Around what OpenSSL has to say, which does not always have a name: "[SSL: NAME] … (_ssl.c:1006)".
+TLS_NOISE = re.compile(r"^\[[^]]*\] | \(_ssl\.c:\d+\)$")
 TLS_SENTENCES = {
     "WRONG_VERSION_NUMBER": NO_TLS,
     "UNSUPPORTED_PROTOCOL": OLD_TLS,
@@ -75,6 +78,7 @@ class Outbound:
         self._timeout_seconds = timeout_seconds
         self._read = functools.lru_cache(maxsize=4096)(functools.partial(_read, allowed=tuple(allowed_networks)))
         tls = ssl.create_default_context()
+        tls.minimum_version = ssl.TLSVersion.TLSv1_2  # some systems' Pythons would allow older ones
         tls.set_alpn_protocols(["http/1.1"])
         tls.options |= ssl.OP_NO_RENEGOTIATION  # a server could have us shake hands over and over
         if ca_file is not None:
@@ -191,8 +195,8 @@ def _system_sentence(error: OSError) -> str:
             return CLOSED
         case ssl.SSLError(reason=str() as reason) if reason in TLS_SENTENCES:
             return TLS_SENTENCES[reason]
-        case ssl.SSLError(reason=str() as reason):
-            return f"No TLS connection could be made: {reason.replace('_', ' ').lower()}."
+        case ssl.SSLError():
+            return f"No TLS connection could be made: {TLS_NOISE.sub('', str(error.args[-1]))}."
         case OSError(errno=errno.ECONNRESET | errno.EPIPE | None):
             return CLOSED
         case OSError(errno=errno.EHOSTUNREACH | errno.ENETUNREACH | errno.EADDRNOTAVAIL | errno.EAFNOSUPPORT):

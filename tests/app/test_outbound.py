@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 from app.lib import dialling, pool
 from app.lib.addresses import NEVER_DIALLED_V4, NEVER_DIALLED_V6
 from app.lib.dialling import Resolver
-from app.outbound import LONGEST_BODY, Answer, Outbound
+from app.outbound import LONGEST_BODY, Answer, Outbound, _system_sentence
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -1095,6 +1095,11 @@ def test_a_server_that_wants_a_certificate_of_ours_gets_none(world: World) -> No
         "No TLS connection could be made: tlsv13 alert certificate required.",
         "The server closed the connection without an answer.",
     }
+
+
+def test_an_old_kind_of_signature_is_named_though_python_has_no_name_for_it() -> None:
+    error = ssl.SSLError(1, "[SSL] legacy sigalg disallowed or unsupported (_ssl.c:992)")
+    assert _system_sentence(error) == "No TLS connection could be made: legacy sigalg disallowed or unsupported."
 
 
 def test_a_closed_port_is_said_to_refuse(world: World) -> None:
