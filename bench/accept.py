@@ -17,8 +17,8 @@ from bench.offers import offer
 from bench.sites import Site
 from bench.statements import counted
 
-ROUNDS = 15
-ROUND_SECONDS = 1.5  # short and many: what else the machine does falls on all alike
+ROUNDS = 25
+ROUND_SECONDS = 1.0  # short and many: what else the machine does falls on all alike
 LEAST_RATIO = 0.60
 
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from random import Random
 from statistics import median
 
 from bench.costs import each, measured
@@ -21,13 +22,13 @@ Rates = dict[str, list[float]]
 
 
 def rounds(site: Site, plans: dict[str, Plan], number: int, tell: Tell) -> Rates:
-    """Rates of each plan, round after round, in an order that turns."""
+    """Rates of each plan, round after round, in an order that changes: which plan went before makes a difference."""
+    order = Random(1)
     for plan in plans.values():
         offer(replace(plan, first=site.new_contacts(), seconds=WARM_SECONDS))
     rates: Rates = {name: [] for name in plans}
-    for turn in range(number):
-        names = list(plans)
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+    for _ in range(number):
+        for name in order.sample(list(plans), len(plans)):
             _wait_until_applied(site)
             rates[name].append(offer(replace(plans[name], first=site.new_contacts())).per_second)
         tell(", ".join(f"{name} {values[-1]:.0f}/s" for name, values in rates.items()))

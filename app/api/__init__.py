@@ -31,7 +31,7 @@ from app.api import (
     sales,
     sweeps,
 )
-from app.api.responses import EmptyResponse
+from app.api.responses import BareResponse
 
 NOWHERE = "/\0"  # a path that no route has
 
@@ -43,8 +43,7 @@ def install(app: Flask, base_url: str) -> None:
     app.url_map.merge_slashes = False
     app.url_map.converters |= {"path": parsing.Rest, "default": parsing.Identifier}
     app.create_url_adapter = partial(_adapter, app)  # type: ignore[method-assign]
-    # What Flask makes by itself: the answer to OPTIONS.
-    app.response_class = EmptyResponse
+    app.response_class = BareResponse
     parsing.install(app)
     problems.install(app, base_url)
     request_ids.install(app)

@@ -40,7 +40,6 @@ def _identified(wsgi_app: WSGIApplication) -> WSGIApplication:
     def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         started = perf_counter()
         identifier = environ[_KEY] = kept_or_new(environ.get("HTTP_X_REQUEST_ID"))
-        clear_contextvars()
         bind_contextvars(request_id=identifier)
         status_line, rule = "500", None
 

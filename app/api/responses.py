@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
 
 
-class JsonResponse(Response):
+class BareResponse(Response):
+    """A response of which an empty one has no type. Flask makes all responses that are not of this class such ones."""
+
+    default_mimetype = None
+
+
+class JsonResponse(BareResponse):
     """A response whose body is whole and whose headers, its length too, are ready to be sent."""
 
     def get_wsgi_headers(self, environ: WSGIEnvironment) -> Headers:
         return self.headers
-
-
-class EmptyResponse(Response):
-    """A response without a body, and so without a type of one."""
-
-    default_mimetype = None
 
 
 def respond(status: int, document: object) -> Response:

@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from flask import Response, request
+from flask import Response
 from flask.globals import request_ctx
 
 from app.api import resources
 from app.api.authentication import caller
 from app.api.problems import problem_response
 from app.api.request_ids import request_id
-from app.api.responses import EmptyResponse, respond
+from app.api.responses import BareResponse, respond
 from app.domain import jobs
 from app.domain.jobs import OnceKey, Write
 from app.errors import BellhopError, Fault, Invalid, NotFound
@@ -112,7 +112,7 @@ def _result(job: Job, beside: Mapping[str, Any] | None) -> Response | None:
     if job.status != "succeeded":
         return None
     if job.effect == "deleted":
-        return EmptyResponse(status=204)
+        return BareResponse(status=204)
     document = resources.find(job)
     if document is None:
         return None
@@ -125,7 +125,8 @@ def _result(job: Job, beside: Mapping[str, Any] | None) -> Response | None:
 
 def _preferred_wait() -> int | None:
     """The seconds of `Prefer: wait=N` (RFC 7240); None without one, or out of range: a preference is never an error."""
-    found = _WAIT.search(request.environ.get("HTTP_PREFER", ""))
+    preferences = request_ctx.request.environ.get("HTTP_PREFER")
+    found = _WAIT.search(preferences) if preferences else None
     seconds = int(found[1]) if found else 0
     return seconds if 1 <= seconds <= LONGEST_WAIT_SECONDS else None
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -63,13 +65,32 @@ class Standing:
 
 @dataclass(slots=True)
 class _Share:
-    """What this process has taken from a bucket and not used yet; what it has after `ends` is not used any more."""
+    """What this process has taken from a bucket: for each request how many more there are after it, the last first.
 
-    unused: int = 0
+    What is here after `ends` is not used any more. Taking one needs no lock, for at that threads would queue up: a
+    deque's `pop` is atomic.
+    """
+
+    unused: deque[int] = field(default_factory=deque)
     ends: float = 0.0
-    left: int = 0
     seconds: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, quota: int) -> Standing | None:
+        """None where nothing is left of it."""
+        if time.monotonic() < self.ends:
+            with suppress(IndexError):
+                return Standing(True, quota, self.unused.pop(), self.seconds)
+        return None
+
+    def empty(self) -> int:
+        """Takes all, and says how many they were: exactly, while others may be taking some."""
+        taken = 0
+        with suppress(IndexError):
+            while True:
+                self.unused.pop()
+                taken += 1
+        return taken
 
 
 def count_request(token_id: str) -> Standing | None:
@@ -89,32 +110,34 @@ class Limiter:
     def take(self, token_id: str, quota: int) -> Standing | None:
         """Takes a request from the token's bucket. None where Redis does not answer."""
         share = self._share(token_id)
+        return share.take(quota) or self._ask_for_all(share, token_id, quota)
+
+    def _ask_for_all(self, share: _Share, token_id: str, quota: int) -> Standing | None:
         with share.lock:  # one thread asks for all that wait here
+            if standing := share.take(quota):
+                return standing
             now = time.monotonic()
-            if share.unused and now < share.ends:
-                share.unused -= 1
-                return Standing(True, quota, share.left + share.unused, share.seconds)
             if now < self._away_until:
                 return None
             if self._away_until:
                 # This one asks whether Redis is back; other tokens' do not wait with it.
                 self._away_until = now + AWAY_SECONDS
+            wanted = MOST_AT_ONCE if now < share.ends else 1
             try:
-                taken, left, microseconds = self._ask(token_id, quota, MOST_AT_ONCE if now < share.ends else 1, share)
+                taken, left, microseconds = self._ask(token_id, quota, wanted, share.empty())
             except redis.RedisError as error:
                 self._note_away(error)
                 return None
-            share.unused, share.ends, share.left = max(0, taken - 1), now + SHARE_SECONDS, left
-            share.seconds = math.ceil(microseconds / 1_000_000)
-            return Standing(taken > 0, quota, left + share.unused, share.seconds)
+            share.ends, share.seconds = now + SHARE_SECONDS, math.ceil(microseconds / 1_000_000)
+            share.unused.extend(range(left, left + taken - 1))
+            return Standing(taken > 0, quota, left + max(0, taken - 1), share.seconds)
 
     def _share(self, token_id: str) -> _Share:
         if len(self._shares) > _MOST_REMEMBERED:
             self._shares.clear()
         return self._shares.get(token_id) or self._shares.setdefault(token_id, _Share())
 
-    def _ask(self, token_id: str, quota: int, wanted: int, share: _Share) -> list[int]:
-        unused, share.unused = share.unused, 0
+    def _ask(self, token_id: str, quota: int, wanted: int, unused: int) -> list[int]:
         answer: list[int] = self._script(keys=[f"limit:{token_id}"], args=[quota, wanted, unused])
         self._away_until = 0.0
         return answer

@@ -38,7 +38,9 @@ def timestamp(moment: datetime) -> str:
     """RFC 3339 in UTC with milliseconds: `2026-11-21T10:00:00.000Z`. Raises ValueError for a time without a zone."""
     if moment.tzinfo is None:
         raise ValueError("a time must have a zone")
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+    if moment.tzinfo is not UTC:  # mostly it is
+        moment = moment.astimezone(UTC)
+    return moment.isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def _default(value: object) -> str:
