@@ -16,7 +16,7 @@ from tests.stack.stack import Stack
 # Beside the data of `make up`, and not in /tmp, which may be memory: there a commit would cost nothing.
 DATA = ROOT / ".data"
 SETTINGS = {"RATE_LIMIT": "100000000"}  # on, as in production, and never reached
-POSTGRES_SETTINGS = {"log_line_prefix": "%m [%p] %r "}
+POSTGRES_SETTINGS = {"log_line_prefix": "%m [%p] %r ", "min_wal_size": "1GB"}
 
 
 class Site:

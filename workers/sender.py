@@ -37,6 +37,9 @@ BEHIND_SECONDS = 0.05  # with that much lag the process itself may be what makes
 # So much time's answers and bells are dealt with together; less where many have come already.
 GATHERING_SECONDS, LEAST_GATHERING_SECONDS = 0.01, 0.003
 MANY = 32
+# In the slow lane so many times as long as the round took, which is long where processors are scarce: what is late or
+# slow already leaves them to others.
+GIVING_WAY, MOST_GIVING_WAY_SECONDS = 3, 0.2
 # A mailbox that has more than its room so often in a row is rung for: other processes may have room for the rest. The
 # first times only where few mailboxes wait, for where there are many, others have theirs.
 FIRST_CALLS, CALL_EVERY, FEW = (2, 4), 8, 32
@@ -98,6 +101,7 @@ class Sender:
         while not self._stopping or self._windows.under_way or self._outcomes:
             self._news.wait()
             self._news.clear()
+            began = time.monotonic()
             try:
                 self._record()
                 if not self._stopping:
@@ -110,14 +114,18 @@ class Sender:
             except Exception:
                 log.exception("sender.broke")
                 self._try_again()
-            self._gather()
+            self._gather(time.monotonic() - began)
         self._listen()
         self._hear(self._rung)  # so that others can be rung for what is left
         asyncio.run_coroutine_threadsafe(outbound.close(), self._loop).result(PAUSE_SECONDS)
 
-    def _gather(self) -> None:
+    def _gather(self, took: float) -> None:
         time.sleep(LEAST_GATHERING_SECONDS)
-        if len(self._outcomes) < MANY and not self._stopping:
+        if self._stopping:
+            return
+        if self._lane is lanes.SLOW:
+            time.sleep(min(GIVING_WAY * took, MOST_GIVING_WAY_SECONDS))
+        elif len(self._outcomes) < MANY:
             time.sleep(GATHERING_SECONDS - LEAST_GATHERING_SECONDS)
 
     def _try_again(self) -> None:

@@ -13,8 +13,8 @@ MOST_UNDER_WAY = 1000  # for all endpoints of the process, half of them for thos
 QUICK_SECONDS = 1.0
 SLOW_SECONDS = 2.0
 RECOVERED_AFTER = 10  # quick successes in a row
-BACKLOG_SECONDS = 2.0  # mail that has waited for longer is a backlog's, where that of others is fresh
-FRESH_SECONDS = 1.0  # mail that has waited for less is fresh
+BACKLOG_SECONDS = 1.0  # mail that has waited for longer is a backlog's, where that of others is fresh
+FRESH_SECONDS = 0.5  # mail that has waited for less is fresh
 TRUSTED_SECONDS = 1.0  # what is known of an endpoint for longer may not be so any more: other processes serve it too
 REMEMBERED = 10_000  # endpoints without anything under way
 
