@@ -196,7 +196,7 @@ def _system_sentence(error: OSError) -> str:
         case ssl.SSLError(reason=str() as reason) if reason in TLS_SENTENCES:
             return TLS_SENTENCES[reason]
         case ssl.SSLError():
-            return f"No TLS connection could be made: {TLS_NOISE.sub('', str(error.args[-1]))}."
+            return f"No TLS connection could be made: {TLS_NOISE.sub('', str(error))}."
         case OSError(errno=errno.ECONNRESET | errno.EPIPE | None):
             return CLOSED
         case OSError(errno=errno.EHOSTUNREACH | errno.ENETUNREACH | errno.EADDRNOTAVAIL | errno.EAFNOSUPPORT):
