@@ -12,8 +12,9 @@ It is somebody else's, with a receiver of its own: what waits at one receiver is
 Before, the highest rate is looked for at which the machine can serve the 50 that answer. If that is less than 20 a
 second for each, all have that rate in all runs, and the rows say so.
 
-Every run has a service of its own, and processes that are warm: what they do not know yet is the endpoints. So has
-PostgreSQL: one that is new makes a file of its log every second or so of this load, in 50 ms in which nobody commits.
+Every run has a service of its own, and processes that are warm: what they do not know yet is the endpoints. Its
+PostgreSQL has segments of its write-ahead log to use again, like one that has run for a while. One that is new makes
+another every second or so of this load, in 50 ms in which nobody commits.
 """
 
 import time
@@ -37,8 +38,8 @@ NEVER_STOP = {"STOP_AFTER_FAILURES": "1000000"}
 WARM_ENDPOINTS, WARM_RATE, WARM_SECONDS = 20, 5, 4
 LEAD_SECONDS = 1.0  # in which the program that paces hears what to do
 DRAIN_SECONDS = 20
-READY_SECONDS = 40  # in which the processes start and are warmed, while a backlog is not due yet
-LOGS = 64  # of 16 MB; a server that has run for a while has them (min_wal_size, see bench/sites.py)
+READY_SECONDS = 40  # in which the processes start and are warmed, and WAL segments made, while a backlog is not due yet
+WAL_SEGMENTS = 64  # of 16 MB each: as many as min_wal_size of bench/sites.py keeps
 MOST_LATE_SECONDS = 0.5  # of what is made; else the machine cannot make so many
 Tell = Callable[[str], None]
 
@@ -138,7 +139,7 @@ class Service:
         ]
         warm, _ = self._mail.ask(workspace=[f"{self._stamps.url}/warm/{n}" for n in range(WARM_ENDPOINTS)])
         released = self._seed(size.backlog) if size.backlog else None
-        self._make_logs()
+        self._make_wal_segments()
         sites.start_types(self._site, "deliveries", "slow-deliveries", "retries", "scheduler")
         self._mail.ask(pace=[warm], rate=WARM_RATE, begin=time.time(), seconds=WARM_SECONDS)
         self._wait_until_done(warm)
@@ -172,9 +173,8 @@ class Service:
         self._site.query("VACUUM deliveries")
         return released
 
-    def _make_logs(self) -> None:
-        """PostgreSQL writes a file of its log anew when it has none to use again, and nobody commits meanwhile."""
-        for _ in range(LOGS):
+    def _make_wal_segments(self) -> None:
+        for _ in range(WAL_SEGMENTS):
             self._site.query("SELECT pg_logical_emit_message(false, '', ''), pg_switch_wal()")
         self._site.query("CHECKPOINT")
 

@@ -297,6 +297,22 @@ def test_stopping_a_sender_that_never_woke_returns(empty: None) -> None:
     Sender(lanes.FAST).stop()
 
 
+def test_the_slow_lane_waits_by_how_long_a_round_took_until_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, fast = Sender(lanes.SLOW), Sender(lanes.FAST)
+
+    def waits(sender: Sender, took: float) -> float:
+        began = time.monotonic()
+        sender._gather(took)
+        return time.monotonic() - began
+
+    assert waits(slow, 0.05) >= 0.15
+    assert 0.2 <= waits(slow, 100.0) < 100.0
+    monkeypatch.setattr("workers.sender.MOST_GIVING_WAY_SECONDS", 300.0)
+    assert waits(fast, 100.0) < 100.0
+    slow.stop()
+    assert waits(slow, 100.0) < 100.0
+
+
 # Logs of a whole round
 
 
