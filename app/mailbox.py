@@ -1,13 +1,16 @@
 """Mail: work that waits in a table, taken under a lease, its outcome recorded only by the worker that holds the claim.
 
-A mailbox is all the mail with one owner: the writes of a workspace, the deliveries of an endpoint. A table of
-mail has two columns for it. `due_at` says when a row may next be taken; taking it moves `due_at` to the end of
-the lease, so a row whose worker died falls due again by itself, and a finished row has none. `claim` is the number
-that the row is taken under; it grows each time, and an outcome counts only under the number of its own taking.
+A mailbox is all the mail with one owner: the writes of a workspace, the deliveries of an endpoint. `due_at` says when
+a row may next be taken; a finished row has none. `claim` is the number that the row is taken under; it grows each
+time, and an outcome counts only under the number of its own taking.
 
 In order (`in_order`), one worker at a time has the mailbox: while any of its mail is leased none can be taken,
-and `holding` keeps a late worker from recording. Otherwise workers share it, each taking different rows;
-there `claim` is odd while a row is leased, and recording an outcome makes it even again.
+and `holding` keeps a late worker from recording. Taking a row moves `due_at` to the end of the lease.
+
+Otherwise workers share it, each taking different rows. Taking a row sets `leased_until`, which no index has, so that
+it costs no index entry; recording an outcome takes it away again.
+
+Either way a row whose worker died can be taken again when the lease ends, by itself.
 
 The bells (`app/bells.py`) only say where to look, and the scheduler looks where no bell was heard.
 """
@@ -103,13 +106,14 @@ def holding(mail: Mail, batch: Sequence[Claimed]) -> bool:
 def overdue(mail: Mail, seconds: float, limit: int, after: str = "") -> tuple[list[str], str, float]:
     """Looks at up to `limit` mailboxes that are not empty, in the order of their owners after `after`.
 
-    Returns the owners whose first mail has been due for longer than `seconds`, where the next look goes on ('': from
-    the beginning), and for how many seconds the oldest of all these has been due. Steps through the index from owner
-    to owner (a loose index scan), so its cost is that of the mailboxes, not of the mail in them.
+    Returns the owners whose first mail, of what is not leased, has been due for longer than `seconds`, where the next
+    look goes on ('': from the beginning), and for how many seconds the oldest of all these has been due. Steps through
+    the index from owner to owner (a loose index scan), so its cost is that of the mailboxes, not of the mail in them.
     """
     first = f"""
         SELECT mail.{mail.owner} AS owner, mail.due_at FROM {mail.table} mail
-        WHERE mail.due_at IS NOT NULL AND mail.{mail.owner} > %s ORDER BY mail.{mail.owner}, mail.{mail.order} LIMIT 1
+        WHERE mail.due_at IS NOT NULL AND mail.{mail.owner} > %s AND {_is_free(mail)}
+        ORDER BY mail.{mail.owner}, mail.{mail.order} LIMIT 1
     """
     heads = rows(
         f"""
@@ -186,22 +190,27 @@ def _is_head_due(mail: Mail, owner: str) -> bool | None:
 def _claim_shared(mail: Mail, rooms: Mapping[str, int], lease_seconds: float) -> list[Claimed]:
     query = f"""
         UPDATE {mail.table} mail
-        SET due_at = now() + %(lease_seconds)s * interval '1 second', claim = mail.claim + 1 + mail.claim %% 2
-            {mail.on_claim}
+        SET leased_until = now() + %(lease_seconds)s * interval '1 second', claim = mail.claim + 1 {mail.on_claim}
         FROM unnest(%(owners)s::text[], %(rooms)s::int[]) AS box(owner, room)
         CROSS JOIN LATERAL (
-            SELECT mail.id, mail.due_at, mail.{mail.order} AS place FROM {mail.table} mail
-            WHERE mail.{mail.owner} = box.owner AND mail.due_at <= now() AND {mail.guard}
+            SELECT mail.id, greatest(mail.due_at, mail.leased_until) AS free_at, mail.{mail.order} AS place
+            FROM {mail.table} mail
+            WHERE mail.{mail.owner} = box.owner AND mail.due_at <= now() AND {_is_free(mail)} AND {mail.guard}
             ORDER BY mail.{mail.order} LIMIT box.room FOR NO KEY UPDATE SKIP LOCKED
         ) AS due
         WHERE mail.id = due.id
-        RETURNING due.place, extract(epoch FROM now() - due.due_at)::float, mail.id, mail.{mail.owner}, mail.claim
+        RETURNING due.place, extract(epoch FROM now() - due.free_at)::float, mail.id, mail.{mail.owner}, mail.claim
             {"".join(f", mail.{name}" for name in mail.carries)}
         """
     claim = sql.prepared(f"claim_{mail.queue.replace('-', '_')}", query)
     taken = rows(claim, {"lease_seconds": lease_seconds, "owners": list(rooms), "rooms": list(rooms.values())})
     taken.sort(key=lambda row: row[0])
     return [Claimed(id, owner, number, tuple(carried), waited) for _, waited, id, owner, number, *carried in taken]
+
+
+def _is_free(mail: Mail) -> str:
+    """The condition on a row, read as `mail`, that it has in shared mail while no worker has it."""
+    return "true" if mail.in_order else "(mail.leased_until > now()) IS NOT TRUE"
 
 
 def _take_turn(owner: str, *, wait: bool) -> bool:

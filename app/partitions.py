@@ -44,6 +44,7 @@ class Partitioned:
     kept_days: Callable[[Settings], int]
     unfinished: str = "false"  # a row for which this is true is not dropped
     meter: str | None = None  # what has not been counted by it is not dropped either
+    fillfactor: int = 100  # percent of a page that new rows fill; the rest is for the next versions of those on it
 
     @property
     def default(self) -> str:
@@ -82,7 +83,11 @@ class Piece:
 TABLES = (
     Partitioned("events", "id", "evt", 1, 7, lambda settings: settings.body_retention_days, meter="active_contacts"),
     Partitioned("attempts", "delivery_id", "dlv", 30, 2, lambda settings: settings.history_retention_days),
-    Partitioned("deliveries", "id", "dlv", 30, 2, lambda settings: settings.history_retention_days, meter="deliveries"),
+    Partitioned(
+        *("deliveries", "id", "dlv", 30, 2, lambda settings: settings.history_retention_days),
+        meter="deliveries",
+        fillfactor=45,
+    ),
     Partitioned("jobs", "id", "job", 30, 2, lambda settings: settings.history_retention_days, "due_at IS NOT NULL"),
 )
 
@@ -140,7 +145,7 @@ def _make(each: Partitioned, piece: Piece, is_present: bool) -> int:
         _hurry()
         if _overlaps(piece, existing(each)):
             return 0
-        rows(f"CREATE TABLE {piece.name} (LIKE {each.table} INCLUDING ALL)")
+        rows(f"CREATE TABLE {piece.name} (LIKE {each.table} INCLUDING ALL) WITH (fillfactor = {each.fillfactor})")
         # Made and attached, a partition leaves its table in use meanwhile, except for the default one. Where rows may
         # have to move, nobody must look at the table: whoever planned before would not see them after.
         rows(f"LOCK TABLE {each.table if is_present else each.default} IN ACCESS EXCLUSIVE MODE")

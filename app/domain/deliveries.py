@@ -29,6 +29,9 @@ log = structlog.get_logger(__name__)
 
 # Never more than so many attempts at an endpoint have gone out since it last answered, beyond those that stop it.
 BEYOND_STOP = 10
+# What is under way is found among so many that have been due for longest. They are taken in that order, so nothing can
+# be further back than one transaction of a sweep or of jobs adds before it while it is taken.
+HEAD = 1_000
 
 BODY_GONE = (
     "The body of this event is gone: bodies are kept for a time, and this one's is over. It cannot be sent again."
@@ -190,7 +193,8 @@ def represent(delivery: Delivery) -> dict[str, Any]:
         "kind": delivery.kind,
         "status": delivery.status,
         "attempts": delivery.attempts,
-        "next_attempt_at": delivery.due_at,
+        # A lease that runs may end without an outcome.
+        "next_attempt_at": delivery.due_at and max(delivery.due_at, delivery.leased_until or delivery.due_at),
         "last_error": delivery.last_error,
         "created_at": delivery.created_at,
         "delivered_at": delivery.delivered_at,
@@ -225,10 +229,8 @@ def erase_contact(contact_id: str) -> None:
     """
     count(
         """
-        UPDATE deliveries
-        SET claim = claim + 1 + (claim + 1) %% 2,
-            due_at = CASE WHEN claim %% 2 = 1 AND due_at IS NOT NULL THEN now() ELSE due_at END
-        WHERE contact_id = %s AND (due_at IS NOT NULL OR claim %% 2 = 1)
+        UPDATE deliveries SET leased_until = NULL
+        WHERE contact_id = %s AND (due_at IS NOT NULL OR leased_until IS NOT NULL)
         """,
         (contact_id,),
     )
@@ -274,12 +276,13 @@ def _allowances(endpoint_ids: Sequence[str]) -> dict[str, int]:
     allowed = rows(
         """
         SELECT id, greatest(0, %s - consecutive_failures - (
-            SELECT count(*) FROM deliveries
-            WHERE endpoint_id = endpoints.id AND due_at > now() AND due_at < now() + interval '2 minutes'
-                AND claim %% 2 = 1))
+            SELECT count(*) FROM (
+                SELECT leased_until FROM deliveries WHERE endpoint_id = endpoints.id AND due_at <= now()
+                ORDER BY due_at LIMIT %s) AS head
+            WHERE leased_until > now()))
         FROM endpoints WHERE id = ANY(%s)
         """,
-        (settings().stop_after_failures + BEYOND_STOP, failing),
+        (settings().stop_after_failures + BEYOND_STOP, HEAD, failing),
     )
     return dict(allowed)
 
@@ -307,7 +310,7 @@ def _by_id(query: str, wanted: Collection[str]) -> dict[str, Sequence[Any]]:
 def _give_up(bodiless: Sequence[Claimed]) -> None:
     count(
         """
-        UPDATE deliveries SET status = 'failed', due_at = NULL, claim = deliveries.claim + 1, last_error = %s
+        UPDATE deliveries SET status = 'failed', due_at = NULL, leased_until = NULL, last_error = %s
         FROM unnest(%s::text[], %s::int[]) AS gone(id, claim)
         WHERE deliveries.id = gone.id AND deliveries.claim = gone.claim
         """,

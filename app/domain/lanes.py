@@ -96,7 +96,7 @@ def ring_due() -> None:
     """Rings for the endpoints of which a retry fell due just now. Costs what fell due, not what waits."""
     query = """
         SELECT DISTINCT endpoint_id FROM deliveries
-        WHERE step > 0 AND due_at <= now() AND due_at > now() - %s * interval '1 second'
+        WHERE step > 0 AND due_at <= now() AND due_at > now() - %s * interval '1 second' AND leased_until IS NULL
     """
     if due := [endpoint_id for (endpoint_id,) in rows(query, (JUST_NOW_SECONDS,))]:
         ring(due)

@@ -330,7 +330,7 @@ def _save(sweep: Sweep, batch: _Batch, lease_seconds: float) -> None:
 
 
 def _hold(deliveries: Sequence[Resent]) -> None:
-    # The claim stays: the outcome of an attempt under way is still recorded.
+    # The lease stays: the outcome of an attempt under way is still recorded.
     _set_aside("held", deliveries)
 
 
@@ -345,16 +345,14 @@ def _set_aside(status: str, deliveries: Sequence[Resent]) -> None:
 
 def _release(deliveries: Sequence[Resent]) -> None:
     released = [delivery.id for delivery in deliveries]
-    # A microsecond for each keeps their order. An odd claim is that of an attempt that may be under way still.
+    # A microsecond for each keeps their order. An attempt that is under way still keeps its lease.
     count(
         """
-        UPDATE deliveries SET status = 'pending',
-            due_at = now() + CASE claim %% 2
-                WHEN 1 THEN %s * interval '1 second' ELSE place * interval '1 microsecond' END
+        UPDATE deliveries SET status = 'pending', due_at = now() + place * interval '1 microsecond'
         FROM unnest(%s::text[]) WITH ORDINALITY AS released(id, place)
         WHERE deliveries.id = released.id AND deliveries.id = ANY(%s)
         """,
-        (lanes.lease_seconds(), released, released),
+        (released, released),
     )
 
 

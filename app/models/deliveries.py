@@ -26,6 +26,7 @@ class Delivery(OwnedModel):
     last_error = TextField(null=True)
     resent_from = TextField(null=True)
     due_at = TimeField(null=True)
+    leased_until = TimeField(null=True)
     claim = IntegerField(default=0)
     created_at = TimeField()
     delivered_at = TimeField(null=True)

@@ -1,6 +1,6 @@
 -- Records the outcomes of a batch of attempts, each under the claim that its delivery was taken with: an outcome of
 -- a lease that has passed to another worker touches nothing and is not logged. What was cancelled while its attempt
--- was under way stays so; what would be tried again is held where its endpoint was stopped meanwhile. The claim ends
+-- was under way stays so; what would be tried again is held where its endpoint was stopped meanwhile. The lease ends
 -- with it, so that an outcome counts once. An endpoint that has answered has its count of failures set to 0; its row is
 -- touched only if it is not 0 already, so that busy healthy endpoints do not fight for it.
 --
@@ -19,13 +19,14 @@ WITH outcome AS (
             ELSE outcome.status END,
         due_at = CASE WHEN deliveries.status <> 'cancelled' AND outcome.state = 'active'
             THEN now() + outcome.due_in * interval '1 second' END,
-        claim = deliveries.claim + 1,
+        leased_until = NULL,
         attempts = deliveries.attempts + 1,
         step = deliveries.step + 1,
         last_error = outcome.error,
         delivered_at = CASE WHEN outcome.status = 'delivered' AND deliveries.status <> 'cancelled' THEN now() END
     FROM outcome
-    WHERE deliveries.id = outcome.id AND deliveries.claim = outcome.claim AND deliveries.id = ANY(%(ids)s)
+    WHERE deliveries.id = outcome.id AND deliveries.claim = outcome.claim AND deliveries.leased_until IS NOT NULL
+        AND deliveries.id = ANY(%(ids)s)
         AND deliveries.id >= %(first_id)s AND deliveries.id <= %(last_id)s
         AND deliveries.status IN ('pending', 'held', 'cancelled')
     RETURNING deliveries.id, deliveries.endpoint_id, deliveries.attempts, deliveries.step, deliveries.trigger, outcome.claim

@@ -502,7 +502,7 @@ def test_attempts_are_recorded_in_the_partitions_that_have_their_deliveries(
     read_prepared: Callable[..., set[str]],
 ) -> None:
     delivery_id = add(DELIVERIES, NOW)
-    rows("UPDATE deliveries SET status = 'pending', due_at = now(), claim = 1")
+    rows("UPDATE deliveries SET status = 'pending', due_at = now(), leased_until = now(), claim = 1")
     outcome = {"ids": delivery_id, "claims": 1, "statuses": "delivered", "due_in": None, "errors": None, "ats": NOW}
     outcome |= {"durations": 5, "codes": 200, "bodies": "ok", "states": "active"}
 

@@ -115,8 +115,7 @@ class Account:
             by_delivery[each.delivery_id].append(each)
         for log in found:
             times = by_delivery.get(log.delivery_id, [])
-            # Each taking makes two of the claim, also one of which nothing was recorded.
-            lost_claims = (log.claim + 1) // 2 - log.attempts
+            lost_claims = log.claim - log.attempts
             if len(times) > lost_claims:
                 self.flaws.append(f"{log}: of {lost_claims} lost claims it arrived at {[each.at for each in times]}")
             for each in times:

@@ -32,7 +32,7 @@ def make_copies(stack: Stack, shop: Shop, status: str, number: int, kind: str | 
             CROSS JOIN unnest(%s::text[]) AS made(id)
             """,
             (
-                *(kind, status, len(past), len(past), 2 * len(past), past[-1][1] if past else None),
+                *(kind, status, len(past), len(past), len(past), past[-1][1] if past else None),
                 *(status, shop.endpoint_id, made),
             ),
         )

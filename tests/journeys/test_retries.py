@@ -162,7 +162,7 @@ def _waiting(stack: Stack, shop: Shop) -> dict[str, float]:
     """When each delivery that waits for its second attempt is due."""
     query = """
         SELECT id, extract(epoch FROM due_at)::float FROM deliveries
-        WHERE workspace_id = %s AND attempts = 1 AND status = 'pending' AND claim %% 2 = 0
+        WHERE workspace_id = %s AND attempts = 1 AND status = 'pending' AND leased_until IS NULL
     """
     return dict(rows(stack, query, shop.workspace_id))
 

@@ -131,8 +131,8 @@ def _lines_of(stack: Stack, name: str, shop: Shop) -> list[dict[str, object]]:
 
 def _leased(stack: Stack, table: str, shop: Shop) -> int:
     """How many rows of the endpoint's mail are in some worker's hand: their leases have not ended."""
-    in_hand = "claim %% 2 = 1 AND due_at > now()" if table == "deliveries" else "due_at > now()"
-    query = f"SELECT count(*) FROM {table} WHERE endpoint_id = %s AND {in_hand}"
+    lease_end = "leased_until" if table == "deliveries" else "due_at"
+    query = f"SELECT count(*) FROM {table} WHERE endpoint_id = %s AND {lease_end} > now()"
     return int(rows(stack, query, shop.endpoint_id)[0][0])
 
 

@@ -198,7 +198,7 @@ def _wait_until_all_is_held(stack: Stack, shop: Shop) -> None:
 
 
 def _wait_until_nothing_is_under_way(stack: Stack, shop: Shop) -> None:
-    query = "SELECT count(*) FROM deliveries WHERE endpoint_id = %s AND claim %% 2 = 1"
+    query = "SELECT count(*) FROM deliveries WHERE endpoint_id = %s AND leased_until IS NOT NULL"
     wait_until(lambda: rows(stack, query, shop.endpoint_id) == [(0,)], 20, "nothing is under way")
 
 

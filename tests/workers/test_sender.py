@@ -266,7 +266,7 @@ def test_stopping_waits_for_what_is_under_way_and_claims_nothing_more(api: Api, 
     sender.stop()
 
     assert one("SELECT count(*) FROM deliveries WHERE status = 'delivered'") == receiver.counts["/slow"]
-    assert one("SELECT count(*) FROM deliveries WHERE status = 'pending' AND due_at > now()") == 0
+    assert one("SELECT count(*) FROM deliveries WHERE status = 'pending' AND leased_until > now()") == 0
 
 
 def test_stopping_hears_the_bells_of_those_that_had_no_room(

@@ -55,7 +55,7 @@ def delivery(happen: Callable[[int], None]) -> str:
 
 def take(endpoint: Endpoint, room: int = 100) -> list[Dispatch]:
     """Claims what is there, whenever it is due."""
-    database.rows("UPDATE deliveries SET due_at = now() WHERE due_at IS NOT NULL")
+    database.rows("UPDATE deliveries SET due_at = now(), leased_until = now() WHERE due_at IS NOT NULL")
     return deliveries.claim(lanes.FAST, {endpoint.id: room})
 
 

@@ -61,7 +61,7 @@ def found_in() -> dict[str, set[str]]:
 
 
 def claim(endpoint_id: str) -> list[Dispatch]:
-    rows("UPDATE deliveries SET due_at = now() WHERE due_at IS NOT NULL")
+    rows("UPDATE deliveries SET due_at = now(), leased_until = now() WHERE due_at IS NOT NULL")
     return deliveries.claim(lanes.FAST, {endpoint_id: 100})
 
 

@@ -124,7 +124,7 @@ def test_what_is_released_while_its_attempt_is_under_way_goes_out_only_if_that_i
     assert deliveries.claim(lanes.FAST, {endpoint.id: 2}) == []
     deliveries.record([Outcome(recorded, clock.now(), OK)])
     assert tally(endpoint) == {"delivered": 1, "pending": 1}
-    database.rows("UPDATE deliveries SET due_at = due_at - %s * interval '1 second'", (lanes.lease_seconds(),))
+    database.rows("UPDATE deliveries SET leased_until = now()")
     assert len(deliveries.claim(lanes.FAST, {endpoint.id: 2})) == 1
 
 
@@ -416,7 +416,7 @@ def locked(*delivery_ids: str) -> Iterator[None]:
 
     def hold() -> None:
         with database.transaction():
-            database.rows("UPDATE deliveries SET claim = claim + 2 WHERE id = ANY(%s)", (list(delivery_ids),))
+            database.rows("UPDATE deliveries SET claim = claim + 1 WHERE id = ANY(%s)", (list(delivery_ids),))
             ready.set()
             leave.wait(20)
         database.database.close()
