@@ -9,7 +9,8 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from multiprocessing.util import Finalize
 from typing import Any
 
@@ -66,6 +67,19 @@ def _process_name(process_type: str) -> list[str]:
     say()
     os.register_at_fork(after_in_child=say)
     return name
+
+
+def info_each(event: str, each: Iterable[EventDict]) -> None:
+    """Logs the event once with each of these. What such lines share is worked out once for all of them."""
+    configured = structlog.get_config()
+    *processors, render = configured["processors"]
+    logger = configured["logger_factory"]()
+    shared: Any = {"event": event}
+    for processor in processors:
+        shared = processor(logger, "info", shared)
+    with suppress(structlog.DropEvent):
+        for fields in each:
+            logger.info(render(logger, "info", fields | shared))
 
 
 class Gathered:

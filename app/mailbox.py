@@ -203,7 +203,8 @@ def _claim_shared(mail: Mail, rooms: Mapping[str, int], lease_seconds: float) ->
             {"".join(f", mail.{name}" for name in mail.carries)}
         """
     claim = sql.prepared(f"claim_{mail.queue.replace('-', '_')}", query)
-    taken = rows(claim, {"lease_seconds": lease_seconds, "owners": list(rooms), "rooms": list(rooms.values())})
+    owners = sql.array(rooms)
+    taken = rows(claim, {"lease_seconds": lease_seconds, "owners": owners, "rooms": sql.array(rooms.values())})
     taken.sort(key=lambda row: row[0])
     return [Claimed(id, owner, number, tuple(carried), waited) for _, waited, id, owner, number, *carried in taken]
 

@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 from cryptography.fernet import InvalidToken
 
-from app import mailbox, metrics, sql
+from app import logs, mailbox, metrics, sql
 from app.config import settings
 from app.database import batches, count, database, rows, transaction
 from app.domain import audit, lanes, resends, stops
@@ -138,13 +138,13 @@ def record(outcomes: Sequence[Outcome]) -> None:
                 endpoint_id: endpoints[endpoint_id].state if endpoint_id in endpoints else "deleted"
                 for endpoint_id in failing
             }
-            recorded = _record(outcomes, moves, owners - failing, states)
-            fresh = [(o.dispatch.claimed.owner, o.answer) for o in outcomes if _claim_of(o) in recorded]
+            stale = _record(outcomes, moves, owners - failing, states)
+            fresh = [(o.dispatch.claimed.owner, o.answer) for o in outcomes if _claim_of(o) not in stale]
             stops.count_outcomes([endpoints[each] for each in sorted(failing & endpoints.keys())], fresh)
     else:
-        recorded = _record(outcomes, moves, owners, {})
-    for outcome, (status, _) in zip(outcomes, moves, strict=True):
-        _log_attempt(outcome, status if _claim_of(outcome) in recorded else "stale")
+        stale = _record(outcomes, moves, owners, {})
+    statuses = ["stale" if _claim_of(o) in stale else status for o, (status, _) in zip(outcomes, moves, strict=True)]
+    _log_attempts(outcomes, statuses)
     for seconds in {due_in for _, due_in in moves if due_in is not None}:
         lanes.ring_later(seconds)
 
@@ -303,7 +303,7 @@ def _dispatches(claimed: Sequence[Claimed]) -> list[Dispatch]:
 
 
 def _by_id(query: str, wanted: Collection[str]) -> dict[str, Sequence[Any]]:
-    ids = {"ids": list(wanted), "first_id": min(wanted), "last_id": max(wanted)}
+    ids = {"ids": sql.array(wanted), "first_id": min(wanted), "last_id": max(wanted)}
     return {row[0]: row[1:] for row in rows(sql.prepared(query), ids)}
 
 
@@ -330,7 +330,7 @@ def _dispatch(claimed: Claimed, event: Sequence[Any], endpoint: Sequence[Any]) -
         # The operator's mistake, not the receiver's: nothing is counted, and it is tried again when the lease ends.
         log.error("delivery.secret_unreadable", delivery=claimed.id, endpoint=claimed.owner, remedy="check SECRET_KEY")
         return None
-    return Dispatch(claimed, kind, step, trace_id, address, answered, secrets, bytes(body))
+    return Dispatch(claimed, kind, step, trace_id, address, answered, secrets, body.encode())
 
 
 def _record(
@@ -339,10 +339,13 @@ def _record(
     answering: Collection[str],
     states: Mapping[str, str],
 ) -> set[tuple[str, int]]:
+    """Returns the claims under which nothing was recorded any more."""
     columns = _columns(outcomes, moves)
     columns["states"] = [states.get(o.dispatch.claimed.owner, "active") for o in outcomes]
-    columns |= {"answering": list(answering), "first_id": min(columns["ids"]), "last_id": max(columns["ids"])}
-    return set(rows(sql.prepared("record_attempts"), columns))
+    parameters = {name: sql.array(values) for name, values in columns.items()}
+    parameters["answering"] = sql.array(answering)
+    parameters |= {"first_id": min(columns["ids"]), "last_id": max(columns["ids"])}
+    return set(rows(sql.prepared("record_attempts"), parameters))
 
 
 def _claim_of(outcome: Outcome) -> tuple[str, int]:
@@ -359,14 +362,14 @@ def _next(outcome: Outcome) -> tuple[str, int | None]:
     return "pending", schedule[step]
 
 
-def _columns(outcomes: Sequence[Outcome], moves: Sequence[tuple[str, int | None]]) -> dict[str, Any]:
+def _columns(outcomes: Sequence[Outcome], moves: Sequence[tuple[str, int | None]]) -> dict[str, list[Any]]:
     return {
         "ids": [o.dispatch.claimed.id for o in outcomes],
         "claims": [o.dispatch.claimed.claim for o in outcomes],
         "statuses": [status for status, _ in moves],
         "due_in": [due_in for _, due_in in moves],
         "errors": [o.answer.error for o in outcomes],
-        "ats": [o.at for o in outcomes],
+        "ats": [o.at.timestamp() for o in outcomes],
         "durations": [o.answer.duration_ms for o in outcomes],
         "codes": [o.answer.status for o in outcomes],
         # PostgreSQL's text holds no NUL; a receiver may send what it likes.
@@ -374,19 +377,22 @@ def _columns(outcomes: Sequence[Outcome], moves: Sequence[tuple[str, int | None]
     }
 
 
-def _log_attempt(outcome: Outcome, status: str) -> None:
-    dispatch, answer = outcome.dispatch, outcome.answer
-    kind_of_answer = f"{answer.status // 100}xx" if answer.status else "none"
-    metrics.ATTEMPT_SECONDS.labels(kind_of_answer).observe(answer.duration_ms / 1000)
-    log.info(
-        "delivery.attempt",
-        request_id=dispatch.trace_id,
-        delivery=dispatch.claimed.id,
-        endpoint=dispatch.claimed.owner,
-        kind=dispatch.kind,
-        number=dispatch.step + 1,
-        code=answer.status,
-        error=answer.error,
-        duration_ms=answer.duration_ms,
-        status=status,
-    )
+def _log_attempts(outcomes: Sequence[Outcome], statuses: Sequence[str]) -> None:
+    lines = []
+    for outcome, status in zip(outcomes, statuses, strict=True):
+        dispatch, answer = outcome.dispatch, outcome.answer
+        kind_of_answer = f"{answer.status // 100}xx" if answer.status else "none"
+        metrics.ATTEMPT_SECONDS.labels(kind_of_answer).observe(answer.duration_ms / 1000)
+        line = {
+            "request_id": dispatch.trace_id,
+            "delivery": dispatch.claimed.id,
+            "endpoint": dispatch.claimed.owner,
+            "kind": dispatch.kind,
+            "number": dispatch.step + 1,
+            "code": answer.status,
+            "error": answer.error,
+            "duration_ms": answer.duration_ms,
+            "status": status,
+        }
+        lines.append(line)
+    logs.info_each("delivery.attempt", lines)

@@ -1,6 +1,7 @@
 """Queries that peewee says badly: each file holds one, named and described."""
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -10,6 +11,18 @@ _PARAMETER = re.compile(r"%\((\w+)\)s")
 @cache
 def load(name: str) -> str:
     return (Path(__file__).parent / f"{name}.sql").read_text()
+
+
+def array(values: Iterable[object]) -> str:
+    """An array of texts and numbers as PostgreSQL writes one: what psycopg2 writes, ARRAY[…], costs both sides more."""
+    return "{" + ",".join([_element(value) for value in values]) + "}"
+
+
+def _element(value: object) -> str:
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return "NULL" if value is None else str(value)
 
 
 class Prepared(str):

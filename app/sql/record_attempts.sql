@@ -4,12 +4,12 @@
 -- with it, so that an outcome counts once. An endpoint that has answered has its count of failures set to 0; its row is
 -- touched only if it is not 0 already, so that busy healthy endpoints do not fight for it.
 --
--- The identifiers are from `first_id` to `last_id`. `due_in` is the number of seconds to the next attempt, null where there is none; `answering` are endpoints none of
--- whose attempts here failed. Returns the identifier and the claim of each outcome that was recorded.
+-- The identifiers are from `first_id` to `last_id`. `ats` are Unix times. `due_in` is the number of seconds to the next attempt, null where there is none; `answering` are
+-- endpoints none of whose attempts here failed. Returns the identifier and the claim of each outcome that was not recorded.
 WITH outcome AS (
     SELECT * FROM unnest(
         %(ids)s::text[], %(claims)s::int[], %(statuses)s::text[], %(due_in)s::float[], %(errors)s::text[],
-        %(ats)s::timestamptz[], %(durations)s::int[], %(codes)s::int[], %(bodies)s::text[], %(states)s::text[]
+        %(ats)s::float[], %(durations)s::int[], %(codes)s::int[], %(bodies)s::text[], %(states)s::text[]
     ) AS outcome(id, claim, status, due_in, error, at, duration_ms, code, response_body, state)
 ), recorded AS (
     UPDATE deliveries
@@ -32,7 +32,7 @@ WITH outcome AS (
     RETURNING deliveries.id, deliveries.endpoint_id, deliveries.attempts, deliveries.step, deliveries.trigger, outcome.claim
 ), logged AS (
     INSERT INTO attempts (delivery_id, number, at, duration_ms, status, error, response_body, trigger)
-    SELECT recorded.id, recorded.attempts, outcome.at, outcome.duration_ms, outcome.code, outcome.error,
+    SELECT recorded.id, recorded.attempts, to_timestamp(outcome.at), outcome.duration_ms, outcome.code, outcome.error,
         outcome.response_body, CASE recorded.step WHEN 1 THEN recorded.trigger ELSE 'automatic' END
     FROM recorded JOIN outcome USING (id, claim)
 ), answered AS (
@@ -43,4 +43,4 @@ WITH outcome AS (
             AND id IN (SELECT endpoint_id FROM recorded)
         ORDER BY id FOR NO KEY UPDATE)
 )
-SELECT id, claim FROM recorded
+SELECT id, claim FROM outcome WHERE (id, claim) NOT IN (SELECT id, claim FROM recorded)

@@ -503,7 +503,14 @@ def test_attempts_are_recorded_in_the_partitions_that_have_their_deliveries(
 ) -> None:
     delivery_id = add(DELIVERIES, NOW)
     rows("UPDATE deliveries SET status = 'pending', due_at = now(), leased_until = now(), claim = 1")
-    outcome = {"ids": delivery_id, "claims": 1, "statuses": "delivered", "due_in": None, "errors": None, "ats": NOW}
+    outcome = {
+        "ids": delivery_id,
+        "claims": 1,
+        "statuses": "delivered",
+        "due_in": None,
+        "errors": None,
+        "ats": NOW.timestamp(),
+    }
     outcome |= {"durations": 5, "codes": 200, "bodies": "ok", "states": "active"}
 
     parameters: dict[str, Any] = {name: [value] for name, value in outcome.items()}
