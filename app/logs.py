@@ -77,8 +77,8 @@ def info_each(event: str, each: Iterable[EventDict]) -> None:
     shared: Any = {"event": event}
     for processor in processors:
         shared = processor(logger, "info", shared)
-    with suppress(structlog.DropEvent):
-        for fields in each:
+    for fields in each:
+        with suppress(structlog.DropEvent):
             logger.info(render(logger, "info", fields | shared))
 
 

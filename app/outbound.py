@@ -8,7 +8,7 @@ import functools
 import os
 import re
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http.client import responses as phrases
 from pathlib import Path
@@ -16,7 +16,7 @@ from pathlib import Path
 from yarl import URL
 
 from app.lib.addresses import Network, check_address
-from app.lib.conversation import LONGEST_BODY, Deadline, NotHttp, Reply, TooLong, request
+from app.lib.conversation import LONGEST_BODY, Conversation, Deadline, NotHttp, Reply, TooLong, request
 from app.lib.dialling import Dialler, NotPublic, Resolver, UnknownName, Unreachable
 from app.lib.pool import Pool
 
@@ -61,6 +61,37 @@ class _Target:
     start: str
 
 
+class _Exchange(Reply):
+    """A request, and what comes of it."""
+
+    __slots__ = ("answered", "began", "connecting", "conversation", "ended", "sent", "target")
+
+    def __init__(self, target: _Target, sent: bytes, ended: Callable[[_Exchange], None]) -> None:
+        super().__init__()
+        loop = asyncio.get_running_loop()
+        self.target, self.sent, self.ended = target, sent, ended
+        self.began = loop.time()
+        self.answered: asyncio.Future[Answer] = loop.create_future()
+        self.connecting: asyncio.Task[None] | None = None
+        self.conversation: Conversation | None = None
+
+    def ask(self, conversation: Conversation) -> None:
+        self.conversation = conversation
+        conversation.ask(self.sent, self)
+
+    def end(self, failure: Exception | None) -> None:
+        super().end(failure)
+        self.ended(self)
+
+    def stop_at_deadline(self) -> None:
+        if self.conversation is not None:
+            self.conversation.stop_at_deadline()
+            return
+        if self.connecting is not None:
+            self.connecting.cancel()
+        self.end(Deadline())
+
+
 class Outbound:
     """Sends requests to other people's servers. It belongs to the event loop of its first request.
 
@@ -85,52 +116,68 @@ class Outbound:
             tls.load_verify_locations(ca_file)
         self._dialler = Dialler(tls, tuple(allowed_networks), resolver)
         self._pool = Pool(self._dialler)
+        self._under_way: dict[_Exchange, None] = {}  # in the order of their deadlines
+        self._timer: asyncio.TimerHandle | None = None
 
-    async def post(self, address: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+    def post(self, address: str, body: bytes, headers: Mapping[str, str]) -> asyncio.Future[Answer]:
         """Send `body` to `address` once, following nothing, and tell what came of it within the timeout.
 
-        Never raises for anything the other side does. A 2xx status line that comes in time is a success, whatever
-        happens to the rest of the answer.
+        Never fails for anything the other side does. A 2xx status line that comes in time is a success, whatever
+        happens to the rest of the answer. Raises ValueError for headers that cannot be sent.
         """
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        reply = Reply(loop.create_future())
         target = self._read(address)
         if isinstance(target, str):
-            error = target
+            refused: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+            refused.set_result(Answer(None, target, b"", 0))
+            return refused
+        exchange = _Exchange(target, request(target.start, headers, body), self._end)
+        self._under_way[exchange] = None
+        if self._timer is None:
+            self._stop_late()
+        conversation = self._pool.idle_one(target.host, target.port)
+        if conversation is None:
+            exchange.connecting = asyncio.get_running_loop().create_task(self._connect(exchange))
         else:
-            sent = request(target.start, headers, body)
-            await self._exchange(target, sent, reply, started + self._timeout_seconds)
-            error = "" if reply.failure is None else self._sentence(reply.failure, target)
-        return _answer(reply, error, duration_ms=round((loop.time() - started) * 1000))
+            exchange.ask(conversation)
+        return exchange.answered
 
     async def close(self) -> None:
         """Drop every connection. Safe to repeat; requests under way end as failed."""
         self._pool.close()
         self._dialler.close()
 
-    async def _exchange(self, target: _Target, sent: bytes, reply: Reply, deadline: float) -> None:
-        conversation = self._pool.idle_one(target.host, target.port)
-        if conversation is None:
-            try:
-                async with asyncio.timeout_at(deadline):
-                    conversation = await self._pool.take(target.host, target.port, self._timeout_seconds)
-            except TimeoutError:
-                reply.end(Deadline())
-                return
-            except OSError as error:
-                reply.end(error)
-                return
-        timer = asyncio.get_running_loop().call_at(deadline, conversation.stop_at_deadline)
+    async def _connect(self, exchange: _Exchange) -> None:
         try:
-            conversation.ask(sent, reply)
-            await reply.ended
-        except BaseException:
-            conversation.abort()
-            raise
-        finally:
-            timer.cancel()
-            self._pool.give_back(target.host, target.port, conversation)
+            conversation = await self._pool.take(exchange.target.host, exchange.target.port, self._timeout_seconds)
+        except Exception as error:
+            exchange.end(error)
+        else:
+            exchange.ask(conversation)
+
+    def _stop_late(self) -> None:
+        """Ends what has run out of time, and comes back when the next will have. One timer serves all requests."""
+        loop, self._timer = asyncio.get_running_loop(), None
+        while self._under_way:
+            oldest = next(iter(self._under_way))
+            deadline = oldest.began + self._timeout_seconds
+            if deadline > loop.time():
+                self._timer = loop.call_at(deadline, self._stop_late)
+                return
+            oldest.stop_at_deadline()
+
+    def _end(self, exchange: _Exchange) -> None:
+        del self._under_way[exchange]
+        target, failure = exchange.target, exchange.failure
+        if exchange.conversation is not None:
+            self._pool.give_back(target.host, target.port, exchange.conversation)
+        if exchange.answered.done():
+            return  # nobody waits for it any more
+        duration_ms = round((asyncio.get_running_loop().time() - exchange.began) * 1000)
+        try:
+            error = "" if failure is None else self._sentence(failure, target)
+            exchange.answered.set_result(_answer(exchange, error, duration_ms))
+        except Exception as error_of_ours:
+            exchange.answered.set_exception(error_of_ours)
 
     def _sentence(self, failure: Exception, target: _Target) -> str:
         match failure:

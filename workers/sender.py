@@ -12,6 +12,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import partial
 
 import structlog
 import uvloop
@@ -67,7 +69,6 @@ class Sender:
         self._loop = uvloop.new_event_loop()
         self._lag = 0.0
         self._places = LEAST_PLACES
-        self._tasks: set[asyncio.Task[None]] = set()  # the loop itself keeps only weak references
 
     def wake(self, *endpoint_ids: str) -> None:
         """Looks into the mailboxes of the endpoints soon, and until they are empty.
@@ -230,20 +231,24 @@ class Sender:
     def _send_all(self, batch: Sequence[Dispatch], outbound: Outbound, handed_over: float) -> None:
         self._keep_pace(handed_over)
         for dispatch in batch:
-            task = self._loop.create_task(self._send(dispatch, outbound))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            ended = partial(self._end, dispatch, clock.now())
+            try:
+                outbound.post(dispatch.address, dispatch.body, dispatch.headers()).add_done_callback(ended)
+            except Exception as error:
+                not_sent: asyncio.Future[Answer] = self._loop.create_future()
+                not_sent.set_exception(error)
+                ended(not_sent)
 
-    async def _send(self, dispatch: Dispatch, outbound: Outbound) -> None:
-        at = clock.now()
+    def _end(self, dispatch: Dispatch, at: datetime, answered: asyncio.Future[Answer]) -> None:
         try:
-            answer = await outbound.post(dispatch.address, dispatch.body, dispatch.headers())
+            answer = answered.result()
         except Exception:
             # Recorded as a failure, or it would be tried for ever.
             log.exception("sender.not_sent", delivery=dispatch.claimed.id)
             answer = Answer(None, "The request could not be sent.", b"", 0)
         self._outcomes.append(Outcome(dispatch, at, answer))
-        self._news.set()
+        if not self._news.is_set():
+            self._news.set()
 
 
 def _outbound() -> Outbound:

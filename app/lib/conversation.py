@@ -45,13 +45,12 @@ def request(start: str, headers: Mapping[str, str], body: bytes) -> bytes:
 class Reply:
     """What is known of an answer so far, so that running out of time loses nothing that came.
 
-    `ended` is done when nothing more will come. `failure` is then why, if that was before the end of the answer.
+    `end` is called when nothing more will come. `failure` is then why, if that was before the end of the answer.
     """
 
-    __slots__ = ("body", "complete", "compression", "ended", "failure", "head", "location", "received", "status")
+    __slots__ = ("body", "complete", "compression", "failure", "head", "location", "received", "status")
 
-    def __init__(self, ended: asyncio.Future[None]) -> None:
-        self.ended = ended
+    def __init__(self) -> None:
         self.status: int | None = None
         self.location: str | None = None
         self.compression: str | None = None
@@ -67,8 +66,6 @@ class Reply:
         if self.status is None and (found := STATUS_LINE.match(self.head)):
             # The parser tells nothing of an answer before its last header, but it is the status line that decides.
             self.status = int(found[1])
-        if not self.ended.done():
-            self.ended.set_result(None)
 
 
 class Conversation(asyncio.Protocol):
@@ -195,6 +192,6 @@ class Conversation(asyncio.Protocol):
     def _end(self, failure: Exception | None) -> None:
         reply, self._reply = self._reply, None
         if reply is not None:
-            reply.end(failure)
             if not (reply.complete and self._keep_alive):
                 self.abort()
+            reply.end(failure)  # last: it may be asked again at once
