@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from app import sql
 from app.database import database, rows, transaction
 from tests.cast import Api, accept, all_of, one
 
@@ -21,6 +22,16 @@ def workspace_id(api: Api) -> str:
 def prepared() -> list[str]:
     """What this thread's connection has prepared."""
     return all_of("SELECT name FROM pg_prepared_statements ORDER BY name")
+
+
+NASTY = ["", "NULL", None, "a,b", "{}", '"', "\\", '\\"', "'", " x ", "\n\t", "ü€\U0001f600", "%s", "a;b"]
+
+
+def test_an_array_is_read_as_it_was_written(workspace_id: str) -> None:
+    numbers = [1, -2, None, 1779465600.123456]
+
+    assert rows("SELECT %s::text[], %s::float[]", (sql.array(NASTY), sql.array(numbers))) == [(NASTY, numbers)]
+    assert rows("SELECT %s::text[]", (sql.array([]),)) == [([],)]
 
 
 def accept_one(workspace_id: str) -> str:

@@ -6,7 +6,10 @@ from datetime import timedelta
 import pytest
 
 from app import database
+from app.domain import lanes
+from app.domain.deliveries import claim
 from app.lib import clock, ids
+from app.lib.json import timestamp
 from tests.cast import Api, all_of, one
 
 
@@ -50,6 +53,16 @@ def test_a_new_delivery_is_pending_and_due(api: Api) -> None:
         "resent_from": None,
     }
     assert shown["next_attempt_at"].endswith("Z")
+
+
+def test_the_next_attempt_after_one_under_way_is_when_its_lease_ends(api: Api) -> None:
+    endpoint_id = api.endpoint()
+    api.contact(external_id="c-1")
+    [dispatch] = claim(lanes.FAST, {endpoint_id: 1})
+
+    shown = api.get(f"webhooks/deliveries/{dispatch.claimed.id}").json["data"]
+
+    assert shown["next_attempt_at"] == timestamp(one("SELECT leased_until FROM deliveries"))
 
 
 def test_an_item_has_the_body_that_is_sent_and_every_attempt(api: Api) -> None:

@@ -363,6 +363,23 @@ def test_an_endpoint_that_never_answered_has_no_more_under_way_than_stops_it(
     assert sum(len(batch) for batch in batches) == 60
 
 
+def test_what_is_under_way_is_counted_also_behind_what_came_to_lie_before_it(
+    endpoint: Endpoint, happen: Callable[[int], None]
+) -> None:
+    happen(100)
+    assert len(deliveries.claim(lanes.FAST, {endpoint.id: 45})) == 45
+    database.rows(
+        """
+        INSERT INTO deliveries (id, workspace_id, event_id, endpoint_id, kind, due_at)
+        SELECT left(id, -3) || lpad(number::text, 3, '0'), workspace_id, event_id, endpoint_id, kind,
+            due_at - interval '1 second'
+        FROM (SELECT * FROM deliveries LIMIT 1) AS one CROSS JOIN generate_series(1, 600) AS number
+        """
+    )
+
+    assert len(deliveries.claim(lanes.FAST, {endpoint.id: 100})) == 15
+
+
 def test_with_failures_all_along_sixty_attempts_go_out_and_no_more(
     endpoint: Endpoint, happen: Callable[[int], None]
 ) -> None:

@@ -111,15 +111,16 @@ def test_an_attempt_under_way_is_recorded_when_its_delivery_was_held_meanwhile(e
     assert tally(endpoint) == {"delivered": 1}
 
 
-def test_what_is_released_while_its_attempt_is_under_way_goes_out_only_if_that_is_not_recorded(
-    endpoint: Endpoint,
+@pytest.mark.parametrize("action", ["release", "resend"])
+def test_what_goes_out_again_while_its_attempt_is_under_way_does_so_only_if_that_is_not_recorded(
+    endpoint: Endpoint, action: str
 ) -> None:
     make(endpoint, 2, "pending")
     [recorded, _lost] = deliveries.claim(lanes.FAST, {endpoint.id: 2})
     set_state(endpoint, "stopped")
     swept(endpoint, "hold", "pending")
     set_state(endpoint, "active")
-    swept(endpoint, "release", "held")
+    swept(endpoint, action, "held")
 
     assert deliveries.claim(lanes.FAST, {endpoint.id: 2}) == []
     deliveries.record([Outcome(recorded, clock.now(), OK)])
