@@ -122,8 +122,8 @@ class Outbound:
     def post(self, address: str, body: bytes, headers: Mapping[str, str]) -> asyncio.Future[Answer]:
         """Send `body` to `address` once, following nothing, and tell what came of it within the timeout.
 
-        Never fails for anything the other side does. A 2xx status line that comes in time is a success, whatever
-        happens to the rest of the answer. Raises ValueError for headers that cannot be sent.
+        Never fails for anything the other side does, and at once, with ValueError, for headers that cannot be sent.
+        A 2xx status line that comes in time is a success, whatever happens to the rest of the answer.
         """
         target = self._read(address)
         if isinstance(target, str):
@@ -147,12 +147,11 @@ class Outbound:
         self._dialler.close()
 
     async def _connect(self, exchange: _Exchange) -> None:
+        target = exchange.target
         try:
-            conversation = await self._pool.take(exchange.target.host, exchange.target.port, self._timeout_seconds)
+            exchange.ask(await self._pool.take(target.host, target.port, self._timeout_seconds))
         except Exception as error:
             exchange.end(error)
-        else:
-            exchange.ask(conversation)
 
     def _stop_late(self) -> None:
         """Ends what has run out of time, and comes back when the next will have. One timer serves all requests."""
@@ -194,7 +193,7 @@ class Outbound:
                 return "The answer is too long."
             case OSError():
                 return _system_sentence(failure)
-        return "The request could not be sent."
+        raise failure  # the mistake is ours
 
 
 def _read(address: str, allowed: Sequence[Network]) -> _Target | str:

@@ -231,13 +231,13 @@ class Sender:
     def _send_all(self, batch: Sequence[Dispatch], outbound: Outbound, handed_over: float) -> None:
         self._keep_pace(handed_over)
         for dispatch in batch:
-            ended = partial(self._end, dispatch, clock.now())
+            at = clock.now()
             try:
-                outbound.post(dispatch.address, dispatch.body, dispatch.headers()).add_done_callback(ended)
+                answered = outbound.post(dispatch.address, dispatch.body, dispatch.headers())
             except Exception as error:
-                not_sent: asyncio.Future[Answer] = self._loop.create_future()
-                not_sent.set_exception(error)
-                ended(not_sent)
+                answered = self._loop.create_future()
+                answered.set_exception(error)
+            answered.add_done_callback(partial(self._end, dispatch, at))
 
     def _end(self, dispatch: Dispatch, at: datetime, answered: asyncio.Future[Answer]) -> None:
         try:

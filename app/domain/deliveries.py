@@ -193,7 +193,7 @@ def represent(delivery: Delivery) -> dict[str, Any]:
         "kind": delivery.kind,
         "status": delivery.status,
         "attempts": delivery.attempts,
-        # A lease that runs may end without an outcome.
+        # While an attempt is under way it is the end of its lease, which may come without an outcome.
         "next_attempt_at": delivery.due_at and max(delivery.due_at, delivery.leased_until or delivery.due_at),
         "last_error": delivery.last_error,
         "created_at": delivery.created_at,

@@ -4,8 +4,9 @@
 -- with it, so that an outcome counts once. An endpoint that has answered has its count of failures set to 0; its row is
 -- touched only if it is not 0 already, so that busy healthy endpoints do not fight for it.
 --
--- The identifiers are from `first_id` to `last_id`. `ats` are Unix times. `due_in` is the number of seconds to the next attempt, null where there is none; `answering` are
--- endpoints none of whose attempts here failed. Returns the identifier and the claim of each outcome that was not recorded.
+-- The identifiers are from `first_id` to `last_id`. `ats` are Unix times. `due_in` is the number of seconds to the next
+-- attempt, null where there is none; `answering` are endpoints none of whose attempts here failed. Returns the
+-- identifier and the claim of each outcome that was not recorded.
 WITH outcome AS (
     SELECT * FROM unnest(
         %(ids)s::text[], %(claims)s::int[], %(statuses)s::text[], %(due_in)s::float[], %(errors)s::text[],
