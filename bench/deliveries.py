@@ -23,7 +23,7 @@ from bench.sites import Site
 # Workers of ours, each the command of the Procfile. 1 has not been compared with 2 in the same rounds yet.
 COUNTS = {"deliveries": 2}
 ROUNDS = 3
-DELIVERIES = 15_000  # some seconds of each: in one second the beginning and the end would count for a tenth
+DELIVERIES = 30_000  # some seconds of each: in one the beginning and the end would count for a tenth
 ENDPOINTS = (1, 20, 1000)
 WARMED_UP_WITH = 20
 LEAST_RATIOS = {BULLMQ.name: 2.0, CELERY.name: 6.0}
