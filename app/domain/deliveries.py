@@ -29,8 +29,8 @@ log = structlog.get_logger(__name__)
 
 # Never more than so many attempts at an endpoint have gone out since it last answered, beyond those that stop it.
 BEYOND_STOP = 10
-# What is under way is found among so many that have been due for longest. They are taken in that order, so nothing can
-# be further back than one transaction of a sweep or of jobs adds before it while it is taken.
+# What is under way is found among so many that have been due for longest. They are taken in that order, and behind them
+# it can only come to lie by what a transaction of a sweep or of jobs, under way when it was taken, makes due before it.
 HEAD = 1_000
 
 BODY_GONE = (
