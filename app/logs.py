@@ -86,7 +86,9 @@ class Gathered:
     """A logger whose lines wait a little for each other; a warning or worse takes them along at once."""
 
     def __init__(self) -> None:
-        self._stream = sys.stderr
+        # Not sys.stderr: in Dramatiq's workers that is a pipe of the master's, which is closed before they end.
+        assert sys.__stderr__ is not None
+        self._stream = sys.__stderr__
         self._lines: deque[str] = deque()
         self._writing = threading.Lock()
         # Unlike those of atexit, it runs also in the processes that Dramatiq forks.
