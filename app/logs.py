@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from multiprocessing.util import Finalize
-from typing import Any
+from typing import Any, TextIO
 
 import structlog
 from structlog.dev import plain_traceback
@@ -25,14 +25,14 @@ from app.lib import json
 GATHERING_SECONDS = 0.1
 
 
-def configure(process_type: str, gather: bool = False) -> None:
-    """Sends our events and the libraries' warnings to standard error in the form that LOG_FORMAT asks for.
+def configure(process_type: str, gather: bool = False, stream: TextIO | None = None) -> None:
+    """Sends our events and the libraries' warnings to `stream`, or standard error, in the form LOG_FORMAT asks for.
 
     With `gather`, lines below a warning are written ten times a second together: writing each costs a request as much
     as a quarter of all the rest of it, and a delivery a tenth. What a killed process had gathered is lost.
     """
 
-    name = _process_name(process_type)
+    name, stream = _process_name(process_type), stream or sys.stderr
 
     def add_process(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
         event["process"] = name[0]
@@ -50,11 +50,11 @@ def configure(process_type: str, gather: bool = False) -> None:
         renderers = [format_exc_info, _hide_details, structlog.processors.JSONRenderer(serializer=_dumps)]
     structlog.configure(
         processors=[*shared, *renderers],
-        logger_factory=_always(Gathered()) if gather else structlog.WriteLoggerFactory(sys.stderr),
+        logger_factory=_always(Gathered(stream)) if gather else structlog.WriteLoggerFactory(stream),
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         cache_logger_on_first_use=True,
     )
-    _bring_in_libraries(shared, renderers)
+    _bring_in_libraries(shared, renderers, stream)
 
 
 def _process_name(process_type: str) -> list[str]:
@@ -85,10 +85,8 @@ def info_each(event: str, each: Iterable[EventDict]) -> None:
 class Gathered:
     """A logger whose lines wait a little for each other; a warning or worse takes them along at once."""
 
-    def __init__(self) -> None:
-        # Not sys.stderr: in Dramatiq's workers that is a pipe of the master's, which is closed before they end.
-        assert sys.__stderr__ is not None
-        self._stream = sys.__stderr__
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
         self._lines: deque[str] = deque()
         self._writing = threading.Lock()
         # Unlike those of atexit, it runs also in the processes that Dramatiq forks.
@@ -123,8 +121,8 @@ def _always(logger: WrappedLogger) -> Callable[..., WrappedLogger]:
     return lambda *_: logger
 
 
-def _bring_in_libraries(shared: list[Processor], renderers: list[Processor]) -> None:
-    handler = logging.StreamHandler(sys.stderr)
+def _bring_in_libraries(shared: list[Processor], renderers: list[Processor], stream: TextIO) -> None:
+    handler = logging.StreamHandler(stream)
     remove_meta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=[remove_meta, *renderers])

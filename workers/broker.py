@@ -25,7 +25,8 @@ def set_up() -> Broker:
         configured = settings()
     except SettingsError as error:
         sys.exit(f"bellhop: {error.detail}")
-    logs.configure("worker", gather=True)
+    # Not sys.stderr, which is a pipe of Dramatiq's master here and is closed before the process ends.
+    logs.configure("worker", gather=True, stream=sys.__stderr__)
     database.connect()
     if configured.broker_url.startswith("amqp"):
         return RabbitmqBroker(url=configured.broker_url, middleware=[Watchdog(), Presence(), Figures()])
