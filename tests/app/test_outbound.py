@@ -836,7 +836,7 @@ def test_a_request_that_runs_out_of_time_leaves_no_socket(world: World, moment: 
                 await reader.read()
             gone.set()
 
-        options: dict[str, Any] = {"resolver": SilentNames(), "plain": moment == "handshake", "timeout_seconds": 0.5}
+        options: dict[str, Any] = {"resolver": SilentNames(), "plain": moment == "handshake", "timeout_seconds": AMPLE}
         async with world.meeting(talk, **options) as (outbound, port):
             before = sockets()
             host = "silent.example" if moment == "lookup" else "127.0.0.1"

@@ -372,7 +372,7 @@ def test_what_is_under_way_is_counted_also_behind_what_came_to_lie_before_it(
         """
         INSERT INTO deliveries (id, workspace_id, event_id, endpoint_id, kind, due_at)
         SELECT left(id, -3) || lpad(number::text, 3, '0'), workspace_id, event_id, endpoint_id, kind,
-            due_at - interval '1 second'
+            due_at - interval '1 minute'
         FROM (SELECT * FROM deliveries LIMIT 1) AS one CROSS JOIN generate_series(1, 600) AS number
         """
     )
