@@ -1,11 +1,12 @@
-# Everything a newcomer needs: `make up`, `make test`, `make bench`. Only Python 3.11 or later must be there beforehand.
+# Everything a newcomer needs: `make up`, `make test`, `make bench`. The only prerequisite is Python 3.11 or later.
 
 .DEFAULT_GOAL := help
-.PHONY: help up test conformance chaos bench check clean
+.PHONY: help up test conformance chaos bench check clean FORCE
 
 BIN := .venv/bin
 STAMP := .venv/installed
 TOOLS := .conformance/installed
+RUNNING := .data/running
 CODE := app workers scheduler tests bench
 
 # Nothing from outside .venv.
@@ -15,14 +16,18 @@ unexport PYTHONHOME
 help:
 	@echo "make up     run the whole service here, with its own PostgreSQL, Redis and a webhook receiver"
 	@echo "make test   every check and every test"
-	@echo "make conformance  strangers' tools against the API and its document; SEED=… changes what they make up"
+	@echo "make conformance  third-party tools against the API and its document; SEED=… changes their examples"
 	@echo "make chaos  ten minutes of load and random faults, then the count; SECONDS=… and SEED=… change it"
 	@echo "make bench  the benchmarks, each against its peers"
 	@echo "make check  ruff, mypy and the import rules alone"
 	@echo "make clean  remove .venv, .data and the caches"
 
-up: $(STAMP)
-	@exec $(BIN)/python -m tests.stack.up
+up: $(RUNNING)
+
+# At a signal, make deletes the file that a recipe was making, but forwards only SIGTERM. So the end of the file is the
+# sign to stop.
+$(RUNNING): $(STAMP) FORCE
+	@mkdir -p $(@D) && touch $@ && exec $(BIN)/python -m tests.stack.up --while $@
 
 test: check
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --ignore tests/journeys --ignore tests/conformance
@@ -47,7 +52,7 @@ clean:
 	rm -rf .venv .conformance .schemathesis .data .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Remade when the requirements change; a half-finished installation leaves no stamp and is done again.
+# Rebuilt when the requirements change; an interrupted installation leaves no stamp and is repeated.
 $(STAMP): requirements.txt requirements-dev.txt
 	@[ -x $(BIN)/python ] || $(MAKE) --no-print-directory .venv
 	@echo "Installing the packages of requirements-dev.txt (the first time takes a minute)"

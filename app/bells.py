@@ -1,4 +1,10 @@
-"""Bells: Dramatiq messages that carry only the names of mailboxes' owners; a lost bell costs seconds, never mail."""
+"""Bells: Dramatiq messages that carry only the names of mailboxes' owners; a lost bell costs seconds, never mail.
+
+A flag in Redis marks a bell that is ringing: no process rings it again until a worker hears it, however long that
+takes. So messages never outnumber mailboxes. The flag holds the time at which the bell rang. Queues are first in, first
+out: if a worker has taken up a message that rang well after that, or the queue is empty, a bell that still has its flag
+was lost, and rings again.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +12,7 @@ import math
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 
@@ -23,49 +29,38 @@ from app.config import settings
 
 log = structlog.get_logger(__name__)
 
-# How long a bell may ring unheard before it is rung again; a flag in Redis remembers it.
+# A bell is lost only if it rang longer ago than this: until then its message may still be on its way.
 RINGING_SECONDS = 5
-# Under load, so much time's bells are rung together. Those that rang already are asked for less and less often, as long
-# as nobody hears any of them: none waits for longer than it has been unheard.
+# A flag that no process asks for or clears any more ends after this time; ringing extends it.
+FLAG_SECONDS = 86_400
+# Under load, the bells of this time ring together. While all of them are ringing already, the time grows.
 GATHERING_SECONDS, MOST_GATHERING_SECONDS = 0.02, 0.32
-# Bells that may share a message do so, for a message costs a worker a millisecond or two; many leave some for others.
-LEAST_TOGETHER, MOST_TOGETHER, MESSAGES = 4, 100, 16
+# Bells share messages, because a message costs a worker a millisecond or two. Beyond 16 bells, there are as many
+# messages as bells in each, so that several workers share the work.
+LEAST_TOGETHER = 4
 _QUICK = {"socket_timeout": 0.5, "socket_connect_timeout": 0.5, "retry": None}
 
 
 @dataclass(frozen=True, slots=True)
 class Bell:
-    """`owner`: none where the queue says all. `at`: the Unix time before which it is not to be heard.
-
-    `shared`: whether it may be in a message with others of its queue, all of which one worker then hears.
-    """
+    """A mailbox to be rung for: its queue and its owner."""
 
     queue_name: str
-    owner: str = ""
-    at: float | None = None
-    shared: bool = False
+    owner: str
 
     @property
     def flag(self) -> str:
-        """The key in Redis that says that it rings already."""
-        return f"bell:{self.queue_name}:{self.owner}" + ("" if self.at is None else f":{self.at}")
+        """The key in Redis that holds the time at which the bell rang, while it is ringing."""
+        return f"bell:{self.queue_name}:{self.owner}"
 
 
-def ring(queue_name: str, owner: str, *, shared: bool = False) -> None:
+def ring(queue_name: str, owner: str) -> None:
     """Rings on that queue for `owner`, soon, from a thread of its own. Never waits, never raises."""
-    _ringer().ring(Bell(queue_name, owner, shared=shared))
-
-
-def ring_later(queue_name: str, seconds: float) -> None:
-    """Sends a bell for nobody in particular, to be heard when so many seconds are over.
-
-    Those of one queue and quarter of a second are one, whoever sends them.
-    """
-    _ringer().ring(Bell(queue_name, at=math.ceil((time.time() + seconds) * 4) / 4))
+    _ringer().ring(Bell(queue_name, owner))
 
 
 def hear(queue_name: str, owners: Sequence[str]) -> None:
-    """Takes the flags away before the mailboxes are looked into, so that what comes after rings again."""
+    """Clears the flags before the mailboxes are looked into, so that mail that comes later rings again."""
     try:
         flags().delete(*(Bell(queue_name, owner).flag for owner in owners))
     except redis.RedisError as error:
@@ -73,8 +68,20 @@ def hear(queue_name: str, owners: Sequence[str]) -> None:
         log.warning("bell.not_cleared", queue=queue_name, owners=owners, error=str(error))
 
 
+def take_up(queue_name: str, rung_at: int) -> None:
+    """Notes that a worker took up a message of that queue that rang at this time, in milliseconds. Never raises.
+
+    Any bell that rang well before has been taken up too, or is lost.
+    """
+    try:
+        flags().set(_newest(queue_name), rung_at, ex=FLAG_SECONDS)
+    except redis.RedisError as error:
+        metrics.REDIS_AWAY.inc()
+        log.warning("bell.not_noted", queue=queue_name, error=str(error))
+
+
 def flush(timeout_seconds: float = 1.0) -> None:
-    """Waits until what was rung is on its way; for processes that are about to end."""
+    """Waits until all bells are on their way; for processes that are about to end."""
     _ringer().flush(timeout_seconds)
 
 
@@ -86,7 +93,7 @@ def ping() -> None:
         broker.client.ping()
     elif isinstance(broker, RabbitmqBroker):
         try:
-            # By a connection of its own: RabbitMQ ends those that were idle, and they do not come back.
+            # By a connection of its own: RabbitMQ ends idle ones, and this thread may have rung long ago.
             pika.BlockingConnection(broker.parameters).close()
         except (AMQPError, OSError) as error:
             raise ConnectionError(f"RabbitMQ does not answer: {error!r}") from error
@@ -94,43 +101,46 @@ def ping() -> None:
 
 @cache
 def flags() -> redis.Redis:
-    """The Redis that flags, limits and live updates use: quick or not at all."""
+    """The client for flags, limits and live updates."""
     return quick_client(settings().redis_url)
 
 
 def quick_client(url: str) -> redis.Redis:
-    # Without retries: a script that is sent again after a lost answer may have run the first time.
+    """A client that waits half a second at most, and tries nothing twice."""
+    # No retries: a script whose answer was lost may have run.
     return redis.Redis.from_url(url, **_QUICK)
 
 
 class Ringer:
-    """A thread that rings what it is told to, at once when it is idle, else what has gathered since it rang last."""
+    """A thread that rings at once if it is idle, else for all bells that have gathered since it last rang."""
 
     def __init__(self) -> None:
-        self._told: set[Bell] = set()
+        self._pending: set[Bell] = set()
         self._ringing: set[Bell] = set()
-        self._unheard: Set[Bell] = set()  # of those that rang last
+        self._unheard: Set[Bell] = set()  # of the last batch, those that were ringing already
         self._changed = threading.Condition()
         threading.Thread(target=self._run, name="bells", daemon=True).start()
 
     def ring(self, bell: Bell) -> None:
-        if bell not in self._told:
+        """Rings soon. Never waits."""
+        if bell not in self._pending:
             with self._changed:
-                self._told.add(bell)
+                self._pending.add(bell)
                 self._changed.notify_all()
 
     def flush(self, timeout_seconds: float) -> None:
+        """Waits until every bell asked for so far is on its way, or the time is over."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._told and not self._ringing, timeout_seconds)
+            self._changed.wait_for(lambda: not self._pending and not self._ringing, timeout_seconds)
 
     def _run(self) -> None:
         pause = 0.0
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._told - self._unheard, pause)
-                self._changed.wait_for(lambda: self._told)
-                # Forgotten before they ring: mail that comes during the ringing is told again.
-                self._ringing, self._told = self._told, set()
+                self._changed.wait_for(lambda: self._pending - self._unheard, pause)
+                self._changed.wait_for(lambda: self._pending)
+                # Cleared before they ring: mail that arrives while they do is rung for as well.
+                self._ringing, self._pending = self._pending, set()
             self._unheard = self._ring_all(self._ringing)
             any_new = self._unheard != self._ringing
             pause = 0.0 if any_new else min(2 * pause + GATHERING_SECONDS, MOST_GATHERING_SECONDS)
@@ -140,52 +150,114 @@ class Ringer:
             time.sleep(GATHERING_SECONDS)
 
     def _ring_all(self, bells: Set[Bell]) -> Set[Bell]:
-        """Returns those that rang already, or could not be rung."""
+        """Returns those that were ringing already, or could not be rung."""
+        by_queue: dict[str, list[Bell]] = defaultdict(list)
+        for bell in bells:
+            by_queue[bell.queue_name].append(bell)
+        return bells - {bell for queue_name, those in by_queue.items() for bell in _ring_on(queue_name, those)}
+
+
+def _ring_on(queue_name: str, bells: Sequence[Bell]) -> Sequence[Bell]:
+    """Rings those of a queue's bells that are not ringing, or were lost; returns them."""
+    try:
+        rung_at, silent, old = _raise_flags(queue_name, bells)
+        if old and _is_empty(queue_name):
+            silent += _raise_flags(queue_name, old, all_lost=True)[1]
+        for together in _by_message(silent):
+            _send(queue_name, together, rung_at)
+        metrics.BELLS.labels("rung").inc(len(silent))
+        return silent
+    except Exception as error:  # whatever a broker raises: the scheduler will ring
+        metrics.REDIS_AWAY.inc()
+        metrics.BELLS.labels("lost").inc(len(bells))
+        log.warning("bells.lost", queue=queue_name, bells=len(bells), error=str(error))
+        return []
+
+
+# By the clock of Redis, so that those of the processes need not agree. Sets the flags of bells that are silent or lost.
+# Answers with the time, and for each bell: 1, its flag was set; 2, it rang long ago; 0, it rang just now.
+_RAISE = """
+local time = redis.call('TIME')
+local now, newest = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(redis.call('GET', KEYS[1]) or 0)
+local ringing, keep, all_lost = tonumber(ARGV[1]), ARGV[2], ARGV[3] == '1'
+local answer = {now}
+for place = 2, #KEYS do
+    local rung = tonumber(redis.call('GET', KEYS[place]) or 0)
+    if now - rung <= ringing then
+        answer[place] = 0
+    elseif rung == 0 or all_lost or newest - rung > ringing then
+        redis.call('SET', KEYS[place], now, 'EX', keep)
+        answer[place] = 1
+    else
+        redis.call('EXPIRE', KEYS[place], keep)
+        answer[place] = 2
+    end
+end
+return answer
+"""
+
+
+def _raise_flags(
+    queue_name: str, bells: Sequence[Bell], *, all_lost: bool = False
+) -> tuple[int, list[Bell], list[Bell]]:
+    """Returns the time, in milliseconds, the bells whose flags were set, and those that are lost if the queue is empty.
+
+    `all_lost`: it is empty.
+    """
+    keys = [_newest(queue_name), *(bell.flag for bell in bells)]
+    limits = [int(RINGING_SECONDS * 1000), FLAG_SECONDS, int(all_lost)]
+    rung_at, *found = flags().eval(_RAISE, len(keys), *keys, *limits)
+    silent = [bell for bell, state in zip(bells, found, strict=True) if state == 1]
+    old = [bell for bell, state in zip(bells, found, strict=True) if state == 2]
+    return rung_at, silent, old
+
+
+def _newest(queue_name: str) -> str:
+    return f"bells-taken-up:{queue_name}"
+
+
+def _is_empty(queue_name: str) -> bool:
+    """Whether no message waits in the queue."""
+    broker = sending_broker()
+    if isinstance(broker, RabbitmqBroker):
         try:
-            raised = flags().pipeline(transaction=False)
-            for bell in bells:
-                raised.set(bell.flag, b"1", nx=True, ex=RINGING_SECONDS)
-            new = {bell for bell, is_new in zip(bells, raised.execute(), strict=True) if is_new}
-            for together in _by_message(new):
-                _send(together)
-            metrics.BELLS.labels("rung").inc(len(new))
-            return bells - new
-        except Exception as error:  # whatever a broker raises: the scheduler will ring
-            metrics.REDIS_AWAY.inc()
-            metrics.BELLS.labels("lost").inc(len(bells))
-            log.warning("bells.lost", bells=len(bells), error=str(error))
-            return bells
+            # Makes the queue where it is gone: what is sent to one that does not exist is dropped.
+            return broker.get_queue_message_counts(queue_name)[0] == 0
+        except AMQPError as error:
+            # RabbitMQ ends connections that were idle. The next call makes another.
+            del broker.connection
+            log.info("bells.queue_not_counted", queue=queue_name, error=repr(error))
+            return False
+    return broker.client.llen(f"{broker.namespace}:{queue_name}") == 0  # type: ignore[attr-defined,no-any-return]
 
 
-def _by_message(bells: Collection[Bell]) -> Iterator[list[Bell]]:
-    sharing: dict[str, list[Bell]] = defaultdict(list)
-    for bell in bells:
-        if bell.shared:
-            sharing[bell.queue_name].append(bell)
-        else:
-            yield [bell]
-    for those in sharing.values():
-        size = min(MOST_TOGETHER, max(LEAST_TOGETHER, math.ceil(len(those) / MESSAGES)))
-        yield from (those[start : start + size] for start in range(0, len(those), size))
+def _by_message(bells: Sequence[Bell]) -> Iterator[Sequence[Bell]]:
+    size = max(LEAST_TOGETHER, math.isqrt(len(bells)))
+    return (bells[start : start + size] for start in range(0, len(bells), size))
 
 
-def _send(together: Sequence[Bell]) -> None:
+def _send(queue_name: str, together: Sequence[Bell], rung_at: int) -> None:
     # The actor of a queue has the queue's name; that is all the sender needs to know of it.
-    name, at, delay = together[0].queue_name, together[0].at, None
-    if at is not None:
-        # Dramatiq cuts the time it adds this to off at the millisecond: rather late by one than early.
-        delay = max(0, math.ceil((at - time.time()) * 1000) + 1)
-    owners = tuple(bell.owner for bell in together if bell.owner)
-    message: Message[None] = Message(queue_name=name, actor_name=name, args=owners, kwargs={}, options={})
-    sending_broker().enqueue(message, delay=delay)
+    message: Message[None] = Message(
+        queue_name=queue_name,
+        actor_name=queue_name,
+        args=tuple(bell.owner for bell in together),
+        kwargs={},
+        options={},
+        message_timestamp=rung_at,
+    )
+    sending_broker().enqueue(message)
 
 
 @cache
 def sending_broker() -> Broker:
-    """The broker that bells are sent by: quick or not at all, and without middleware."""
+    """The broker that bells are sent by, as quick as `quick_client` and without middleware."""
     url = settings().broker_url
     if url.startswith("amqp"):
-        return RabbitmqBroker(url=url, middleware=[])
+        broker = RabbitmqBroker(url=url, middleware=[])
+        for name in ("socket_timeout", "stack_timeout", "blocked_connection_timeout"):
+            setattr(broker.parameters, name, _QUICK["socket_timeout"])
+        return broker
     return RedisBroker(client=quick_client(url), middleware=[])
 
 

@@ -11,23 +11,24 @@ import peewee
 import psycopg2
 import redis
 
-from app import bells, database, logs, migrations, presence
+from app import checks, database, logs, migrations
 from app.config import settings
 from app.database import DatabaseAway
-from app.domain import catalogue, endpoints, jobs, members, plans, secrets, tokens, workspaces
+from app.domain import catalogue, endpoints, jobs, members, plans, secrets, tokens, workspaces, writes
 from app.domain.jobs import Write
 from app.errors import BellhopError, Conflict, Fault, Invalid, SettingsError
 from app.lib import addresses, formats, ids, json
 
 LONGEST_LIFE_SECONDS = 100 * 365 * 24 * 3600
-# A table that is not there, or no right to it; migrations do not go through peewee.
+# A missing table or privilege. Migrations bypass peewee.
 _DatabaseRefuses = (peewee.ProgrammingError, psycopg2.ProgrammingError)
 
 
 class Command(click.Command):
-    """Reads the settings when it runs: help, and a slip in what was typed, need none."""
+    """A command that reads the settings only when it runs: help and usage errors need none."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command, connected to the database. Raises SettingsError."""
         settings()
         logs.configure("command")
         database.connect()
@@ -35,12 +36,13 @@ class Command(click.Command):
 
 
 class Commands(click.Group):
-    """Says an expected refusal as one line, and ends with 1."""
+    """A group of commands that prints expected errors as one line and exits with 1."""
 
     command_class = Command
-    group_class = type  # this one, for the groups in it
+    group_class = type  # click: subgroups are of this class, too
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command in the group, with its expected errors as exits."""
         try:
             return super().invoke(ctx)
         except Invalid as error:
@@ -48,9 +50,9 @@ class Commands(click.Group):
         except BellhopError as error:
             sys.exit(f"bellhop: {error.detail}")
         except UnicodeError:
-            sys.exit("bellhop: what was given is not text in UTF-8")
+            sys.exit("bellhop: the input is not UTF-8 text")
         except DatabaseAway as error:
-            sys.exit(f"bellhop: the database does not answer: {_first_line(error)}")
+            sys.exit(f"bellhop: the database does not respond: {_first_line(error)}")
         except _DatabaseRefuses as error:
             sys.exit(f"bellhop: the database refuses: {_first_line(error)}; see python -m app check")
 
@@ -64,7 +66,7 @@ def _name(_context: click.Context, _parameter: click.Parameter, value: str) -> s
 
 @click.group(cls=Commands)
 def main() -> None:
-    """Operates Bellhop. docs/settings.md describes the settings it reads."""
+    """Operate Bellhop. docs/settings.md describes the settings."""
 
 
 @main.group()
@@ -74,7 +76,7 @@ def db() -> None:
 
 @db.command()
 def upgrade() -> None:
-    """Run the migrations that have not been run. Safe to repeat, and from several machines at once."""
+    """Run the pending migrations. Safe to repeat, and from several machines at once."""
     for name in migrations.upgrade():
         click.echo(f"ran {name}")
     click.echo("The database is up to date.")
@@ -88,7 +90,7 @@ def workspace() -> None:
 @workspace.command("create")
 @click.argument("name", callback=_name)
 def create_workspace(name: str) -> None:
-    """Make a workspace and an unrestricted token; prints both as JSON."""
+    """Create a workspace and an unrestricted token; prints both as JSON."""
     made, token = workspaces.create(name)
     _print({"workspace": {"id": made.id, "name": made.name}, "token": token})
 
@@ -96,9 +98,9 @@ def create_workspace(name: str) -> None:
 @workspace.command("plan")
 @click.argument("workspace_id", metavar="WORKSPACE")
 @click.argument("plan", type=click.Choice(list(plans.PLANS)))
-@click.option("--now", "at_once", is_flag=True, help="For all of the present month too.")
+@click.option("--now", "at_once", is_flag=True, help="Apply it to the whole current month, too.")
 def change_plan(workspace_id: str, plan: str, at_once: bool) -> None:
-    """Give a workspace another plan, from the next month on; prints it as JSON."""
+    """Change a workspace's plan from the next month on; prints it as JSON."""
     workspaces.find(workspace_id)
     since = plans.change(workspace_id, plan, at_once=at_once)
     _print({"workspace": workspace_id, "plan": plan, "since": since.starts_at})
@@ -112,13 +114,18 @@ def token() -> None:
 @token.command("create")
 @click.argument("workspace_id", metavar="WORKSPACE")
 @click.argument("further", nargs=-1, type=click.Choice(tokens.RESTRICTIONS), metavar="")
-@click.option("--restrict", multiple=True, type=click.Choice(tokens.RESTRICTIONS), help="To one or more of these.")
+@click.option(
+    "--restrict",
+    multiple=True,
+    type=click.Choice(tokens.RESTRICTIONS),
+    help="Limit it to one or more of these.",
+)
 @click.option("--expires-in", type=click.IntRange(1, LONGEST_LIFE_SECONDS), metavar="SECONDS")
 @click.option("--name", default="Made on the command line", callback=_name)
 def create_token(
     workspace_id: str, further: tuple[str, ...], restrict: tuple[str, ...], expires_in: int | None, name: str
 ) -> None:
-    """Make a token; prints it as JSON. It cannot be shown again."""
+    """Create a token; prints it as JSON. It cannot be shown again."""
     if further and not restrict:
         raise click.UsageError(f"'{further[0]}' is a restriction: put --restrict before it.")
     workspaces.find(workspace_id)
@@ -129,7 +136,7 @@ def create_token(
 @token.command("list")
 @click.argument("workspace_id", metavar="WORKSPACE")
 def list_tokens(workspace_id: str) -> None:
-    """Print the workspace's tokens as JSON, oldest first, ended ones too."""
+    """Print the workspace's tokens as JSON, oldest first, including expired and revoked ones."""
     workspaces.find(workspace_id)
     _print({"tokens": tokens.of_workspace(workspace_id)})
 
@@ -137,23 +144,23 @@ def list_tokens(workspace_id: str) -> None:
 @token.command("revoke")
 @click.argument("token_id", metavar="TOKEN_ID")
 def revoke_token(token_id: str) -> None:
-    """End a token by its identifier (tok_…)."""
+    """Revoke a token by its identifier (tok_…)."""
     tokens.revoke(token_id)
     _print({"id": token_id, "revoked": True})
 
 
 @main.group()
 def member() -> None:
-    """Members, who sign in."""
+    """Members: the people who sign in."""
 
 
 @member.command("create")
 @click.argument("workspace_id", metavar="WORKSPACE")
 @click.argument("email")
 @click.option("--role", type=click.Choice(members.ROLES), required=True)
-@click.option("--support", is_flag=True, help="Staff of the service: sees the job dashboard across workspaces.")
+@click.option("--support", is_flag=True, help="Staff of the service, who see the job dashboard across workspaces.")
 def create_member(workspace_id: str, email: str, role: str, support: bool) -> None:
-    """Make a member; the password comes from standard input or a prompt."""
+    """Create a member. The password is read from standard input or a prompt."""
     workspaces.find(workspace_id)
     made = members.create(workspace_id, email, _password(), role, support)
     _print({"id": made.id, "email": made.email, "role": made.role, "support": made.is_support})
@@ -168,8 +175,15 @@ def endpoint() -> None:
 @click.argument("workspace_id", metavar="WORKSPACE")
 @click.argument("address")
 @click.option("--events", required=True, metavar="KIND,…", help="Event kinds, separated by commas; '*' for all.")
-def create_endpoint(workspace_id: str, address: str, events: str) -> None:
-    """Make a webhook endpoint; prints it and its secret as JSON. The secret cannot be shown again."""
+@click.option(
+    "--max-per-second",
+    type=click.IntRange(1, endpoints.MOST_PER_SECOND),
+    metavar="NUMBER",
+    help="The most deliveries in a second; by default there is no limit.",
+)
+@click.option("--ordered", is_flag=True, help="One delivery at a time, in the order of events.")
+def create_endpoint(workspace_id: str, address: str, events: str, max_per_second: int | None, ordered: bool) -> None:
+    """Create a webhook endpoint; prints it and its secret as JSON. The secret cannot be shown again."""
     workspaces.find(workspace_id)
     kinds = [kind.strip() for kind in events.split(",")]
     if why := addresses.check_address(address, settings().webhook_allowed_networks):
@@ -177,10 +191,16 @@ def create_endpoint(workspace_id: str, address: str, events: str) -> None:
     if unknown := [kind for kind in kinds if kind != "*" and kind not in catalogue.KINDS]:
         raise Invalid(Fault("/events", f"there is no event kind '{unknown[0]}'"))
     secret, endpoint_id = endpoints.new_secret(), ids.new("whe")
-    payload = {"address": address, "events": kinds, "sealed_secret": endpoints.seal(secret)}
+    payload = {
+        "address": address,
+        "events": kinds,
+        "max_per_second": max_per_second,
+        "ordered": ordered,
+        "sealed_secret": endpoints.seal(secret),
+    }
     job, _ = jobs.accept(Write(workspace_id, "endpoints.create", payload, ids.new("cmd"), endpoint_id))
-    # Applied here and now, behind what was accepted before it, whether or not a worker runs.
-    jobs.work(workspace_id)
+    # Applied in this process, after the writes accepted before it, so that no worker has to run.
+    writes.work(workspace_id)
     if problem := jobs.wait(job, seconds=30).problem:
         raise Conflict(problem["detail"])
     made = endpoints.represent(endpoints.find(workspace_id, endpoint_id))
@@ -189,87 +209,38 @@ def create_endpoint(workspace_id: str, address: str, events: str) -> None:
 
 @main.group("secrets")
 def stored_secrets() -> None:
-    """Secrets that are stored under SECRET_KEY."""
+    """Secrets that are encrypted with SECRET_KEY."""
 
 
 @stored_secrets.command("reencrypt")
 def reencrypt_secrets() -> None:
-    """Put every stored secret under the newest key of SECRET_KEY. Safe to repeat, and while the service runs."""
+    """Encrypt all stored secrets with the newest key of SECRET_KEY. Safe to repeat, and while the service runs."""
     found = secrets.reencrypt()
     _print({"reencrypted": found.reencrypted, "already": found.already, "unreadable": found.unreadable})
     if number := len(found.unreadable):
-        raise SettingsError(f"what is stored in {number} places cannot be read with any key in SECRET_KEY")
+        raise SettingsError(f"no key in SECRET_KEY decrypts {number} of the stored secrets")
 
 
 @main.command(cls=click.Command)
 def check() -> None:
-    """Look at settings, servers, migrations, secrets and processes: a line each; ends with 1 if one is wrong."""
-    results = [_say(name, look) for name, look in _CHECKS.items()] if _say("settings", _check_settings) else [False]
+    """Check settings, servers, migrations, secrets and processes: one line each; exits with 1 if one is wrong."""
+    if not _report("settings", checks.check_settings):
+        sys.exit(1)  # the other checks need them
+    results = [_report(name, look) for name, look in checks.CHECKS.items()]
     sys.exit(0 if all(results) else 1)
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or ["no answer"])[0]
+    return (str(error).strip().splitlines() or ["no response"])[0]
 
 
-def _say(name: str, look: Callable[[], str]) -> bool:
+def _report(name: str, look: Callable[[], str]) -> bool:
     try:
         found, good = look(), True
     except (BellhopError, *DatabaseAway, *_DatabaseRefuses, redis.RedisError) as error:
         found, good = _first_line(error), False
     click.echo(f"{'ok   ' if good else 'WRONG'}  {name}: {found}")
     return good
-
-
-def _check_settings() -> str:
-    settings()
-    database.connect()
-    return "complete"
-
-
-def _check_database() -> str:
-    (version,) = database.rows("SHOW server_version")[0]
-    return f"PostgreSQL {version}"
-
-
-def _check_redis() -> str:
-    return f"Redis {bells.flags().info('server')['redis_version']}"
-
-
-def _check_migrations() -> str:
-    if names := migrations.pending():
-        raise SettingsError(f"{len(names)} to run ({names[0]} first): python -m app db upgrade")
-    return "up to date"
-
-
-def _check_secrets() -> str:
-    if migrations.pending():
-        raise SettingsError("run the migrations first")
-    if endpoint_id := secrets.unreadable():
-        raise SettingsError(
-            f"that of {endpoint_id} cannot be read: put the key it is under behind the others in SECRET_KEY,"
-            " or give the endpoint a new secret (rotate-secret)"
-        )
-    return "readable"
-
-
-def _check_process(process_type: str) -> Callable[[], str]:
-    def look() -> str:
-        if not (number := presence.present()[process_type]):
-            seconds = presence.FORGOTTEN_AFTER_SECONDS
-            raise SettingsError(f"none was heard of for {seconds} seconds; start one as the Procfile says")
-        return f"{number} running"
-
-    return look
-
-
-_CHECKS: dict[str, Callable[[], str]] = {
-    "database": _check_database,
-    "redis": _check_redis,
-    "migrations": _check_migrations,
-    "secrets": _check_secrets,
-    **{process_type: _check_process(process_type) for process_type in presence.TYPES},
-}
 
 
 def _password() -> str:

@@ -1,4 +1,4 @@
-"""The settings: read from the environment once, checked, typed; nothing else reads the environment."""
+"""Settings: read from the environment once, validated and typed. Nothing else reads the environment."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ class Settings:
     retry_schedule_seconds: tuple[int, ...]
     stop_after_failures: int
     webhook_timeout_seconds: float
+    probe_pause_seconds: float
     webhook_allowed_networks: tuple[Network, ...]
     webhook_ca_file: Path | None
     rate_limit_per_minute: int
@@ -57,6 +58,8 @@ def settings() -> Settings:
 
 
 def read(environment: Mapping[str, str]) -> Settings:
+    """The settings in `environment`. Raises SettingsError naming the first one that is missing or wrong."""
+
     def setting(name: str, parse: Callable[[str], T], default: str | None = None) -> T:
         text = environment.get(name) or default
         if text is None:
@@ -68,7 +71,7 @@ def read(environment: Mapping[str, str]) -> Settings:
 
     redis_url = setting("REDIS_URL", _server("redis", "rediss"))
     body_days = setting("BODY_RETENTION_DAYS", _whole(1, 3650), "30")
-    # An idempotency key leads to its job for a day, so that must be there for longer.
+    # An idempotency key points at its job for a day, so the job must be kept longer.
     history_days = setting("HISTORY_RETENTION_DAYS", _whole(2, 3650), "90")
     if history_days < body_days:
         raise SettingsError(
@@ -84,6 +87,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         retry_schedule_seconds=setting("RETRY_SCHEDULE", _schedule, "60,300,1800,7200,43200"),
         stop_after_failures=setting("STOP_AFTER_FAILURES", _whole(1, 1_000_000), "50"),
         webhook_timeout_seconds=setting("WEBHOOK_TIMEOUT_SECONDS", _seconds, "10"),
+        probe_pause_seconds=setting("PROBE_PAUSE_SECONDS", _pause, "15"),
         webhook_allowed_networks=setting("WEBHOOK_ALLOWED_NETWORKS", _networks, ","),
         webhook_ca_file=setting("WEBHOOK_CA_FILE", _file, " "),
         rate_limit_per_minute=setting("RATE_LIMIT", _whole(0, 100_000_000), "6000"),
@@ -100,7 +104,7 @@ def _url(*schemes: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if not text.startswith(tuple(f"{scheme}://" for scheme in schemes)):
             raise ValueError(f"it must begin with {' or '.join(f'{scheme}://' for scheme in schemes)}")
-        if not text.isprintable():  # urlsplit reads over a line break, such as the CR of a file from Windows
+        if not text.isprintable():  # urlsplit ignores line breaks, such as the CR of a file from Windows
             raise ValueError("it must not contain a line break, a tab or another control character")
         return text
 
@@ -110,9 +114,9 @@ def _url(*schemes: str) -> Callable[[str], str]:
 def _database(text: str) -> str:
     _url("postgresql", "postgres")(text)
     try:
-        # Several hosts have several ports.
+        # There may be several hosts, each with a port.
         ports = parse_dsn(text).get("port", "")
-    except ProgrammingError as error:  # whose words may show the password
+    except ProgrammingError as error:  # its message may contain the password
         raise ValueError("it cannot be read as an address of PostgreSQL") from error
     if not re.fullmatch("[0-9,]*", ports):
         raise ValueError("its port must be a number")
@@ -136,8 +140,8 @@ def _check_options(server: str) -> None:
         if server.startswith("amqp"):
             pika.URLParameters(server)
         else:
-            redis.ConnectionPool.from_url(server).make_connection()  # which does not connect
-    except Exception as error:  # whose words may show a password
+            redis.ConnectionPool.from_url(server).make_connection()  # does not connect
+    except Exception as error:  # its message may contain a password
         raise ValueError("its options (behind the question mark) cannot be read") from error
 
 
@@ -146,7 +150,7 @@ def _base(text: str) -> str:
     _check_port(parts)
     if not parts.hostname or parts.query or parts.fragment or "@" in parts.netloc:
         raise ValueError("it must have a host, and no user name, query or fragment")
-    if not text.isascii() or " " in text:  # it goes into headers
+    if not text.isascii() or " " in text:  # it is sent in headers
         raise ValueError("it must be plain ASCII without spaces")
     return text
 
@@ -154,7 +158,7 @@ def _base(text: str) -> str:
 def _check_port(parts: SplitResult) -> None:
     try:
         _ = parts.port
-    except ValueError as error:  # whose words may show a password
+    except ValueError as error:  # its message may contain a password
         raise ValueError("its port must be a number from 0 to 65535") from error
 
 
@@ -171,6 +175,13 @@ def _seconds(text: str) -> float:
     seconds = float(text)
     if not 0 < seconds <= 60:
         raise ValueError("it must be more than 0 and at most 60 seconds")
+    return seconds
+
+
+def _pause(text: str) -> float:
+    seconds = float(text)
+    if not 0 <= seconds <= 3600:
+        raise ValueError("it must be a number of seconds from 0 to 3600")
     return seconds
 
 
@@ -209,7 +220,7 @@ def _one_of(*words: str) -> Callable[[str], str]:
 
 
 def _keys(text: str) -> tuple[bytes, ...]:
-    # A key of any form is accepted; what encrypts is its SHA-256, so its strength is the operator's.
+    # Any text is accepted. Its SHA-256 is the Fernet key, so its strength is up to the operator.
     parts = [part.strip() for part in text.split(",")]
     if any(len(part) < 16 for part in parts):
         raise ValueError("each key must have at least 16 characters; make one with: openssl rand -hex 32")

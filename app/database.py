@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL, one a thread, replaced when the server has closed it; and transactions."""
+"""Connections to PostgreSQL, one per thread and replaced when the server has closed it; and transactions."""
 
 from __future__ import annotations
 
@@ -18,20 +18,17 @@ from app import metrics
 from app.config import settings
 from app.sql import Prepared
 
-# What a lost or absent server raises.
+# Raised when the server is away or the connection is lost.
 DatabaseAway = (OperationalError, InterfaceError)
 
-# Of the states with which PostgreSQL answers: no room left on its disk, in its memory, or for a connection.
-_OUT_OF_ROOM = "53"
-
-# No transaction waits for anything but the database, so one that is idle belongs to a process that is frozen.
-# Every query has an index, and the plan of a prepared one may have been made while a table, or the partition of days to
-# come, was still empty. To compile a query would take longer than to run it, whatever the planner expects that to cost.
+# No transaction waits for anything but the database, so an idle one belongs to a frozen process.
+# Every query has an index, but a prepared plan may have been made while a table or a future partition was still empty.
+# Compiling a query takes longer than running it, whatever the planner estimates.
 _SESSION = (
     "-c timezone=UTC -c statement_timeout=30s -c idle_in_transaction_session_timeout=10s"
     " -c enable_seqscan=off -c jit=off"
 )
-# A server that vanished without a word is noticed within some fifteen seconds.
+# Detects a server that vanished silently within about fifteen seconds.
 _TCP: dict[str, Any] = {
     "connect_timeout": 3,
     "keepalives_idle": 5,
@@ -41,13 +38,13 @@ _TCP: dict[str, Any] = {
 }
 
 
-# A connection in steady use finds out for itself.
+# A connection used more often than this finds out from its next query whether the server has hung up.
 _IDLE_SECONDS = 0.1
 _READ = re.compile(r"(\s|--.*\n)*SELECT\b")
 
 
 class Connection(psycopg2.extensions.connection):
-    """A connection, and the statements that it has prepared."""
+    """A connection, and the statements prepared on it."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -60,16 +57,17 @@ class Database(PostgresqlDatabase):
     _used = threading.local()
 
     def execute_sql(self, sql: Any, params: Any = None) -> Any:
+        """Runs a statement. Repeats a read whose connection was lost, outside a transaction. Raises DatabaseAway."""
         if self.in_transaction():
             return self._execute(sql, params)
-        # It may be the first for hours.
+        # The connection may have been idle for hours.
         self.freshen()
         try:
             return self._execute(sql, params)
         except DatabaseAway:
             if not (_READ.match(sql) and self._is_lost()):
                 raise
-            # What only reads can be read again. A write may have been committed before the connection was lost.
+            # A read can be repeated. A write may have been committed before the connection was lost.
             self.discard()
             return self._execute(sql, params)
 
@@ -84,9 +82,9 @@ class Database(PostgresqlDatabase):
             raise
 
     def freshen(self) -> None:
-        """Drops a connection that the server has closed meanwhile; the next query makes another.
+        """Drops a connection that the server has closed; the next query opens another.
 
-        Costs no round trip: the end of an idle connection is something to read.
+        Costs no round trip: a closed connection is readable.
         """
         last, self._used.at = getattr(self._used, "at", 0.0), time.monotonic()
         if self.is_closed():
@@ -96,7 +94,7 @@ class Database(PostgresqlDatabase):
             self.discard()
 
     def discard(self) -> None:
-        """Drops this thread's connection, whatever state it is in; the next query makes another."""
+        """Drops this thread's connection, whatever its state; the next query opens another."""
         state = self._state  # type: ignore[attr-defined]
         if state.conn is not None:
             state.conn.close()
@@ -116,18 +114,19 @@ database = Database(None)
 
 
 def connect_to(url: str) -> None:
-    """Points the process at a database; connections are made when they are needed."""
+    """Points the process at a database. Opens no connection; the first query does."""
     url = url.replace("postgres://", "postgresql://", 1)
     database.init(url, connection_factory=Connection, options=_SESSION, **_TCP)
 
 
 def connect() -> None:
+    """Points the process at the database of its settings. Raises SettingsError."""
     connect_to(settings().database_url)
 
 
 @contextmanager
 def transaction() -> Iterator[None]:
-    """All or nothing. A connection lost on the way is dropped, so that the next transaction gets a new one."""
+    """All or nothing. If the connection is lost, raises DatabaseAway and the next transaction gets a new one."""
     database.freshen()
     try:
         with database.atomic():
@@ -140,9 +139,9 @@ def transaction() -> Iterator[None]:
 
 @contextmanager
 def savepoint(name: str = "undo") -> Iterator[None]:
-    """Inside a transaction: what fails here undoes only itself. One inside another needs another name.
+    """Inside a transaction: an exception undoes only this block. A nested savepoint needs another name.
 
-    It is not released: the next one hides it, the end of the transaction ends it, and a statement is saved.
+    It is never released, which saves a statement: the next one hides it, and the transaction's end drops it.
     """
     rows(f"SAVEPOINT {name}")
     try:
@@ -153,28 +152,23 @@ def savepoint(name: str = "undo") -> Iterator[None]:
 
 
 def rows(sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
-    """Runs one statement of `app/sql` or of a named query and returns its rows."""
+    """Runs one statement and returns its rows; none if it returns no result. Raises DatabaseAway."""
     cursor = database.execute_sql(sql, parameters)
     return cursor.fetchall() if cursor.description else []
 
 
 def now() -> datetime:
-    """The time by the database's clock, on which all machines agree."""
+    """The time on the database's clock, which is the same for all machines."""
     return rows("SELECT now()")[0][0]  # type: ignore[no-any-return]
 
 
-def is_out_of_room(error: Exception) -> bool:
-    """Whether PostgreSQL is there, and said that it has no room for this at present."""
-    return str(getattr(getattr(error, "orig", None), "pgcode", None)).startswith(_OUT_OF_ROOM)
-
-
 def batches(sql: str, parameters: Sequence[Any], size: int = 100) -> Iterator[list[Any]]:
-    """The values of a query with one column, so many at a time; nothing is held open in between."""
+    """The values of a single-column query, `size` at a time. Holds nothing open between batches."""
     values = [value for (value,) in rows(sql, parameters)]
     for first in range(0, len(values), size):
         yield values[first : first + size]
 
 
 def count(sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:
-    """Runs one statement and returns how many rows it touched."""
+    """Runs one statement and returns the number of rows it affected. Raises DatabaseAway."""
     return int(database.execute_sql(sql, parameters).rowcount)

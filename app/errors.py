@@ -1,13 +1,16 @@
-"""What can go wrong in Bellhop's own terms; the edges decide how to say it to a caller."""
+"""Bellhop's expected errors. Each carries the slug of its problem; only the edges know status codes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+MAX_FAULTS = 100
+
 
 class BellhopError(Exception):
-    """Any expected refusal. `detail` is a sentence for the person who called."""
+    """Any expected refusal. `detail` is a sentence for the caller; `slug` names an entry of the table of problems."""
 
+    slug = "internal-error"
     detail = "The operation failed."
 
     def __init__(self, detail: str | None = None) -> None:
@@ -16,41 +19,59 @@ class BellhopError(Exception):
 
 
 class SettingsError(BellhopError):
-    """A setting is missing or wrong; names it."""
+    """A setting is missing or wrong; `detail` names it. Only operators see this error."""
+
+    slug = "internal-error"
 
 
 class NotFound(BellhopError):
-    """There is no such thing in this workspace."""
+    """The workspace has no such resource."""
 
+    slug = "not-found"
     detail = "There is nothing here. Check the identifier and the workspace."
 
 
 class Unauthenticated(BellhopError):
-    """No token, or one that is wrong, expired or revoked."""
+    """The token is missing, wrong, expired or revoked."""
 
+    slug = "unauthenticated"
     detail = "Send a valid token as 'Authorization: Bearer bhp_…'."
 
 
 class InsufficientScope(BellhopError):
-    """The token is restricted and lacks what the operation needs."""
+    """The token's restrictions do not cover the operation."""
+
+    slug = "insufficient-scope"
 
 
 class Conflict(BellhopError):
-    """The change breaks a rule of uniqueness. `facts` are extra members of the problem."""
+    """The change conflicts with the current state. `facts` are extra members of the problem."""
+
+    slug = "conflict"
 
     def __init__(self, detail: str, **facts: str) -> None:
         super().__init__(detail)
         self.facts = facts
 
 
-class IdempotencyKeyReused(BellhopError):
-    """The key has been used by this token for another request."""
+class AutomationNotPublished(BellhopError):
+    """The automation is a draft or unpublished, so nothing can be started."""
 
+    slug = "automation-not-published"
+    detail = "This automation is not published. Publish it first."
+
+
+class IdempotencyKeyReused(BellhopError):
+    """The same token has used the key for a different request."""
+
+    slug = "idempotency-key-reused"
     detail = "This Idempotency-Key was used for a different request. Use a new key for a new operation."
 
 
 class RateLimited(BellhopError):
-    """The token has used up its requests for now; `retry_after_seconds` is when the next will be served."""
+    """The token's bucket is empty. The next request is served in `retry_after_seconds`."""
+
+    slug = "rate-limited"
 
     def __init__(self, per_minute: int, retry_after_seconds: int) -> None:
         super().__init__(f"This token may make {per_minute:,} requests a minute. Try again in {retry_after_seconds} s.")
@@ -58,11 +79,12 @@ class RateLimited(BellhopError):
 
 
 class Unavailable(BellhopError):
-    """The database is away, or there is too much to do at this moment; the caller may try again.
+    """The database cannot be reached or the service is overloaded; the caller may retry.
 
     `facts` are extra members of the problem.
     """
 
+    slug = "unavailable"
     detail = "The service cannot use its database at this moment. Try again shortly."
 
     def __init__(self, detail: str | None = None, **facts: object) -> None:
@@ -72,17 +94,24 @@ class Unavailable(BellhopError):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing wrong with a request: `pointer` is an RFC 6901 pointer into the body ('' for the whole of it)."""
+    """One invalid place in a request: `pointer` is an RFC 6901 pointer into the body ('' for the whole body)."""
 
     pointer: str
     detail: str
 
 
 class Invalid(BellhopError):
-    """The request can be read but not accepted; `faults` says where."""
+    """The request is well-formed but not acceptable.
 
-    detail = "The request is not valid. Each entry of 'errors' names a place in it."
+    `faults` lists the invalid places, up to MAX_FAULTS; `detail` is the first, and counts the others.
+    """
 
-    def __init__(self, *faults: Fault) -> None:
-        super().__init__()
-        self.faults = faults
+    slug = "validation-failed"
+
+    def __init__(self, first: Fault, *others: Fault) -> None:
+        detail = f"{first.pointer.removeprefix('/')}: {first.detail}" if first.pointer else first.detail
+        if others:
+            faults = "fault" if len(others) == 1 else "faults"
+            detail = f"{detail.removesuffix('.')} … and {len(others)} more {faults}"
+        super().__init__(detail)
+        self.faults = (first, *others)[:MAX_FAULTS]

@@ -1,4 +1,4 @@
-"""How gunicorn serves the API: `gunicorn --config python:app.gunicorn "app:create_app()"`."""
+"""The gunicorn configuration of `web`: `gunicorn --config python:app.gunicorn "app:create_app()"`."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ except SettingsError as error:
 
 
 def _directory() -> str:
-    """A new directory, locked for as long as this process or one of its children lives. Removes those nobody has."""
+    """A new directory, locked while this process or a child lives. Removes directories whose owners have died."""
     starting = os.open(tempfile.gettempdir(), os.O_RDONLY)
-    fcntl.flock(starting, fcntl.LOCK_EX)  # no other that starts now finds ours before it is locked
+    fcntl.flock(starting, fcntl.LOCK_EX)  # so that no other process finds ours before it is locked
     for left in Path(tempfile.gettempdir()).glob("bellhop-figures-*"):
-        with suppress(OSError):  # somebody has it
+        with suppress(OSError):  # in use
             _lock(left)
             shutil.rmtree(left)
     made = tempfile.mkdtemp(prefix="bellhop-figures-")
@@ -42,27 +42,28 @@ def _lock(directory: str | Path) -> None:
     fcntl.flock(os.open(directory, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-# Its processes keep what they count in files here, so that whichever is asked can tell of all. Has to be set before
-# anything imports prometheus_client, so the functions below import what does when they are called.
+# The worker processes keep their metrics in files here, so that each can report those of all. It has to be set before
+# anything imports prometheus_client, so the functions below import it when they are called.
 figures = os.environ["PROMETHEUS_MULTIPROC_DIR"] = _directory()
 
-# Longer than any request takes: what is under way for longer waits for its client.
+# Longer than any request takes: one that takes longer is waiting for its client.
 PATIENCE_SECONDS = 70
 
 
 class PatientWorker(RefusingWorker):
-    """gunicorn's worker with threads. It waits for no client for ever, and for none where all others wait with it."""
+    """gunicorn's threaded worker, with a limit on how long a slow client can hold a thread or the main loop."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._begun: dict[Any, float] = {}  # what threads have in hand, oldest first
+        self._begun: dict[Any, float] = {}  # connections being handled, oldest first
 
     def handle(self, conn: Any) -> Any:
+        """Handles one request. Returns whether the connection is kept."""
         self._begun[conn] = time.monotonic()
         try:
             is_kept = super().handle(conn)
             if not is_kept:
-                # Takes until the client ends it too, or two seconds: not to be done where gunicorn would, for all wait.
+                # Waits up to two seconds for the client to close. gunicorn would do so in the main loop, blocking all.
                 conn.close(graceful=True)
                 conn.close = lambda graceful=False: None
             return is_kept
@@ -70,7 +71,7 @@ class PatientWorker(RefusingWorker):
             del self._begun[conn]
 
     def murder_pending(self) -> None:
-        """Called every second, or more often."""
+        """Hangs up on clients that have held a thread for too long. gunicorn calls it at least once a second."""
         super().murder_pending()
         for conn, begun in list(self._begun.items()):
             if time.monotonic() - begun < PATIENCE_SECONDS:
@@ -79,37 +80,40 @@ class PatientWorker(RefusingWorker):
                 conn.sock.shutdown(socket.SHUT_RDWR)  # wakes the thread
 
 
-# gunicorn reads WEB_CONCURRENCY too, before anything of ours, and would start none for 0.
+# gunicorn reads WEB_CONCURRENCY too, before this file, and would start no worker for 0.
 workers = settings().web_concurrency
 worker_class = PatientWorker
 threads = 16
-# Longer than load balancers keep an idle connection, so that they never send on one that is being closed.
+# Longer than load balancers keep an idle connection, so that they never use one that is being closed.
 keepalive = 75
-graceful_timeout = 35  # the longest `Prefer: wait`, and a little
+graceful_timeout = 35  # a little more than the longest `Prefer: wait`
 limit_request_line = 8190  # RFC 9112, section 3: at least 8,000; a filter of 255 characters may take 3,060
-# Otherwise a header named SCRIPT_NAME that a proxy on this machine lets pass changes what a path means.
+# Otherwise a SCRIPT_NAME header that a local proxy passes on would change the meaning of paths.
 forwarder_headers = ""
-accesslog = None  # the application has its own
+accesslog = None  # the application writes its own
 errorlog = "-"
 loglevel = "warning"
 
 
 def post_worker_init(worker: Any) -> None:
+    """Announces a new worker process; gunicorn calls it in that process."""
     from app import metrics, presence
 
     presence.announce("web")
     metrics.PROCESSES.labels("web").set(1)
-    # What is there now stays, and need not be looked through again and again.
+    # Objects from startup stay alive, so keep the collector from scanning them.
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000)
 
 
 def child_exit(server: Any, worker: Any) -> None:
+    """Drops the gauges of a worker process that ended."""
     from prometheus_client import multiprocess
 
     multiprocess.mark_process_dead(worker.pid)
 
 
 def on_exit(server: Any) -> None:
+    """Removes the metrics files."""
     shutil.rmtree(figures, ignore_errors=True)

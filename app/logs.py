@@ -1,4 +1,4 @@
-"""Logs: one JSON object a line (or coloured text for people), with the request id wherever there is one."""
+"""Logs: one JSON object per line (or coloured text for people), with the request id if there is one."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ GATHERING_SECONDS = 0.1
 
 
 def configure(process_type: str, gather: bool = False, stream: TextIO | None = None) -> None:
-    """Sends our events and the libraries' warnings to `stream`, or standard error, in the form LOG_FORMAT asks for.
+    """Sends our events and the libraries' warnings to `stream` (default: standard error), formatted as LOG_FORMAT says.
 
-    With `gather`, lines below a warning are written ten times a second together: writing each costs a request as much
-    as a quarter of all the rest of it, and a delivery a tenth. What a killed process had gathered is lost.
+    With `gather`, lines below a warning are buffered and written ten times a second: writing each line adds a quarter
+    to the cost of a request. A process killed with SIGKILL loses its buffer.
     """
 
     name, stream = _process_name(process_type), stream or sys.stderr
@@ -44,7 +44,7 @@ def configure(process_type: str, gather: bool = False, stream: TextIO | None = N
         TimeStamper(fmt="iso", utc=True),
         add_process,
     ]
-    # Plain: the default shows the local variables where the package rich is there, and some are secrets.
+    # Plain: if the package rich is installed, the default prints local variables, and some are secrets.
     renderers: list[Processor] = [structlog.dev.ConsoleRenderer(exception_formatter=plain_traceback)]
     if settings().log_format == "json":
         renderers = [format_exc_info, _hide_details, structlog.processors.JSONRenderer(serializer=_dumps)]
@@ -58,7 +58,7 @@ def configure(process_type: str, gather: bool = False, stream: TextIO | None = N
 
 
 def _process_name(process_type: str) -> list[str]:
-    """Type and number of this process, in a list of one that a fork brings up to date: asking is a system call."""
+    """Type and pid of this process, as a list of one item that a fork updates: asking each time is a system call."""
     name: list[str] = []
 
     def say() -> None:
@@ -70,7 +70,7 @@ def _process_name(process_type: str) -> list[str]:
 
 
 def info_each(event: str, each: Iterable[EventDict]) -> None:
-    """Logs the event once with each of these. What such lines share is worked out once for all of them."""
+    """Logs the event once per mapping. Computes what the lines share only once."""
     configured = structlog.get_config()
     *processors, render = configured["processors"]
     logger = configured["logger_factory"]()
@@ -83,28 +83,31 @@ def info_each(event: str, each: Iterable[EventDict]) -> None:
 
 
 class Gathered:
-    """A logger whose lines wait a little for each other; a warning or worse takes them along at once."""
+    """A logger that buffers its lines; a warning or worse flushes them at once."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._lines: deque[str] = deque()
         self._writing = threading.Lock()
-        # Unlike those of atexit, it runs also in the processes that Dramatiq forks.
+        # Unlike atexit, this also runs in the processes that Dramatiq forks.
         Finalize(None, self.write_out, exitpriority=0)
         threading.Thread(target=self._keep_writing_out, name="logs", daemon=True).start()
 
     def info(self, line: str) -> None:
+        """Buffers the line for up to a tenth of a second."""
         self._lines.append(line)
 
     debug = msg = info
 
     def warning(self, line: str) -> None:
+        """Writes the buffer and the line at once."""
         self._lines.append(line)
         self.write_out()
 
     error = critical = exception = fatal = warning
 
     def write_out(self) -> None:
+        """Writes the buffer. Safe to call from any thread."""
         with self._writing:
             lines = [self._lines.popleft() + "\n" for _ in range(len(self._lines))]
             if lines:
@@ -133,7 +136,7 @@ def _bring_in_libraries(shared: list[Processor], renderers: list[Processor], str
 
 
 def _hide_details(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    # PostgreSQL names the values that break a rule, and shows the line of a statement; they may be somebody's.
+    # PostgreSQL quotes values that break a constraint and lines of a statement, which may hold personal data.
     if "exception" in event:
         event["exception"] = re.sub(r"(?m)^(DETAIL|LINE \d+): .*$", r"\1: (not logged)", event["exception"])
     return event

@@ -1,4 +1,4 @@
-"""What each process counts, in the form of Prometheus. Labels have few values: none names a workspace or a person."""
+"""Prometheus metrics of each process. Labels have few values: none names a workspace or a person."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from prometheus_client.registry import Collector
 log = structlog.get_logger(__name__)
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
-# Where set, by `app/gunicorn.py`, the processes that were forked from one keep their figures in files there.
+# If `app/gunicorn.py` sets this, the forked processes keep their metrics in files there.
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
-# Ports that are tried, so that several processes on one machine do not collide.
+# Ports to try, so that several processes on one machine do not collide.
 MOST_PORTS = 100
 
 disable_created_metrics()
@@ -48,6 +48,9 @@ REQUEST_SECONDS = Histogram(
 )
 JOBS_ACCEPTED = Counter("bellhop_jobs_accepted", "Writes accepted, replays not counted.", ["kind"])
 JOBS_FINISHED = Counter("bellhop_jobs_finished", "Writes applied, by how they ended.", ["kind", "status"])
+JOBS_UNKNOWN = Gauge(
+    "bellhop_jobs_unknown", "Jobs that wait for a worker that knows their kind.", multiprocess_mode="livemax"
+)
 BELLS = Counter("bellhop_bells", "Bells rung, and bells lost because Redis or the broker was away.", ["outcome"])
 ATTEMPT_SECONDS = Histogram(
     "bellhop_delivery_attempt_duration_seconds",
@@ -55,6 +58,15 @@ ATTEMPT_SECONDS = Histogram(
     ["answer"],
     buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60),
 )
+RUNS_FINISHED = Counter("bellhop_runs_finished", "Runs of automations finished, by how they ended.", ["status"])
+RUN_STEPS = Counter("bellhop_run_steps", "Steps taken by runs.", ["kind", "status"])
+RUN_BATCH_SECONDS = Histogram(
+    "bellhop_run_batch_duration_seconds",
+    "Batches of runs: how long the steps of each took, commit included.",
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+RUN_REQUESTS = Counter("bellhop_run_requests", "Attempts at requests of runs, and what came of them.", ["outcome"])
+OUR_FAULTS = Counter("bellhop_our_faults", "Requests to other servers that failed for a fault of ours.", ["cause"])
 ENDPOINTS_STOPPED = Counter("bellhop_endpoints_stopped", "Endpoints stopped, and why.", ["reason"])
 
 LEADS = Gauge("bellhop_scheduler_leads", "1 in the scheduler that leads.", multiprocess_mode="livemax")
@@ -69,7 +81,7 @@ PASSES_FAILED = Counter("bellhop_scheduler_passes_failed", "Passes of the schedu
 
 
 def exposition() -> bytes:
-    """All figures, of this process or of all that share theirs with it, in the text format."""
+    """All metrics in the text format, of this process or of all processes that share its files."""
     if SHARED not in os.environ:
         return generate_latest(REGISTRY)
     registry = CollectorRegistry()
@@ -79,7 +91,7 @@ def exposition() -> bytes:
 
 
 def serve(host: str, port: int, process_type: str) -> None:
-    """Answers `GET /metrics` on this port, or on the next that is free. 0: not at all. Never raises."""
+    """Serves `GET /metrics` on this port or the next free one; 0 disables it. Never raises."""
     PROCESSES.labels(process_type).set(1)
     if port == 0:
         return
@@ -97,7 +109,7 @@ def serve(host: str, port: int, process_type: str) -> None:
 
 
 class _Together(Collector):
-    """CPU time, memory and open files of the living processes that share their figures, added up."""
+    """CPU time, memory and open files, summed over the live processes that share their metrics."""
 
     ADDABLE = (
         "process_cpu_seconds",

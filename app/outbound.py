@@ -3,99 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import functools
-import os
-import re
+import math
 import ssl
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from http.client import responses as phrases
+import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from yarl import URL
+import structlog
+import uvloop
 
-from app.lib.addresses import Network, check_address
-from app.lib.conversation import LONGEST_BODY, Conversation, Deadline, NotHttp, Reply, TooLong, request
-from app.lib.dialling import Dialler, NotPublic, Resolver, UnknownName, Unreachable
+from app import metrics
+from app.lib.addresses import Network
+from app.lib.answers import Answer, Reason, answered, failed
+from app.lib.deadlines import MOST_QUEUED_SECONDS, Deadlines
+from app.lib.descriptors import raise_limit
+from app.lib.dialling import Dialler
+from app.lib.exchanges import Exchange
+from app.lib.faults import judge
+from app.lib.names import Resolver
 from app.lib.pool import Pool
+from app.lib.requests import post_bytes, read_target, request_bytes
 
-__all__ = ["LONGEST_BODY", "Answer", "Outbound"]
+__all__ = ["Answer", "BlockingOutbound", "Outbound", "Reason", "answered", "failed"]
 
-CLOSED = "The server closed the connection without an answer."
-NO_TLS = "The server does not speak TLS on this port."
-OLD_TLS = "The server speaks no version of TLS from 1.2 on."
-# Around what OpenSSL has to say, which does not always have a name: "[SSL: NAME] … (_ssl.c:1006)".
-TLS_NOISE = re.compile(r"^\[[^]]*\] | \(_ssl\.c:\d+\)$")
-TLS_SENTENCES = {
-    "WRONG_VERSION_NUMBER": NO_TLS,
-    "UNSUPPORTED_PROTOCOL": OLD_TLS,
-    "TLSV1_ALERT_PROTOCOL_VERSION": OLD_TLS,
-}
+log = structlog.get_logger(__name__)
 
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What came of one request. `error` says why it failed, for a support person; it is None exactly if `ok`.
-
-    `status` is None if no status line came in time; `body` is at most 16 KiB, as sent, and empty or cut off if
-    the rest did not come in time.
-    """
-
-    status: int | None
-    error: str | None
-    body: bytes
-    duration_ms: int
-
-    @property
-    def ok(self) -> bool:
-        return self.status is not None and 200 <= self.status < 300
-
-
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """An address, read."""
-
-    host: str
-    port: int
-    start: str
-
-
-class _Exchange(Reply):
-    """A request, and what comes of it."""
-
-    __slots__ = ("answered", "began", "connecting", "conversation", "ended", "sent", "target")
-
-    def __init__(self, target: _Target, sent: bytes, ended: Callable[[_Exchange], None]) -> None:
-        super().__init__()
-        loop = asyncio.get_running_loop()
-        self.target, self.sent, self.ended = target, sent, ended
-        self.began = loop.time()
-        self.answered: asyncio.Future[Answer] = loop.create_future()
-        self.connecting: asyncio.Task[None] | None = None
-        self.conversation: Conversation | None = None
-
-    def ask(self, conversation: Conversation) -> None:
-        self.conversation = conversation
-        conversation.ask(self.sent, self)
-
-    def end(self, failure: Exception | None) -> None:
-        super().end(failure)
-        self.ended(self)
-
-    def stop_at_deadline(self) -> None:
-        if self.conversation is not None:
-            self.conversation.stop_at_deadline()
-            return
-        if self.connecting is not None:
-            self.connecting.cancel()
-        self.end(Deadline())
+# Connections, idle ones included, each of which costs 60 KiB of memory. They also take at most half of the descriptors,
+# so that resolver threads, databases and logs have enough.
+MOST_OPEN = 2000
+LOG_SECONDS = 10  # between two log lines about the same fault of ours
 
 
 class Outbound:
     """Sends requests to other people's servers. It belongs to the event loop of its first request.
 
     Nothing in `allowed_networks` is refused as private. The certificates in `ca_file` are trusted beside the system's.
+    Raises the process's limit of open files where it is too low for the connections to be kept.
     """
 
     def __init__(
@@ -107,152 +51,199 @@ class Outbound:
         resolver: Resolver | None = None,
     ) -> None:
         self._timeout_seconds = timeout_seconds
-        self._read = functools.lru_cache(maxsize=4096)(functools.partial(_read, allowed=tuple(allowed_networks)))
+        self._read = functools.lru_cache(maxsize=4096)(functools.partial(read_target, allowed=tuple(allowed_networks)))
         tls = ssl.create_default_context()
         tls.minimum_version = ssl.TLSVersion.TLSv1_2  # some systems' Pythons would allow older ones
         tls.set_alpn_protocols(["http/1.1"])
-        tls.options |= ssl.OP_NO_RENEGOTIATION  # a server could have us shake hands over and over
+        tls.options |= ssl.OP_NO_RENEGOTIATION  # a server could make us shake hands over and over
         if ca_file is not None:
             tls.load_verify_locations(ca_file)
         self._dialler = Dialler(tls, tuple(allowed_networks), resolver)
-        self._pool = Pool(self._dialler)
-        self._under_way: dict[_Exchange, None] = {}  # in the order of their deadlines
-        self._timer: asyncio.TimerHandle | None = None
+        self._pool = Pool(self._dialler, min(MOST_OPEN, raise_limit(2 * MOST_OPEN) // 2))
+        self._deadlines = Deadlines()
+        self._closed = False
+        self._our_faults = _OurFaults()
 
     def post(self, address: str, body: bytes, headers: Mapping[str, str]) -> asyncio.Future[Answer]:
-        """Send `body` to `address` once, following nothing, and tell what came of it within the timeout.
+        """POSTs `body` to `address` once. The timeout begins when the request leaves our own queue.
 
-        Never fails for anything the other side does, and at once, with ValueError, for headers that cannot be sent.
-        A 2xx status line that comes in time is a success, whatever happens to the rest of the answer.
+        The future never fails: whatever goes wrong is in the Answer. A 2xx status line that comes in time is a success,
+        whatever happens to the rest of the response. Raises ValueError at once for headers that cannot be sent.
         """
         target = self._read(address)
         if isinstance(target, str):
-            refused: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-            refused.set_result(Answer(None, target, b"", 0))
-            return refused
-        exchange = _Exchange(target, request(target.start, headers, body), self._end)
-        self._under_way[exchange] = None
-        if self._timer is None:
-            self._stop_late()
-        conversation = self._pool.idle_one(target.host, target.port)
-        if conversation is None:
-            exchange.connecting = asyncio.get_running_loop().create_task(self._connect(exchange))
-        else:
-            exchange.ask(conversation)
-        return exchange.answered
+            return _refused(target)
+        sent = post_bytes(target, headers, body)
+        return self._send(Exchange(target, sent, self._timeout_seconds, self._end))
+
+    def request(
+        self,
+        method: str,
+        address: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        *,
+        most_bytes: int,
+        timeout_seconds: float,
+    ) -> asyncio.Future[Answer]:
+        """Sends a request of any method once, as `post` does; the Answer has the response's headers too.
+
+        At most `most_bytes` of the response's body are kept. Raises ValueError at once for a method or a header that
+        cannot be sent, and for headers that are not the caller's to set, like Host and Content-Length.
+        """
+        target = self._read(address)
+        if isinstance(target, str):
+            return _refused(target)
+        exchange = Exchange(
+            target,
+            request_bytes(method, target, headers, body),
+            timeout_seconds,
+            self._end,
+            most_bytes=most_bytes,
+            headers=[],
+            is_bodiless=method == "HEAD",
+        )
+        return self._send(exchange)
 
     async def close(self) -> None:
-        """Drop every connection. Safe to repeat; requests under way end as failed."""
+        """Closes every connection. Safe to repeat; requests under way fail as ours."""
+        self._closed = True
         self._pool.close()
         self._dialler.close()
 
-    async def _connect(self, exchange: _Exchange) -> None:
+    def _send(self, exchange: Exchange) -> asyncio.Future[Answer]:
+        connection = self._pool.idle_one(exchange.target.host, exchange.target.port)
+        if connection is None:
+            exchange.is_queued = True
+            self._deadlines.begin(exchange, MOST_QUEUED_SECONDS)
+            exchange.connecting = asyncio.get_running_loop().create_task(self._connect(exchange))
+        else:
+            self._deadlines.begin(exchange, exchange.timeout)
+            exchange.ask(connection)
+        return exchange.answered
+
+    async def _connect(self, exchange: Exchange) -> None:
         target = exchange.target
         try:
-            exchange.ask(await self._pool.take(target.host, target.port, self._timeout_seconds))
+            exchange.ask(
+                await self._pool.take(target.host, target.port, functools.partial(self._leave_queue, exchange))
+            )
         except Exception as error:
             exchange.end(error)
 
-    def _stop_late(self) -> None:
-        """Ends what has run out of time, and comes back when the next will have. One timer serves all requests."""
-        loop, self._timer = asyncio.get_running_loop(), None
-        while self._under_way:
-            oldest = next(iter(self._under_way))
-            deadline = oldest.began + self._timeout_seconds
-            if deadline > loop.time():
-                self._timer = loop.call_at(deadline, self._stop_late)
-                return
-            oldest.stop_at_deadline()
+    def _leave_queue(self, exchange: Exchange) -> None:
+        self._deadlines.end(exchange, MOST_QUEUED_SECONDS)
+        exchange.is_queued = False
+        exchange.began = asyncio.get_running_loop().time()
+        self._deadlines.begin(exchange, exchange.timeout)
 
-    def _end(self, exchange: _Exchange) -> None:
-        del self._under_way[exchange]
-        target, failure = exchange.target, exchange.failure
-        if exchange.conversation is not None:
-            self._pool.give_back(target.host, target.port, exchange.conversation)
+    def _end(self, exchange: Exchange) -> None:
+        self._deadlines.end(exchange, MOST_QUEUED_SECONDS if exchange.is_queued else exchange.timeout)
+        if exchange.connection is not None:
+            self._pool.give_back(exchange.target.host, exchange.target.port, exchange.connection)
         if exchange.answered.done():
-            return  # nobody waits for it any more
-        duration_ms = round((asyncio.get_running_loop().time() - exchange.began) * 1000)
+            return  # its caller has given up
         try:
-            error = "" if failure is None else self._sentence(failure, target)
-            exchange.answered.set_result(_answer(exchange, error, duration_ms))
-        except Exception as error_of_ours:
-            exchange.answered.set_exception(error_of_ours)
+            answer = self._answer(exchange)
+        except Exception as mistake:
+            self._our_faults.count(Reason.NOT_SENT, mistake)
+            answer = failed(Reason.NOT_SENT, may_have_arrived=exchange.connection is not None)
+        exchange.answered.set_result(answer)
 
-    def _sentence(self, failure: Exception, target: _Target) -> str:
-        match failure:
-            case Deadline():
-                return f"No answer within {_seconds(self._timeout_seconds)}."
-            case UnknownName():
-                return f"The name {target.host} could not be resolved."
-            case Unreachable(errors=errors):
-                sentences = {_system_sentence(error) for error in errors}
-                return sentences.pop() if len(sentences) == 1 else f"No address of {target.host} can be reached."
-            case NotHttp():
-                return "The answer is not valid HTTP."
-            case TooLong():
-                return "The answer is too long."
-            case OSError():
-                return _system_sentence(failure)
-        raise failure  # the mistake is ours
+    def _answer(self, exchange: Exchange) -> Answer:
+        duration_ms = round((asyncio.get_running_loop().time() - exchange.began) * 1000)
+        status = exchange.status
+        if status is None:
+            reason, fact = self._judge(exchange)
+            return failed(reason, fact, duration_ms, may_have_arrived=exchange.connection is not None)
+        return answered(
+            status,
+            exchange.kept_body(),
+            duration_ms,
+            target=exchange.redirect_target(),
+            headers=tuple(exchange.headers or ()),
+            is_whole=exchange.is_whole,
+        )
 
-
-def _read(address: str, allowed: Sequence[Network]) -> _Target | str:
-    """What is dialled and sent for an address, or why it is refused."""
-    refusal = check_address(address, allowed)
-    if refusal is not None:
-        return refusal
-    url = URL(address)
-    assert url.raw_host is not None
-    assert url.port is not None
-    start = f"POST {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n"
-    return _Target(url.raw_host, url.port, start)
-
-
-def _answer(reply: Reply, error: str, duration_ms: int) -> Answer:
-    body = bytes(reply.body)
-    if body and reply.compression and reply.compression.lower() != "identity":
-        body = f"(The body is compressed with {_printable(reply.compression, 40)} and was not kept.)".encode()
-    return Answer(reply.status, _verdict(reply, error), body, duration_ms)
+    def _judge(self, exchange: Exchange) -> tuple[Reason, str]:
+        host, port = exchange.target.host, exchange.target.port
+        reason, fact = judge(exchange.failure, host, exchange.timeout)
+        is_dialling = exchange.connection is None
+        if self._closed:
+            reason, fact = Reason.NOT_SENT, ""
+        elif reason is Reason.LATE and is_dialling and self._dialler.is_resolver_silent(host, port):
+            reason, fact = Reason.RESOLVER, host
+        elif reason is Reason.DESCRIPTORS:
+            self._pool.make_room()
+        if reason.code == "ours":
+            self._our_faults.count(reason, exchange.failure)
+        return reason, fact
 
 
-def _verdict(reply: Reply, error: str) -> str | None:
-    status = reply.status
-    if status is None:
-        return error
-    if 200 <= status < 300:
-        return None
-    if 300 <= status < 400:
-        # Without its query, which may repeat what we sent.
-        target = f" to {_printable(reply.location.partition('?')[0], 500)}" if reply.location else ""
-        return f"Redirects are not followed ({status}{target})."
-    phrase = phrases.get(status)
-    return f"The server answered {status} ({phrase})." if phrase else f"The server answered {status}."
+class BlockingOutbound:
+    """Outbound for threads without an event loop: one loop serves them all, in a thread that starts when needed.
+
+    It owns `outbound`. Safe to use from many threads; use it first after a fork.
+    """
+
+    def __init__(self, outbound: Outbound) -> None:
+        self._outbound = outbound
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock = threading.Lock()
+
+    def request(
+        self,
+        method: str,
+        address: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        *,
+        most_bytes: int,
+        timeout_seconds: float,
+    ) -> Answer:
+        """Sends a request as `Outbound.request` does, and waits for its Answer."""
+
+        async def ask() -> Answer:
+            return await self._outbound.request(
+                method, address, body, headers, most_bytes=most_bytes, timeout_seconds=timeout_seconds
+            )
+
+        return asyncio.run_coroutine_threadsafe(ask(), self._running_loop()).result()
+
+    def close(self) -> None:
+        """Closes every connection and ends the thread. Requests under way fail as ours."""
+        with self._lock:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            asyncio.run_coroutine_threadsafe(self._outbound.close(), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = uvloop.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name="outbound", daemon=True).start()
+            return self._loop
 
 
-def _system_sentence(error: OSError) -> str:
-    match error:
-        case NotPublic():
-            return f"The address resolves to {error.args[0]}, which is not public."
-        case ssl.SSLCertVerificationError():
-            return f"The certificate is not valid: {error.verify_message.rstrip('.')}."
-        case ConnectionRefusedError() | OSError(errno=errno.ECONNREFUSED):
-            return "The connection was refused."
-        case ConnectionError() | ssl.SSLEOFError() | ssl.SSLZeroReturnError():
-            return CLOSED
-        case ssl.SSLError(reason=str() as reason) if reason in TLS_SENTENCES:
-            return TLS_SENTENCES[reason]
-        case ssl.SSLError():
-            return f"No TLS connection could be made: {TLS_NOISE.sub('', str(error))}."
-        case OSError(errno=errno.ECONNRESET | errno.EPIPE | None):
-            return CLOSED
-        case OSError(errno=errno.EHOSTUNREACH | errno.ENETUNREACH | errno.EADDRNOTAVAIL | errno.EAFNOSUPPORT):
-            return "The server cannot be reached."
-    return f"The connection failed: {os.strerror(error.errno or 0)}."
+class _OurFaults:
+    """Counts faults of ours by cause, and logs each cause at most once in LOG_SECONDS."""
+
+    def __init__(self) -> None:
+        self._logged: dict[Reason, float] = {}
+
+    def count(self, reason: Reason, failure: Exception | None) -> None:
+        cause = reason.name.lower()
+        metrics.OUR_FAULTS.labels(cause).inc()
+        now = asyncio.get_running_loop().time()
+        if now - self._logged.get(reason, -math.inf) < LOG_SECONDS:
+            return
+        self._logged[reason] = now
+        unexpected = failure if reason is Reason.NOT_SENT else None
+        log.warning("outbound.our_fault", cause=cause, error=str(failure), exc_info=unexpected)
 
 
-def _seconds(seconds: float) -> str:
-    return "1 second" if seconds == 1 else f"{seconds:g} seconds"
-
-
-def _printable(text: str, longest: int) -> str:
-    return "".join(character if character.isprintable() else "?" for character in text[:longest])
+def _refused(refusal: str) -> asyncio.Future[Answer]:
+    refused: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    refused.set_result(failed(Reason.BAD_ADDRESS, refusal, may_have_arrived=False))
+    return refused

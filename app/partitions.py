@@ -1,8 +1,8 @@
-"""Partitions: tables that only grow are cut by time; pieces are made ahead, and dropped when their time is over.
+"""Partitions of the tables that only grow: created ahead of time, and dropped when they expire.
 
-They are cut by ranges of identifiers, which are ranges of time. Both passes are harmless wherever and however often
-they run at once, and give way where a table is in use: what was not done then is done next time. Until a piece is
-made, what belongs to it goes to the table's default partition.
+A partition is a range of identifiers, which is a range of time. Both passes are safe to run concurrently and
+anywhere. They skip a table that is in use and retry at the next pass. Until a partition exists, its rows go to the
+table's default partition.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ log = structlog.get_logger(__name__)
 BATCH = 5_000
 MOST_BATCHES = 10
 
-_LOCK = 0x42454C4C50415254  # one at a time changes partitions
-# Whoever asks for the table meanwhile waits behind us, so we do not wait, or work, for long.
+_LOCK = 0x42454C4C50415254  # only one process changes partitions at a time
+# Other users of the table queue behind our lock request, so neither wait nor work for long.
 _LOCK_TIMEOUT, _STATEMENT_TIMEOUT = "500ms", "5s"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = timedelta(days=1)
@@ -34,24 +34,25 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Partitioned:
-    """A table cut by its column `key`, which holds identifiers of a prefix, into pieces of so many days."""
+    """A table partitioned by the identifiers in its column `key`, into pieces of `days` days."""
 
     table: str
     key: str
     prefix: str
     days: int
-    ahead: int  # how many pieces are made ahead of the present one
+    ahead: int  # how many pieces to create beyond the current one
     kept_days: Callable[[Settings], int]
-    unfinished: str = "false"  # a row for which this is true is not dropped
-    meter: str | None = None  # what has not been counted by it is not dropped either
-    fillfactor: int = 100  # percent of a page that new rows fill; the rest is for the next versions of those on it
+    unfinished: str = "false"  # SQL condition on rows that must not be dropped
+    meter: str | None = None  # rows that this meter has not counted are not dropped
+    fillfactor: int = 100  # percent of a page that new rows fill; updates use the rest
 
     @property
     def default(self) -> str:
+        """The name of its default partition."""
         return f"{self.table}_default"
 
     def pieces(self, at: datetime) -> list[Piece]:
-        """The present one and those ahead. They begin at multiples of their width, so that all machines agree."""
+        """The current piece and those ahead. They begin at multiples of their width, so all machines agree."""
         present = (at - _EPOCH) // (self.days * _DAY)
         starts = [_EPOCH + number * self.days * _DAY for number in range(present, present + self.ahead + 1)]
         return [
@@ -64,36 +65,42 @@ class Partitioned:
         ]
 
     def expired(self, at: datetime) -> str:
-        """Identifiers below this have been kept for long enough, and counted."""
+        """The lowest identifier to keep: everything below it is past its retention and counted."""
         counted = rows("SELECT counted_until FROM usage_progress WHERE meter = %s", (self.meter,))
         return ids.bound(self.prefix, min([at - self.kept_days(settings()) * _DAY, *(until for (until,) in counted)]))
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A partition: it holds the identifiers from `low` up to, and without, `high`."""
+    """A partition: it holds identifiers from `low` (inclusive) to `high` (exclusive)."""
 
     name: str
     low: str
     high: str
 
 
-# Claims look into every piece of deliveries, so these are wide. Bodies are most of the volume, so those go daily.
-# Attempts are cut like their deliveries, and dropped before them.
+_UNFINISHED_JOB = "due_at IS NOT NULL OR unknown_since IS NOT NULL"
+RUN_STEPS = Partitioned("run_steps", "id", "stp", 30, 2, lambda settings: settings.history_retention_days)
+# Claims read every piece of deliveries, so these are wide. Bodies are most of the volume, so events are dropped daily.
+# Attempts are partitioned like their deliveries, and dropped before them.
 TABLES = (
-    Partitioned("events", "id", "evt", 1, 7, lambda settings: settings.body_retention_days, meter="active_contacts"),
+    Partitioned(
+        *("events", "id", "evt", 1, 7, lambda settings: settings.body_retention_days, "due_at IS NOT NULL"),
+        meter="active_contacts",
+    ),
     Partitioned("attempts", "delivery_id", "dlv", 30, 2, lambda settings: settings.history_retention_days),
     Partitioned(
         *("deliveries", "id", "dlv", 30, 2, lambda settings: settings.history_retention_days),
         meter="deliveries",
         fillfactor=45,
     ),
-    Partitioned("jobs", "id", "job", 30, 2, lambda settings: settings.history_retention_days, "due_at IS NOT NULL"),
+    Partitioned("jobs", "id", "job", 30, 2, lambda settings: settings.history_retention_days, _UNFINISHED_JOB),
+    RUN_STEPS,
 )
 
 
 def make_ahead(at: datetime | None = None) -> int:
-    """Makes the partitions of the present and the near future that are not there; returns how many."""
+    """Creates the missing partitions of the present and the near future; returns how many."""
     at = at or now()
     made = 0
     for each in TABLES:
@@ -106,9 +113,9 @@ def make_ahead(at: datetime | None = None) -> int:
 
 
 def drop_expired(at: datetime | None = None) -> int:
-    """Drops the partitions that hold nothing younger than is kept, with what is in them; returns how many.
+    """Drops the partitions whose rows have all expired; returns how many.
 
-    Of the default partitions it deletes such rows, so many at a time.
+    Deletes expired rows from the default partitions, in bounded batches.
     """
     at = at or now()
     dropped = 0
@@ -123,7 +130,7 @@ def drop_expired(at: datetime | None = None) -> int:
 
 
 def existing(each: Partitioned) -> list[Piece]:
-    """The partitions of a table, without the default one, oldest first."""
+    """The partitions of a table, oldest first, without the default one."""
     return [
         Piece(*row)
         for row in rows(
@@ -146,8 +153,8 @@ def _make(each: Partitioned, piece: Piece, is_present: bool) -> int:
         if _overlaps(piece, existing(each)):
             return 0
         rows(f"CREATE TABLE {piece.name} (LIKE {each.table} INCLUDING ALL) WITH (fillfactor = {each.fillfactor})")
-        # Made and attached, a partition leaves its table in use meanwhile, except for the default one. Where rows may
-        # have to move, nobody must look at the table: whoever planned before would not see them after.
+        # Attaching a partition locks only the default one. If rows may have to move, lock the whole table: a query
+        # that was planned before would not see them afterwards.
         rows(f"LOCK TABLE {each.table if is_present else each.default} IN ACCESS EXCLUSIVE MODE")
         moved = count(
             f"""
@@ -169,7 +176,7 @@ def _drop(each: Partitioned, piece: Piece) -> int:
         _hurry()
         if piece not in existing(each):
             return 0
-        # DETACH … CONCURRENTLY would not lock it, but cannot be where there is a default partition.
+        # DETACH … CONCURRENTLY would not need this lock, but does not work beside a default partition.
         rows(f"LOCK TABLE ONLY {each.table} IN ACCESS EXCLUSIVE MODE")
         if rows(f"SELECT 1 FROM {piece.name} WHERE {each.unfinished} LIMIT 1"):
             log.warning("partition.kept", name=piece.name, reason="something in it is not finished")
@@ -204,18 +211,18 @@ def _hurry() -> None:
 
 
 def _overlaps(piece: Piece, others: list[Piece]) -> bool:
-    # Not by name: a later version may cut wider or narrower.
+    # Not by name: another version may use another width.
     return any(piece.low < other.high and other.low < piece.high for other in others)
 
 
 def _unless_in_use(name: str, change: Callable[[], int]) -> int:
-    """What the change returns; 0 where it would have waited, or worked, for too long. The next pass tries again."""
+    """What the change returns, or 0 if it timed out on a lock or its work. The next pass retries."""
     try:
         return change()
     except OperationalError as error:
         if not isinstance(getattr(error, "orig", None), LockNotAvailable):
             raise
         log.warning("partition.in_use", name=name, error=str(error).strip())
-    except (QueryCanceled, DeadlockDetected) as error:  # peewee knows neither
+    except (QueryCanceled, DeadlockDetected) as error:  # peewee does not wrap these
         log.warning("partition.in_use", name=name, error=str(error).strip())
     return 0

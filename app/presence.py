@@ -1,4 +1,4 @@
-"""Which processes are there: each says so in Redis every few seconds, and is forgotten when it stops."""
+"""Process presence: each process renews a key in Redis every few seconds, and the key expires when it stops."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from app import bells
 
 log = structlog.get_logger(__name__)
 
-# The process types of the Procfile that stay; a test holds this list to it.
-TYPES = ("web", "writes", "deliveries", "slow-deliveries", "retries", "scheduler")
+# The long-running process types of the Procfile; a test compares them.
+TYPES = ("web", "writes", "automations", "deliveries", "slow-deliveries", "retries", "scheduler")
 SAID_EVERY_SECONDS = 5
 FORGOTTEN_AFTER_SECONDS = 15
 _KEY = "process:"
 
 
 def announce(process_type: str) -> None:
-    """Starts a thread that says, for as long as this process lives, that it is there."""
+    """Starts a thread that announces this process for as long as it lives."""
     key = f"{_KEY}{process_type}:{socket.gethostname()}:{os.getpid()}"
     threading.Thread(target=_keep_saying, args=(key,), name="presence", daemon=True).start()
 
 
 def present() -> Counter[str]:
-    """How many processes of each type were heard of lately. Raises redis.RedisError."""
+    """How many processes of each type have been heard from recently. Raises redis.RedisError."""
     return Counter(key.decode().split(":")[1] for key in bells.flags().scan_iter(f"{_KEY}*", count=1000))
 
 

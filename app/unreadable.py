@@ -1,4 +1,4 @@
-"""What gunicorn cannot read as HTTP is refused with a problem, as everything is; nothing of it is shown or logged."""
+"""Answers requests that gunicorn cannot parse with a problem document, and neither shows nor logs their content."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ _OUR_FAULT = (InvalidResponseHeader, InvalidResponseHeaderName)
 
 
 class RefusingWorker(ThreadWorker):
-    """gunicorn's worker with threads, with answers of ours to what it cannot read."""
+    """gunicorn's threaded worker, with problem documents for requests it cannot parse."""
 
     def handle_request(self, req: Any, conn: Any) -> Any:
+        """Handles a parsed request. Returns whether the connection is kept."""
         is_kept = super().handle_request(req, conn)
         req.is_answered = True
         return is_kept
 
     def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: Exception) -> None:
-        # What still breaks is the rest of a body that nobody read; a second answer would be taken for the next one's.
+        """Responds with 400 if the client is at fault, else with 500. Never raises for a client that has gone."""
+        # The error is in the unread rest of its body. A second response would be taken for the next request's.
         if getattr(req, "is_answered", False):
             return
         is_theirs = isinstance(exc, ParseException) and not isinstance(exc, _OUR_FAULT)

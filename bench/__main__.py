@@ -1,4 +1,4 @@
-"""`make bench`: runs the sections, all or those that are named, and prints one table."""
+"""`make bench`: runs all sections, or those named, and prints one table."""
 
 import signal
 import sys
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from types import FrameType
 
-from bench import accept, deliveries, fairness, latency, reads, search, sustained, waiting
+from bench import accept, automations, deliveries, fairness, latency, reads, search, sustained, waiting
 from bench.errors import BenchError
 from bench.figures import Row, facts, table
 from bench.sites import Site, site
@@ -21,17 +21,18 @@ SECTIONS = {
     "deliveries": deliveries.run,
     "fairness": fairness.run,
     "waiting": waiting.run,
+    "runs": automations.run,
     "search": search.run,
 }
-# Those with a small form, which says whether they work and not how well the service does.
-QUICK = {"fairness": fairness.quick, "waiting": waiting.quick, "search": search.quick}
+# Sections with a small variant, which only shows whether they work.
+QUICK = {"fairness": fairness.quick, "waiting": waiting.quick, "runs": automations.quick, "search": search.quick}
 Run = Callable[[Site, Callable[[str], None]], list[Row]]
-COUNTS = {"deliveries": deliveries.COUNTS, "waiting": waiting.COUNTS}
+COUNTS = {"deliveries": deliveries.COUNTS, "waiting": waiting.COUNTS, "runs": automations.COUNTS}
 SETTINGS = {"waiting": waiting.SETTINGS}
 
 
 def main() -> int:
-    """1 if a benchmark could not be run; a missed target is no error."""
+    """Runs the chosen sections. Returns 1 if a benchmark could not be run; a missed target is no error."""
     parser = ArgumentParser(prog="python -m bench")
     parser.add_argument("section", nargs="*", help=", ".join(SECTIONS))
     parser.add_argument("--quick", action="store_true", help=f"small, to try it: {', '.join(QUICK)}")

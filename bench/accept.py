@@ -1,6 +1,6 @@
 """Accepting writes, against a bare Flask view that inserts a row, under the same gunicorn and the same load.
 
-All is on: a token that is restricted, the rate limit, validation; and in turns the idempotency key.
+Everything is on: a restricted token, the rate limit and validation; measured with and without an idempotency key.
 """
 
 from dataclasses import replace
@@ -18,12 +18,12 @@ from bench.sites import Site
 from bench.statements import counted
 
 ROUNDS = 25
-ROUND_SECONDS = 1.0  # short and many: what else the machine does falls on all alike
+ROUND_SECONDS = 1.0  # short and many, so that other load on the machine affects all plans alike
 LEAST_RATIO = 0.60
 
 
 def run(site: Site, tell: Tell) -> list[Row]:
-    """First with the web process alone, so that nothing but acceptance is measured; then with all the others."""
+    """First with the web process alone, so that only acceptance is measured; then with all processes."""
     sites.start(site, "web.1")
     token = site.restricted_token("contacts")
     write = site.plan(ROUND_SECONDS, token=token)

@@ -1,4 +1,4 @@
-"""Webhooks as they arrive at the receiver, by the number of the contact they speak of."""
+"""Webhooks as they arrive at the receiver, by the number of their contact."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ PATIENCE_SECONDS = 30
 
 
 class Arrivals:
-    """When each contact's webhook arrived first; `on_arrival` hears of each."""
+    """When each contact's webhook first arrived; calls `on_arrival` for each."""
 
     def __init__(self) -> None:
         self.at: dict[int, float] = {}
@@ -22,6 +22,7 @@ class Arrivals:
         self._news = threading.Event()
 
     def note(self, received: Received) -> None:
+        """Records a delivery, unless its contact has had one."""
         number = number_in(received.body)
         if number is None or number in self.at:
             return
@@ -31,7 +32,7 @@ class Arrivals:
             self.on_arrival()
 
     def wait_for(self, number: int) -> float:
-        """When it arrived. Raises BenchError if it does not."""
+        """Waits for the webhook and returns when it arrived. Raises BenchError if it does not arrive."""
         ends = time.monotonic() + PATIENCE_SECONDS
         while number not in self.at:
             if not self._news.wait(ends - time.monotonic()):
@@ -42,7 +43,7 @@ class Arrivals:
 
 @contextmanager
 def receiving(site: Site, arrivals: Arrivals) -> Iterator[None]:
-    """A receiver, and an endpoint of the workspace for one event of each write."""
+    """A receiver, and an endpoint in the workspace that gets one event for each write."""
     receiver = Receiver(site.stack.certificates.ca_file.parent, on_receive=arrivals.note)
     receiver.keeps = False
     receiver.start()

@@ -1,4 +1,4 @@
-"""Ceilings: another application in the service's place, under the same gunicorn and load, and rates beside its."""
+"""Ceilings: rates compared with those of another application under the same gunicorn and load."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ Rates = dict[str, list[float]]
 
 
 def rounds(site: Site, plans: dict[str, Plan], number: int, tell: Tell) -> Rates:
-    """Rates of each plan, round after round, in an order that changes: which plan went before makes a difference."""
+    """The rates of each plan, by round, in random order, because the preceding plan affects a rate."""
     order = Random(1)
     for plan in plans.values():
         offer(replace(plan, first=site.new_contacts(), seconds=WARM_SECONDS))
@@ -36,7 +36,7 @@ def rounds(site: Site, plans: dict[str, Plan], number: int, tell: Tell) -> Rates
 
 
 def compared(section: str, rates: Rates, name: str, title: str, least: float, ceiling: str = "bare") -> list[Row]:
-    """The rate, and its share of the ceiling's, round by round."""
+    """The rate, and its ratio to the ceiling's in the same round."""
     shares = ratios(rates, name, ceiling)
     spread = f"{median(shares):.2f} ({min(shares):.2f} to {max(shares):.2f})"
     return [
@@ -46,10 +46,12 @@ def compared(section: str, rates: Rates, name: str, title: str, least: float, ce
 
 
 def ratios(rates: Rates, name: str, ceiling: str = "bare") -> list[float]:
+    """The ratio of a plan's rate to the ceiling's, by round."""
     return [ours / theirs for ours, theirs in zip(rates[name], rates[ceiling], strict=True)]
 
 
 def cost(section: str, site: Site, title: str, plan: Plan) -> Row:
+    """The CPU time of one request of the plan, by process type."""
     with measured(site) as spent:
         requests = len(offer(replace(plan, first=site.new_contacts())).at)
     return Row(section, f"CPU of {title}", each(spent, requests))
@@ -57,14 +59,14 @@ def cost(section: str, site: Site, title: str, plan: Plan) -> Row:
 
 @contextmanager
 def beside(site: Site, name: str, application: str, **settings: str) -> Iterator[int]:
-    """Another web process with its own settings: the command of the Procfile for `application`. Yields its port."""
+    """Another web process with its own settings, running `application`. Yields its port."""
     stack, port = site.stack, free_port()
     command = process_types()["web"].replace("app:create_app()", application)
     environment = stack.environment | {"PORT": str(port)} | settings
     process = Process(name, command, environment, stack.directory / "logs", ROOT)
     process.start()
     try:
-        # Ready for more than one connection: gunicorn binds before its worker has the application.
+        # No readiness check: gunicorn binds before its worker has loaded the application.
         time.sleep(3)
         yield port
     finally:
@@ -73,7 +75,7 @@ def beside(site: Site, name: str, application: str, **settings: str) -> Iterator
 
 
 def _wait_until_applied(site: Site) -> None:
-    """Where workers run: until they have nothing to do."""
+    """Waits until the `writes` workers, if any run, have nothing to do."""
     if site.stack.processes.pids("writes"):
-        while site.query("SELECT FROM jobs WHERE due_at IS NOT NULL LIMIT 1"):
+        while site.query("SELECT 1 FROM jobs WHERE due_at IS NOT NULL LIMIT 1"):
             time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""CPU time by process type: what figures on a busy machine can still be compared by."""
+"""CPU time by process type, which can be compared even between runs on a busy machine."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -8,12 +8,12 @@ import psutil
 
 from bench.sites import Site
 
-TYPES = ("web", "writes", "deliveries", "slow-deliveries", "retries", "scheduler")
+TYPES = ("web", "writes", "automations", "deliveries", "slow-deliveries", "retries", "scheduler")
 
 
 @contextmanager
 def measured(site: Site) -> Iterator[dict[str, float]]:
-    """CPU seconds spent inside by each process type, postgres and redis; filled in at the end."""
+    """The CPU seconds of each process type, postgres and redis in the block; filled in at its end."""
     spent: dict[str, float] = {}
     before = _cpu_seconds(site)
     yield spent
@@ -22,18 +22,18 @@ def measured(site: Site) -> Iterator[dict[str, float]]:
 
 
 def each(spent: Mapping[str, float], number: int) -> str:
-    """The CPU milliseconds of one of so many, by process type."""
+    """The CPU milliseconds per item, by process type."""
     shares = [f"{name} {1000 * seconds / number:.2f}" for name, seconds in spent.items() if seconds]
     return f"{1000 * sum(spent.values()) / number:.2f} ms ({', '.join(shares)})"
 
 
 def _cpu_seconds(site: Site) -> dict[str, float]:
-    """User and system time so far, with that of all children, ended ones too. Our own children are the stack."""
+    """User and system time so far, including all children, even ended ones. The stack is our child processes."""
     kinds = {pid: kind for kind in TYPES for pid in site.stack.processes.pids(kind)}
     found: dict[str, float] = defaultdict(float)
     for leader in psutil.Process().children():
         name = kinds.get(leader.pid) or leader.name().partition("-")[0]
         for process in (leader, *leader.children(recursive=True)):
-            with suppress(psutil.NoSuchProcess):  # ended since; its time is its parent's from now on
+            with suppress(psutil.NoSuchProcess):  # it has ended; its parent now counts its time
                 found[name] += sum(process.cpu_times()[:4])
     return found

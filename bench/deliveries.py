@@ -1,10 +1,10 @@
 """Throughput of deliveries, from their release to the last recorded attempt, against three other ways to send them.
 
-Targets: 2 times BullMQ with undici, 6 times Celery with requests, and at most 0.2 SQL statements for each delivery,
-BEGIN and COMMIT counted; all with 1, 20 and 1,000 endpoints. The peers have 20, and would do the same with others.
+Targets: 2 times BullMQ with undici, 6 times Celery with requests, and at most 0.2 SQL statements per delivery,
+including BEGIN and COMMIT, each with 1, 20 and 1,000 endpoints. The peers use 20, which makes no difference to them.
 
-Everybody sends the same body, signed, over TLS and connections that are kept, to the same nginx, and records each
-attempt in the same PostgreSQL: the peers by an INSERT each, we by all that production does. All have the same cores.
+All contenders send the same signed body over kept-alive TLS connections to the same nginx and record each attempt in
+the same PostgreSQL: the peers with one INSERT each, we with everything that production does. They share the same cores.
 """
 
 from collections.abc import Callable
@@ -20,10 +20,10 @@ from bench.rivals import BULLMQ, CELERY, KINDS, NotInstalled, Rival
 from bench.runs import Run
 from bench.sites import Site
 
-# Workers of ours, each the command of the Procfile. 1 has not been compared with 2 in the same rounds yet.
+# Worker processes, each with the command of the Procfile.
 COUNTS = {"deliveries": 2}
 ROUNDS = 3
-DELIVERIES = 30_000  # some seconds of each: in one the beginning and the end would count for a tenth
+DELIVERIES = 30_000  # some seconds per run: in one second, its start and end would be a tenth
 ENDPOINTS = (1, 20, 1000)
 WARMED_UP_WITH = 20
 LEAST_RATIOS = {BULLMQ.name: 2.0, CELERY.name: 6.0}
@@ -33,14 +33,14 @@ Contender = Ours | Rival
 
 
 def run(site: Site, tell: Tell) -> list[Row]:
-    """Rounds in which all take turns, so that what else the machine does falls on all alike; then the statements."""
+    """Rounds in which all contenders run, so that other load affects them alike; then the statements."""
     sites.start_types(site, "deliveries", "slow-deliveries", "retries")
     rivals: list[Rival] = []
     mail = Mail(site)
     try:
         with nginx(site.stack.directory / "nginx", site.stack.certificates) as receiver:
             ours = {number: Ours(site, receiver, mail, number) for number in ENDPOINTS}
-            # It warms up, and makes the body that the others send.
+            # Warms up, and creates the body that the peers send.
             tell(f"first run: {ours[WARMED_UP_WITH].run(DELIVERIES).per_second:.0f}/s")
             missing = {}
             for kind in KINDS:
@@ -65,7 +65,7 @@ def run(site: Site, tell: Tell) -> list[Row]:
 
 
 def _rounds(contenders: list[Contender], tell: Tell) -> dict[str, list[Run]]:
-    """The runs of each, round after round, in an order that turns."""
+    """The runs of each contender, by round, each round starting with another contender."""
     results: dict[str, list[Run]] = {contender.name: [] for contender in contenders}
     for number in range(ROUNDS):
         turn = number * len(contenders) // ROUNDS
@@ -85,7 +85,7 @@ def _described(name: str, runs: list[Run]) -> list[Row]:
 
 
 def _ratio(our_name: str, results: dict[str, list[Run]], name: str) -> Row:
-    """That of the medians, and the range of those of the rounds."""
+    """The ratio of the medians, and the range of the ratios by round."""
     what, least = f"{our_name}, of {name}", LEAST_RATIOS.get(name)
     target = f"at least {least:.1f}" if least else ""
     if name not in results:

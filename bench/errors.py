@@ -1,5 +1,5 @@
-"""What makes a benchmark worthless."""
+"""The error of a benchmark that went wrong."""
 
 
 class BenchError(Exception):
-    """A run did not go as it must for its figures to mean something; the message is for people."""
+    """A run whose figures would mean nothing; the message says why, for people."""

@@ -1,20 +1,20 @@
-"""Fairness: what endpoints that are answered at once have to bear because of others, in the same workspaces.
+"""Fairness: how much slow and overloaded endpoints delay those that respond at once, in the same workspaces.
 
-Of 100 endpoints 50 never answer: connections are accepted, requests read, and that is all. Each of the 100 gets 20
-deliveries a second for a minute, made as a worker makes them, paced, and not by the API. Measured is the time from
-an event's `created_at` to its first arrival, of every delivery to the other 50; and then without those that hang:
-they do not exist. Targets: p99 at most 1 s, and at most 2 times that without them.
+Of 100 endpoints, 50 hang: they accept connections, read requests and never respond. Each of the 100 gets 20 deliveries
+a second for a minute, evenly spaced and recorded as a worker does, not through the API. The measure is the time from
+an event's `created_at` to its first arrival, for every delivery to the other 50, compared with a run without those
+that hang. Targets: p99 at most 1 s, and at most 2 times that of the run without them.
 
-Twice: as in production, where endpoints are stopped after 50 failures in a row, and with that off, which is harder.
-And likewise with one endpoint more that answers at once, but has a backlog of 100,000, all due when the run begins.
-It is somebody else's, with a receiver of its own: what waits at one receiver is not ours to mend.
+It runs twice: as in production, where endpoints stop after 50 failures in a row, and without stops, which is harder.
+A further run has one more endpoint, which responds at once but has a backlog of 100,000, all due when the run begins.
+It has a workspace and a receiver of its own, because queueing at one receiver is not our delay.
 
-Before, the highest rate is looked for at which the machine can serve the 50 that answer. If that is less than 20 a
-second for each, all have that rate in all runs, and the rows say so.
+First, trials find the highest rate at which the machine can serve the 50 that respond. If it is below 20 a second
+each, all runs use that rate, and the rows say so.
 
-Every run has a service of its own, and processes that are warm: what they do not know yet is the endpoints. Its
-PostgreSQL has segments of its write-ahead log to use again, like one that has run for a while. One that is new makes
-another every second or so of this load, in 50 ms in which nobody commits.
+Every run has a service of its own whose processes are warm but do not know the endpoints yet. Its PostgreSQL has WAL
+segments to reuse, like one that has run for a while: a new one creates a segment about every second under this load,
+which blocks all commits for 50 ms.
 """
 
 import time
@@ -30,34 +30,34 @@ from bench.programs import Program
 from bench.sites import Site
 from bench.stamps import Stamps, stamping
 
-# Workers of ours, each the command of the Procfile.
+# Worker processes, each with the command of the Procfile.
 COUNTS = {"deliveries": 2}
 WORKSPACES = 5
 MOST_SECONDS, MOST_TIMES = 1.0, 2.0
-NEVER_STOP = {"STOP_AFTER_FAILURES": "1000000"}
+NEVER_STOP = {"STOP_AFTER_FAILURES": "1000000", "PROBE_PAUSE_SECONDS": "0"}
 WARM_ENDPOINTS, WARM_RATE, WARM_SECONDS = 20, 5, 4
-LEAD_SECONDS = 1.0  # in which the program that paces hears what to do
+LEAD_SECONDS = 1.0  # for the pacing program to get its order
 DRAIN_SECONDS = 20
-READY_SECONDS = 40  # in which the processes start and are warmed, and WAL segments made, while a backlog is not due yet
-WAL_SEGMENTS = 64  # of 16 MB each: as many as min_wal_size of bench/sites.py keeps
-MOST_LATE_SECONDS = 0.5  # of what is made; else the machine cannot make so many
+READY_SECONDS = 40  # to start and warm processes and make WAL segments before a backlog is due
+WAL_SEGMENTS = 64  # of 16 MB each, as many as min_wal_size in bench/sites.py keeps
+MOST_LATE_SECONDS = 0.5  # of the load itself; if later, the machine cannot generate the rate
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much of everything; `seconds` is how long each run goes, `trial_seconds` those that look for the rate."""
+    """The size of a run; `seconds` is the length of each run, `trial_seconds` of those that find the rate."""
 
-    endpoints: int = 50  # that answer, and as many that do not
+    endpoints: int = 50  # that respond, and as many that hang
     seconds: float = 60
     trial_seconds: float = 10
     backlog: int = 100_000
-    rates: tuple[int, ...] = (20, 16, 12, 8, 5, 3)  # deliveries a second for each endpoint, to choose from
+    rates: tuple[int, ...] = (20, 16, 12, 8, 5, 3)  # deliveries a second for each endpoint, to try
 
 
 @dataclass(frozen=True)
 class Result:
-    """What one run found: the time of each delivery, `missing` of which did not arrive, and how late we made them."""
+    """The times of one run's deliveries, how many are missing, and how late the load itself was."""
 
     times: list[float]
     missing: int
@@ -84,7 +84,7 @@ def run(_site: Site, tell: Tell) -> list[Row]:
 
 
 def quick(_site: Site, tell: Tell) -> list[Row]:
-    """Small, to try whether it works: the figures say little."""
+    """A small run that shows whether the benchmark works; its figures mean little."""
     return _run(Size(endpoints=10, seconds=15, trial_seconds=5, backlog=5_000, rates=(5,)), tell)
 
 
@@ -114,7 +114,7 @@ def _run(size: Size, tell: Tell) -> list[Row]:
 
 
 def _rate(size: Size, tell: Tell) -> int:
-    """The highest of the steps that the machine can serve while all endpoints answer; the lowest if it can none."""
+    """The highest rate that the machine can serve while all endpoints respond; the lowest one if none."""
     for rate in size.rates:
         with _service() as service:
             trial = replace(size, seconds=size.trial_seconds, backlog=0)
@@ -126,13 +126,13 @@ def _rate(size: Size, tell: Tell) -> int:
 
 
 class Service:
-    """A fresh service, the receivers that answer, that do not, and that has the backlog, and the maker of its mail."""
+    """A fresh service, its receivers (responding, hanging, with a backlog) and the program that creates its mail."""
 
     def __init__(self, site: Site, stamps: Stamps, silent: Stamps, other: Nginx, mail: Program) -> None:
         self._site, self._stamps, self._silent, self._other, self._mail = site, stamps, silent, other, mail
 
     def measure(self, size: Size, rate: int, hanging: bool) -> Result:
-        """Makes the deliveries and waits for those that will be answered."""
+        """Creates the deliveries and waits for those that get a response."""
         workspaces = [
             self._mail.ask(workspace=self._addresses(size.endpoints // WORKSPACES, hanging, number))[0]
             for number in range(WORKSPACES)
@@ -151,7 +151,7 @@ class Service:
 
     def _wait_until_done(self, workspace: str) -> None:
         ends = time.monotonic() + DRAIN_SECONDS
-        query = f"SELECT FROM deliveries WHERE workspace_id = '{workspace}' AND due_at IS NOT NULL LIMIT 1"
+        query = f"SELECT 1 FROM deliveries WHERE workspace_id = '{workspace}' AND due_at IS NOT NULL LIMIT 1"
         while self._site.query(query):
             if time.monotonic() > ends:
                 raise BenchError(f"What warms the processes was not delivered in {DRAIN_SECONDS} s.")
@@ -162,7 +162,7 @@ class Service:
         return [f"{url}/{workspace}/{each}" for each in range(number) for url in urls]
 
     def _seed(self, backlog: int) -> float:
-        """Makes the deliveries of one endpoint, all due at the Unix time that is returned."""
+        """Creates the deliveries of one endpoint, all due at the Unix time that is returned."""
         workspace, _ = self._mail.ask(workspace=[f"{self._other.url}/backlog"])
         self._mail.ask(workspaces=[workspace], events=backlog)
         self._site.query(f"UPDATE deliveries SET due_at = now() + interval '1 hour' WHERE workspace_id = '{workspace}'")
@@ -187,12 +187,12 @@ class Service:
             if not missing or time.monotonic() > ends:
                 break
             time.sleep(1)
-        # One that did not arrive has taken at least until now.
+        # A missing one has taken at least until now.
         times = [stamps.get(id, time.time()) - at for id, at in created.items()]
         return Result(times, missing, late, self._silent.hung()[0])
 
     def _created(self, workspaces: list[str]) -> dict[str, float]:
-        """When the events of the deliveries to endpoints that answer were made."""
+        """When the events of the deliveries to responding endpoints were created."""
         names = ", ".join(f"'{workspace}'" for workspace in workspaces)
         return dict(
             self._site.query(
@@ -211,7 +211,7 @@ def _service(settings: Mapping[str, str] | None = None) -> Iterator[Service]:
     with (
         sites.site(COUNTS, settings) as site,
         stamping(site) as stamps,
-        stamping(site) as silent,  # another, so that its handshakes do not hold up the answers
+        stamping(site) as silent,  # another one, so that its handshakes do not delay responses
         nginx(site.stack.directory / "nginx", site.stack.certificates) as other,
         Program("bench.mail", site.stack.environment) as mail,
     ):

@@ -1,4 +1,4 @@
-"""Figures from many measurements, and the table that shows them."""
+"""Figures computed from measurements, and the table that shows them."""
 
 import os
 import platform
@@ -14,7 +14,7 @@ PACKAGES = ("Flask", "gunicorn", "dramatiq", "peewee", "psycopg2-binary", "httpt
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table; `met` is None where there is no target."""
+    """One line of the table; `met` is None if there is no target."""
 
     section: str
     what: str
@@ -37,7 +37,7 @@ def at_most(section: str, what: str, value: float, target: float, unit: str = ""
 
 
 def breakdown(title: str, statements: Statements, writes: int, most: int = 15) -> str:
-    """The kinds of statement that cost most, by write."""
+    """The most frequent kinds of statement, per write."""
     by_process = ", ".join(f"{kind} {number / writes:.2f}" for kind, number in statements.by_process().most_common())
     lines = [f"{title}: {statements.total / writes:.2f} statements for each of {writes:,} writes ({by_process})"]
     for (process, statement), number in statements.counts.most_common(most):
@@ -46,7 +46,7 @@ def breakdown(title: str, statements: Statements, writes: int, most: int = 15) -
 
 
 def facts(site: Site) -> str:
-    """What the figures depend on."""
+    """The machine and the versions that the figures depend on."""
     server = site.query("SHOW server_version")[0][0]
     fsync = site.query("SHOW fsync")[0][0]
     packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)

@@ -1,8 +1,8 @@
-"""The load generator: a process of its own that keeps a few connections busy and costs next to nothing.
+"""The load generator: a process of its own that keeps a few connections busy at little cost.
 
-`python -m bench.load '<plan>'` prints what was accepted; both are JSON. It sends as fast as it is answered, or, where
-the plan says so, at a rate, or so that no more than a window of writes is unreceived: each byte on its standard input
-says that one more was received.
+`python -m bench.load '<plan>'` prints what was accepted; both are JSON. It sends the next request as soon as one is
+answered, or at a given rate, or with a window of writes that have not been received yet: each byte on its standard
+input reports one as received.
 """
 
 import json
@@ -14,14 +14,17 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from bench.wire import Reads, Requests, is_accepted, is_read, is_whole
+from bench.wire import Reads, Requests, Starts, is_accepted, is_read, is_whole
 
 PATIENCE_SECONDS = 30
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to offer. `first` is the number of the first contact. With `reads`, contacts of these are read instead."""
+    """The load to offer. `first` is the number of the first contact. With `reads`, reads the contacts of these ids.
+
+    With `starts`, starts the automation whose path it is for the contacts of these ids.
+    """
 
     port: int
     path: str
@@ -33,13 +36,15 @@ class Plan:
     rate: float | None = None
     window: int | None = None
     reads: Sequence[str] = ()
+    starts: Sequence[str] = ()
 
     def to_json(self) -> str:
+        """The argument for `python -m bench.load`."""
         return json.dumps(asdict(self))
 
 
 class Connection:
-    """One socket with at most one request under way."""
+    """One socket with at most one request in flight."""
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port))
@@ -54,9 +59,11 @@ class Load:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._requests: Reads | Requests
+        self._requests: Reads | Requests | Starts
         if plan.reads:
             self._requests, self._is_good = Reads(plan.port, plan.path, plan.token, plan.reads), is_read
+        elif plan.starts:
+            self._requests, self._is_good = Starts(plan.port, plan.path, plan.token, plan.starts), is_accepted
         else:
             self._requests, self._is_good = Requests(plan.port, plan.path, plan.token, plan.keys), is_accepted
         self._idle = [Connection(plan.port) for _ in range(plan.connections)]
@@ -69,7 +76,7 @@ class Load:
         self._accepted: list[tuple[int, float, float]] = []
 
     def run(self) -> dict[str, object]:
-        """The writes that were accepted: number, when sent, when accepted."""
+        """Runs the plan. Returns the accepted writes: number, when sent, when accepted."""
         self._began = time.time()
         ends = self._began + self._plan.seconds
         while time.time() < ends:

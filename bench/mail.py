@@ -1,14 +1,14 @@
-"""Seeds endpoints and their mail, and rings: a program that runs with the service's settings, by its own domain code.
+"""Creates endpoints and their mail, and rings for it: a program with the service's settings and domain code.
 
-`python -m bench.mail` reads orders, a line of JSON each, and answers each with a line of JSON when it is done:
+`python -m bench.mail` reads orders, one JSON document per line, and answers each with a line of JSON when it is done:
 
-- `{"endpoints": addresses}`: makes a workspace with one endpoint for each; the answer is their [workspace, endpoint].
-- `{"workspace": addresses}`: makes one workspace with an endpoint for each; the answer is [workspace, [endpoint, …]].
-- `{"events": number, "workspaces": identifiers}`: records so many `contact.created` in all, each workspace in turn.
-- `{"pace": workspaces, "rate": number, "begin": time, "seconds": number}`: from that Unix time on records so many
-  events a second in each, evenly and each in a transaction of its own, and rings for them; the answer is how many they
-  were, and how late the latest was.
-- `{"ring": endpoints}`: rings for them all.
+- `{"endpoints": addresses}`: creates a workspace with one endpoint for each; answers a list of [workspace, endpoint].
+- `{"workspace": addresses}`: creates one workspace with an endpoint for each; answers [workspace, [endpoint, …]].
+- `{"events": number, "workspaces": identifiers}`: records that many `contact.created` in all, in rotation.
+- `{"pace": workspaces, "rate": number, "begin": time, "seconds": number}`: from that Unix time on, records `rate`
+  events a second in each workspace, evenly spaced and each in its own transaction, and rings for them; answers their
+  number, and how late the latest was.
+- `{"ring": endpoints}`: rings for all of them.
 """
 
 import json
@@ -20,17 +20,18 @@ from typing import Any
 
 from app import bells, database, logs
 from app.database import transaction
-from app.domain import endpoints, lanes, workspaces
+from app.domain import endpoints, fan_out, lanes, workspaces
 from app.domain.changes import Change
 from app.domain.events import Cause, Recorder
+from app.domain.units import Unit
 from app.lib import clock, ids
 
 KIND = "contact.created"
-TURN = 10  # events of a workspace that are recorded together, as a worker applies a few writes in one transaction
+TURN = 10  # events of a workspace recorded together, as a worker applies several writes in one transaction
 
 
 def main() -> None:
-    logs.configure("bench")  # to standard error: what is printed is answers
+    logs.configure("bench")  # to standard error: standard output carries the answers
     database.connect()
     for line in sys.stdin:
         print(json.dumps(_carry_out(json.loads(line))), flush=True)
@@ -55,13 +56,16 @@ def _make(address: str) -> tuple[str, str]:
 
 
 def make_together(addresses: list[str]) -> tuple[str, list[str]]:
+    """A new workspace with an endpoint for each address: its identifier and theirs."""
     workspace, _ = workspaces.create("Bench")
-    return workspace.id, [_make_endpoint(workspace.id, address) for address in addresses]
+    return workspace.id, [make_endpoint(workspace.id, address, [KIND]) for address in addresses]
 
 
-def _make_endpoint(workspace_id: str, address: str) -> str:
-    payload = {"address": address, "events": [KIND], "sealed_secret": endpoints.seal(endpoints.new_secret())}
-    change = Change(workspace_id, payload, ids.new("whe"), Recorder(workspace_id), "endpoints.create", None)
+def make_endpoint(workspace_id: str, address: str, kinds: list[str]) -> str:
+    """A new endpoint of the workspace that gets events of these kinds: its identifier."""
+    payload = {"address": address, "events": kinds, "sealed_secret": endpoints.seal(endpoints.new_secret())}
+    cause = Cause(None, ids.new("cmd"))
+    change = Change(workspace_id, payload, ids.new("whe"), "endpoints.create", None, cause, Unit())
     with transaction():
         endpoints.create(change)
     return change.target
@@ -76,7 +80,7 @@ def _seed(workspace_ids: list[str], number: int) -> None:
 
 
 def _pace(workspace_ids: list[str], rate: float, begin: float, seconds: float) -> tuple[int, float]:
-    # A thread for each, as several workers have them, and their turns not at the same time.
+    # A thread for each workspace, like several workers, and not in step.
     number = round(rate * seconds)
     begins = [begin + place / rate / len(workspace_ids) for place in range(len(workspace_ids))]
     with ThreadPoolExecutor(len(workspace_ids)) as threads:
@@ -104,11 +108,11 @@ def _record(workspace_id: str, number: int) -> None:
     for _ in range(number):
         contact_id = ids.new("con")
         recorder.record(KIND, {"contact": make_contact(contact_id)}, contact_id)
-    recorder.write()
+    fan_out.write(recorder)
 
 
 def make_contact(contact_id: str) -> dict[str, Any]:
-    """What the event of a contact made by a form carries."""
+    """The contact in the event of a form submission."""
     return {
         "id": contact_id,
         "external_id": None,

@@ -1,4 +1,4 @@
-"""The receiver of the deliveries benchmark: an nginx on loopback that answers everything with 200 and costs little."""
+"""The receiver of the deliveries benchmark: an nginx on loopback that answers everything with 200."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from tests.stack.ports import free_port, is_free
 
 PATIENCE_SECONDS = 10
 
-# Connections are kept for as long as any sender likes; the log would cost more than the answer.
+# Connections are kept for as long as any sender wants them; a log would cost more than the responses.
 _CONFIGURATION = """
 daemon off;
 pid nginx.pid;
@@ -49,21 +49,21 @@ http {{
 
 
 class Nginx:
-    """A running server; `url` is what it answers at, with any path."""
+    """A running server; `url` is its address, and any path below it works."""
 
     def __init__(self, port: int, status_port: int) -> None:
         self.url = f"https://127.0.0.1:{port}"
         self._status_url = f"http://127.0.0.1:{status_port}/"
 
     def requests(self) -> int:
-        """How many it has answered, these questions among them."""
+        """How many requests it has answered, including these."""
         with urllib.request.urlopen(self._status_url, timeout=5) as answer:
             return int(answer.read().split()[9])
 
 
 @contextmanager
 def nginx(directory: Path, certificates: Certificates) -> Iterator[Nginx]:
-    """One in that directory, with the certificate for 127.0.0.1. Raises BenchError if it does not start."""
+    """A server in that directory, with the certificate for 127.0.0.1. Raises BenchError if it does not start."""
     program = _program()
     directory.mkdir(parents=True, exist_ok=True)
     port, status_port = free_port(), free_port()
@@ -86,7 +86,7 @@ def nginx(directory: Path, certificates: Certificates) -> Iterator[Nginx]:
 
 
 def _program() -> str:
-    """Where it is; installed where that is possible. Raises BenchError."""
+    """The path of nginx, which is installed first if possible. Raises BenchError."""
     if (found := _found()) is None and os.geteuid() == 0 and shutil.which("apt-get"):
         _install()
         found = _found()

@@ -1,4 +1,4 @@
-"""Runs of the load generator, as the benchmarks see them."""
+"""Runs of the load generator."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ from tests.stack.processes import ROOT
 
 @dataclass(frozen=True)
 class Accepted:
-    """What was accepted of an offer; all times are seconds of the clock on the wall."""
+    """The accepted requests of an offer; all times are Unix times."""
 
     began: float
     ended: float
@@ -25,7 +25,7 @@ class Accepted:
 
 
 class Offer:
-    """A run of the load generator that has begun."""
+    """A running load generator."""
 
     def __init__(self, plan: Plan) -> None:
         self._process = subprocess.Popen(
@@ -38,13 +38,13 @@ class Offer:
         )
 
     def note_received(self) -> None:
-        """Makes room in the window for one more."""
+        """Makes room in the window for one more write."""
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):
             self._process.stdin.write(b".")
 
     def accepted(self) -> Accepted:
-        """Waits for the end of the run. Raises BenchError if anything was not accepted."""
+        """Waits for the end of the run. Raises BenchError if a request was not accepted."""
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         output = self._process.stdout.read()
@@ -55,4 +55,5 @@ class Offer:
 
 
 def offer(plan: Plan) -> Accepted:
+    """Runs the plan and waits for its end. Raises BenchError if a request was not accepted."""
     return Offer(plan).accepted()

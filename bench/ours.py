@@ -14,11 +14,11 @@ WARM_DELIVERIES = 400
 
 
 class Mail:
-    """Makes endpoints and their mail, and rings for it, each when it is asked to."""
+    """Creates endpoints and their mail, and rings for it, on request."""
 
     def __init__(self, site: Site) -> None:
         environment = site.stack.environment
-        # What is seeded rings in another database of Redis, where nobody hears it.
+        # Seeding rings in another database of Redis, where no worker hears it.
         deaf = {"REDIS_URL": site.stack.redis.url.removesuffix("0") + "1"}
         self._seeder = Program("bench.mail", environment | deaf)
         self._ringer = Program("bench.mail", environment)
@@ -28,11 +28,11 @@ class Mail:
         return [(workspace, endpoint) for workspace, endpoint in self._seeder.ask(endpoints=addresses)]
 
     def seed(self, workspaces: list[str], number: int) -> None:
-        """So many deliveries in all, to the endpoints of the workspaces in turn; no bell is heard."""
+        """Creates `number` deliveries in all, in rotation over the workspaces; no bell is heard."""
         self._seeder.ask(workspaces=workspaces, events=number)
 
     def ring(self, endpoints: list[str]) -> None:
-        """Returns when all have been rung for; the first is heard while the others are."""
+        """Rings for all of them. The first bells are heard before it returns."""
         self._ringer.ask(ring=endpoints)
 
     def close(self) -> None:
@@ -41,7 +41,7 @@ class Mail:
 
 
 class Ours:
-    """Deliveries to so many endpoints, each of a workspace of its own, by the worker processes that run."""
+    """Deliveries to a number of endpoints, each in its own workspace, by the running workers."""
 
     def __init__(self, site: Site, nginx: Nginx, mail: Mail, endpoints: int) -> None:
         self.name = f"ours, {endpoints:,} endpoint{'s' if endpoints > 1 else ''}"
@@ -51,7 +51,7 @@ class Ours:
         self._endpoints = [endpoint for _, endpoint in made]
 
     def run(self, number: int) -> Run:
-        """One run, of processes that have connections to the receiver."""
+        """One run, after a warm-up that opens connections to the receiver."""
         warm = max(WARM_DELIVERIES, len(self._endpoints))
         self._seed(warm)
         self._ring()
@@ -60,14 +60,14 @@ class Ours:
         return self._run(number)
 
     def statements(self, number: int) -> Statements:
-        """What the processes say to the database during a run; they are started anew before and after."""
+        """The statements of the processes during a run; they are restarted before and after."""
         self._seed(number)
         with counted(self._site) as statements:
             self._run(number)
         return statements
 
     def body(self) -> str:
-        """One that receivers get. There must have been a run."""
+        """The body of a delivery. There must have been a run."""
         return str(self._site.query("SELECT convert_from(body, 'UTF8') FROM events LIMIT 1")[0][0])
 
     def _run(self, number: int) -> Run:
@@ -78,7 +78,7 @@ class Ours:
 
     def _seed(self, number: int) -> None:
         self._mail.seed(self._workspaces, number)
-        # As autovacuum would have, if they had come in the course of a day.
+        # As autovacuum would have done if they had been created over a day.
         self._site.query("ANALYZE events, deliveries, attempts")
 
     def _ring(self) -> None:

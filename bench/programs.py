@@ -1,4 +1,4 @@
-"""Programs that run beside the benchmark with settings of their own, and do what they are told to, an order a line."""
+"""Programs that run beside the benchmark with settings of their own and carry out its orders."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ from tests.stack.processes import ROOT
 
 
 class Program:
-    """A module that reads orders from its standard input, a line of JSON each, and answers each with one."""
+    """A module that reads orders from its standard input, one JSON document per line, and answers each with one."""
 
     def __init__(self, module: str, environment: Mapping[str, str], *arguments: str) -> None:
         self._module = module
@@ -33,23 +33,24 @@ class Program:
         self.close()
 
     def ask(self, **order: Any) -> Any:
-        """Waits for the answer. Raises BenchError if the program ends instead."""
+        """Gives an order and waits for the answer. Raises BenchError if the program ends instead."""
         self.tell(**order)
         return self.answer()
 
     def tell(self, **order: Any) -> None:
-        """Gives the order; the answer must be fetched before the next."""
+        """Gives an order; fetch its answer before the next one."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(order).encode() + b"\n")
         self._process.stdin.flush()
 
     def answer(self) -> Any:
+        """The answer to the last order. Raises BenchError if the program ends instead."""
         assert self._process.stdout is not None
         if not (answer := self._process.stdout.readline()):
             raise BenchError(f"{self._module} ended before it had done what it was told to.")
         return json.loads(answer)
 
     def close(self) -> None:
-        """It ends when there are no more orders. Safe to repeat."""
+        """Ends the program. Safe to repeat."""
         if self._process.poll() is None:
             self._process.communicate()

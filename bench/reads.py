@@ -1,4 +1,4 @@
-"""Reading one contact, against a bare Flask view with one select by the same key of the same table."""
+"""Reading one contact, against a bare Flask view that selects the same row by its key."""
 
 from statistics import median
 
@@ -16,7 +16,7 @@ LEAST_RATIO = 0.50
 
 
 def run(site: Site, tell: Tell) -> list[Row]:
-    """With the web processes alone: the service's, its token restricted and counted, and the bare one, in turns."""
+    """With two web processes only: the service's, with a restricted and rate-limited token, and the bare one."""
     sites.start(site, "web.1")
     contacts = _contacts(site)
     read = site.plan(ROUND_SECONDS, token=site.restricted_token("contacts"), reads=contacts)
@@ -32,7 +32,7 @@ def run(site: Site, tell: Tell) -> list[Row]:
 
 
 def _contacts(site: Site) -> list[str]:
-    """The identifiers of new contacts."""
+    """Creates contacts and returns their identifiers."""
     made = [ids.new("con") for _ in range(CONTACTS)]
     rows = ", ".join(
         f"('{contact}', '{site.workspace}', 'read-{number}@example.com', 'Ada', '{{vip}}', '{{\"orders\": 3}}')"

@@ -1,4 +1,4 @@
-"""The peers of the deliveries benchmark: installed at their first use, fed, run beside the service's own servers."""
+"""The peers of the deliveries benchmark: installed on first use, fed, and run with the service's own servers."""
 
 import json
 import os
@@ -43,7 +43,7 @@ class NotInstalled(Exception):
 
 @dataclass(frozen=True)
 class Kind:
-    """A peer: its name, where Redis keeps it, and its commands, which are run in their directory."""
+    """A peer: its name, its database of Redis, and its commands with their directory."""
 
     name: str
     redis_database: int
@@ -54,36 +54,36 @@ class Kind:
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def install(self) -> None:
-        """What it needs, if it is not there yet. Raises NotInstalled."""
-        (_install_node if self.worker.startswith("node") else _install_python)()
+        """Installs its packages if they are missing. Raises NotInstalled."""
+        (_install_node if self.worker.startswith("node") else install_python)()
 
 
-_BIN = HOME / "venv" / "bin"
+BIN = HOME / "venv" / "bin"
 _NODE = HOME / "bullmq"
 
-# Tried: pools prefork (4, 8, 16), threads (8, 32) and solo; 1, 2, 4 and 8 workers; prefetching 8, 16, 32 and 64. One
-# worker's main process waits for Redis at each message, so several do more, and solo ones have no pool to pay for.
+# The fastest of: pools prefork (4, 8, 16), threads (8, 32) and solo; 1, 2, 4 and 8 workers; prefetching 8, 16, 32 and
+# 64. A worker's main process waits for Redis at every message, so several do more, and solo ones save the pool.
 CELERY = Kind(
     "Celery",
     2,
     PROGRAMS,
-    f"{_BIN}/celery --app celery_peer worker --queues deliveries --pool solo"
+    f"{BIN}/celery --app celery_peer worker --queues deliveries --pool solo"
     " --hostname worker{number}"
     " --without-gossip --without-mingle --without-heartbeat --loglevel WARNING",
-    f"{_BIN}/python celery_peer.py",
+    f"{BIN}/python celery_peer.py",
     processes=8,
     settings={"PREFETCH": "16"},
 )
-# Nothing else was tried yet.
+# No other configuration was tried.
 DRAMATIQ = Kind(
     "Dramatiq",
     3,
     PROGRAMS,
-    f"{_BIN}/dramatiq dramatiq_peer --processes 2 --threads 8",
-    f"{_BIN}/python dramatiq_peer.py",
+    f"{BIN}/dramatiq dramatiq_peer --processes 2 --threads 8",
+    f"{BIN}/python dramatiq_peer.py",
     settings={"dramatiq_worker_timeout": "100"},
 )
-# Tried: 2 processes with 32 each, slower. The others of the two cores are PostgreSQL, Redis and nginx.
+# Two processes with 32 each are slower: PostgreSQL, Redis and nginx need the other core.
 BULLMQ = Kind(
     "BullMQ",
     4,
@@ -97,7 +97,7 @@ KINDS = (CELERY, DRAMATIQ, BULLMQ)
 
 
 class Rival:
-    """A peer whose processes run from `start` to `stop`; in between they do one run after the other."""
+    """A peer whose processes run until `stop`, and are paused between runs."""
 
     def __init__(self, kind: Kind, site: Site, nginx: Nginx, body: str) -> None:
         self.name = kind.name
@@ -133,15 +133,16 @@ class Rival:
             worker.start()
 
     def run(self, number: int) -> Run:
+        """One run, after a warm-up. Raises BenchError."""
         self._send(signal.SIGCONT)
         try:
             return self._run(number)
         finally:
-            # Or it would poll Redis while others are measured.
+            # Otherwise it would poll Redis while others are measured.
             self._send(signal.SIGSTOP)
 
     def stop(self) -> None:
-        """Safe to repeat."""
+        """Ends its processes. Safe to repeat."""
         self._send(signal.SIGCONT)
         for worker in self._workers:
             worker.ask_to_stop()
@@ -181,7 +182,7 @@ class Rival:
             raise BenchError(f"What feeds {self.name} ended.")
 
     def _query(self, sql: str) -> int:
-        """The one number that it finds; 0 where it finds nothing."""
+        """The single number in the result; 0 if there is none."""
         connection = psycopg2.connect(self._database)
         try:
             connection.autocommit = True
@@ -192,13 +193,14 @@ class Rival:
             connection.close()
 
 
-def _install_python() -> None:
+def install_python() -> None:
+    """Installs the Python peers' packages if they are missing. Raises NotInstalled."""
     requirements, stamp = PROGRAMS / "requirements.txt", HOME / "venv" / "installed"
     if _is_current(stamp, requirements):
         return
     HOME.mkdir(parents=True, exist_ok=True)
     _run([sys.executable, "-m", "venv", "--clear", str(HOME / "venv")], HOME)
-    pip = [str(_BIN / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
+    pip = [str(BIN / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
     _run([*pip, "-r", str(requirements)], HOME)
     shutil.copy(requirements, stamp)
 

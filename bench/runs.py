@@ -1,4 +1,4 @@
-"""Runs of so many deliveries, from the release of all at once until the last attempt is recorded."""
+"""Runs: a number of deliveries, from their release all at once until the last attempt is recorded."""
 
 import time
 from collections.abc import Callable
@@ -16,7 +16,7 @@ SHORTEST_LOOK_SECONDS = 0.01
 
 @dataclass(frozen=True)
 class Run:
-    """What one run took; `spent` is CPU seconds by process type."""
+    """The time that one run took; `spent` is CPU seconds by process type."""
 
     deliveries: int
     seconds: float
@@ -28,9 +28,9 @@ class Run:
 
 
 def run(site: Site, nginx: Nginx, number: int, release: Callable[[], None], left: Callable[[], int]) -> Run:
-    """Releases `number` deliveries and waits until `left` says that none is unrecorded.
+    """Releases `number` deliveries and waits until `left` returns 0.
 
-    Raises BenchError if that takes too long, or if nginx got another number of requests.
+    Raises BenchError if that takes too long, or if nginx got a different number of requests.
     """
     requests_before = nginx.requests()
     with measured(site) as spent:
@@ -43,13 +43,13 @@ def run(site: Site, nginx: Nginx, number: int, release: Callable[[], None], left
 
 
 def wait(number: int, left: Callable[[], int], began: float) -> float:
-    """Seconds from `began` until none is left, looked at ever more often as the end comes near."""
+    """Seconds from `began` until none is left. Polls more often towards the end. Raises BenchError if it is late."""
     while True:
         unrecorded = left()
         elapsed = time.monotonic() - began
         if unrecorded == 0:
             return elapsed
         if elapsed > PATIENCE_SECONDS:
-            raise BenchError(f"{unrecorded} of {number} deliveries were not recorded in {PATIENCE_SECONDS} s.")
+            raise BenchError(f"{unrecorded} of {number} were not recorded in {PATIENCE_SECONDS} s.")
         expected = elapsed * unrecorded / max(1, number - unrecorded)
         time.sleep(min(max(expected / 2, SHORTEST_LOOK_SECONDS), LONGEST_LOOK_SECONDS))

@@ -1,7 +1,7 @@
-"""Searching contacts: the first page over HTTP, in a workspace of a million and in a small one, others beside them.
+"""Searching contacts: the first page over HTTP, in a workspace of a million and in a small one beside others.
 
-The contacts are made in the database; what only the older ones have is hardest to find. Each term is asked for several
-times after once; its p95 counts. Target: 50 ms for each.
+The contacts are inserted directly; terms that only older ones match are the hardest. Each term is searched for once,
+then several times, of which the p95 counts. Target: 50 ms for each.
 """
 
 import json
@@ -54,7 +54,7 @@ TERMS = {
     "changed since, of those that did not": "updated_since={since}&q=customer-",
     "changed since, none of the older half": "updated_since={later}&tag=uwe",
 }
-# What only older ones have, as a tag and as a name, and their share of all.
+# Terms that only older contacts match, as a tag and as a name, and the share of contacts that match.
 OLDER = {
     "all but the newest 5,000": ("yara", 0.995),
     "all but the newest 100,000": ("xenia", 0.9),
@@ -69,7 +69,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Found:
-    """The time of the very first page, the times of the first page and of the one after it, and how many were shown."""
+    """The time of the first, cold search, the times of the first and second page, and the length of the first page."""
 
     cold: float
     first: list[float]
@@ -88,7 +88,7 @@ def run(site: Site, tell: Tell) -> list[Row]:
 
 
 def quick(site: Site, tell: Tell) -> list[Row]:
-    """Small, to try whether it works: the figures say little."""
+    """A small run that shows whether the benchmark works; its figures mean little."""
     return _run(site, 20_000, tell)
 
 
@@ -136,7 +136,7 @@ def _ago(**delta: float) -> str:
 
 
 def _seed(site: Site, numbers: Mapping[str, int]) -> None:
-    """So many contacts of each workspace. Without the index first, which is many times as slow."""
+    """Creates the contacts of each workspace. Drops the index meanwhile, which makes it many times as fast."""
     [(index,)] = site.query("SELECT pg_get_indexdef('contacts_keys'::regclass)")
     site.query("DROP INDEX contacts_keys")
     for workspace, number in numbers.items():

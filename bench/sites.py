@@ -1,4 +1,4 @@
-"""The service as the benchmarks have it: a fresh stack with one workspace."""
+"""The service that the benchmarks run: a fresh stack with one workspace."""
 
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -13,14 +13,14 @@ from bench.load import Plan
 from tests.stack.processes import ROOT, process_types
 from tests.stack.stack import Stack
 
-# Beside the data of `make up`, and not in /tmp, which may be memory: there a commit would cost nothing.
+# Beside the data of `make up`, not in /tmp, which may be in memory, where a commit costs nothing.
 DATA = ROOT / ".data"
-SETTINGS = {"RATE_LIMIT": "100000000"}  # on, as in production, and never reached
+SETTINGS = {"RATE_LIMIT": "100000000"}  # on, as in production, but never reached
 POSTGRES_SETTINGS = {"log_line_prefix": "%m [%p] %r ", "min_wal_size": "1GB"}
 
 
 class Site:
-    """A stack, its workspace's token, and contacts that were not written before."""
+    """A stack, the token of its workspace, and numbers for new contacts."""
 
     def __init__(self, stack: Stack) -> None:
         made = stack.command("workspace", "create", "Bench")
@@ -30,18 +30,20 @@ class Site:
         self._firsts = count(0, 10_000_000)
 
     def new_contacts(self) -> int:
-        """The first of ten million numbers that nobody else has."""
+        """The first of ten million numbers that are not used otherwise."""
         return next(self._firsts) % 10_000_000_000
 
     def plan(self, seconds: float, **options: Any) -> Plan:
+        """A plan that upserts new contacts of the workspace; `options` are those of Plan."""
         token = options.pop("token", self.token)
         return Plan(self.stack.port, self.path, token, self.new_contacts(), seconds, **options)
 
     def restricted_token(self, restriction: str) -> str:
-        """A new token of the workspace, for these things alone."""
+        """A new token of the workspace with that restriction."""
         return str(self.stack.command("token", "create", self.workspace, "--restrict", restriction)["token"])
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """Runs a statement in autocommit mode and returns its rows."""
         connection = psycopg2.connect(self.stack.postgres.url)
         try:
             connection.autocommit = True
@@ -54,7 +56,7 @@ class Site:
 
 @contextmanager
 def site(counts: Mapping[str, int] | None = None, settings: Mapping[str, str] | None = None) -> Iterator[Site]:
-    """So many of each process type of the Procfile, or one; none is started yet, the servers are."""
+    """A site whose servers run and whose processes do not. `counts` per process type, by default one of each."""
     DATA.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=DATA, prefix="bench-", ignore_cleanup_errors=True) as directory:
         all_counts = {kind: 1 for kind in process_types() if kind != "release"} | dict(counts or {})
@@ -69,7 +71,7 @@ def site(counts: Mapping[str, int] | None = None, settings: Mapping[str, str] | 
 
 
 def start(site: Site, name: str | None = None) -> None:
-    """Starts one process, or all that do not run yet, and waits until they are ready."""
+    """Starts one process, or all that are not running, and waits until they are ready."""
     site.stack.processes.start(name)
     site.stack.processes.wait_ready()
 
@@ -83,7 +85,7 @@ def start_types(site: Site, *types: str) -> None:
 
 
 def restart(site: Site) -> None:
-    """Starts anew what runs."""
+    """Restarts the running processes and waits until they are ready."""
     processes = site.stack.processes
     running = [name for name in processes.names if processes.pids(name.rpartition(".")[0])]
     processes.stop()

@@ -1,12 +1,12 @@
-"""A receiver that notes when each delivery came first, and leaves unanswered what comes to `/hanging`.
+"""A receiver that records when each delivery first arrived, and never responds to requests for `/hanging`.
 
-`python -m bench.stamps certificate port` serves TLS on loopback and reads orders, a line of JSON each:
+`python -m bench.stamps certificate port` serves TLS on loopback and reads orders, one JSON document per line:
 
-- `{"count": true}`: how many deliveries have come that were answered;
-- `{"stamps": true}`: when each of them came first, by its identifier, as Unix times;
-- `{"hung": true}`: how many requests were left without an answer, and how many of those are open.
+- `{"count": true}`: how many deliveries have arrived and got a response;
+- `{"stamps": true}`: when each of them first arrived, by identifier, as Unix times;
+- `{"hung": true}`: how many requests got no response, and how many of those are still open.
 
-It speaks as much HTTP/1.1 as is needed, so that an answer costs little and an open request costs a few kilobytes.
+It implements a minimum of HTTP/1.1, so that a response costs little and an open request takes a few kilobytes.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 
 class Stamps:
-    """A running one; `url` answers, `hanging_url` never does, both with any path after them."""
+    """A running receiver; `url` responds, `hanging_url` never does, both with any path appended."""
 
     def __init__(self, program: Program, port: int) -> None:
         self.url = f"https://127.0.0.1:{port}/answered"
@@ -40,31 +40,32 @@ class Stamps:
         self._program = program
 
     def count(self) -> int:
+        """How many deliveries have arrived and got a response."""
         return int(self._program.ask(count=True))
 
     def hung(self) -> tuple[int, int]:
-        """How many requests got no answer, and how many of those are open."""
+        """How many requests got no response, and how many of those are still open."""
         total, still_open = self._program.ask(hung=True)
         return total, still_open
 
     def all(self) -> dict[str, float]:
-        """When each delivery came first."""
+        """When each delivery first arrived, by identifier."""
         return dict(self._program.ask(stamps=True))
 
 
 @contextmanager
 def stamping(site: Site) -> Iterator[Stamps]:
-    """One with the site's certificate for 127.0.0.1. Raises BenchError if it does not start."""
+    """A receiver with the site's certificate for 127.0.0.1. Raises BenchError if it does not start."""
     port, certificate = free_port(), site.stack.certificates.ca_file.with_name("server.pem")
     with Program("bench.stamps", site.stack.environment, str(certificate), str(port)) as program:
         stamps = Stamps(program, port)
-        if stamps.count() != 0:  # it answers when it listens
+        if stamps.count() != 0:  # it answers once it listens
             raise BenchError("The receiver has deliveries that nobody sent.")
         yield stamps
 
 
 class Server:
-    """What has come."""
+    """The requests that have arrived."""
 
     def __init__(self) -> None:
         self.first: dict[str, float] = {}

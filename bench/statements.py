@@ -1,4 +1,4 @@
-"""SQL statements, counted where nothing can hide: in the server's log."""
+"""SQL statements, counted in the server's log, which has them all."""
 
 import re
 from collections import Counter
@@ -19,7 +19,7 @@ _STATEMENT = re.compile(r"(?:statement|execute [^:]+): (.*)", re.DOTALL)
 
 @dataclass
 class Statements:
-    """How often each kind of statement came from each process type."""
+    """How often each process type sent each kind of statement."""
 
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
 
@@ -28,7 +28,7 @@ class Statements:
         return self.counts.total()
 
     def check(self, writes: int) -> None:
-        """Raises BenchError if the log cannot have all: every write is one statement of the web process at least."""
+        """Raises BenchError if the log is incomplete: every write takes at least one statement of the web process."""
         logged = self.by_process()["web"]
         if logged < writes:
             raise BenchError(f"The log has {logged} statements of the web process, and there were {writes} writes.")
@@ -42,9 +42,9 @@ class Statements:
 
 @contextmanager
 def counted(site: Site) -> Iterator[Statements]:
-    """Counts every statement that begins inside, BEGIN, COMMIT and SAVEPOINT included; filled in at the end.
+    """Counts every statement in the block, including BEGIN, COMMIT and SAVEPOINT; filled in at its end.
 
-    The processes that run are started anew before and after.
+    Restarts the running processes before and after.
     """
     statements, log = Statements(), site.stack.postgres.log
     _set_logging(site, "SET log_statement = 'all'")
@@ -62,7 +62,7 @@ def counted(site: Site) -> Iterator[Statements]:
 
 
 def normal(statement: str) -> str:
-    """The statement without its values, so that equal ones count as one."""
+    """The statement without its values, so that equal statements are counted together."""
     statement = re.sub(r"--[^\n]*", " ", statement)
     statement = re.sub(r"E?'(?:[^'\\]|''|\\.)*'", "?", statement)
     statement = re.sub(r"ARRAY\[[^]]*\]", "?", statement)
@@ -73,7 +73,7 @@ def normal(statement: str) -> str:
 
 
 def _entries(text: str) -> Iterator[tuple[str, str]]:
-    """The address it came from, and each statement."""
+    """Each statement, with the address it came from."""
     marks = list(_LINE.finditer(text))
     ends = [mark.start() for mark in marks[1:]] + [len(text)]
     for mark, end in zip(marks, ends, strict=True):
@@ -83,13 +83,13 @@ def _entries(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _set_logging(site: Site, change: str) -> None:
-    # New sessions have it from their first statement; those there were have been seen to hear of it seconds late.
+    # New sessions apply it from their first statement; existing ones may do so seconds late.
     site.query(f"ALTER DATABASE bellhop {change}")
     sites.restart(site)
 
 
 def _types_by_port(site: Site) -> dict[int, str]:
-    """The process type at the other end of each connection of the server."""
+    """The process type by the local port of its connections."""
     found: dict[int, str] = {}
     for kind in TYPES:
         for pid in site.stack.processes.pids(kind):

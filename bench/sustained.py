@@ -1,4 +1,4 @@
-"""Writes and their webhooks at the highest rate at which none pile up."""
+"""Writes and their webhooks at the highest rate without a growing backlog."""
 
 import time
 from collections.abc import Callable
@@ -19,14 +19,14 @@ STEADY_SECONDS = 12
 COUNTED_SECONDS = 6
 DRAIN_SECONDS = 60
 MOST_LATE_SECONDS = 1.0
-STEPS = (0.95, 0.8, 0.65, 0.5, 0.35, 0.2)  # of what it does with a window
+STEPS = (0.95, 0.8, 0.65, 0.5, 0.35, 0.2)  # of the rate with a window
 MOST_STATEMENTS = 6
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Steady:
-    """What happened after the ramp."""
+    """Rates and latencies after the ramp."""
 
     accepted_per_second: float
     received_per_second: float
@@ -35,7 +35,7 @@ class Steady:
 
     @property
     def keeps_up(self) -> bool:
-        """Whether it was steady: no backlog grew, nor was one of the ramp worked off, and none waited long."""
+        """Whether it was steady: a backlog neither grew nor shrank, and p95 stayed below the limit."""
         steady = 0.97 <= self.received_per_second / self.accepted_per_second <= 1.03
         return steady and percentile(self.latencies, 0.95) <= MOST_LATE_SECONDS
 
@@ -46,7 +46,7 @@ class Steady:
 
 
 def run(site: Site, tell: Tell) -> list[Row]:
-    """The most it can do with a window of writes under way; the rate it keeps up with; statements at that rate."""
+    """Finds the rate with a window of writes in flight, then the rate it keeps up with, and its statements."""
     arrivals = Arrivals()
     with receiving(site, arrivals):
         sites.start(site)
@@ -69,7 +69,7 @@ def run(site: Site, tell: Tell) -> list[Row]:
 
 
 def _find_rate(site: Site, arrivals: Arrivals, most: float, tell: Tell) -> tuple[float, Steady]:
-    """The first step that it keeps up with; the lowest where it keeps up with none."""
+    """The first step that it keeps up with; the lowest one if none."""
     for step in STEPS:
         rate = most * step
         steady = _steady(site, arrivals, rate=rate)
@@ -106,7 +106,7 @@ def _cost(site: Site, arrivals: Arrivals, rate: float) -> str:
 
 
 def _offer(site: Site, arrivals: Arrivals, seconds: float, **how: float) -> Accepted:
-    """Returns when everything accepted was received, and recorded. Raises BenchError if that takes too long."""
+    """Returns once all accepted writes are received and recorded. Raises BenchError if that takes too long."""
     run = Offer(site.plan(seconds, **how))
     arrivals.on_arrival = run.note_received
     accepted = run.accepted()
@@ -119,4 +119,4 @@ def _offer(site: Site, arrivals: Arrivals, seconds: float, **how: float) -> Acce
 
 
 def _under_way(site: Site) -> bool:
-    return bool(site.query("SELECT FROM deliveries WHERE due_at IS NOT NULL LIMIT 1"))
+    return bool(site.query("SELECT 1 FROM deliveries WHERE due_at IS NOT NULL LIMIT 1"))

@@ -1,10 +1,9 @@
-"""A million deliveries that wait for their retry, over 1,000 endpoints, and fall due evenly, so many a second.
+"""A million deliveries of 1,000 endpoints that wait for their retry and fall due evenly, 1,000 a second.
 
-Each has failed once; its rows are copied in, and their bells put into Redis as `lanes.ring_later` would have: one a
-quarter second. With all processes running: what memory the workers take (target: 200 MB each), how long a pass of the
-scheduler over the endpoints takes (100 ms), and how late the retries arrive that fall due within a minute (p99: 2 s);
-then again with all bells lost and nobody to hear them, so that nothing but the scheduler brings them out. The receiver
-answers at once. What Redis holds is compared with one delayed message a delivery, of which some are sent and weighed.
+Each has failed once; its rows are copied in. With all processes running, it measures the memory of the workers
+(target: 200 MB each) and of Redis, the time of a scheduler pass over the endpoints (100 ms), and how late retries
+arrive that fall due within a minute (p99: 2 s). Then it does so again without a `retries` process, so that only the
+scheduler wakes them. The receiver responds at once.
 """
 
 import json
@@ -23,30 +22,28 @@ from bench.programs import Program
 from bench.sites import Site
 from bench.stamps import Stamps, stamping
 
-# Workers of ours, each the command of the Procfile.
+# Worker processes, each with the command of the Procfile.
 COUNTS = {"deliveries": 2}
-# One queue for all that wait.
 SETTINGS = {"RETRY_SCHEDULE": "1800,7200,43200"}
 WORKERS = ("writes", "deliveries", "slow-deliveries", "retries")
-SEEDED_A_SECOND = 8_000  # at least; else what was to wait falls due too early
+SEEDED_A_SECOND = 8_000  # at least; otherwise deliveries fall due too early
 LEAD_SECONDS = 60
-SETTLE_SECONDS = 15  # before a window begins: connections are made, processes find their pace
+SETTLE_SECONDS = 15  # before a window begins, to open connections and reach a steady state
 DRAIN_SECONDS = 20
 PASSES, PAUSE_SECONDS = 50, 0.5
 MOST_PASS_MS, MOST_LATE_SECONDS, MOST_MEGABYTES = 100, 2.0, 200
-DUE_TABLE = "bench_due"  # a delivery forgets when it was due
+DUE_TABLE = "bench_due"  # the row of a delivery does not keep when it was due
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Size:
-    """How many wait, for how many endpoints, over how long they fall due, and how long is looked."""
+    """How many deliveries wait, for how many endpoints, over how long they fall due, and for how long to measure."""
 
     number: int = 1_000_000
     endpoints: int = 1_000
     spread: float = 1_000
     window: float = 60
-    messages: int = 20_000
 
     @property
     def rate(self) -> float:
@@ -55,7 +52,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Window:
-    """What happened to those that fell due in a time."""
+    """The deliveries that fell due in a window: how late they were, and the passes meanwhile."""
 
     late: list[float]
     missing: int
@@ -76,8 +73,8 @@ def run(site: Site, tell: Tell) -> list[Row]:
 
 
 def quick(site: Site, tell: Tell) -> list[Row]:
-    """Small, to try whether it works: the figures say little."""
-    return _run(site, Size(number=20_000, endpoints=200, spread=100, window=15, messages=2_000), tell)
+    """A small run that shows whether the benchmark works; its figures mean little."""
+    return _run(site, Size(number=20_000, endpoints=200, spread=100, window=15), tell)
 
 
 def _run(site: Site, size: Size, tell: Tell) -> list[Row]:
@@ -87,12 +84,13 @@ def _run(site: Site, size: Size, tell: Tell) -> list[Row]:
         seconds = _seconds(lambda: later.ask(seed=stamps.url, **order))
         tell(f"{size.number:,} deliveries made in {seconds:.0f} s")
         database = int(site.query("SELECT pg_database_size(current_database())")[0][0])
-        site.query(f"CREATE UNLOGGED TABLE {DUE_TABLE} AS SELECT id, due_at FROM deliveries")
+        site.query(f"CREATE UNLOGGED TABLE {DUE_TABLE} AS SELECT id, next_attempt_at FROM deliveries")
         site.query("VACUUM ANALYZE")
-        site.query("CHECKPOINT")  # as there would have been several, while so many failed
-        rows = _bells(site, size, later, tell)
-        rows.append(Row("waiting", "the database", f"{database / 1e6:,.0f} MB"))
+        site.query("CHECKPOINT")  # there would have been several while so many failed
+        rows = [Row("waiting", "the database", f"{database / 1e6:,.0f} MB")]
         sites.start(site)
+        used = int(redis.Redis.from_url(site.stack.redis.url).info("memory")["used_memory"])
+        rows.append(Row("waiting", f"Redis, while {size.number:,} wait", f"{used / 1e6:,.0f} MB"))
         idle = later.ask(passes=PASSES, pause=0.1)
         rows += _passes("while nothing is due", idle)
         if (ahead := begin - time.time()) < 0:
@@ -101,52 +99,23 @@ def _run(site: Site, size: Size, tell: Tell) -> list[Row]:
         time.sleep(ahead + SETTLE_SECONDS)
         memory: dict[str, int] = {}
         window = _window(site, size, stamps, later, memory)
-        tell(f"late with bells: {window}; passes {_spread(window.passes)}")
-        # The next thousands of bells are in the memory of the process that waits for them.
+        tell(f"late: {window}; passes {_spread(window.passes)}")
         site.stack.processes.stop("retries.1")
-        redis.Redis.from_url(site.stack.redis.url).flushall()
         log, already = site.stack.processes.log("scheduler"), site.stack.processes.log("scheduler").stat().st_size
         time.sleep(SETTLE_SECONDS)
-        deaf = _window(site, size, stamps, later, memory)
-        tell(f"late without bells: {deaf}; passes {_spread(deaf.passes)}")
+        alone = _window(site, size, stamps, later, memory)
+        tell(f"late by the scheduler alone: {alone}; passes {_spread(alone.passes)}")
         logged = _logged_passes(log.read_bytes()[already:])
     rows += _passes("while they fall due", window.passes)
-    rows.append(Row("waiting", "passes of the scheduler, bells lost, by its log", _spread(logged)))
+    rows.append(Row("waiting", "passes of the scheduler alone, by its log", _spread(logged)))
     rows.append(Row("waiting", f"due to received, {size.rate:.0f}/s", str(window)))
     rows.append(at_most("waiting", "due to received, p99", window.p99, MOST_LATE_SECONDS, " s", places=2))
-    rows.append(Row("waiting", f"due to received, {size.rate:.0f}/s, bells lost", str(deaf)))
+    rows.append(Row("waiting", f"due to received, {size.rate:.0f}/s, by the scheduler alone", str(alone)))
     return rows + _memory(memory)
 
 
-def _bells(site: Site, size: Size, later: Program, tell: Tell) -> list[Row]:
-    """Puts them into Redis, and weighs them."""
-    client = redis.Redis.from_url(site.stack.redis.url)
-    empty = _used(client)
-    number = 0
-
-    def ring() -> None:
-        nonlocal number
-        number = later.ask(bells=True)
-
-    tell(f"their bells rung in {_seconds(ring):.0f} s, {number:,}")
-    rung = _used(client)
-    keys = [key.decode() for key in client.keys("dramatiq:*.DQ*")]
-    by_key = sum(client.memory_usage(key) or 0 for key in keys)
-    queue = later.ask(messages=size.messages)
-    messages = (_used(client) - rung) * size.number / size.messages
-    client.delete(queue, f"{queue}.msgs")
-    what = f"Redis, bells of {size.number:,} deliveries"
-    share = f"{(rung - empty) / messages:.2f} of one message a delivery"
-    scaled = f"{messages / 1e6:,.0f} MB, scaled from {size.messages:,}"
-    return [
-        Row("waiting", what, f"{(rung - empty) / 1e6:,.0f} MB, {number:,} bells; {share}"),
-        Row("waiting", f"{what}, by MEMORY USAGE", f"{by_key / 1e6:,.0f} MB"),
-        Row("waiting", "Redis, one delayed message a delivery", scaled),
-    ]
-
-
 def _window(site: Site, size: Size, stamps: Stamps, later: Program, memory: dict[str, int]) -> Window:
-    """Looks at those that fall due from now on; passes are made meanwhile, and memory is watched."""
+    """Measures the deliveries that fall due from now on, scheduler passes and memory meanwhile."""
     begin = time.time()
     later.tell(passes=round(size.window / PAUSE_SECONDS / 2), pause=PAUSE_SECONDS)
     while time.time() < begin + size.window:
@@ -157,8 +126,8 @@ def _window(site: Site, size: Size, stamps: Stamps, later: Program, memory: dict
     due = dict(
         site.query(
             f"""
-            SELECT id, extract(epoch FROM due_at)::float FROM {DUE_TABLE}
-            WHERE due_at >= to_timestamp({begin}) AND due_at < to_timestamp({begin + size.window})
+            SELECT id, extract(epoch FROM next_attempt_at)::float FROM {DUE_TABLE}
+            WHERE next_attempt_at >= to_timestamp({begin}) AND next_attempt_at < to_timestamp({begin + size.window})
             """
         )
     )
@@ -169,12 +138,12 @@ def _window(site: Site, size: Size, stamps: Stamps, later: Program, memory: dict
         if not missing or time.monotonic() > ends:
             break
         time.sleep(1)
-    # One that did not arrive is late by at least the time until now.
+    # A missing one is late by at least the time until now.
     return Window([arrived.get(id, time.time()) - at for id, at in due.items()], missing, passes)
 
 
 def _resident(site: Site) -> dict[str, int]:
-    """The bytes of the largest process of each type."""
+    """The resident bytes of the largest process of each type."""
     found: dict[str, int] = {}
     for kind in (*WORKERS, "scheduler", "web"):
         for pid in site.stack.processes.pids(kind):
@@ -208,13 +177,9 @@ def _spread(seconds: list[float]) -> str:
 
 
 def _logged_passes(log: bytes) -> list[float]:
-    """Those that found something."""
+    """The seconds of the passes that found something."""
     lines = [json.loads(line) for line in log.splitlines() if b'"pass.made"' in line]
     return [line["ms"] / 1000 for line in lines if line["name"] == "overdue_deliveries"]
-
-
-def _used(client: "redis.Redis") -> int:
-    return int(client.info("memory")["used_memory"])
 
 
 def _seconds(do: Callable[[], object]) -> float:

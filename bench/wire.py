@@ -1,4 +1,4 @@
-"""What goes over the wire: requests as bytes, and where a response ends."""
+"""HTTP as bytes: requests, and where a response ends."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ _LENGTH = b"\r\nContent-Length: "
 
 
 class Requests:
-    """POSTs of distinct contacts, each known by its number; with `keys`, each has a new Idempotency-Key."""
+    """POSTs of distinct contacts, identified by a number; with `keys`, each has a new Idempotency-Key."""
 
     def __init__(self, port: int, path: str, token: str, keys: bool = False) -> None:
         lines = [
@@ -28,8 +28,23 @@ class Requests:
         return self._head + key + b"\r\n\r\n" + _BODY % number
 
 
+class Starts:
+    """POSTs that start an automation, whose path it is, for the contacts with these identifiers in rotation."""
+
+    def __init__(self, port: int, path: str, token: str, contacts: Sequence[str]) -> None:
+        bodies = [b'{"contact_id":"%s"}' % contact.encode() for contact in contacts]
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(bodies[0])}\r\n\r\n"
+        )
+        self._requests = [head.encode() + body for body in bodies]
+
+    def make(self, number: int) -> bytes:
+        return self._requests[number % len(self._requests)]
+
+
 class Reads:
-    """GETs of what these identifiers name, below the path, in turn."""
+    """GETs of the resources with these identifiers below the path, in rotation."""
 
     def __init__(self, port: int, path: str, token: str, ids: Sequence[str]) -> None:
         end = f" HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\r\n"
@@ -40,7 +55,7 @@ class Reads:
 
 
 def number_in(body: bytes) -> int | None:
-    """The number of the contact that a webhook's body speaks of."""
+    """The number of the contact in a webhook's body; None if there is none."""
     found = _NUMBER.search(body)
     return int(found[1]) if found else None
 

@@ -21,6 +21,7 @@ TICK_SECONDS = 0.5
 
 
 def main() -> None:
+    """Runs the scheduler until SIGTERM or SIGINT. Exits with a line that names a wrong setting."""
     try:
         configured = settings()
     except SettingsError as error:

@@ -5,20 +5,35 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import structlog
 
-from app import metrics, partitions
+from app import mailbox, metrics, partitions
 from app.database import DatabaseAway
-from app.domain import endpoints, imports, invoices, jobs, lanes, sweeps, usage
-from scheduler.rounds import Round
+from app.domain import (
+    counts,
+    endpoints,
+    fan_out,
+    imports,
+    invoices,
+    jobs,
+    lanes,
+    requests,
+    run_history,
+    run_states,
+    sweeps,
+    usage,
+    writes,
+)
+from scheduler.overdue import Overdue
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
 class Pass:
-    """Something that is looked after every so many seconds. It may fail; the next one runs."""
+    """A task that the scheduler repeats. If it fails, the next one still runs."""
 
     name: str
     every_seconds: float
@@ -32,12 +47,21 @@ class Timetable:
     def __init__(self) -> None:
         self.passes = [
             # Bells ring within milliseconds; mail that is due for longer has lost its bell or its worker.
-            Pass("overdue_jobs", 1, Round(jobs.MAIL, overdue_seconds=1)),
-            # Where the bell of a retry was lost, or was early, this brings it out within a second or two of its time.
-            Pass("overdue_deliveries", 0.5, Round(lanes.FAST, overdue_seconds=0.5, ring=lanes.ring)),
-            Pass("overdue_sweeps", 1, Round(sweeps.MAIL, overdue_seconds=1)),
+            Pass("overdue_jobs", 1, Overdue(jobs.MAIL, overdue_seconds=1)),
+            Pass("overdue_fan_outs", 1, Overdue(fan_out.MAIL, overdue_seconds=1)),
+            # Where no `automations` process runs, these wake runs and their requests, which then wait for one.
+            Pass("waiting_runs", 0.5, partial(mailbox.wake_and_ring, run_states.WAITING)),
+            Pass("waiting_requests", 1, partial(mailbox.wake_and_ring, requests.WAITING)),
+            Pass("overdue_runs", 0.5, Overdue(run_states.MAIL, overdue_seconds=0.5)),
+            Pass("overdue_requests", 1, Overdue(requests.MAIL, overdue_seconds=1)),
+            # Where no `retries` process runs, this wakes them.
+            Pass("waiting_deliveries", 0.5, lanes.wake_retries),
+            # Where a bell was lost, this brings a delivery out within a second or two of its time.
+            Pass("overdue_deliveries", 0.5, Overdue(lanes.FAST, overdue_seconds=0.5, ring=lanes.ring)),
+            Pass("overdue_sweeps", 1, Overdue(sweeps.MAIL, overdue_seconds=1)),
             # Nobody takes the mail of an endpoint that is stopped or deleted, so it becomes overdue.
-            Pass("unserved_deliveries", 5, Round(lanes.FAST, overdue_seconds=1, ring=sweeps.begin_missing)),
+            Pass("unserved_deliveries", 5, Overdue(lanes.FAST, overdue_seconds=1, ring=sweeps.begin_missing)),
+            Pass("unknown_jobs", 5, writes.take_up_known),
             Pass("deleted_endpoints", 60, endpoints.drop_deleted),
             Pass("old_idempotency_keys", 60, jobs.forget_old_keys),
             Pass("usage", 60, usage.count_up),
@@ -45,11 +69,14 @@ class Timetable:
             Pass("contacts_counted", 60, usage.forget_contacts),
             Pass("old_imports", 60, imports.forget_old),
             Pass("old_sweeps", 60, sweeps.forget_old),
+            Pass("counts", 1, counts.fold),
+            Pass("old_runs", 60, run_history.forget_old),
             Pass("partitions_ahead", 3600, partitions.make_ahead),
             Pass("expired_partitions", 3600, partitions.drop_expired),
         ]
 
     def run_due(self) -> None:
+        """Makes the passes that are due, one after the other."""
         for each in self.passes:
             if time.monotonic() >= each.due:
                 each.due = time.monotonic() + each.every_seconds

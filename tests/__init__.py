@@ -1,1 +1,1 @@
-"""The tests, and in `stack` the real servers they run against."""
+"""The tests, and in `stack` the real servers that they run against."""

@@ -1,4 +1,4 @@
-"""What workspaces did, and owe, in a leap February to come, for the tests of billing."""
+"""Usage and invoices of workspaces in a future leap February, for the tests of billing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SETTLED = usage.SETTLED_AFTER
 
 
 def plan(price: str = "10.00", beyond: str | None = "0.005", included: int = 2) -> Plan:
-    """A plan that treats all meters alike."""
+    """A plan with the same allowance for every meter."""
     allowance = Allowance(included, None if beyond is None else Decimal(beyond))
     return Plan("small", "Small", "EUR", Decimal(price), dict.fromkeys(METERS, allowance))
 
@@ -30,7 +30,7 @@ def id_at(prefix: str, at: datetime) -> str:
 
 
 def deliver(workspace_id: str, *moments: datetime) -> None:
-    """A delivery was made at each of the moments."""
+    """Creates a delivery at each of the moments."""
     rows(
         "INSERT INTO deliveries (id, workspace_id, event_id, endpoint_id, kind, status, due_at)"
         " SELECT new.id, %s, 'evt_1', 'whe_1', 'tag.added', 'delivered', NULL FROM unnest(%s::text[]) AS new(id)",
@@ -39,7 +39,7 @@ def deliver(workspace_id: str, *moments: datetime) -> None:
 
 
 def happen(workspace_id: str, contact_id: str, *moments: datetime, kind: str = "tag.added") -> None:
-    """An event of the contact happened at each of the moments."""
+    """Records an event of the contact at each of the moments."""
     rows(
         "INSERT INTO events (id, workspace_id, kind, contact_id, trace_id, body, created_at)"
         " SELECT new.id, %s, %s, %s, '', '{}', now() FROM unnest(%s::text[]) AS new(id)",
@@ -47,25 +47,34 @@ def happen(workspace_id: str, contact_id: str, *moments: datetime, kind: str = "
     )
 
 
+def begin_runs(workspace_id: str, *moments: datetime, status: str = "queued", reason: str | None = None) -> None:
+    """Begins a run at each of the moments."""
+    rows(
+        "INSERT INTO runs (id, workspace_id, automation_id, version, contact_id, trace_id, status, reason)"
+        " SELECT new.id, %s, 'aut_1', 1, 'con_1', '', %s, %s FROM unnest(%s::text[]) AS new(id)",
+        (workspace_id, status, reason, [id_at("run", at) for at in moments]),
+    )
+
+
 def begin_billing() -> None:
-    """Billing begins with February."""
+    """Starts billing with February."""
     usage.count_up(BEGIN)
 
 
 def count_until(at: datetime) -> None:
-    """Counts all that was made before `at`, in as many passes as it takes."""
+    """Counts everything created before `at`."""
     usage.count_up(at + SETTLED)
     while rows("SELECT 1 FROM usage_progress WHERE counted_until < %s", (at,)):
         usage.count_up(at + SETTLED)
 
 
 def skip_to(at: datetime) -> None:
-    """As if all that was made before `at` had been counted, and were nothing."""
+    """Marks everything created before `at` as counted, with no usage."""
     rows("UPDATE usage_progress SET counted_until = %s", (at,))
 
 
 def close_february(*workspace_ids: str) -> None:
-    """Each of the workspaces has an invoice for a February of the smallest plan that costs something."""
+    """Gives each workspace an invoice for February, on the cheapest paid plan."""
     for workspace_id in workspace_ids:
         rows("INSERT INTO subscriptions VALUES (%s, %s, 'growth')", (workspace_id, FEBRUARY.first))
     begin_billing()
@@ -74,7 +83,7 @@ def close_february(*workspace_ids: str) -> None:
 
 
 def use(workspace_id: str, month: Month, **amounts: int) -> None:
-    """The workspace used so much in the month, by what was counted."""
+    """Adds counted usage of the workspace to the month."""
     for meter, amount in amounts.items():
         rows(
             "INSERT INTO usage_days (workspace_id, day, meter, amount) VALUES (%s, %s, %s, %s)",

@@ -1,8 +1,9 @@
-"""Who plays in the tests: a caller of the API with a token of a workspace, and what they need set up."""
+"""The cast of the tests: callers of the API, each with a workspace and a token, and the data they need."""
 
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,8 +14,8 @@ from typing import Any
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from app import database
-from app.domain import endpoints, jobs, sweeps, tokens, workspaces
+from app import bells, database
+from app.domain import endpoints, fan_out_parts, jobs, sweep_batches, tokens, workspaces, writes
 from app.domain.jobs import Write
 from app.lib import ids
 from app.models.jobs import Job
@@ -24,7 +25,7 @@ KEY = "7f1b8f5e-3c0d-4a53-9d0e-2f6a1c9b8d47"  # an Idempotency-Key
 
 @dataclass(frozen=True)
 class Api:
-    """A caller: what it asks for is below its own workspace unless the path begins with '/'."""
+    """A caller. Paths are relative to its own workspace, unless they begin with '/'."""
 
     client: FlaskClient
     workspace_id: str
@@ -43,7 +44,7 @@ class Api:
         return self.ask("DELETE", path, **options)
 
     def ask(self, method: str, path: str, body: Any = None, **options: Any) -> TestResponse:
-        """One request; `key` and `wait` stand for the headers Idempotency-Key and Prefer."""
+        """Sends a request; `key` and `wait` set the headers Idempotency-Key and Prefer."""
         headers = {"Authorization": f"Bearer {self.token}"} | options.pop("headers", {})
         if "key" in options:
             headers["Idempotency-Key"] = options.pop("key")
@@ -57,18 +58,18 @@ class Api:
         return path if path.startswith("/") else f"/api/v1/workspaces/{self.workspace_id}/{path}"
 
     def restricted_to(self, *restrictions: str) -> Api:
-        """The same workspace with a token for these things alone."""
+        """A caller of the same workspace whose token has these restrictions."""
         return self.with_token(tokens.issue(self.workspace_id, "Restricted", restrictions)[1])
 
     def with_token(self, token: str) -> Api:
         return replace(self, token=token)
 
     def apply(self) -> None:
-        """Does what a worker does: all accepted writes of the workspace."""
+        """Applies all accepted writes of the workspace, as a worker does."""
         apply(self.workspace_id)
 
     def done(self, response: TestResponse) -> dict[str, Any]:
-        """The job of a 202 after it has been applied."""
+        """Applies the write behind a 202 and returns its job."""
         assert response.status_code == 202, response.text
         self.apply()
         return self.job(response)
@@ -77,19 +78,30 @@ class Api:
         return dict(self.get(response.headers["Location"].removeprefix("https://bellhop.test")).json["data"])
 
     def contact(self, **fields: Any) -> dict[str, Any]:
-        """A contact that is there, upserted with these fields."""
+        """Upserts a contact with these fields and returns it."""
         job = self.done(self.post("contacts", fields))
         assert job["status"] == "succeeded", job
         return self.show_contact(job["resource"]["id"])
 
     def sale(self, contact_id: str, **fields: Any) -> dict[str, Any]:
-        """A sale that is recorded: 19.90 EUR, unless the fields say otherwise."""
+        """Records a sale, by default of 19.90 EUR, and returns it."""
         return self._made("sales", {"contact_id": contact_id, "amount": "19.90", "currency": "EUR"} | fields)
 
     def booking(self, contact_id: str, **fields: Any) -> dict[str, Any]:
-        """A booking that is there: a haircut at noon, unless the fields say otherwise."""
+        """Creates a booking, by default for a haircut at noon, and returns it."""
         times = {"starts_at": "2026-11-24T12:00:00.000Z", "ends_at": "2026-11-24T12:45:00.000Z"}
         return self._made("bookings", {"contact_id": contact_id, "title": "Haircut"} | times | fields)
+
+    def automation(self, *steps: dict[str, Any], **fields: Any) -> dict[str, Any]:
+        """Creates an automation of these steps, by default of one that adds a tag, and returns it."""
+        definition = {"steps": list(steps) or [{"id": "mark", "kind": "add_tag", "tag": "welcomed"}]}
+        return self._made("automations", {"name": "Welcome", "definition": definition} | fields)
+
+    def published(self, *steps: dict[str, Any], **fields: Any) -> str:
+        """Creates and publishes an automation; returns its identifier."""
+        automation_id = str(self.automation(*steps, **fields)["id"])
+        assert self.done(self.post(f"automations/{automation_id}/publish"))["status"] == "succeeded"
+        return automation_id
 
     def _made(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         job = self.done(self.post(path, body))
@@ -100,36 +112,40 @@ class Api:
         return dict(self.get(f"contacts/{contact_id}").json["data"])
 
     def endpoint(self, address: str = "https://shop.example/hooks", events: Sequence[str] = ("*",)) -> str:
-        """The identifier of an endpoint that is there."""
+        """Creates an endpoint and returns its identifier."""
         made = self.post("webhooks/endpoints", {"address": address, "events": list(events)})
         return str(self.done(made)["resource"]["id"])
 
 
 def found(client: FlaskClient, name: str) -> Api:
-    """A new workspace, and a caller who may do everything in it."""
+    """Creates a workspace and returns an unrestricted caller of it."""
     workspace, token = workspaces.create(name)
     return Api(client, workspace.id, token)
 
 
 def apply(workspace_id: str) -> None:
-    """Applies the workspace's due writes, in as many turns as they take."""
-    while database.rows("SELECT 1 FROM jobs WHERE workspace_id = %s AND due_at <= now() LIMIT 1", (workspace_id,)):
-        jobs.work(workspace_id)
+    """Applies all due writes of the workspace and creates their deliveries."""
+    for table, work in (("jobs", writes.work), ("events", fan_out_parts.work)):
+        while database.rows(
+            f"SELECT 1 FROM {table} WHERE workspace_id = %s AND due_at <= now() AND (leased_until > now()) IS NOT TRUE",
+            (workspace_id,),
+        ):
+            work(workspace_id)
 
 
 def sweep(endpoint_id: str) -> None:
-    """Does the endpoint's sweeps, in as many turns as they take."""
+    """Runs all sweeps of the endpoint to their end."""
     while database.rows("SELECT 1 FROM sweeps WHERE endpoint_id = %s AND due_at IS NOT NULL", (endpoint_id,)):
-        sweeps.work(endpoint_id)
+        sweep_batches.work(endpoint_id)
 
 
 def accept(workspace_id: str, kind: str, payload: dict[str, Any], resource_id: str | None = None) -> Job:
-    """A write that was accepted, and not applied yet."""
+    """Accepts a write without applying it, and returns its job."""
     return jobs.accept(Write(workspace_id, kind, payload, "trace-1", resource_id))[0]
 
 
 def event_bodies(workspace_id: str) -> list[dict[str, Any]]:
-    """The bodies of what happened in the workspace, oldest first."""
+    """The bodies of the workspace's events, oldest first."""
     bodies = all_of("SELECT body FROM events WHERE workspace_id = %s ORDER BY id", workspace_id)
     return [json.loads(bytes(body)) for body in bodies]
 
@@ -139,7 +155,7 @@ def event_kinds(workspace_id: str) -> list[str]:
 
 
 def make_endpoint(workspace_id: str, address: str, events: Sequence[str] = ("*",)) -> tuple[str, str]:
-    """An endpoint's identifier and its secret, made without the API."""
+    """Creates an endpoint without the API; returns its identifier and its secret."""
     secret, endpoint_id = endpoints.new_secret(), ids.new("whe")
     payload = {"address": address, "events": list(events), "sealed_secret": endpoints.seal(secret)}
     accept(workspace_id, "endpoints.create", payload, endpoint_id)
@@ -148,7 +164,7 @@ def make_endpoint(workspace_id: str, address: str, events: Sequence[str] = ("*",
 
 
 def tables() -> list[str]:
-    """All tables but that of the migrations; those that are partitioned as one, and last what others refer to."""
+    """All tables but `migrations`, without partitions, in an order in which they can be emptied."""
     return all_of(
         "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')"
         " AND NOT relispartition AND relname <> 'migrations' ORDER BY relname = 'workspaces', relname"
@@ -156,23 +172,23 @@ def tables() -> list[str]:
 
 
 def row_counts() -> dict[str, int]:
-    """How many rows each table has: what leaves no trace leaves them as they were."""
+    """The number of rows in each table, to show that something left no trace."""
     return {table: one(f"SELECT count(*) FROM {table}") for table in tables()}
 
 
 def one(sql: str, *parameters: Any) -> Any:
-    """The one value that the query finds."""
+    """The single value that the query returns."""
     [(value,)] = database.rows(sql, parameters)
     return value
 
 
 def all_of(sql: str, *parameters: Any) -> list[Any]:
-    """The values of a query with one column."""
+    """The values of a single-column query."""
     return [value for (value,) in database.rows(sql, parameters)]
 
 
 def indexes_used(query: Any) -> set[str]:
-    """The indexes by which the database would answer; fails where it would read a whole table."""
+    """The indexes that the query's plan uses. Fails if it would scan a whole table."""
     statement, parameters = query.sql()
     [(plan,)] = database.rows(f"EXPLAIN (FORMAT JSON) {statement}", parameters)
     nodes = [plan[0]["Plan"]]
@@ -183,13 +199,21 @@ def indexes_used(query: Any) -> set[str]:
 
 
 def everything_stored() -> str:
-    """All that the database holds, as text."""
+    """Everything in the database, as text."""
     rows = [row for table in tables() for row in database.rows(f"SELECT * FROM {table}")]
     return "\n".join(str([bytes(value) if isinstance(value, memoryview) else value for value in row]) for row in rows)
 
 
+def rung_on(queue: str) -> list[str]:
+    """The owners that the messages in the queue ring for, one entry per ring, sorted."""
+    bells.flush(20)
+    client, key = bells.flags(), f"dramatiq:{queue}"
+    messages = [client.hget(f"{key}.msgs", message_id) for message_id in client.lrange(key, 0, -1)]
+    return sorted(owner for message in messages if message for owner in json.loads(message)["args"])
+
+
 def until(condition: Callable[[], Any], seconds: float = 20) -> Any:
-    """What the condition says as soon as that is true; fails when it does not become so in time."""
+    """Waits until the condition is true and returns its value. Fails if that takes too long."""
     ends = time.monotonic() + seconds
     while not (said := condition()):
         assert time.monotonic() < ends, "The condition did not become true in time."
@@ -198,7 +222,7 @@ def until(condition: Callable[[], Any], seconds: float = 20) -> Any:
 
 
 def in_threads(work: Sequence[Callable[[], Any]]) -> list[Any]:
-    """What these return, or raise, when all begin at the same moment, each in a thread of its own."""
+    """Runs all at the same moment, each in its own thread; returns what each returned or raised."""
     results: list[Any] = [None] * len(work)
     together = threading.Barrier(len(work))
 
@@ -220,9 +244,37 @@ def in_threads(work: Sequence[Callable[[], Any]]) -> list[Any]:
     return results
 
 
+def in_another_process(work: Callable[[], object]) -> int:
+    """What a process ends with that does this; 0 if it got to the end."""
+    if (pid := os.fork()) == 0:
+        try:
+            database.database._state.reset()  # the connection is the parent's
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+@contextmanager
+def elsewhere(work: Callable[[], object]) -> Iterator[None]:
+    """Another connection has done the work in a transaction that ends with the block."""
+    other = database.Database(None)
+    other.init(**{"database": database.database.database, **database.database.connect_params})
+    ours, other_state = database.database._state, other._state  # type: ignore[attr-defined]
+    with other.atomic():
+        database.database._state = other_state  # type: ignore[attr-defined]
+        try:
+            work()
+        finally:
+            database.database._state = ours  # type: ignore[attr-defined]
+        yield
+    other.close()
+
+
 @contextmanager
 def out_of_room(table: str, sqlstate: str = "53100") -> Iterator[None]:
-    """PostgreSQL has no room for a row of that table, until the block ends."""
+    """Within the block PostgreSQL has no room for another row in that table."""
     raised = f"RAISE EXCEPTION 'could not extend file' USING ERRCODE = '{sqlstate}'"
     database.rows(
         f"CREATE FUNCTION full_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {raised}; END $$;"
@@ -236,13 +288,13 @@ def out_of_room(table: str, sqlstate: str = "53100") -> Iterator[None]:
 
 @contextmanager
 def working() -> Iterator[None]:
-    """A worker beside the test: applies what is due, until the block ends."""
+    """Runs a worker beside the block that applies due writes."""
     stopping = threading.Event()
 
     def run() -> None:
         while not stopping.wait(0.002):
             for workspace_id in all_of("SELECT DISTINCT workspace_id FROM jobs WHERE due_at <= now()"):
-                jobs.work(workspace_id)
+                writes.work(workspace_id)
         database.database.close()
 
     worker = threading.Thread(target=run)

@@ -27,16 +27,18 @@ from tests.stack.postgres import Postgres
 from tests.stack.redis import Redis
 from tests.stack.stack import FOREIGN
 
-# Nothing here outlives the run, so nothing has to reach the disk.
+# No data outlives the run, so none has to reach the disk.
 HASTY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "64MB"}
 TEMPLATE = "migrated"
-# How long a busy machine may keep Redis from answering: what was not rung or counted meanwhile would fail a test.
+# How long Redis may take on a busy machine; with shorter timeouts, bells and counts would be lost and tests fail.
 REDIS_SECONDS = 3.0
 
 # The same examples in every run, on a machine of any speed.
 hypothesis.register_profile(
     "same", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
+# Others in every run, and many: pytest --hypothesis-profile=many
+hypothesis.register_profile("many", parent=hypothesis.get_profile("same"), derandomize=False, max_examples=4_000)
 hypothesis.load_profile("same")
 
 Keys = Callable[..., None]
@@ -50,14 +52,14 @@ class Servers:
     database_url: str
 
     def new_database(self, name: str, template: str = "template0") -> str:
-        """The address of another database of that name; from TEMPLATE it is a migrated one."""
+        """Creates a database of that name and returns its address; from TEMPLATE it is migrated."""
         return self.postgres.create_database(name, template)
 
 
 @pytest.fixture(scope="session")
 def servers() -> Iterator[Servers]:
-    """PostgreSQL with a migrated database, and Redis; the settings of this process point to them."""
-    # Not pytest's own temporary directories: it removes those of the last run but two, also while that still runs.
+    """PostgreSQL with a migrated database, and Redis; the settings of this process point at them."""
+    # Not a directory of pytest's: it removes those of older runs, even while they are in use.
     with TemporaryDirectory(prefix="bellhop-tests-", ignore_cleanup_errors=True) as directory:
         yield from _serve(Path(directory))
 
@@ -93,7 +95,7 @@ def _serve(directory: Path) -> Iterator[Servers]:
 
 @pytest.fixture(scope="session")
 def app(servers: Servers) -> Flask:
-    """The whole HTTP side. Loggers are not kept, so that each test can listen to them."""
+    """The whole application. Loggers are not cached, so that tests can capture them."""
     made = create_app()
     structlog.configure(cache_logger_on_first_use=False)
     return made
@@ -105,7 +107,7 @@ def client(app: Flask) -> FlaskClient:
 
 
 def _empty() -> None:
-    # DELETE and not TRUNCATE: for a handful of rows it is ten times as fast, and waits for nobody's lock.
+    # DELETE, not TRUNCATE: for a handful of rows it is ten times as fast, and does not wait for locks.
     database.rows(";".join(f"DELETE FROM {table}" for table in cast.tables()))
     bells.flush(20)
     bells.flags().flushdb()
@@ -114,19 +116,19 @@ def _empty() -> None:
 
 @pytest.fixture
 def empty(app: Flask) -> None:
-    """The database and Redis without anything that an earlier test left."""
+    """Empties the database and Redis."""
     _empty()
 
 
 @pytest.fixture(scope="module")
 def empty_for_module(app: Flask) -> None:
-    """The same once, for a module whose tests only read, or are refused."""
+    """The same, once for a module whose tests change nothing."""
     _empty()
 
 
 @pytest.fixture
 def bare(servers: Servers) -> Iterator[str]:
-    """The address of a database with nothing in it, which this process uses meanwhile."""
+    """The address of an empty database, which this process uses during the test."""
     url = servers.new_database(ids.new("bare"))
     database.connect_to(url)
     yield url
@@ -136,14 +138,14 @@ def bare(servers: Servers) -> Iterator[str]:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For who counts what is made or dropped at once: on a busy machine all might give way, and nobody do it."""
+    """For tests with concurrent passes: on a busy machine all might time out, and none do the work."""
     monkeypatch.setattr(partitions, "_LOCK_TIMEOUT", "20s")
     monkeypatch.setattr(partitions, "_STATEMENT_TIMEOUT", "20s")
 
 
 @pytest.fixture
 def one_day() -> None:
-    """All that the test does is of one day, and so of one month: just before midnight it waits for the next."""
+    """Keeps the test within one day and month: just before midnight it waits for the next day."""
     left = 86_400 - time.time() % 86_400
     if left < 30:
         time.sleep(left + 0.1)
@@ -151,7 +153,7 @@ def one_day() -> None:
 
 @pytest.fixture
 def no_autovacuum(empty: None) -> Iterator[None]:
-    """The server reads and changes nothing by itself, so that what it has read is what was asked of it."""
+    """Turns autovacuum off, so that the server's counters show only the test's own reads."""
     _set_autovacuum("off")
     yield
     _set_autovacuum("DEFAULT")
@@ -164,19 +166,19 @@ def _set_autovacuum(value: str) -> None:
 
 @pytest.fixture
 def api(empty: None, client: FlaskClient) -> Api:
-    """A caller who may do everything in a workspace of its own."""
+    """An unrestricted caller of a workspace of its own."""
     return cast.found(client, "Ours")
 
 
 @pytest.fixture
 def others(empty: None, client: FlaskClient) -> Api:
-    """The same in another workspace."""
+    """An unrestricted caller of another workspace."""
     return cast.found(client, "Theirs")
 
 
 @pytest.fixture
 def keys(empty: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Keys]:
-    """Sets the keys of SECRET_KEY, newest first, as a restart with others does."""
+    """Sets the keys of SECRET_KEY, newest first, as a restart would."""
 
     def keys(*newest_first: str) -> None:
         monkeypatch.setenv("SECRET_KEY", ",".join(newest_first))

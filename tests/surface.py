@@ -1,6 +1,6 @@
-"""The whole surface of the API, read off the application: what each route takes, and what every answer must be.
+"""The surface of the API, derived from the application: what each route takes, and what holds for every response.
 
-Whatever a later part of the product adds is found here without being named.
+New routes are found without being listed here.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from marshmallow import fields, validate
 from werkzeug.test import TestResponse
 
 from app import database
-from app.api.examples import PREFIXES
 from app.api.lists import PageQuery
+from app.api.openapi.examples import PREFIXES
 from app.lib import ids
 from tests.cast import Api, all_of, one, tables
 
-# Written down for each use of a token, and not by what is asked with it.
+# Columns that every authenticated request may change.
 VOLATILE = {"tokens": ["last_used_at"]}
 _numbers = itertools.count(1)
 SECRET_KEY = "tests-tests-"
-# Words of our inside, which no answer shows.
+# Internals that no response may reveal.
 INSIDE = re.compile(
     r"Traceback|File \\?\"|\.py\b|SELECT |INSERT |UPDATE |psycopg|peewee|werkzeug|flask|marshmallow|sealed_secret"
     r"|Exception|gunicorn|DETAIL:|constraint"
@@ -37,7 +37,7 @@ INSIDE = re.compile(
 
 @dataclass(frozen=True)
 class Operation:
-    """A method of a route; `rule` as Flask writes it, `body` and `query` where it takes them."""
+    """A method of a route; `rule` in Flask's notation, `body` and `query` if it takes them."""
 
     method: str
     rule: str
@@ -50,32 +50,32 @@ class Operation:
 
     @property
     def writes(self) -> bool:
-        return self.method != "GET"
+        return self.method != "GET" and not self.rule.endswith("/simulate")
 
     @property
     def parameters(self) -> list[str]:
-        """The names in the path but the workspace."""
+        """The names of the path's parameters, without the workspace."""
         return [name for name in re.findall(r"<(?:\w+:)?(\w+)>", self.rule) if name != "workspace"]
 
     @property
     def collection(self) -> str:
-        """The part of the path that its two addresses share."""
+        """The part of the path that its long and short form share."""
         return self.rule.removeprefix("/api/v1").removeprefix("/workspaces/<workspace>")
 
     @property
     def nouns(self) -> list[str]:
-        """What the identifiers in the path are of."""
+        """The nouns whose identifiers are in the path."""
         return [name.removesuffix("_id") for name in self.parameters if name.endswith("_id")]
 
     def path(self, workspace_id: str, known: dict[str, str], **others: str) -> str:
-        """With the identifiers of `known` by noun, or of `others` by parameter; a parameter of neither is `vip`."""
+        """The path with identifiers from `known` by noun, or from `others` by parameter; otherwise `vip`."""
         values = {name: known.get(name.removesuffix("_id"), "vip") for name in self.parameters}
         values |= {"workspace": workspace_id, **others}
         return re.sub(r"<(?:\w+:)?(\w+)>", lambda found: values[found[1]], self.rule)
 
 
 def operations(app: Flask) -> list[Operation]:
-    """Everything that asks for a token; what removes things comes last, and the outermost of it."""
+    """All operations that need a token. Deletions come last, the shortest paths at the very end."""
     found = [
         Operation(method, rule.rule, view.restriction, _takes(view, "json"), _takes(view, "query"))
         for rule in app.url_map.iter_rules()
@@ -96,7 +96,7 @@ def _takes(view: Any, location: str) -> marshmallow.Schema | None:
 
 
 def sample(schema: marshmallow.Schema, known: dict[str, str]) -> dict[str, Any]:
-    """A body that `schema` takes, as far as that can be told from it; identifiers are those of `known`."""
+    """A body that should be valid for `schema`, with identifiers from `known`."""
     wanted = {name: field for name, field in schema.load_fields.items() if field.required or name == "external_id"}
     return {name: sample_of(name, field, known) for name, field in wanted.items()}
 
@@ -120,7 +120,7 @@ def sample_of(name: str, field: Any, known: dict[str, str]) -> Any:
 
 
 def owned_tables() -> list[str]:
-    """Those whose rows have an identifier and belong to a workspace."""
+    """The tables whose rows have an identifier and belong to a workspace."""
     return all_of(
         "SELECT table_name FROM information_schema.columns WHERE table_schema = 'public' AND table_name = ANY(%s)"
         " AND column_name IN ('id', 'workspace_id') GROUP BY table_name HAVING count(*) = 2 ORDER BY table_name",
@@ -133,12 +133,12 @@ def noun_of(table: str) -> str:
 
 
 def everything() -> dict[str, str]:
-    """A digest of each table: what leaves no trace leaves this as it was."""
+    """A digest of each table, to show that something left no trace."""
     return {table: _digest(table, "true") for table in tables()}
 
 
 def belongings(workspace_id: str) -> dict[str, str]:
-    """A digest of what each table has of a workspace."""
+    """A digest of a workspace's rows in each table."""
     return {table: _digest(table, "workspace_id = %s", workspace_id) for table in owned_tables()}
 
 
@@ -154,13 +154,15 @@ def _digest(table: str, condition: str, *parameters: str) -> str:
 
 
 def furnish(api: Api, email: str, nouns: set[str]) -> dict[str, str]:
-    """Makes two at least of everything that has an identifier in a path; returns one's of each, by noun."""
+    """Creates at least two resources of each noun; returns the identifier of one of each, by noun."""
     endpoint = api.endpoint("https://shop.example/hooks")
     for number in range(2):
         contact = api.contact(email=f"{number}.{email}", tags=["vip"])
         sweep = api.done(api.post(f"webhooks/endpoints/{endpoint}/resend"))["resource"]["id"]
     api.endpoint("https://shop.example/second")
-    known = {"endpoint": endpoint, "contact": contact["id"], "sweep": sweep}
+    automation = api.published()
+    run = api.done(api.post(f"automations/{automation}/start", {"contact_id": contact["id"]}))["resource"]["id"]
+    known = {"endpoint": endpoint, "contact": contact["id"], "sweep": sweep, "automation": automation, "run": run}
     for table in owned_tables():
         noun = noun_of(table)
         if noun not in nouns:
@@ -172,7 +174,7 @@ def furnish(api: Api, email: str, nouns: set[str]) -> dict[str, str]:
 
 
 def _insert(table: str, noun: str, workspace_id: str, known: dict[str, str]) -> None:
-    """A row of a table that nobody here knows: what must be given is, as its type has it."""
+    """Inserts a row into any table, with values for the required columns made from their types."""
     row = {
         name: known.get(name.removesuffix("_id"), _value(kind))
         for name, kind in database.rows(
@@ -188,13 +190,13 @@ def _insert(table: str, noun: str, workspace_id: str, known: dict[str, str]) -> 
 
 
 def as_sent(target: str) -> dict[str, str]:
-    """What a server tells the application of a request's target, which the test client would put in order."""
+    """The WSGI variables of a request target, which the test client would normalise."""
     path, _, query = target.partition("?")
     return {"PATH_INFO": unquote_to_bytes(path).decode("latin-1"), "QUERY_STRING": query.encode().decode("latin-1")}
 
 
 def _value(kind: str) -> Any:
-    """One of that type of the database; numbers and times are greater than those before."""
+    """A value of that database type; numbers and times increase with each call."""
     number = next(_numbers)
     moment = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=number)
     counted = {"int4": number, "int8": number, "numeric": number, "timestamptz": moment, "date": moment}
@@ -203,12 +205,12 @@ def _value(kind: str) -> Any:
 
 
 def unknown() -> dict[str, str]:
-    """Identifiers, well formed, that nothing has."""
+    """Well-formed identifiers that do not exist, by noun."""
     return {noun: ids.new(prefix) for noun, prefix in PREFIXES.items()}
 
 
 def sound(answer: TestResponse, about: object = "") -> TestResponse:
-    """Asserts what holds for every answer: its identifier, a whole problem where it refuses, nothing of our inside."""
+    """Asserts what holds for every response: a request id, a complete problem if refused, and no internals."""
     where = f"{about}: {answer.status_code} {answer.text[:300]}"
     assert answer.status_code < 500, where
     assert answer.status_code not in range(300, 400), where
@@ -229,7 +231,7 @@ def sound(answer: TestResponse, about: object = "") -> TestResponse:
     return answer
 
 
-# Whatever else a response carried, a caller would have put it there.
+# Any other header in a response would have been injected by the caller.
 ALLOWED_HEADERS = {
     *("Content-Type", "Content-Length", "X-Request-Id", "Location", "Preference-Applied", "Idempotent-Replayed"),
     *("WWW-Authenticate", "Allow", "Retry-After", "RateLimit", "RateLimit-Policy", "Cache-Control", "Vary"),

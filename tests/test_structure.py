@@ -11,14 +11,38 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from app import presence
-from app.api import examples, openapi
+from app.api.openapi import examples
+from app.api.openapi.problems import response_name
 from app.database import rows
-from app.domain import bookings, catalogue, contacts, deliveries, endpoints, imports, sales, tokens
+from app.domain import (
+    automations,
+    bookings,
+    catalogue,
+    contacts,
+    deliveries,
+    endpoints,
+    erasures,
+    imports,
+    runs,
+    sales,
+    tokens,
+    workspaces,
+)
 from app.domain.jobs import KINDS
+from app.domain.writes import VERBS
 from app.models.audit_entries import AuditEntry
+from app.models.automations import (
+    Automation,
+    AutomationCount,
+    AutomationDelta,
+    AutomationListener,
+    AutomationVersion,
+    Enrolment,
+)
 from app.models.base import BaseModel, OwnedModel
 from app.models.bookings import Booking
 from app.models.contacts import Contact, ContactSegment
+from app.models.conversations import Channel, Conversation, Message
 from app.models.deliveries import Attempt, Delivery
 from app.models.endpoints import Endpoint
 from app.models.events import Event
@@ -27,6 +51,7 @@ from app.models.invoices import BillingPeriod, Invoice, Unbilled
 from app.models.jobs import IdempotencyKey, Job
 from app.models.members import Member
 from app.models.plans import Subscription
+from app.models.runs import Run, RunRequest, RunStep
 from app.models.sales import Sale
 from app.models.sweeps import Sweep
 from app.models.tokens import Token
@@ -40,14 +65,20 @@ MODELS = [
     *(Endpoint, Event, Delivery, Attempt, Sweep, AuditEntry),
     *(Subscription, UsageDay, UsageProgress, ActiveContact, BillingPeriod, Invoice, Unbilled),
     *(Import, ImportLine, LineError),
+    *(Automation, AutomationVersion, AutomationListener, AutomationDelta, AutomationCount, Enrolment),
+    *(Run, RunStep, RunRequest, Channel, Conversation, Message),
 ]
-VERBS: dict[str, Any] = {
+NOUNS: dict[str, Any] = {
+    "automations": automations,
     "bookings": bookings,
     "contacts": contacts,
     "deliveries": deliveries,
     "endpoints": endpoints,
+    "runs": runs,
     "sales": sales,
+    "workspaces": workspaces,
 }
+RESTRICTIONS = {*tokens.RESTRICTIONS, tokens.UNRESTRICTED}
 
 
 def operations(app: Flask) -> set[tuple[str, str]]:
@@ -73,20 +104,32 @@ def test_every_route_of_the_api_declares_who_may_use_it(app: Flask) -> None:
 def test_every_restriction_of_a_route_is_one_that_a_token_can_have(app: Flask) -> None:
     used = {view.restriction for view in app.view_functions.values() if hasattr(view, "restriction")}
 
-    assert used - {None} <= set(tokens.RESTRICTIONS)
+    assert used - {None} <= RESTRICTIONS
 
 
-@pytest.mark.parametrize("name", sorted(KINDS.keys() - {"contacts.import"}))
+@pytest.mark.parametrize("name", sorted(KINDS.keys() - {"contacts.import", "contacts.delete"}))
 def test_every_kind_of_job_has_a_verb_of_its_name_and_a_restriction(name: str) -> None:
     noun, verb = name.split(".")
 
-    assert KINDS[name].verb is getattr(VERBS[noun], verb)
-    assert KINDS[name].verb.__module__ == f"app.domain.{noun}"
-    assert KINDS[name].restriction in tokens.RESTRICTIONS
+    assert VERBS[name].call is getattr(NOUNS[noun], verb)
+    assert VERBS[name].call.__module__ == f"app.domain.{noun}"
+    assert KINDS[name].restriction in RESTRICTIONS
+
+
+def test_every_kind_of_job_that_is_accepted_can_be_applied() -> None:
+    assert VERBS.keys() == KINDS.keys()
+
+
+def test_the_verb_that_deletes_a_contact_is_that_of_its_erasure() -> None:
+    assert VERBS["contacts.delete"].call is erasures.delete
 
 
 def test_the_verb_of_an_import_has_another_name_as_import_is_a_word_of_python() -> None:
-    assert KINDS["contacts.import"].verb is imports.go_on
+    assert VERBS["contacts.import"].call is imports.go_on
+
+
+def test_the_verb_of_a_deletion_stands_with_what_it_erases() -> None:
+    assert VERBS["contacts.delete"].call is erasures.delete
 
 
 def test_the_process_types_are_those_of_the_procfile() -> None:
@@ -135,7 +178,17 @@ def test_the_document_has_every_operation(app: Flask, document: dict[str, Any]) 
         (method, path) for path, item in document["paths"].items() for method in item if method != "parameters"
     }
 
-    assert described == operations(app) - {("get", "/api/v1/openapi.json")}
+    short = {
+        (method, path.replace("/workspaces/{workspace}", "", 1))
+        for method, path in described
+        if "/workspaces/{workspace}/" in path
+    }
+    assert described | short == operations(app) - {("get", "/api/v1/openapi.json")}
+    assert described & short == set()
+
+
+def test_the_document_explains_the_short_form_in_words(document: dict[str, Any]) -> None:
+    assert "`POST /api/v1/contacts`" in document["info"]["description"]
 
 
 def described_operations(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -164,7 +217,9 @@ def test_every_operation_describes_its_refusals(document: dict[str, Any]) -> Non
 
 def test_every_write_describes_202_and_its_headers(document: dict[str, Any]) -> None:
     writes = {
-        name: operation for name, operation in described_operations(document).items() if not name.startswith("get ")
+        name: operation
+        for name, operation in described_operations(document).items()
+        if not name.startswith("get ") and not name.endswith("/simulate")
     }
 
     assert len(writes) >= 8
@@ -182,11 +237,10 @@ def test_every_operation_says_what_it_does_and_who_may(app: Flask, document: dic
     }
 
     for name, operation in described_operations(document).items():
-        view = operation["operationId"].removesuffix("_of_token")
         assert operation["summary"], name
         assert len(operation["tags"]) == 1, name
         assert set(operation["tags"]) <= tags, name
-        assert operation["x-restriction"] == restrictions[view], name
+        assert operation["x-restriction"] == restrictions[operation["operationId"]], name
         assert "token" in operation["description"], name
 
 
@@ -217,20 +271,69 @@ def test_every_parameter_and_header_is_described(document: dict[str, Any]) -> No
 
 
 def test_the_problem_of_a_job_describes_the_headers_of_waiting(document: dict[str, Any]) -> None:
-    for name in ("NotFound", "Conflict", openapi.response_name(422), "InternalServerError"):
+    for name in ("NotFound", "Conflict", response_name(422), "InternalServerError"):
         headers = document["components"]["responses"][name]["headers"]
         assert {"Preference-Applied", "Idempotent-Replayed"} <= headers.keys(), name
 
 
-def test_the_document_tells_what_an_endpoint_is_sent(client: FlaskClient, document: dict[str, Any]) -> None:
-    made = document["paths"]["/api/v1/workspaces/{workspace}/webhooks/endpoints"]["post"]
+def test_the_document_tells_what_an_endpoint_is_sent(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
 
-    sent = made["callbacks"]["delivery"]["{$request.body#/address}"]["post"]
+    assert list(document["webhooks"]) == list(catalogue.KINDS)
+    for kind, webhook in document["webhooks"].items():
+        sent = webhook["post"]
+        content = sent["requestBody"]["content"]["application/json"]
+        schema = schemas[content["schema"]["$ref"].rpartition("/")[2]]
+        assert {header["name"] for header in sent["parameters"]} == {"X-Service-Signature", "X-Service-Delivery"}
+        assert set(schema["required"]) == content["example"].keys()
+        assert schema["properties"]["kind"]["const"] == kind == content["example"]["kind"]
+    assert schemas["WebhookBody"]["discriminator"]["mapping"].keys() == catalogue.KINDS.keys()
 
-    assert {header["name"] for header in sent["parameters"]} == {"X-Service-Signature", "X-Service-Delivery"}
-    content = sent["requestBody"]["content"]["application/json"]
-    assert set(content["schema"]["required"]) == content["example"].keys()
-    assert content["schema"]["properties"]["kind"]["enum"] == list(catalogue.KINDS)
+
+def inside(value: Any) -> list[dict[str, Any]]:
+    """Every object in the document."""
+    if isinstance(value, dict):
+        return [value, *(found for inner in value.values() for found in inside(inner))]
+    return [found for inner in value for found in inside(inner)] if isinstance(value, list) else []
+
+
+def test_no_response_is_closed(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    operations = described_operations(document).values()
+    of_requests = reachable([operation.get("requestBody") for operation in operations], schemas)
+    of_responses = reachable([operation["responses"] for operation in operations], schemas)
+    closed = {f"#/components/schemas/{name}" for name, schema in schemas.items() if "additionalProperties" in schema}
+
+    assert closed <= of_requests - of_responses
+    for name in ("Job", "Delivery", "Endpoint", "Booking", "Sweep"):
+        assert [part for part in inside(schemas[name]) if "enum" in part] == []
+
+
+def test_what_may_be_null_is_written_as_3_1_has_it(document: dict[str, Any]) -> None:
+    assert [part for part in inside(document) if "nullable" in part] == []
+    assert [part for part in inside(document) if "\x00" in str(part.get("pattern"))] == []
+
+
+def test_a_job_is_told_from_a_resource_by_a_constant(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+
+    assert schemas["Job"]["properties"]["object"]["const"] == "job"
+    assert "object" in schemas["Job"]["required"]
+    assert [name for name, schema in schemas.items() if "object" in schema.get("properties", {})] == ["Job"]
+
+
+def test_problems_have_their_further_members(document: dict[str, Any]) -> None:
+    problem = document["components"]["schemas"]["Problem"]
+
+    assert {"errors", "conflicting_field", "conflicting_contact_id", "conflicting_sale_id"} <= set(
+        problem["properties"]
+    ) - set(problem["required"])
+
+
+def test_a_custom_field_has_its_types(document: dict[str, Any]) -> None:
+    values = document["components"]["schemas"]["Contact"]["properties"]["custom_fields"]["additionalProperties"]
+
+    assert values == {"type": ["string", "number", "boolean", "null"]}
 
 
 def test_every_link_leads_to_an_operation_with_these_parameters(document: dict[str, Any]) -> None:
@@ -246,6 +349,16 @@ def test_every_link_leads_to_an_operation_with_these_parameters(document: dict[s
     assert len(links) > 10
     for link in links:
         assert set(re.findall(r"\{(\w+)\}", paths[link["operationId"]])) == link["parameters"].keys()
+
+
+def reachable(value: Any, schemas: dict[str, Any]) -> set[str]:
+    """The schemas that the value refers to, directly or through others."""
+    found: set[str] = set()
+    new = references(value)
+    while new:
+        found |= new
+        new = references([schemas.get(name.rpartition("/")[2]) for name in new]) - found
+    return found
 
 
 def references(value: Any) -> set[str]:

@@ -1,4 +1,4 @@
-"""Sets a worker process up: logs, database, and the broker whose consumers wait for bells instead of polling."""
+"""Sets up a worker process: logs, database, and the broker, whose consumers wait for bells instead of polling."""
 
 from __future__ import annotations
 
@@ -14,28 +14,30 @@ from app import database, logs
 from app.config import settings
 from app.errors import SettingsError
 from workers.middleware.figures import Figures
+from workers.middleware.hearing import Hearing
 from workers.middleware.presence import Presence
 from workers.middleware.watchdog import Watchdog
 from workers.waiting import WaitingBroker
 
 
 def set_up() -> Broker:
-    """Called once, in each worker process."""
+    """Sets up the process's logs and database, and returns its broker; exits if a setting is wrong. Call it once."""
     try:
         configured = settings()
     except SettingsError as error:
         sys.exit(f"bellhop: {error.detail}")
-    # Not sys.stderr, which is a pipe of Dramatiq's master here and is closed before the process ends.
+    # Not sys.stderr: here it is a pipe of Dramatiq's master, which closes before the process ends.
     logs.configure("worker", gather=True, stream=sys.__stderr__)
     database.connect()
+    middleware = [Watchdog(), Presence(), Figures(), Hearing()]
     if configured.broker_url.startswith("amqp"):
-        return RabbitmqBroker(url=configured.broker_url, middleware=[Watchdog(), Presence(), Figures()])
-    return WaitingBroker(client=_client(configured.broker_url), middleware=[Watchdog(), Presence(), Figures()])
+        return RabbitmqBroker(url=configured.broker_url, middleware=middleware)
+    return WaitingBroker(client=_client(configured.broker_url), middleware=middleware)
 
 
 def _client(url: str) -> Any:
     # Consumers wait inside Redis for up to a second; an answer that takes five times that will not come.
-    # Not tried again: a script whose answer was lost may have run, and a message fetched twice is lost once.
+    # No retries: a fetch whose answer was lost may have run, and another would lose the messages of the first.
     return redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=2, retry=None)
 
 

@@ -1,4 +1,4 @@
-"""A Redis broker whose consumers sleep in Redis until a message comes, so that an idle worker costs next to nothing."""
+"""A Redis broker whose consumers block in Redis until a message comes, so that an idle worker costs next to nothing."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from typing import Any
 import redis
 from dramatiq import MessageProxy
 from dramatiq.brokers.redis import RedisBroker, _RedisConsumer
-from dramatiq.common import dq_name
 from dramatiq.errors import ConnectionClosed
-
-HOLDING_SECONDS = 0.1
 
 
 class WaitingBroker(RedisBroker):
@@ -23,31 +20,24 @@ class WaitingBroker(RedisBroker):
 
 
 class WaitingConsumer(_RedisConsumer):
-    """Where Dramatiq's consumer sleeps and looks again, this one waits: for a message, or for room to take one."""
+    """Where Dramatiq's consumer sleeps and polls, this one waits: for a message, or for room to take one."""
 
     def __init__(self, broker: RedisBroker, queue_name: str, prefetch: int, timeout: int) -> None:
-        self._is_of_delayed = queue_name == dq_name(queue_name)
-        # Dramatiq holds twice as many messages as it has threads; what would wait here, another process may begin.
-        at_once = prefetch if self._is_of_delayed else max(1, prefetch // 2)
-        super().__init__(broker, queue_name, at_once, timeout)  # type: ignore[no-untyped-call]
+        # Dramatiq fetches twice as many messages as it has threads. Those it cannot begin stay for others.
+        super().__init__(broker, queue_name, max(1, prefetch // 2), timeout)  # type: ignore[no-untyped-call]
         self._queue_key = f"{broker.namespace}:{queue_name}"
         self._longest = timeout / 1000
         self._room = threading.Event()
-
-    @property
-    def _seconds(self) -> float:
-        """How long to wait at most: Dramatiq looks after each wait whether a message that it holds has come due."""
-        return HOLDING_SECONDS if self._is_of_delayed and self.outstanding_message_count else self._longest
 
     def __next__(self) -> MessageProxy | None:
         try:
             if not self.message_cache:
                 if self.outstanding_message_count >= self.prefetch:
-                    self._room.wait(self._seconds)
+                    self._room.wait(self._longest)
                     self._room.clear()
                 else:
-                    # Moves the head of the list to where it is: waits until there is one, and takes nothing.
-                    self.broker.client.blmove(self._queue_key, self._queue_key, self._seconds, "LEFT", "LEFT")
+                    # Moves the head of the list to where it is: waits until there is one and takes nothing.
+                    self.broker.client.blmove(self._queue_key, self._queue_key, self._longest, "LEFT", "LEFT")
                 self.misses = 0
             return self._fetch()
         except redis.ConnectionError as error:
@@ -62,6 +52,6 @@ class WaitingConsumer(_RedisConsumer):
         self._room.set()
 
     def _fetch(self) -> MessageProxy | None:
-        # The parent sleeps where it finds nothing; without room, or after a wait in vain, there is nothing to find.
+        # The parent sleeps if it finds nothing, and this consumer has waited already.
         self.timeout = 0
         return super().__next__()  # type: ignore[no-untyped-call,no-any-return]

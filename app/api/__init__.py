@@ -1,22 +1,22 @@
-"""The public HTTP API: translates requests into domain verbs and what they say into responses."""
+"""The public HTTP API: translates requests into domain verbs, and their results into responses."""
 
 from __future__ import annotations
 
-from functools import partial
-
-from flask import Flask, Request
-from werkzeug.routing import MapAdapter
+from flask import Flask
 
 from app.api import (
     audit_entries,
     authentication,
+    automations,
     billing,
     bookings,
     contacts,
+    conversations,
     deliveries,
     docs,
     endpoints,
     event_kinds,
+    events,
     health,
     imports,
     invoices,
@@ -28,21 +28,17 @@ from app.api import (
     problem_pages,
     problems,
     request_ids,
+    runs,
     sales,
     sweeps,
+    workspaces,
 )
+from app.api.parsing import paths
 from app.api.responses import BareResponse
-
-NOWHERE = "/\0"  # a path that no route has
 
 
 def install(app: Flask, base_url: str) -> None:
-    """Everything under /api/v1, the problem pages and the health checks."""
-    app.url_map.strict_slashes = False
-    # Otherwise `//` is redirected, to an address that is made of the Host header.
-    app.url_map.merge_slashes = False
-    app.url_map.converters |= {"path": parsing.Rest, "default": parsing.Identifier}
-    app.create_url_adapter = partial(_adapter, app)  # type: ignore[method-assign]
+    """Adds to `app` everything under /api/v1, the documentation, the problem pages and the health checks."""
     app.response_class = BareResponse
     parsing.install(app)
     problems.install(app, base_url)
@@ -50,17 +46,11 @@ def install(app: Flask, base_url: str) -> None:
     authentication.install(app)
     limits.install(app)
     documented = openapi.install(app, base_url)
-    modules = (me, contacts, imports, sales, bookings, jobs, event_kinds, endpoints, deliveries, sweeps, audit_entries)
-    for module in (*modules, billing, invoices):
+    modules = (me, contacts, imports, sales, bookings, jobs, event_kinds, endpoints, events, deliveries)
+    for module in (*modules, automations, runs, workspaces, sweeps, audit_entries, billing, invoices):
         documented.register_blueprint(module.blueprint, url_prefix="/api/v1")
+    for name, schema in conversations.SCHEMAS.items():
+        documented.spec.components.schema(name, schema=schema)
+    paths.shorten(app)
     for page in (docs, problem_pages, health):
         app.register_blueprint(page.blueprint)
-
-
-def _adapter(app: Flask, request: Request | None) -> MapAdapter | None:
-    """Finds routes by path and method. Flask's own first reads what a request says of its host, which nobody uses."""
-    if request is None:
-        return None
-    # werkzeug reads over slashes at the beginning; a proxy that passes on what begins with /api does not.
-    path = NOWHERE if request.environ["PATH_INFO"].startswith("//") else request.path
-    return app.url_map.bind("", path_info=path, default_method=request.method)

@@ -1,4 +1,4 @@
-"""The audit log."""
+"""The audit log: who changed endpoints and deliveries, and how."""
 
 from __future__ import annotations
 
@@ -8,49 +8,48 @@ from flask import Response
 from marshmallow import fields, validate
 
 from app.api.authentication import authorize, caller
-from app.api.lists import PageQuery, collection, envelope, page
-from app.api.parsing import Blueprint, Schema
+from app.api.lists import PageQuery, envelope, page
+from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
+from app.api.schemas import ResponseBody
 from app.domain import audit
 from app.domain.jobs import KINDS
 from app.models.audit_entries import AuditEntry
 
-blueprint = Blueprint("audit log", __name__, description="Who asked for what.")
+blueprint = Blueprint("audit log", __name__, description="Who changed endpoints and deliveries, and how.")
 
 ACTIONS = [name for name, kind in KINDS.items() if kind.restriction == "webhooks"]
 
 
-class ActorSchema(Schema):
+class ActorSchema(ResponseBody):
     type = fields.String(required=True, validate=validate.OneOf(["token", "member", "command"]))
     id = fields.String(required=True, allow_none=True, metadata={"description": "null for a command."})
 
 
-class TargetSchema(Schema):
+class TargetSchema(ResponseBody):
     type = fields.String(required=True)
     id = fields.String(required=True)
 
 
-class AuditEntrySchema(Schema):
+class AuditEntrySchema(ResponseBody):
     id = fields.String(required=True)
-    action = fields.String(
-        required=True, metadata={"description": "The kind of the job.", "example": "endpoints.enable"}
-    )
+    action = fields.String(required=True, metadata={"description": "The job's kind.", "example": "endpoints.enable"})
     actor = fields.Nested(ActorSchema, required=True)
     target = fields.Nested(TargetSchema, required=True)
-    detail = fields.Dict(required=True, metadata={"description": "What was asked for; differs with the action."})
-    created_at = time("When it took effect.")
+    detail = fields.Dict(required=True, metadata={"description": "The request; its members depend on the action."})
+    created_at = time("When the change took effect.")
 
 
 class AuditEntryQuery(PageQuery):
-    endpoint_id = fields.String(metadata={"description": "What was done to that endpoint or to its deliveries."})
+    endpoint_id = fields.String(metadata={"description": "Only changes to this endpoint and its deliveries."})
     action = fields.String(validate=validate.OneOf(ACTIONS))
 
 
-@collection(blueprint, "/webhooks/audit-log")
+@blueprint.route("/workspaces/<workspace>/webhooks/audit-log", methods=["GET"])
 @authorize("webhooks")
-@blueprint.arguments(AuditEntryQuery, location="query")
+@blueprint.arguments(AuditEntryQuery)
 @blueprint.response(200, envelope(AuditEntrySchema, many=True))
 def list_audit_entries(query: dict[str, Any]) -> Response:
-    """List what was done to endpoints and deliveries, and by whom, newest first."""
+    """List changes to endpoints and deliveries, newest first."""
     found = AuditEntry.matching(caller().workspace_id, query)
     return respond(200, page(found, AuditEntry, query, audit.represent))

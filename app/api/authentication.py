@@ -1,4 +1,4 @@
-"""Who calls, and whether they may: every route of the API declares it with `authorize`."""
+"""Authentication and authorization: every route of the API declares who may use it with `authorize`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from flask.globals import request_ctx
 
 from app.api import limits
 from app.domain import tokens
-from app.domain.tokens import Caller
+from app.domain.tokens import UNRESTRICTED, Caller
 from app.errors import InsufficientScope, NotFound, Unauthenticated
 
 View = TypeVar("View", bound=Callable[..., Any])
 
 
 def authorize(restriction: str | None) -> Callable[[View], View]:
-    """Declares who may use a route: a valid token with `restriction` (None: any token), for its own workspace only."""
+    """Declares who may use a route: a valid token with `restriction` (None: any token), for its own workspace only.
+
+    UNRESTRICTED stands for an unrestricted token.
+    """
 
     def decorate(view: View) -> View:
         view.restriction = restriction  # type: ignore[attr-defined]
@@ -28,18 +31,18 @@ def authorize(restriction: str | None) -> Callable[[View], View]:
 
 
 def install(app: Flask) -> None:
-    """Checks every request to a route that has declared `authorize`, before anything else of it is looked at.
+    """Checks every request to a route that has declared `authorize`, before its query and body are read.
 
-    Refuses with 401 without a valid token, 429 where the token has no more requests, 404 for another workspace in the
-    path, 403 where the restriction is lacking, in this order. The workspace is taken out of the view's arguments: it
-    is the caller's. OPTIONS is answered to anyone: it tells what the document tells.
+    In this order: 401 without a valid token, 429 above the rate limit, 404 for another workspace in the path, 403
+    without the restriction. Views do not get the workspace as an argument: it is the caller's. OPTIONS needs no
+    token: it reveals only what the OpenAPI document shows.
     """
 
     def check() -> None:
         request = request_ctx.request
         view = app.view_functions.get(endpoint) if (endpoint := request.endpoint) else None
         if view is None and request.method != "OPTIONS" and request.path.startswith("/api/v1/"):
-            _count_astray(request)
+            _count_unrouted(request)
         if view is None or not hasattr(view, "restriction") or request.method == "OPTIONS":
             return
         who = g.caller = tokens.authenticate(_bearer(request))
@@ -53,29 +56,38 @@ def install(app: Flask) -> None:
 
 
 def caller() -> Caller:
-    """Who the present request speaks for."""
+    """The caller of the current request: its token and workspace."""
     found: Caller = g.caller
     return found
 
 
 def require(restriction: str) -> None:
-    """Raises InsufficientScope if the caller's token is restricted to other things."""
+    """Raises InsufficientScope if the restrictions of the caller's token do not include `restriction`."""
     _must_have(caller(), restriction)
+
+
+def token_for(restriction: str | None, quote: str = "") -> str:
+    """In words, which tokens a restriction allows; its name between two `quote`s."""
+    if restriction is None:
+        return "any valid token"
+    if restriction == UNRESTRICTED:
+        return "an unrestricted token"
+    return f"a token with access to {quote}{restriction}{quote}, or an unrestricted one"
 
 
 def _must_have(who: Caller, restriction: str) -> None:
     if not who.may(restriction):
-        raise InsufficientScope(f"This needs a token with access to {restriction}, or an unrestricted one.")
+        raise InsufficientScope(f"This needs {token_for(restriction)}.")
 
 
-def _count_astray(request: Request) -> None:
-    """Counts a request that leads nowhere, or has a method that is not allowed, to its token if that is valid."""
+def _count_unrouted(request: Request) -> None:
+    """Counts a request without a route, or with a method that is not allowed, to its token if that is valid."""
     with suppress(Unauthenticated):
         limits.count_request(tokens.authenticate(_bearer(request)).token_id)
 
 
 def _bearer(request: Request) -> str:
-    scheme, _, token = request.environ.get("HTTP_AUTHORIZATION", "").partition(" ")
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "bearer":
         raise Unauthenticated()
     return str(token.strip(" "))

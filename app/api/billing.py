@@ -1,4 +1,4 @@
-"""Billing: the plan of a workspace, and what it used this month."""
+"""Billing: the plan of a workspace and its usage in the current month."""
 
 from __future__ import annotations
 
@@ -8,58 +8,62 @@ from flask import Response
 from marshmallow import fields
 
 from app.api.authentication import authorize, caller
-from app.api.lists import collection, envelope
-from app.api.parsing import Blueprint, Schema
+from app.api.lists import envelope
+from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
+from app.api.schemas import ResponseBody
 from app.domain import billing
 from app.domain.meters import METERS
 
-blueprint = Blueprint("billing", __name__, description="The plan, and what was used.")
+blueprint = Blueprint("billing", __name__, description="The plan and the usage.")
 
 
 def money(description: str, **options: Any) -> fields.String:
-    """An amount in a response: a decimal string."""
+    """A schema's field for an amount in a response: a decimal string."""
     metadata = {"description": description, "pattern": r"^[0-9]+(\.[0-9]+)?$", "example": "49.00"}
     return fields.String(required=True, metadata=metadata, **options)
 
 
-class PlanSchema(Schema):
+class PlanSchema(ResponseBody):
     id = fields.String(required=True)
     name = fields.String(required=True)
-    price = money("Of a month, before tax.")
+    price = money("The price of a month, before tax.")
     currency = fields.String(required=True, metadata={"description": "ISO 4217.", "example": "EUR"})
 
 
-class PeriodSchema(Schema):
+class PeriodSchema(ResponseBody):
     start = time("The beginning of the month, in UTC.")
-    end = time("The beginning of the next.")
+    end = time("The beginning of the next month.")
 
 
-class MeterSchema(Schema):
-    used = fields.Integer(required=True, metadata={"description": "Since the period began."})
+class MeterSchema(ResponseBody):
+    used = fields.Integer(required=True, metadata={"description": "How much was used since the period began."})
     included = fields.Integer(required=True, metadata={"description": "How much of it the plan includes."})
-    unit_price = money("Of each unit beyond; null: more costs nothing.", allow_none=True)
-    amount = money("What the units beyond cost by now.")
+    unit_price = money("The price of each unit beyond; null: free.", allow_none=True)
+    amount = money("What the units beyond have cost so far.")
 
 
-UsageSchema: type[Schema] = type(
-    "UsageSchema", (Schema,), {meter: fields.Nested(MeterSchema, required=True) for meter in METERS}
+UsageSchema: type[ResponseBody] = type(
+    "UsageSchema", (ResponseBody,), {meter: fields.Nested(MeterSchema, required=True) for meter in METERS}
 )
 
 
-class BillingSchema(Schema):
+class BillingSchema(ResponseBody):
     plan = fields.Nested(PlanSchema, required=True)
     next_plan = fields.Nested(
-        PlanSchema, required=True, allow_none=True, metadata={"description": "That of the next month; null: the same."}
+        PlanSchema,
+        required=True,
+        allow_none=True,
+        metadata={"description": "The plan of the next month; null: unchanged."},
     )
     period = fields.Nested(PeriodSchema, required=True)
     usage = fields.Nested(UsageSchema, required=True)
-    total = money("What the period costs by now, before tax.")
+    total = money("What the period has cost so far, before tax.")
 
 
-@collection(blueprint, "/billing")
+@blueprint.route("/workspaces/<workspace>/billing", methods=["GET"])
 @authorize("billing")
 @blueprint.response(200, envelope(BillingSchema))
 def show_billing() -> Response:
-    """Show the plan, and what was used of it this month."""
+    """Show the plan and its usage in the current month."""
     return respond(200, {"data": billing.represent(caller().workspace_id)})

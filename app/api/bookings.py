@@ -1,4 +1,4 @@
-"""Bookings."""
+"""Bookings: the appointments of contacts."""
 
 from __future__ import annotations
 
@@ -10,59 +10,65 @@ from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, collection, envelope, page
-from app.api.parsing import STORABLE, Blueprint, Schema, Time
+from app.api.lists import PageQuery, envelope, page
+from app.api.parsing.blueprints import Blueprint
+from app.api.parsing.fields import STORABLE, Time
 from app.api.responses import respond, time
+from app.api.schemas import RequestBody, ResponseBody
 from app.api.writes import accept, must_exist
 from app.domain import bookings, contacts
 from app.lib import ids
 from app.models.bookings import Booking
 
-blueprint = Blueprint("bookings", __name__, description="The times that contacts have booked.")
+blueprint = Blueprint("bookings", __name__, description="The appointments of contacts.")
 
 STATUSES = ("booked", "cancelled")
-SHORTEST = timedelta(milliseconds=1)  # what times are kept and shown by
+SHORTEST = timedelta(milliseconds=1)  # the precision of times in the API
 
 
-class BookingCreate(Schema):
-    contact_id = fields.String(required=True, metadata={"description": "Who comes."})
+class BookingCreate(RequestBody):
+    """The body that creates a booking."""
+
+    contact_id = fields.String(required=True, metadata={"description": "Whose booking it is."})
     title = fields.String(required=True, validate=validate.Length(1, 255), metadata={"example": "Haircut"})
     starts_at = Time(required=True, validate=STORABLE, metadata={"description": "RFC 3339."})
     ends_at = Time(required=True, validate=STORABLE, metadata={"description": "RFC 3339; after starts_at."})
 
     @validates_schema
     def begins_before_it_ends(self, data: dict[str, Any], **_: Any) -> None:
+        """Raises ValidationError unless the booking ends after it begins."""
         if data["ends_at"] - data["starts_at"] < SHORTEST:
             raise ValidationError("This must be after starts_at.", "ends_at")
 
 
-class BookingSchema(Schema):
+class BookingSchema(ResponseBody):
     id = fields.String(required=True)
     contact_id = fields.String(required=True)
     title = fields.String(required=True)
-    starts_at = time("When it begins.")
-    ends_at = time("When it ends.")
+    starts_at = time("When the booking begins.")
+    ends_at = time("When the booking ends.")
     status = fields.String(required=True, validate=validate.OneOf(STATUSES))
-    created_at = time("When it was made.")
+    created_at = time("When the booking was created.")
 
 
 class BookingQuery(PageQuery):
     contact_id = fields.String()
     status = fields.String(validate=validate.OneOf(STATUSES))
     starts_since = Time(
-        validate=STORABLE, metadata={"description": "RFC 3339; it begins then or later. Orders the list by that time."}
+        validate=STORABLE,
+        metadata={"description": "RFC 3339; begins at this time or later. Orders the list by starts_at."},
     )
     starts_until = Time(
-        validate=STORABLE, metadata={"description": "RFC 3339; it begins before. Orders the list by that time."}
+        validate=STORABLE, metadata={"description": "RFC 3339; begins before this time. Orders the list by starts_at."}
     )
 
 
-@collection(blueprint, "/bookings")
+@blueprint.route("/workspaces/<workspace>/bookings", methods=["GET"])
 @authorize("contacts")
-@blueprint.arguments(BookingQuery, location="query")
+@blueprint.arguments(BookingQuery)
 @blueprint.response(200, envelope(BookingSchema, many=True))
 def list_bookings(query: dict[str, Any]) -> Response:
-    """List bookings, the last made first; with a range of times, the last to begin first."""
+    """List bookings, the latest created first; with a range of times, the latest to begin first."""
     found = Booking.matching(caller().workspace_id, query)
     return respond(200, page(found, Booking, query, bookings.represent))
 
@@ -72,7 +78,7 @@ def list_bookings(query: dict[str, Any]) -> Response:
 @blueprint.arguments(BookingCreate)
 @accepts_write(BookingSchema, made=True)
 def create_booking(body: dict[str, Any]) -> Response:
-    """Make a booking for a contact."""
+    """Create a booking for a contact."""
     workspace_id, contact_id = caller().workspace_id, body["contact_id"]
     return accept("bookings.create", body, ids.new("bkg"), check=lambda: contacts.find_named(workspace_id, contact_id))
 
@@ -89,5 +95,5 @@ def show_booking(booking_id: str) -> Response:
 @authorize("contacts")
 @accepts_write(BookingSchema)
 def cancel_booking(booking_id: str) -> Response:
-    """Cancel a booking; nothing happens if it is cancelled already."""
+    """Cancel a booking; nothing changes if it is already cancelled."""
     return accept("bookings.cancel", {}, booking_id, check=lambda: must_exist("booking", booking_id))

@@ -2,54 +2,37 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
 from flask import Response
-from marshmallow import ValidationError, fields, post_load, validate, validates_schema
+from marshmallow import ValidationError, fields, pre_load, validate, validates_schema
 
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, collection, envelope, page_of
-from app.api.openapi import STORABLE_TEXT
-from app.api.parsing import Blueprint, Claim, Schema, Time
+from app.api.lists import PageQuery, envelope, page_of
+from app.api.openapi.properties import STORABLE_TEXT
+from app.api.parsing.blueprints import Blueprint
+from app.api.parsing.fields import Formatted, StrictBoolean, Time, text
 from app.api.responses import respond, time
+from app.api.schemas import RequestBody, ResponseBody
 from app.api.writes import accept
 from app.domain import contacts, exports
 from app.domain.contacts import IDENTIFIERS, MOST_FIELDS, MOST_TAGS
 from app.lib import formats
 from app.models.contacts import Contact
 
-blueprint = Blueprint("contacts", __name__, description="The people a workspace talks to.")
+blueprint = Blueprint("contacts", __name__, description="The people that a workspace talks to.")
 
-LONGEST_VALUE = 4096
-LARGEST_NUMBER = 2**53  # beyond it JSON's readers disagree, and the database's whole numbers are not ours to write
 _CUSTOM_VALUE = [
-    {"type": "string", "maxLength": LONGEST_VALUE, "pattern": STORABLE_TEXT, "nullable": True},
-    {"type": "number", "minimum": -LARGEST_NUMBER, "maximum": LARGEST_NUMBER},
+    {"type": ["string", "null"], "maxLength": formats.LONGEST_VALUE, "pattern": STORABLE_TEXT},
+    {"type": "number", "minimum": -formats.LARGEST_NUMBER, "maximum": formats.LARGEST_NUMBER},
     {"type": "boolean"},
 ]
-_TAG = r"[^\x00-\x1f\x7f-\x9f]*[^\x00-\x1f\x7f-\x9f\s][^\x00-\x1f\x7f-\x9f]*"
-
-
-class Formatted(fields.String):
-    """Text in one of `app.lib.formats`, kept in its normal form."""
-
-    def __init__(self, read: Callable[[str], Any], **options: Any) -> None:
-        super().__init__(**options)
-        self._read = read
-
-    def _deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
-        try:
-            return self._read(super()._deserialize(value, *args, **options))
-        except ValueError as error:
-            raise ValidationError(str(error)) from error
 
 
 class PhoneFilter(Formatted):
-    """A phone number in a query, where a plus sign that was not escaped arrives as a space."""
+    """A phone number in a query, where an unescaped plus sign arrives as a space."""
 
     def _deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
         return super()._deserialize("+" + value.strip().lstrip("+"), *args, **options)
@@ -59,32 +42,21 @@ class CustomValue(fields.Field[Any]):
     """A string, number, boolean or null."""
 
     def _deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
-        if not isinstance(value, (str, int, float, bool, type(None))):
-            raise ValidationError("A custom field holds a string, number, boolean or null.")
-        if isinstance(value, str) and len(value) > LONGEST_VALUE:
-            raise ValidationError(f"A custom field holds at most {LONGEST_VALUE} characters.")
-        if isinstance(value, (int, float)) and abs(value) > LARGEST_NUMBER:
-            raise ValidationError(f"A number of a custom field lies between -{LARGEST_NUMBER} and {LARGEST_NUMBER}.")
-        return value
-
-
-def text(longest: int, shortest: int = 0, **options: Any) -> fields.String:
-    return fields.String(validate=validate.Length(shortest, longest), allow_none=True, **options)
+        try:
+            return formats.custom_value(value)
+        except ValueError as error:
+            raise ValidationError(str(error)) from error
 
 
 def tag_name(**options: Any) -> fields.String:
-    """A tag: 1 to 100 characters, none of them a control character and not all of them spaces; those at its ends go."""
-    described = {"minLength": 1, "maxLength": 100, "pattern": f"^{_TAG}$", "example": "vip"}
-    return Formatted(_read_tag, metadata=described, **options)
+    """A tag: 1 to 100 characters, no control characters, not only spaces. Spaces at its ends are removed."""
+    described = {"minLength": 1, "maxLength": 100, "pattern": f"^{formats.TAG}$", "example": "vip"}
+    return Formatted(formats.tag, metadata=described, **options)
 
 
-def _read_tag(value: str) -> str:
-    if len(value) > 100 or not re.fullmatch(_TAG, value):
-        raise ValueError("A tag has 1 to 100 characters, no control characters, and more than spaces.")
-    return value.strip()
+class ContactFields(RequestBody):
+    """The fields that a contact may be given."""
 
-
-class ContactFields(Schema):
     external_id = text(255, 1, metadata={"description": "Your own identifier of the contact."})
     email = Formatted(formats.email, allow_none=True, metadata={"format": "email", "maxLength": 254})
     phone = Formatted(formats.phone, allow_none=True, metadata={"format": "phone", "description": "E.164."})
@@ -94,49 +66,60 @@ class ContactFields(Schema):
     timezone = Formatted(
         formats.timezone,
         allow_none=True,
-        metadata={"format": "timezone", "description": "A name of the IANA database."},
+        metadata={"format": "timezone", "description": "A name in the IANA time zone database."},
     )
     custom_fields = fields.Dict(
         keys=fields.String(validate=validate.Length(1, 100)),
         values=CustomValue(allow_none=True, metadata={"anyOf": _CUSTOM_VALUE}),
         validate=validate.Length(max=MOST_FIELDS),
         metadata={
-            "description": "Strings, numbers and booleans by names of 1 to 100 characters; merged with what is there; "
-            "null removes one."
+            "description": "Strings, numbers and booleans by names of 1 to 100 characters. They are merged with the "
+            "existing fields; null removes a field."
         },
     )
-    opted_out = Claim(metadata={"description": "Send this contact nothing."})
+    opted_out = StrictBoolean(metadata={"description": "Send nothing to this contact."})
 
 
 class ContactUpsert(ContactFields):
-    # One identifier that is not null. anyOf would say it more simply, and generated clients would lose the fields.
+    """The body that creates or changes a contact."""
+
+    # At least one identifier is given. With the simpler anyOf, generated clients would lose the fields.
     described: ClassVar[dict[str, Any]] = {
         "not": {
             "type": "object",
-            "properties": {name: {"type": "string", "nullable": True, "enum": [None]} for name in IDENTIFIERS},
+            "properties": {name: {"enum": [None, ""]} for name in IDENTIFIERS},
         }
     }
+    external_id = text(255, metadata={"description": 'Your own identifier of the contact. "" counts as not given.'})
     tags = fields.List(
-        tag_name(), validate=validate.Length(max=MOST_TAGS), metadata={"description": "Added to those there are."}
+        tag_name(), validate=validate.Length(max=MOST_TAGS), metadata={"description": "Added to the existing tags."}
     )
+
+    @pre_load
+    def without_empty_identifiers(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """The body without identifiers that are "": forms and no-code platforms send that for a missing value."""
+        return {name: value for name, value in data.items() if value != "" or name not in IDENTIFIERS}
 
     @validates_schema
     def needs_an_identifier(self, data: dict[str, Any], **_: Any) -> None:
+        """Raises ValidationError unless an identifier is given that is not null."""
         if not any(data.get(name) for name in IDENTIFIERS):
             raise ValidationError(f"Give at least one of {', '.join(IDENTIFIERS)}.")
 
 
 class ContactPatch(ContactFields):
+    """The body that changes a contact."""
+
     tags = fields.List(
-        tag_name(), validate=validate.Length(max=MOST_TAGS), metadata={"description": "Replaces those there are."}
+        tag_name(), validate=validate.Length(max=MOST_TAGS), metadata={"description": "Replaces the existing tags."}
     )
 
 
-class TagBody(Schema):
+class TagBody(RequestBody):
     name = tag_name(required=True)
 
 
-class ContactSchema(Schema):
+class ContactSchema(ResponseBody):
     id = fields.String(required=True)
     external_id = fields.String(required=True, allow_none=True)
     email = fields.String(required=True, allow_none=True)
@@ -146,13 +129,15 @@ class ContactSchema(Schema):
     locale = fields.String(required=True, allow_none=True)
     timezone = fields.String(required=True, allow_none=True)
     tags = fields.List(fields.String(), required=True, metadata={"description": "Sorted."})
-    custom_fields = fields.Dict(required=True)
+    custom_fields = fields.Dict(
+        required=True, values=fields.Raw(metadata={"type": ["string", "number", "boolean", "null"]})
+    )
     opted_out = fields.Boolean(required=True)
-    created_at = time("When the contact was made.")
+    created_at = time("When the contact was created.")
     updated_at = time("When it last changed.")
 
 
-ExportSchema = Schema.from_dict(
+ExportSchema = ResponseBody.from_dict(
     {"contact": fields.Nested(ContactSchema, required=True)}
     | {name: fields.List(fields.Dict(), required=True) for name in exports.SOURCES},
     name="ExportSchema",
@@ -160,24 +145,20 @@ ExportSchema = Schema.from_dict(
 
 
 class ContactQuery(PageQuery):
-    email = fields.String(metadata={"description": "In any case."})
+    email = fields.String(metadata={"description": "Case-insensitive."})
     phone = PhoneFilter(formats.phone, metadata={"format": "phone", "description": "E.164."})
     external_id = fields.String()
     tag = fields.String()
     updated_since = Time(metadata={"description": "RFC 3339."})
     q = fields.String(
         validate=validate.Length(2, 100),
-        metadata={"description": "Part of a name, e-mail address, phone number or external id."},
+        metadata={"description": "Part of a name, e-mail address, phone number or external_id."},
     )
 
-    @post_load
-    def without_empty(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        return {name: value for name, value in data.items() if value != "" or name == "cursor"}
 
-
-@collection(blueprint, "/contacts")
+@blueprint.route("/workspaces/<workspace>/contacts", methods=["GET"])
 @authorize("contacts")
-@blueprint.arguments(ContactQuery, location="query")
+@blueprint.arguments(ContactQuery)
 @blueprint.response(200, envelope(ContactSchema, many=True))
 def list_contacts(query: dict[str, Any]) -> Response:
     """List contacts, newest first."""
@@ -189,7 +170,13 @@ def list_contacts(query: dict[str, Any]) -> Response:
 @blueprint.arguments(ContactUpsert)
 @accepts_write(ContactSchema, made=True)
 def upsert_contact(body: dict[str, Any]) -> Response:
-    """Make a contact, or change the one that external_id, email or phone (in that order) finds."""
+    """Create a contact, or change the one that external_id, email or phone (in that order) matches.
+
+    The first identifier that matches a contact decides. Those after it are changed on that contact; those before it are
+    filled in where it has none. If it has a different value for one before it, or if another contact has one of the
+    identifiers, the write fails with `conflict`: `conflicting_field` is that identifier, `conflicting_contact_id` that
+    contact. An identifier that is "" counts as not given.
+    """
     return accept("contacts.upsert", body)
 
 
@@ -206,10 +193,10 @@ def show_contact(contact_id: str) -> Response:
 @blueprint.response(
     200,
     envelope(ExportSchema),
-    headers={"Content-Disposition": {"schema": {"type": "string"}, "description": "An attachment, and its name."}},
+    headers={"Content-Disposition": {"schema": {"type": "string"}, "description": "`attachment`, with a file name."}},
 )
 def export_contact(contact_id: str) -> Response:
-    """Export all that is stored about a contact as one JSON document."""
+    """Export everything that is stored about a contact as one JSON document."""
     contact = contacts.find(caller().workspace_id, contact_id)
     headers = {"Content-Disposition": f'attachment; filename="{contact.id}.json"'}
     return Response(exports.export(contact), headers=headers, mimetype="application/json")
@@ -220,7 +207,7 @@ def export_contact(contact_id: str) -> Response:
 @blueprint.arguments(ContactPatch)
 @accepts_write(ContactSchema)
 def update_contact(body: dict[str, Any], contact_id: str) -> Response:
-    """Change the fields that are given."""
+    """Change the given fields of a contact."""
     return _change("contacts.update", body, contact_id)
 
 
@@ -237,7 +224,7 @@ def delete_contact(contact_id: str) -> Response:
 @blueprint.arguments(TagBody)
 @accepts_write(ContactSchema)
 def add_tag(body: dict[str, Any], contact_id: str) -> Response:
-    """Add a tag."""
+    """Add a tag to a contact."""
     return _change("contacts.add_tag", body, contact_id)
 
 
@@ -249,7 +236,7 @@ def add_tag(body: dict[str, Any], contact_id: str) -> Response:
 @authorize("contacts")
 @accepts_write(ContactSchema)
 def remove_tag(contact_id: str, name: str) -> Response:
-    """Remove a tag; nothing happens if the contact does not have it."""
+    """Remove a tag from a contact; nothing changes if the contact does not have it."""
     return _change("contacts.remove_tag", {"name": name}, contact_id)
 
 

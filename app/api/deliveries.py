@@ -9,11 +9,14 @@ from marshmallow import fields, validate
 
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, collection, envelope, page
-from app.api.parsing import Blueprint, Schema, Time
+from app.api.lists import PageQuery, envelope, page
+from app.api.parsing.blueprints import Blueprint
+from app.api.parsing.fields import Time, Whole
 from app.api.responses import respond, time
+from app.api.schemas import ResponseBody
 from app.api.writes import accept
 from app.domain import deliveries
+from app.lib.answers import ERROR_CODES
 from app.models.deliveries import Delivery
 
 blueprint = Blueprint("deliveries", __name__, description="Events on their way to endpoints.")
@@ -21,7 +24,7 @@ blueprint = Blueprint("deliveries", __name__, description="Events on their way t
 STATUSES = ("pending", "delivered", "failed", "held", "cancelled")
 
 
-class DeliverySchema(Schema):
+class DeliverySchema(ResponseBody):
     id = fields.String(required=True, metadata={"description": "Also sent as X-Service-Delivery, in every attempt."})
     event_id = fields.String(required=True)
     endpoint_id = fields.String(required=True)
@@ -29,20 +32,33 @@ class DeliverySchema(Schema):
     status = fields.String(required=True, validate=validate.OneOf(STATUSES))
     attempts = fields.Integer(required=True, metadata={"description": "How many attempts have ended."})
     next_attempt_at = time("When the next attempt is due.", allow_none=True)
-    last_error = fields.String(required=True, allow_none=True)
+    last_error = fields.String(
+        required=True, allow_none=True, metadata={"description": "Why the last attempt failed; null: it did not."}
+    )
+    last_error_code = fields.String(
+        required=True,
+        allow_none=True,
+        validate=validate.OneOf([*ERROR_CODES, None]),
+        metadata={"description": "The same as a code. `ours`: a fault of ours, which spent no attempt."},
+    )
     created_at = time("When the event happened.")
     delivered_at = time("When an attempt succeeded.", allow_none=True)
     resent_from = fields.String(required=True, allow_none=True)
 
 
-class AttemptSchema(Schema):
+class AttemptSchema(ResponseBody):
     number = fields.Integer(required=True)
     at = time("When the attempt began.")
     duration_ms = fields.Integer(required=True)
-    status = fields.Integer(required=True, allow_none=True, metadata={"description": "The status code of the answer."})
+    status = fields.Integer(required=True, allow_none=True, metadata={"description": "The status code received."})
     error = fields.String(required=True, allow_none=True, metadata={"description": "Why it failed; null: it did not."})
+    error_code = fields.String(required=True, allow_none=True, validate=validate.OneOf([*ERROR_CODES, None]))
     response_body = fields.String(required=True, allow_none=True, metadata={"description": "At most 16 KiB of it."})
-    trigger = fields.String(required=True, validate=validate.OneOf(["automatic", "resend"]))
+    trigger = fields.String(
+        required=True,
+        validate=validate.OneOf(["automatic", "resend"]),
+        metadata={"description": "`resend`: somebody asked for this attempt. `automatic`: it was due by itself."},
+    )
 
 
 class DeliveryWithAttemptsSchema(DeliverySchema):
@@ -54,13 +70,20 @@ class DeliveryQuery(PageQuery):
     endpoint_id = fields.String()
     status = fields.String(validate=validate.OneOf(STATUSES))
     kind = fields.String()
+    error_code = fields.String(
+        validate=validate.OneOf(ERROR_CODES), metadata={"description": "Why the last attempt failed."}
+    )
+    status_code = Whole(
+        validate=validate.Range(100, 599, error="It must be from {min} to {max}."),
+        metadata={"description": "The receiver's status in the last attempt."},
+    )
     since = Time(metadata={"description": "RFC 3339; made at that time or later."})
     until = Time(metadata={"description": "RFC 3339; made before that time."})
 
 
-@collection(blueprint, "/webhooks/deliveries")
+@blueprint.route("/workspaces/<workspace>/webhooks/deliveries", methods=["GET"])
 @authorize("webhooks")
-@blueprint.arguments(DeliveryQuery, location="query")
+@blueprint.arguments(DeliveryQuery)
 @blueprint.response(200, envelope(DeliverySchema, many=True))
 def list_deliveries(query: dict[str, Any]) -> Response:
     """List deliveries, newest first."""
@@ -80,7 +103,12 @@ def show_delivery(delivery_id: str) -> Response:
 @authorize("webhooks")
 @accepts_write(DeliverySchema, made=True)
 def resend_delivery(delivery_id: str) -> Response:
-    """Send a delivery once more: a failed or held one itself, a delivered one as a new delivery of the same event."""
+    """Send a delivery now: a delivered one as a new delivery of the same event, any other under its own identifier.
+
+    A failed or held one starts its retries over. One that waits for its retry becomes due, and its schedule of retries
+    goes on unchanged; if it is due already, nothing changes. The write fails with `conflict` while an attempt is in
+    progress, and if the endpoint is stopped or deleted.
+    """
     workspace_id = caller().workspace_id
     return accept(
         "deliveries.resend",

@@ -1,4 +1,4 @@
-"""Webhook endpoints."""
+"""Webhook endpoints: the addresses that events are sent to."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Any
 from flask import Response
 from marshmallow import ValidationError, fields, validate, validates, validates_schema
 
-from app.api import callbacks
 from app.api.authentication import authorize, caller
 from app.api.deliveries import DeliverySchema
 from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, collection, envelope, page
-from app.api.parsing import STORABLE, Blueprint, Claim, Schema, Time
+from app.api.lists import PageQuery, envelope, page
+from app.api.parsing.blueprints import Blueprint
+from app.api.parsing.fields import STORABLE, StrictBoolean, StrictInteger, Time
 from app.api.responses import respond, time
+from app.api.schemas import RequestBody, ResponseBody
 from app.api.sweeps import SweepSchema
 from app.api.writes import accept, must_exist, once_key
 from app.config import settings
@@ -21,11 +22,11 @@ from app.domain import catalogue, endpoints, sweeps
 from app.lib import addresses, ids
 from app.models.endpoints import Endpoint
 
-blueprint = Blueprint("endpoints", __name__, description="The addresses that events go to.")
+blueprint = Blueprint("endpoints", __name__, description="The addresses that events are sent to.")
 
 
-class EndpointFields(Schema):
-    """`address` and `events` are required to make one, and may be left out of a change."""
+class EndpointFields(RequestBody):
+    """The fields of an endpoint. `address` and `events` are required to create one and optional in a change."""
 
     address = fields.String(
         metadata={
@@ -41,14 +42,26 @@ class EndpointFields(Schema):
         metadata={"description": "Event kinds, at least one; `*` for all."},
     )
     description = fields.String(allow_none=True, validate=validate.Length(max=500))
+    max_per_second = StrictInteger(
+        allow_none=True,
+        validate=validate.Range(1, endpoints.MOST_PER_SECOND),
+        metadata={
+            "description": "The most deliveries in a second, retries and resends included; null, the default: no limit."
+        },
+    )
+    ordered = StrictBoolean(
+        metadata={"description": "One delivery at a time, in the order of events; its retries hold back the rest."}
+    )
 
     @validates("address")
     def may_be_dialled(self, value: str, data_key: str) -> None:
+        """Raises ValidationError for an address that deliveries are never sent to."""
         if why := addresses.check_address(value, settings().webhook_allowed_networks):
             raise ValidationError(why)
 
     @validates("events")
     def are_known(self, value: list[str], data_key: str) -> None:
+        """Raises ValidationError, by position, for unknown event kinds."""
         unknown = {
             number: [f"There is no event kind '{kind}'. webhooks/events lists them."]
             for number, kind in enumerate(value)
@@ -59,19 +72,18 @@ class EndpointFields(Schema):
 
 
 class EndpointCreate(EndpointFields):
-    class Meta(EndpointFields.Meta):
-        # Declared once, above.
-        pass
+    """The body that creates an endpoint."""
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
+        """Makes two of the inherited fields required."""
         field_obj.required = field_name in ("address", "events")
 
 
 class EndpointPatch(EndpointFields):
-    pass
+    """The body that changes an endpoint."""
 
 
-class EndpointTest(Schema):
+class EndpointTest(RequestBody):
     kind = fields.String(
         required=True,
         validate=validate.OneOf(
@@ -81,62 +93,72 @@ class EndpointTest(Schema):
     )
 
 
-class EndpointSchema(Schema):
+class EndpointSchema(ResponseBody):
     id = fields.String(required=True)
     address = fields.String(required=True)
     events = fields.List(fields.String(), required=True)
     description = fields.String(required=True, allow_none=True)
     state = fields.String(required=True, validate=validate.OneOf(["active", "stopped"]))
     stop_reason = fields.String(required=True, allow_none=True)
-    stopped_at = time("When it was stopped.", allow_none=True)
+    stopped_at = time("When the endpoint stopped.", allow_none=True)
     consecutive_failures = fields.Integer(required=True)
-    created_at = time("When it was made.")
+    max_per_second = fields.Integer(
+        required=True, allow_none=True, metadata={"description": "The most deliveries in a second; null: no limit."}
+    )
+    ordered = fields.Boolean(
+        required=True, metadata={"description": "Whether it gets one delivery at a time, in the order of events."}
+    )
+    created_at = time("When the endpoint was created.")
 
 
-class EnableBody(Schema):
-    release_held = Claim(metadata={"description": "Send what was held meanwhile, too; false without it."})
+class EnableBody(RequestBody):
+    release_held = StrictBoolean(metadata={"description": "Also send the held deliveries; by default false."})
 
 
-class ResendBody(Schema):
-    """Which deliveries: all that are given must hold."""
+class ResendBody(RequestBody):
+    """The body that selects deliveries: those that match all given fields."""
 
     statuses = fields.List(
-        fields.String(validate=validate.OneOf(("failed", "held", "delivered"))),
+        fields.String(validate=validate.OneOf(("failed", "held", "pending", "delivered"))),
         load_default=["failed", "held"],
-        validate=validate.Length(1, 3),
-        metadata={"description": "Without it failed and held; delivered ones go out as new deliveries."},
+        validate=validate.Length(1, 4),
+        metadata={
+            "description": "By default failed and held. Of pending ones, those that wait for their retry become due; "
+            "those that are due or in progress are left alone. Delivered ones go out as new deliveries."
+        },
     )
     kinds = fields.List(
         fields.String(validate=validate.OneOf(list(catalogue.KINDS))),
         validate=validate.Length(1, 100),
-        metadata={"description": "Event kinds; without it all."},
+        metadata={"description": "Event kinds; by default all."},
     )
-    since = Time(validate=STORABLE, metadata={"description": "RFC 3339; made at that time or later."})
-    until = Time(validate=STORABLE, metadata={"description": "RFC 3339; made before that time."})
-    dry_run = Claim(metadata={"description": "Say how many would go out, and do nothing."})
+    since = Time(validate=STORABLE, metadata={"description": "RFC 3339; created at this time or later."})
+    until = Time(validate=STORABLE, metadata={"description": "RFC 3339; created before this time."})
+    dry_run = StrictBoolean(metadata={"description": "Only count the deliveries that would go out."})
 
     @validates_schema
     def begins_before_it_ends(self, data: dict[str, Any], **_: Any) -> None:
+        """Raises ValidationError unless `until` is later than `since`."""
         if "since" in data and "until" in data and data["since"] >= data["until"]:
             raise ValidationError("This must be after since.", "until")
 
 
-class DryRunSchema(Schema):
+class DryRunSchema(ResponseBody):
     dry_run = fields.Boolean(required=True)
-    count = fields.Integer(required=True, metadata={"description": "How many would go out."})
-    gone = fields.Integer(required=True, metadata={"description": "How many more match, but their bodies are gone."})
+    count = fields.Integer(required=True, metadata={"description": "How many deliveries would go out."})
+    gone = fields.Integer(required=True, metadata={"description": "How many more match but have lost their bodies."})
     statuses = fields.List(fields.String(), required=True)
     kinds = fields.List(fields.String(), required=True, allow_none=True)
     since = time("As given.", allow_none=True)
     until = time("As given.", allow_none=True)
 
 
-_SECRET = fields.String(metadata={"description": "The signing secret. Shown once; a replay does not show it."})
+_SECRET = fields.String(metadata={"description": "The signing secret. Shown once; replays do not show it."})
 
 
-@collection(blueprint, "/webhooks/endpoints")
+@blueprint.route("/workspaces/<workspace>/webhooks/endpoints", methods=["GET"])
 @authorize("webhooks")
-@blueprint.arguments(PageQuery, location="query")
+@blueprint.arguments(PageQuery)
 @blueprint.response(200, envelope(EndpointSchema, many=True))
 def list_endpoints(query: dict[str, Any]) -> Response:
     """List webhook endpoints, newest first."""
@@ -148,19 +170,23 @@ def list_endpoints(query: dict[str, Any]) -> Response:
 @authorize("webhooks")
 @blueprint.arguments(EndpointCreate)
 @accepts_write(EndpointSchema, made=True, secret=_SECRET)
-@blueprint.doc(callbacks=callbacks.delivery())
 def create_endpoint(body: dict[str, Any]) -> Response:
-    """Make a webhook endpoint. Its signing secret is in this answer, and never again."""
-    secret = endpoints.new_secret()
-    payload = {**body, "sealed_secret": endpoints.seal(secret)}
-    return accept("endpoints.create", payload, ids.new("whe"), beside={"secret": secret})
+    """Create a webhook endpoint, up to 1,000 in a workspace. Only this response shows its signing secret."""
+    workspace_id, secret = caller().workspace_id, endpoints.new_secret()
+    return accept(
+        "endpoints.create",
+        {**body, "sealed_secret": endpoints.seal(secret)},
+        ids.new("whe"),
+        check=lambda: endpoints.check_room(workspace_id),
+        beside={"secret": secret},
+    )
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>/rotate-secret", methods=["POST"])
 @authorize("webhooks")
 @accepts_write(EndpointSchema, secret=_SECRET)
 def rotate_secret_of_endpoint(endpoint_id: str) -> Response:
-    """Give the endpoint a new signing secret. For 24 hours deliveries are signed with the one before it too."""
+    """Rotate the signing secret. For 24 hours deliveries are signed with the previous secret, too."""
     secret = endpoints.new_secret()
     return accept(
         "endpoints.rotate_secret",
@@ -176,7 +202,7 @@ def rotate_secret_of_endpoint(endpoint_id: str) -> Response:
 @blueprint.arguments(EndpointTest)
 @accepts_write(DeliverySchema)
 def test_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
-    """Send a sample of a kind to this endpoint, and to no other, whether or not it wants that kind."""
+    """Send a sample of an event kind to this endpoint only, whether or not it is subscribed to that kind."""
     payload = {**body, "endpoint_id": endpoint_id}
     return accept("endpoints.test", payload, check=lambda: must_exist("endpoint", endpoint_id))
 
@@ -194,7 +220,7 @@ def show_endpoint(endpoint_id: str) -> Response:
 @blueprint.arguments(EndpointPatch)
 @accepts_write(EndpointSchema)
 def update_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
-    """Change the fields that are given."""
+    """Change the given fields of a webhook endpoint."""
     return _change("endpoints.update", body, endpoint_id)
 
 
@@ -202,7 +228,7 @@ def update_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
 @authorize("webhooks")
 @accepts_write()
 def delete_endpoint(endpoint_id: str) -> Response:
-    """Delete a webhook endpoint; what is still on its way to it is cancelled."""
+    """Delete a webhook endpoint; its unfinished deliveries are cancelled."""
     return _change("endpoints.delete", {}, endpoint_id)
 
 
@@ -211,7 +237,7 @@ def delete_endpoint(endpoint_id: str) -> Response:
 @blueprint.arguments(EnableBody, required=False)
 @accepts_write(EndpointSchema)
 def enable_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
-    """Let deliveries go to an endpoint again that was stopped; its failures are forgotten."""
+    """Enable a stopped endpoint and reset its failure count."""
     return _change("endpoints.enable", body, endpoint_id)
 
 
@@ -219,17 +245,17 @@ def enable_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
 @authorize("webhooks")
 @blueprint.arguments(ResendBody, required=False)
 @accepts_write(SweepSchema, made=True)
-@blueprint.alt_response(200, schema=envelope(DryRunSchema), description="What a dry run found.", success=True)
+@blueprint.alt_response(200, schema=envelope(DryRunSchema), description="The result of a dry run.", success=True)
 def resend_deliveries(body: dict[str, Any], endpoint_id: str) -> Response:
-    """Send many deliveries once more, oldest first. A worker does it; the sweep in the answer tells how far it is."""
+    """Resend many deliveries, oldest first, in a worker. The sweep in the response shows its progress."""
     is_dry = body.pop("dry_run", False)
     if is_dry:
-        once_key()  # stands for nothing here, and is refused all the same where it is none
+        once_key()  # unused here, but an invalid one is refused all the same
         must_exist("endpoint", endpoint_id)
         count, gone = sweeps.count_resendable(endpoint_id, **body)
         filters = {name: body.get(name) for name in endpoints.FILTERS}
         return respond(200, {"data": {"dry_run": True, "count": count, "gone": gone, **filters}})
-    # Not as JSON would say them, which is by the millisecond.
+    # Unlike JSON's form, isoformat() keeps microseconds.
     times = {name: body[name].isoformat() for name in body.keys() & {"since", "until"}}
     return _accept("endpoints.resend", body | times | {"endpoint_id": endpoint_id}, endpoint_id, ids.new("swp"))
 

@@ -1,4 +1,4 @@
-"""`/healthz`: the process is alive. `/readyz`: its database and its broker answer. `/metrics`: what it counts."""
+"""Health: `/healthz` (the process is alive), `/readyz` (its database and broker respond) and `/metrics`."""
 
 from __future__ import annotations
 
@@ -17,20 +17,23 @@ log = structlog.get_logger(__name__)
 
 @blueprint.get("/healthz")
 def alive() -> Response:
+    """200 while the process can respond at all."""
     return respond(200, {"status": "alive"})
 
 
 @blueprint.get("/readyz")
 def ready() -> Response:
+    """200 if the database and the broker respond. Raises Unavailable, naming the one that does not."""
     answering = {"database": _database_answers(), "broker": _broker_answers()}
     if away := [name for name, answers in answering.items() if not answers]:
-        raise Unavailable(f"No answer from the {' and the '.join(away)}.", answering=answering)
+        raise Unavailable(f"No response from the {' and the '.join(away)}.", answering=answering)
     return respond(200, {"status": "ready", "answering": answering})
 
 
 @blueprint.get("/metrics")
 def show_metrics() -> Response:
-    # They are the operator's. What a proxy passes on comes from outside; Prometheus asks the process itself.
+    """The process's metrics for Prometheus. Raises NotFound for a request that a proxy forwarded."""
+    # Metrics are for the operator. Prometheus scrapes the process directly; forwarded requests come from outside.
     if any(name in request.headers for name in ("Forwarded", "X-Forwarded-For", "X-Real-Ip")):
         raise NotFound()
     return Response(metrics.exposition(), content_type=metrics.CONTENT_TYPE)

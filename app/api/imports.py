@@ -1,4 +1,4 @@
-"""Imports of contacts: a list as JSON lines, by one job."""
+"""Imports: many contacts as JSON lines, in one job."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMe
 from app.api.authentication import authorize, caller
 from app.api.contacts import ContactUpsert
 from app.api.jobs import ProgressSchema, accepts_write
-from app.api.lists import PageQuery, collection, envelope, page_of
-from app.api.parsing import MAX_BODY_BYTES, Blueprint, Schema, load, object_in, spooled_body
+from app.api.lists import PageQuery, envelope, page_of
+from app.api.parsing.blueprints import Blueprint
+from app.api.parsing.bodies import MAX_BODY_BYTES, object_in, spooled_body
+from app.api.parsing.faults import load
 from app.api.responses import respond, time
+from app.api.schemas import ResponseBody
 from app.api.writes import answer, once_key, write_of
 from app.config import settings
 from app.domain import imports, jobs
@@ -28,17 +31,17 @@ from app.lib.problems import problem_document, problem_of_error
 from app.models.imports import LineError
 from app.models.jobs import Job
 
-blueprint = Blueprint("imports", __name__, description="Many contacts by one job.")
+blueprint = Blueprint("imports", __name__, description="Many contacts in one job.")
 
 MEDIA_TYPES = ("application/x-ndjson", "application/jsonl")
 MOST_LINES = 10_000
 MOST_BYTES = 16 * 1024 * 1024
-LONGEST_LINE_BYTES = MAX_BODY_BYTES  # that of a body of one contact
+LONGEST_LINE_BYTES = MAX_BODY_BYTES  # as for one contact
 
 _EXAMPLE = '{"email": "ada@example.com", "tags": ["vip"]}\n{"external_id": "customer-1042", "first_name": "Ada"}\n'
 _upsert = ContactUpsert()
-# One large body at a time is in the memory of a process: to check and store it takes several times its bytes.
-_large = Lock()
+# Parsing and storing a body takes several times its size in memory, so a process handles one large body at a time.
+_large_body = Lock()
 PATIENCE_SECONDS = 5.0
 
 
@@ -46,14 +49,14 @@ class ImportSchema(ProgressSchema):
     id = fields.String(required=True)
     job_id = fields.String(required=True)
     status = fields.String(required=True, validate=validate.OneOf(["running", "finished"]))
-    created_at = time("When it was accepted.")
-    finished_at = time("When it ended.", allow_none=True)
+    created_at = time("When the import was accepted.")
+    finished_at = time("When the import ended.", allow_none=True)
 
 
-class LineErrorSchema(Schema):
-    line = fields.Integer(required=True, metadata={"description": "Its number in the body; the first is 1."})
+class LineErrorSchema(ResponseBody):
+    line = fields.Integer(required=True, metadata={"description": "The line's number in the body; the first is 1."})
     problem = fields.Dict(
-        required=True, metadata={"description": "The problem document that the line alone would have been answered."}
+        required=True, metadata={"description": "The problem document that the line would get as a request of its own."}
     )
 
 
@@ -62,7 +65,7 @@ class LineErrorSchema(Schema):
 @blueprint.doc(
     requestBody={
         "required": True,
-        "description": f"Up to {MOST_LINES:,} contacts, each a line of JSON as the body of `POST contacts`; at most "
+        "description": f"Up to {MOST_LINES:,} contacts, each a line of JSON like the body of `POST contacts`; at most "
         f"{MOST_BYTES // 1024**2} MiB, and {LONGEST_LINE_BYTES // 1024} KiB a line. Empty lines count and do nothing.",
         "content": {
             kind: {"schema": {"type": "string", "pattern": r"\S"}, "example": _EXAMPLE} for kind in MEDIA_TYPES
@@ -71,24 +74,24 @@ class LineErrorSchema(Schema):
 )
 @accepts_write(ImportSchema, made=True)
 def import_contacts() -> Response:
-    """Make or change many contacts by one job; what is wrong with a line is told of it alone."""
-    return answer(*_take())
+    """Create or change many contacts in one job. A bad line gets its own error; the other lines are imported."""
+    return answer(*_accept())
 
 
 @blueprint.route("/workspaces/<workspace>/imports/<import_id>", methods=["GET"])
 @authorize("contacts")
 @blueprint.response(200, envelope(ImportSchema))
 def show_import(import_id: str) -> Response:
-    """Show an import and how far it is."""
+    """Show an import and its progress."""
     return respond(200, {"data": imports.represent(imports.find(caller().workspace_id, import_id))})
 
 
-@collection(blueprint, "/imports/<import_id>/errors")
+@blueprint.route("/workspaces/<workspace>/imports/<import_id>/errors", methods=["GET"])
 @authorize("contacts")
-@blueprint.arguments(PageQuery, location="query")
+@blueprint.arguments(PageQuery)
 @blueprint.response(200, envelope(LineErrorSchema, many=True))
 def list_line_errors(query: dict[str, Any], import_id: str) -> Response:
-    """List the lines of an import that were refused, in their order."""
+    """List the lines of an import that failed, in their order."""
     found = imports.find(caller().workspace_id, import_id)
     of_import = {**query, "import_id": found.id}
     return respond(
@@ -102,11 +105,11 @@ def list_line_errors(query: dict[str, Any], import_id: str) -> Response:
     )
 
 
-def _take() -> tuple[Job, bool]:
-    """The job of the import, and whether that was there before. When it returns nothing of the body is in memory."""
+def _accept() -> tuple[Job, bool]:
+    """The import's job, and whether it is a replay. The body's memory is free again when this returns."""
     _refuse_other_types()
     try:
-        with spooled_body(request, MOST_BYTES) as body, _turn(body.tell()):
+        with spooled_body(request, MOST_BYTES) as body, _memory_for(body.tell()):
             body.seek(0)
             once, import_id = once_key(body.read()), ids.new("imp")
             body.seek(0)
@@ -118,17 +121,17 @@ def _take() -> tuple[Job, bool]:
 
 
 @contextmanager
-def _turn(size_bytes: int) -> Iterator[None]:
-    """Waits until a body of that size may be in memory. Raises Unavailable where that takes too long."""
+def _memory_for(size_bytes: int) -> Iterator[None]:
+    """Waits until a body of that size may be in memory. Raises Unavailable after PATIENCE_SECONDS."""
     if size_bytes <= MAX_BODY_BYTES:
         yield
         return
-    if not _large.acquire(timeout=PATIENCE_SECONDS):
+    if not _large_body.acquire(timeout=PATIENCE_SECONDS):
         raise Unavailable("Other large imports are being read at this moment. Try again shortly.")
     try:
         yield
     finally:
-        _large.release()
+        _large_body.release()
 
 
 def _refuse_other_types() -> None:
@@ -139,7 +142,7 @@ def _refuse_other_types() -> None:
 
 
 def _read_lines(texts: Iterable[bytes]) -> tuple[list[Line], list[Line]]:
-    """The good and the bad lines. Raises Invalid where there are none, or too many."""
+    """The good and the bad lines. Raises Invalid if there are none or more than MOST_LINES."""
     good, bad = [], []
     for number, text in enumerate(texts, start=1):
         if number > MOST_LINES:

@@ -1,4 +1,4 @@
-"""Invoices: one for each month that is over and costs something."""
+"""Invoices: one for each past month in which something is owed."""
 
 from __future__ import annotations
 
@@ -9,41 +9,48 @@ from marshmallow import fields, validate
 
 from app.api.authentication import authorize, caller
 from app.api.billing import money
-from app.api.lists import PageQuery, collection, envelope, page
-from app.api.parsing import Blueprint, Schema
+from app.api.lists import PageQuery, envelope, page
+from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
+from app.api.schemas import ResponseBody
 from app.domain import invoices
 from app.models.invoices import Invoice
 
-blueprint = Blueprint("invoices", __name__, description="What months that are over cost.")
+blueprint = Blueprint("invoices", __name__, description="What past months cost.")
 
 
-class LineSchema(Schema):
+class LineSchema(ResponseBody):
     description = fields.String(required=True, metadata={"example": "Deliveries beyond those included"})
-    meter = fields.String(required=True, allow_none=True, metadata={"description": "null: the plan itself."})
+    meter = fields.String(
+        required=True, allow_none=True, metadata={"description": "null: the line is for the plan itself."}
+    )
     used = fields.Integer(required=True, allow_none=True)
     included = fields.Integer(required=True, allow_none=True)
-    quantity = fields.Integer(required=True, metadata={"description": "What was used beyond what is included."})
-    unit_price = money("null: more costs nothing.", allow_none=True)
+    quantity = fields.Integer(
+        required=True, metadata={"description": "How much was used beyond what the plan includes."}
+    )
+    unit_price = money("null: free.", allow_none=True)
     amount = money("Rounded to the cent, half a cent up.")
 
 
-class InvoiceSchema(Schema):
+class InvoiceSchema(ResponseBody):
     id = fields.String(required=True)
     number = fields.String(required=True, metadata={"example": "BHP-000042"})
-    status = fields.String(required=True, validate=validate.OneOf(["open"]), metadata={"description": "It is owed."})
+    status = fields.String(
+        required=True, validate=validate.OneOf(["open"]), metadata={"description": "`open`: not paid yet."}
+    )
     plan = fields.String(required=True)
     currency = fields.String(required=True, metadata={"description": "ISO 4217.", "example": "EUR"})
     period_start = time("The beginning of the month, in UTC.")
-    period_end = time("The beginning of the next.")
+    period_end = time("The beginning of the next month.")
     lines = fields.List(fields.Nested(LineSchema), required=True)
     total = money("The sum of the lines, before tax.")
-    created_at = time("When the month was closed.")
+    created_at = time("When the invoice was issued.")
 
 
-@collection(blueprint, "/invoices")
+@blueprint.route("/workspaces/<workspace>/invoices", methods=["GET"])
 @authorize("billing")
-@blueprint.arguments(PageQuery, location="query")
+@blueprint.arguments(PageQuery)
 @blueprint.response(200, envelope(InvoiceSchema, many=True))
 def list_invoices(query: dict[str, Any]) -> Response:
     """List invoices, newest first."""

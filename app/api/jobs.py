@@ -1,4 +1,4 @@
-"""Jobs: what became of accepted writes."""
+"""Jobs: accepted writes and their outcomes."""
 
 from __future__ import annotations
 
@@ -11,28 +11,33 @@ from marshmallow import fields, validate
 
 from app.api import resources
 from app.api.authentication import authorize, caller, require
-from app.api.lists import PageQuery, collection, envelope, page_of
-from app.api.parsing import Blueprint, Schema
+from app.api.lists import PageQuery, envelope, page_of
+from app.api.openapi.problems import response_name
+from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
+from app.api.schemas import ResponseBody
 from app.domain import jobs
 from app.models.jobs import STATUSES, Job
 
 blueprint = Blueprint("jobs", __name__, description="Accepted writes and their outcomes.")
 
 
-class ResourceSchema(Schema):
+class ResourceSchema(ResponseBody):
     type = fields.String(required=True)
     id = fields.String(required=True)
     url = fields.URL(required=True, require_tld=False, metadata={"format": "uri"})
 
 
-class ProgressSchema(Schema):
-    total = fields.Integer(required=True, metadata={"description": "How many lines there are."})
-    done = fields.Integer(required=True, metadata={"description": "How many lines have taken effect by now."})
-    failed = fields.Integer(required=True, metadata={"description": "How many lines are refused by now."})
+class ProgressSchema(ResponseBody):
+    total = fields.Integer(required=True, metadata={"description": "How many lines the import has."})
+    done = fields.Integer(required=True, metadata={"description": "How many lines have taken effect so far."})
+    failed = fields.Integer(required=True, metadata={"description": "How many lines have failed so far."})
 
 
-class JobSchema(Schema):
+class JobSchema(ResponseBody):
+    object = fields.String(
+        required=True, metadata={"const": "job", "description": "Tells a job from a resource.", "example": "job"}
+    )
     id = fields.String(required=True)
     kind = fields.String(required=True, validate=validate.OneOf(list(jobs.KINDS)))
     status = fields.String(required=True, validate=validate.OneOf(STATUSES))
@@ -40,9 +45,7 @@ class JobSchema(Schema):
         ResourceSchema,
         required=True,
         allow_none=True,
-        metadata={
-            "description": "What the write made or changed; null where that is known only when the job has ended."
-        },
+        metadata={"description": "What the write created or changed; null if that is not known until the job ends."},
     )
     problem = fields.Dict(
         required=True,
@@ -53,10 +56,10 @@ class JobSchema(Schema):
             "example": None,
         },
     )
-    progress = fields.Nested(ProgressSchema, metadata={"description": "Of an import; other jobs have none."})
+    progress = fields.Nested(ProgressSchema, metadata={"description": "Only imports have it."})
     created_at = time("When the write was accepted.")
-    started_at = time("When a worker first took it.", allow_none=True)
-    finished_at = time("When it ended.", allow_none=True)
+    started_at = time("When a worker first claimed the job.", allow_none=True)
+    finished_at = time("When the job ended.", allow_none=True)
 
 
 class JobQuery(PageQuery):
@@ -64,11 +67,11 @@ class JobQuery(PageQuery):
     kind = fields.String(validate=validate.OneOf(list(jobs.KINDS)))
 
 
-def accepts_write(result: type[Schema] | None = None, made: bool = False, **beside: Any) -> Callable[[Any], Any]:
-    """Documents the answers of a write: 202 with its job, or the result where the caller waits for it."""
+def accepts_write(result: type[ResponseBody] | None = None, made: bool = False, **beside: Any) -> Callable[[Any], Any]:
+    """Documents the responses to a write: 202 with its job, or `result` if the caller waits (None: a deletion)."""
 
     def decorate(view: Any) -> Any:
-        waited = "With `Prefer: wait=N`, where the write ended in time."
+        waited = "With `Prefer: wait=N`, if the write ended in time."
         documented = blueprint.response(202, envelope(JobSchema, **beside), description="Accepted; the job.")(view)
         if result is None:
             documented = blueprint.alt_response(204, description=waited, success=True)(documented)
@@ -77,14 +80,14 @@ def accepts_write(result: type[Schema] | None = None, made: bool = False, **besi
             documented = blueprint.alt_response(200, schema=shown, description=waited, success=True)(documented)
             if made:
                 documented = blueprint.alt_response(201, schema=shown, description=waited, success=True)(documented)
-        return blueprint.refusals(409)(documented)
+        return blueprint.alt_response(409, response_name(409))(documented)
 
     return decorate
 
 
-@collection(blueprint, "/jobs")
+@blueprint.route("/workspaces/<workspace>/jobs", methods=["GET"])
 @authorize(None)
-@blueprint.arguments(JobQuery, location="query")
+@blueprint.arguments(JobQuery)
 @blueprint.response(200, envelope(JobSchema, many=True))
 def list_jobs(query: dict[str, Any]) -> Response:
     """List the jobs of the kinds that the token has access to, newest first."""

@@ -1,4 +1,4 @@
-"""The rate limit at the door: refuses what is too much, and tells in every response how a token stands.
+"""The rate limit: refuses requests above it, and reports it in every response.
 
 The headers are those of draft-ietf-httpapi-ratelimit-headers-11.
 """
@@ -12,18 +12,18 @@ from app.errors import RateLimited
 
 
 def install(app: Flask) -> None:
-    """Tells in the response to every request that was counted."""
-    app.after_request(_tell)
+    """Adds the RateLimit headers to the response to every request that was counted."""
+    app.after_request(_report)
 
 
 def count_request(token_id: str) -> None:
-    """Raises RateLimited if the token has no more requests for now."""
+    """Counts a request to the token. Raises RateLimited if none is left."""
     standing = g.standing = limits.count_request(token_id)
     if standing is not None and not standing.is_within:
         raise RateLimited(standing.quota, standing.seconds)
 
 
-def _tell(response: Response) -> Response:
+def _report(response: Response) -> Response:
     standing = g.get("standing")
     if standing is not None:
         response.headers.add("RateLimit-Policy", f'"default";q={standing.quota};w=60')

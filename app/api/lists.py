@@ -1,4 +1,4 @@
-"""Lists: cursors, limits, the envelope, and the two addresses of every collection."""
+"""Lists: pages, cursors and envelopes."""
 
 from __future__ import annotations
 
@@ -11,71 +11,52 @@ from flask import request
 from marshmallow import fields, validate
 
 from app.api.authentication import caller
-from app.api.parsing import Blueprint, Schema
+from app.api.parsing.fields import Whole
+from app.api.schemas import Query, ResponseBody
 from app.config import settings
 from app.errors import Fault, Invalid
 from app.lib import cursors, json
 from app.models.base import page_before
 
-View = Callable[..., Any]
-
 DEFAULT_LIMIT = 50
 MOST = 100
 
 
-class Whole(fields.Integer):
-    """A whole number in a query: digits alone, and not all that Python's int() reads."""
-
-    def _deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
-        if not (value.isascii() and value.isdigit()):
-            raise self.make_error("invalid", input=value)
-        return super()._deserialize(value, *args, **options)
-
-
-class PageQuery(Schema):
-    """What every list takes; filters are added by inheriting."""
+class PageQuery(Query):
+    """The parameters of every list; subclasses add filters."""
 
     limit = Whole(
         load_default=DEFAULT_LIMIT,
         validate=validate.Range(1, MOST, error="It must be from {min} to {max}."),
         metadata={"description": f"How many items, 1 to {MOST}."},
     )
-    cursor = fields.String(metadata={"description": "`meta.nextCursor` of the page before."})
+    cursor = fields.String(metadata={"description": "`meta.nextCursor` of the previous page."})
 
 
-class Meta(Schema):
+class Meta(ResponseBody):
+    """What a page says about the rest of its list."""
+
     nextCursor = fields.String(required=True, allow_none=True, metadata={"description": "Cursor of the next page."})
     hasMore = fields.Boolean(required=True, metadata={"description": "True while more pages exist."})
 
 
 @cache
-def envelope(item: type[Schema], *, many: bool = False, **further: Any) -> type[Schema]:
-    """The schema of a response: `{"data": …}`, with `meta` for a list."""
+def envelope(item: type[ResponseBody], *, many: bool = False, **further: Any) -> type[ResponseBody]:
+    """The schema of a response: `{"data": …}`, with `meta` for a list and the `further` members beside `data`."""
     name = item.__name__.removesuffix("Schema") + "".join(f"With{member.title()}" for member in further)
     name += "List" if many else "Envelope"
     members: dict[str, Any] = {"data": fields.Nested(item, many=many, required=True), **further}
     if many:
         members["meta"] = fields.Nested(Meta, required=True)
-    return type(name, (Schema,), members)
-
-
-def collection(blueprint: Blueprint, path: str) -> Callable[[View], View]:
-    """Routes a list at both its addresses: below a workspace, and alone for the token's own."""
-
-    def decorate(view: View) -> View:
-        blueprint.route(path, methods=["GET"], endpoint=f"{view.__name__}_of_token")(view)
-        blueprint.route(f"/workspaces/<workspace>{path}", methods=["GET"], endpoint=view.__name__)(view)
-        return view
-
-    return decorate
+    return type(name, (ResponseBody,), members)
 
 
 def page(
     query: Any, model: Any, arguments: dict[str, Any], represent: Callable[[Any], dict[str, Any]]
 ) -> dict[str, Any]:
-    """One page of `query`, in the envelope, in the model's order for these arguments.
+    """One page of `query` in its envelope, in the order that the model defines for these arguments.
 
-    Raises Invalid for a cursor that is not of this list.
+    Raises Invalid for a cursor from another list, workspace or filter.
     """
     order = model.order(arguments)
     return page_of(
@@ -89,9 +70,9 @@ def page_of(
     represent: Callable[[Any], dict[str, Any]],
     order: Sequence[str] = ("id",),
 ) -> dict[str, Any]:
-    """The same of what `find` finds: up to `limit` rows, after the one that has the values before it in `order`."""
+    """Like `page`, for `find(*last, limit=…)`: rows after the one with the values `last` in the columns of `order`."""
     limit, scope = arguments["limit"], _scope(arguments)
-    # One more says whether there is more.
+    # One extra row shows whether there is another page.
     found = find(*_last(arguments.get("cursor"), scope, order), limit=limit + 1)
     shown, has_more = found[:limit], len(found) > limit
     next_cursor = cursors.seal(_key(), scope, [str(getattr(shown[-1], name)) for name in order]) if has_more else None
@@ -99,7 +80,7 @@ def page_of(
 
 
 def _last(cursor: str | None, scope: str, order: Sequence[str]) -> Sequence[str | None]:
-    """What the last row before the page has in the columns of `order`; None for each where the page is the first."""
+    """The values of the previous page's last row in the columns of `order`; Nones for the first page."""
     if cursor is None:
         return [None] * len(order)
     try:
@@ -110,10 +91,9 @@ def _last(cursor: str | None, scope: str, order: Sequence[str]) -> Sequence[str 
 
 
 def _scope(arguments: dict[str, Any]) -> str:
-    # A cursor holds for the workspace, the collection and the filters it was made with; the limit may change.
+    # A cursor is valid for the workspace, collection and filters that it was issued for; the limit may change.
     filters = {name: value for name, value in sorted(arguments.items()) if name not in ("limit", "cursor")}
-    assert request.endpoint is not None
-    return f"{caller().workspace_id}\n{request.endpoint.removesuffix('_of_token')}\n{json.dumps(filters).decode()}"
+    return f"{caller().workspace_id}\n{request.endpoint}\n{json.dumps(filters).decode()}"
 
 
 def _key() -> bytes:

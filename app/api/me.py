@@ -1,4 +1,4 @@
-"""`auth/me`: the connection test; answers every valid token."""
+"""`auth/me`: shows any valid token its own name and workspace, as a connection test."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from marshmallow import fields, validate
 
 from app.api.authentication import authorize, caller
 from app.api.lists import envelope
-from app.api.parsing import Blueprint, Schema
+from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
+from app.api.schemas import ResponseBody
 from app.domain import tokens
 
-blueprint = Blueprint("me", __name__, description="Who the token speaks for.")
+blueprint = Blueprint("me", __name__, description="The token and its workspace.")
 
 
-class TokenSchema(Schema):
+class TokenSchema(ResponseBody):
     id = fields.String(required=True)
     name = fields.String(required=True)
     restrictions = fields.List(
@@ -24,15 +25,15 @@ class TokenSchema(Schema):
         metadata={"description": "Null: the token is unrestricted."},
     )
     expires_at = time("When the token expires.", allow_none=True)
-    last_used_at = time("When it was last used, to the minute.", allow_none=True)
+    last_used_at = time("When the token was last used, to the minute.", allow_none=True)
 
 
-class WorkspaceSchema(Schema):
+class WorkspaceSchema(ResponseBody):
     id = fields.String(required=True)
     name = fields.String(required=True)
 
 
-class MeSchema(Schema):
+class MeSchema(ResponseBody):
     token = fields.Nested(TokenSchema, required=True)
     workspace = fields.Nested(WorkspaceSchema, required=True)
 

@@ -1,4 +1,4 @@
-"""The pages to which the `type` of a problem leads."""
+"""The pages that the `type` of a problem refers to."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ blueprint = Blueprint("problem_pages", __name__, url_prefix="/problems", templat
 
 @blueprint.get("")
 def list_problems() -> Response:
+    """The page that lists all problems."""
     return _page("problems/index.html", problems=PROBLEMS.values())
 
 
 @blueprint.get("/<slug>")
 def show_problem(slug: str) -> Response:
+    """The page that explains one problem. Raises NotFound for an unknown slug."""
     if slug not in PROBLEMS:
         raise NotFound
     return _page("problems/problem.html", problem=PROBLEMS[slug])
 
 
 def _page(template: str, **values: object) -> Response:
-    # The style is the file's own text, unescaped, because the policy names its hash.
+    # Unescaped, because the policy names the hash of the file's own text.
     html = render_template(template, style=Markup(_STYLE), phrase=_phrase, **values)
     response = Response(html, mimetype="text/html")
     response.headers["Content-Security-Policy"] = _POLICY

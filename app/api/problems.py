@@ -1,4 +1,4 @@
-"""Turns whatever is raised while a request is answered into a problem document."""
+"""Translates exceptions into problem documents."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from werkzeug.exceptions import BadRequestKeyError, HTTPException, InternalServe
 from werkzeug.http import HTTP_STATUS_CODES
 
 from app.api.request_ids import request_id
+from app.errors import BellhopError
 from app.lib import json
-from app.lib.problems import PROBLEMS, problem_document, problem_of_error, slug_of
+from app.lib.problems import PROBLEMS, problem_document, problem_of_error
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = "5"
@@ -26,12 +27,12 @@ _log = structlog.get_logger("api")
 
 
 def install(app: Flask, base_url: str) -> None:
-    """Makes every error of `app` answer with a problem whose type is below `base_url`."""
+    """Makes every error of `app` a problem response whose `type` is below `base_url`."""
 
     def answer(error: Exception) -> Response:
         if isinstance(error, InternalServerError) and isinstance(error.original_exception, Exception):
             error = error.original_exception
-        if slug_of(error) is not None:
+        if isinstance(error, BellhopError) and error.slug != "internal-error":
             retry_after = str(getattr(error, "retry_after_seconds", RETRY_AFTER_SECONDS))
             return _refused(problem_of_error(error, request_id(), base_url=base_url), retry_after)
         if isinstance(error, HTTPException):
@@ -47,7 +48,7 @@ def install(app: Flask, base_url: str) -> None:
 
 
 def problem_response(document: dict[str, object], headers: dict[str, str] | None = None) -> Response:
-    """A response that carries `document`, with its status."""
+    """A response with the problem `document` as its body, and its status."""
     status = document["status"]
     assert isinstance(status, int)
     return Response(json.dumps(document), status, headers, mimetype=MEDIA_TYPE)
@@ -56,7 +57,7 @@ def problem_response(document: dict[str, object], headers: dict[str, str] | None
 def _refused(document: dict[str, object], retry_after: str = RETRY_AFTER_SECONDS) -> Response:
     response = problem_response(document)
     if document["status"] == 401:
-        # RFC 6750, section 3.1: no error code where no token was sent.
+        # RFC 6750, section 3.1: no error code unless a token was sent.
         sent = "Authorization" in request.headers
         response.headers["WWW-Authenticate"] = 'Bearer error="invalid_token"' if sent else "Bearer"
     if document["status"] in (429, 503):
@@ -68,11 +69,11 @@ def _http_refused(error: HTTPException, base_url: str) -> Response:
     status = error.code or 500
     slug = _SLUG_OF_STATUS.get(status)
     if slug is None:
-        # A status the table lacks: RFC 9457, section 4.2.1.
+        # The table has no such status: RFC 9457, section 4.2.1.
         document: dict[str, object] = {"type": "about:blank", "title": HTTP_STATUS_CODES.get(status, "Error")}
         document |= {"status": status, "detail": "The request was refused.", "traceId": request_id()}
     else:
-        document = dict(problem_document(slug, _said_of(error), request_id(), base_url=base_url))
+        document = dict(problem_document(slug, _own_detail(error), request_id(), base_url=base_url))
     if slug == "validation-failed":
         document["errors"] = [{"pointer": "", "detail": document["detail"]}]
     response = _refused(document)
@@ -82,8 +83,8 @@ def _http_refused(error: HTTPException, base_url: str) -> Response:
     return response
 
 
-def _said_of(error: HTTPException) -> str | None:
-    """What the code that raised `error` had to say itself: not werkzeug's words, and nothing of a 5xx."""
+def _own_detail(error: HTTPException) -> str | None:
+    """The description that our own code gave `error`; None for werkzeug's default text and for a 5xx."""
     if (error.code or 500) >= 500 or isinstance(error, BadRequestKeyError):
         return None
     return None if error.description == type(error).description else error.description

@@ -1,4 +1,4 @@
-"""The identifier that every request and its response carry, and the one line that the access log has for it."""
+"""Request identifiers, and the access log and metrics of each request."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _log = structlog.get_logger("access")
 
 
 def install(app: Flask) -> None:
-    """Gives every request of `app` an identifier, every response its X-Request-Id."""
-    # Outside of Flask, so that a response has the header whatever fails inside, other hooks included.
+    """Gives every request of `app` an identifier, a line in the access log and a place in the metrics."""
+    # Around Flask, so that a response has the header even if a hook fails.
     app.wsgi_app = _identified(app.wsgi_app)  # type: ignore[assignment, method-assign]
 
 
 def request_id() -> str:
-    """The identifier of the present request; also where no hook has run yet."""
+    """The identifier of the current request, generated now if the application was not wrapped."""
     environ = request.environ
     found: str = environ.get(_KEY) or environ.setdefault(_KEY, kept_or_new(None))
     return found
@@ -52,7 +52,7 @@ def _identified(wsgi_app: WSGIApplication) -> WSGIApplication:
         try:
             return wsgi_app(environ, start)
         finally:
-            # The route and not the path: names of tags and query strings may hold personal data.
+            # The route, not the path: tag names and query strings may hold personal data.
             method, route, seconds = environ["REQUEST_METHOD"], rule and rule.rule, perf_counter() - started
             _log.info(
                 "request",
@@ -68,13 +68,13 @@ def _identified(wsgi_app: WSGIApplication) -> WSGIApplication:
 
 
 def _count(method: str, route: str | None, status: str, seconds: float) -> None:
-    # Callers may make methods and paths up; what is counted by them must not grow with that.
-    requests, durations = _figures(method if method in _METHODS else "other", route or "none", status)
+    # Callers can invent methods and paths; the number of time series must not grow with them.
+    requests, durations = _time_series(method if method in _METHODS else "other", route or "none", status)
     requests.inc()
     durations.observe(seconds)
 
 
 @cache
-def _figures(method: str, route: str, status: str) -> tuple[Counter, Histogram]:
-    """To look them up by their labels would cost as much as to count with them."""
+def _time_series(method: str, route: str, status: str) -> tuple[Counter, Histogram]:
+    # Looking them up by their labels takes as long as counting.
     return metrics.REQUESTS.labels(method, route, status), metrics.REQUEST_SECONDS.labels(method, route)

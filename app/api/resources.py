@@ -1,4 +1,4 @@
-"""Resources by their type: where they are, and how one is found for the answer to a write."""
+"""Resource types: the address and the representation of each, for jobs and the responses to writes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.config import settings
-from app.domain import bookings, contacts, deliveries, endpoints, imports, sales, sweeps
+from app.domain import (
+    automations,
+    bookings,
+    contacts,
+    deliveries,
+    endpoints,
+    imports,
+    runs,
+    sales,
+    sweeps,
+    workspaces,
+)
 from app.errors import NotFound
 from app.models.jobs import Job
 
@@ -16,9 +27,12 @@ Represented = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ResourceType:
-    """`path` is that of the collection below a workspace."""
+    """`path` is the collection's, below a workspace; None for the workspace itself.
 
-    path: str
+    `find` returns a representation or raises NotFound.
+    """
+
+    path: str | None
     find: Callable[[str, str], Represented]
 
 
@@ -30,14 +44,19 @@ TYPES: Mapping[str, ResourceType] = {
     "delivery": ResourceType("webhooks/deliveries", lambda *ids: deliveries.represent(deliveries.find(*ids))),
     "import": ResourceType("imports", lambda *ids: imports.represent(imports.find(*ids))),
     "sweep": ResourceType("webhooks/sweeps", lambda *ids: sweeps.represent(sweeps.find(*ids))),
+    "automation": ResourceType("automations", lambda *ids: automations.represent(automations.find(*ids))),
+    "run": ResourceType("runs", lambda *ids: runs.represent(runs.find(*ids))),
+    "workspace": ResourceType(None, lambda *ids: workspaces.represent(workspaces.find(ids[0]))),
 }
 
 
 def represent_job(job: Job) -> Represented:
+    """The job as the API shows it; that of an import with its progress."""
     resource = None
     if job.resource_id is not None and job.resource_type is not None:
         resource = {"type": job.resource_type, "id": job.resource_id, "url": url(job)}
     document = {
+        "object": "job",
         "id": job.id,
         "kind": job.kind,
         "status": job.status,
@@ -53,7 +72,7 @@ def represent_job(job: Job) -> Represented:
 
 
 def find(job: Job) -> Represented | None:
-    """The resource that the job made or changed; None if it is gone again."""
+    """The resource that the job created or changed; None if it has been deleted since."""
     assert job.resource_type is not None
     assert job.resource_id is not None
     try:
@@ -65,12 +84,14 @@ def find(job: Job) -> Represented | None:
 def url(job: Job) -> str:
     """The address of the job's resource."""
     assert job.resource_type is not None
-    return _below(job.workspace_id, f"{TYPES[job.resource_type].path}/{job.resource_id}")
+    path = TYPES[job.resource_type].path
+    return _below(job.workspace_id, f"/{path}/{job.resource_id}" if path else "")
 
 
 def job_url(job: Job) -> str:
-    return _below(job.workspace_id, f"jobs/{job.id}")
+    """The address of the job."""
+    return _below(job.workspace_id, f"/jobs/{job.id}")
 
 
 def _below(workspace_id: str, path: str) -> str:
-    return f"{settings().base_url}/api/v1/workspaces/{workspace_id}/{path}"
+    return f"{settings().base_url}/api/v1/workspaces/{workspace_id}{path}"

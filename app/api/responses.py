@@ -1,4 +1,4 @@
-"""JSON responses, and what their schemas share."""
+"""Responses: JSON, ready to be sent."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ if TYPE_CHECKING:
 
 
 class BareResponse(Response):
-    """A response of which an empty one has no type. Flask makes all responses that are not of this class such ones."""
+    """A response that has no Content-Type unless it is given one: 204 and OPTIONS have no body to describe."""
 
     default_mimetype = None
 
 
 class JsonResponse(BareResponse):
-    """A response whose body is whole and whose headers, its length too, are ready to be sent."""
+    """A response whose headers are complete when it is created: the body is one string, and `Location` is absolute."""
 
     def get_wsgi_headers(self, environ: WSGIEnvironment) -> Headers:
+        """The headers as they are: werkzeug would copy them and resolve addresses (decision 18)."""
         return self.headers
 
 
 def respond(status: int, document: object) -> Response:
-    """A response that carries `document`, a representation of the domain, as JSON."""
+    """A JSON response with `document` as its body."""
     return JsonResponse(json.dumps(document), status, mimetype="application/json")
 
 
 def time(description: str, **options: Any) -> fields.DateTime:
-    """A time in a response: RFC 3339 in UTC with milliseconds."""
+    """A schema's field for a time in a response: RFC 3339 in UTC with milliseconds."""
     return fields.DateTime(required=True, metadata={"description": description}, **options)

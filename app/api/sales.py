@@ -1,4 +1,4 @@
-"""Sales."""
+"""Sales: what contacts paid."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from flask import Response
 from marshmallow import ValidationError, fields, post_load, validate
 
 from app.api.authentication import authorize, caller
-from app.api.contacts import Formatted, text
 from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, collection, envelope, page
-from app.api.parsing import STORABLE, Blueprint, Schema, Time
+from app.api.lists import PageQuery, envelope, page
+from app.api.parsing.blueprints import Blueprint
+from app.api.parsing.fields import STORABLE, Formatted, Time, text
 from app.api.responses import respond, time
+from app.api.schemas import RequestBody, ResponseBody
 from app.api.writes import accept
 from app.domain import sales
 from app.lib import clock, ids, money
@@ -21,14 +22,16 @@ from app.models.sales import Sale
 blueprint = Blueprint("sales", __name__, description="What contacts paid.")
 
 
-class SaleCreate(Schema):
+class SaleCreate(RequestBody):
+    """The body that records a sale."""
+
     contact_id = fields.String(required=True, metadata={"description": "Who paid."})
     amount = Formatted(
         money.amount,
         required=True,
         error_messages={"invalid": 'Give the amount as a string, such as "19.90".'},
         metadata={
-            "description": "A decimal as a string, 0 or more, with no more decimal places than its currency has.",
+            "description": "A decimal as a string, 0 or more, with at most as many decimal places as its currency has.",
             "pattern": f"^{money.PATTERN}$",
             "example": "19.90",
         },
@@ -36,36 +39,39 @@ class SaleCreate(Schema):
     currency = fields.String(
         required=True,
         validate=validate.OneOf(
-            sorted(money.DECIMAL_PLACES), error="This is not a code of a currency (ISO 4217), such as EUR."
+            sorted(money.DECIMAL_PLACES), error="This is not a currency code (ISO 4217), such as EUR."
         ),
         metadata={"description": "ISO 4217.", "example": "EUR"},
     )
-    reference = text(255, 1, metadata={"description": "Your own identifier of the sale: no two have the same."})
+    reference = text(255, 1, metadata={"description": "Your own identifier of the sale; unique in the workspace."})
     occurred_at = Time(
         load_default=clock.now,
         validate=STORABLE,
-        metadata={"description": "RFC 3339; without it, the time of the request."},
+        metadata={"description": "RFC 3339; by default the time of the request."},
     )
 
     @post_load
     def in_its_currency(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """The amount with the decimal places of its currency. Raises ValidationError if it has more."""
         try:
             return data | {"amount": money.in_currency(data["amount"], data["currency"])}
         except ValueError as error:
             raise ValidationError(str(error), "amount") from error
 
 
-class SaleSchema(Schema):
+class SaleSchema(ResponseBody):
     id = fields.String(required=True)
-    contact_id = fields.String(required=True, allow_none=True, metadata={"description": "null: it was deleted."})
+    contact_id = fields.String(
+        required=True, allow_none=True, metadata={"description": "null: the contact was deleted."}
+    )
     amount = fields.String(
         required=True,
-        metadata={"description": "A decimal with as many places as its currency has.", "example": "19.90"},
+        metadata={"description": "A decimal with as many decimal places as its currency has.", "example": "19.90"},
     )
     currency = fields.String(required=True, metadata={"description": "ISO 4217.", "example": "EUR"})
     reference = fields.String(required=True, allow_none=True)
-    occurred_at = time("When it happened, as it was given.")
-    created_at = time("When it was recorded.")
+    occurred_at = time("When the sale happened, as given.")
+    created_at = time("When the sale was recorded.")
 
 
 class SaleQuery(PageQuery):
@@ -73,19 +79,20 @@ class SaleQuery(PageQuery):
     reference = fields.String()
     occurred_since = Time(
         validate=STORABLE,
-        metadata={"description": "RFC 3339; it happened then or later. Orders the list by that time."},
+        metadata={"description": "RFC 3339; occurred at this time or later. Orders the list by occurred_at."},
     )
     occurred_until = Time(
-        validate=STORABLE, metadata={"description": "RFC 3339; it happened before. Orders the list by that time."}
+        validate=STORABLE,
+        metadata={"description": "RFC 3339; occurred before this time. Orders the list by occurred_at."},
     )
 
 
-@collection(blueprint, "/sales")
+@blueprint.route("/workspaces/<workspace>/sales", methods=["GET"])
 @authorize("contacts")
-@blueprint.arguments(SaleQuery, location="query")
+@blueprint.arguments(SaleQuery)
 @blueprint.response(200, envelope(SaleSchema, many=True))
 def list_sales(query: dict[str, Any]) -> Response:
-    """List sales, the last recorded first; with a range of times, the last that occurred first."""
+    """List sales, the latest recorded first; with a range of times, the latest occurred first."""
     found = Sale.matching(caller().workspace_id, query)
     return respond(200, page(found, Sale, query, sales.represent))
 

@@ -1,4 +1,4 @@
-"""Sweeps: long changes over the deliveries of an endpoint, and how far they are."""
+"""Sweeps: bulk changes to the deliveries of an endpoint, and their progress."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from flask import Response
 from marshmallow import fields, validate
 
 from app.api.authentication import authorize, caller
-from app.api.lists import PageQuery, collection, envelope, page
-from app.api.parsing import Blueprint, Schema
+from app.api.lists import PageQuery, envelope, page
+from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
+from app.api.schemas import ResponseBody
 from app.domain import sweeps
 from app.models.sweeps import Sweep
 
-blueprint = Blueprint("sweeps", __name__, description="Long changes over the deliveries of an endpoint.")
+blueprint = Blueprint("sweeps", __name__, description="Bulk changes to the deliveries of an endpoint.")
 
 ACTIONS = tuple(sweeps.WANTED_IN)
 
 
-class SweepSchema(Schema):
+class SweepSchema(ResponseBody):
     id = fields.String(required=True)
     endpoint_id = fields.String(required=True)
     action = fields.String(required=True, validate=validate.OneOf(ACTIONS))
@@ -27,18 +28,18 @@ class SweepSchema(Schema):
     count = fields.Integer(
         required=True,
         allow_none=True,
-        metadata={"description": "How many matched when it began; counted for a resend."},
+        metadata={"description": "How many matched when the sweep began; only for a resend."},
     )
-    changed = fields.Integer(required=True, metadata={"description": "How many it has changed by now."})
+    changed = fields.Integer(required=True, metadata={"description": "How many deliveries have changed so far."})
     skipped = fields.Integer(
-        required=True, metadata={"description": "How many it left, because their bodies are gone."}
+        required=True, metadata={"description": "How many were left because their bodies are gone."}
     )
     statuses = fields.List(fields.String(), required=True)
     kinds = fields.List(fields.String(), required=True, allow_none=True)
-    since = time("It is about deliveries made at that time or later.", allow_none=True)
-    until = time("It is about deliveries made before that time.", allow_none=True)
-    created_at = time("When it began.")
-    finished_at = time("When it ended.", allow_none=True)
+    since = time("Only deliveries created at this time or later.", allow_none=True)
+    until = time("Only deliveries created before this time.", allow_none=True)
+    created_at = time("When the sweep began.")
+    finished_at = time("When the sweep ended.", allow_none=True)
 
 
 class SweepQuery(PageQuery):
@@ -46,12 +47,12 @@ class SweepQuery(PageQuery):
     action = fields.String(validate=validate.OneOf(ACTIONS))
 
 
-@collection(blueprint, "/webhooks/sweeps")
+@blueprint.route("/workspaces/<workspace>/webhooks/sweeps", methods=["GET"])
 @authorize("webhooks")
-@blueprint.arguments(SweepQuery, location="query")
+@blueprint.arguments(SweepQuery)
 @blueprint.response(200, envelope(SweepSchema, many=True))
 def list_sweeps(query: dict[str, Any]) -> Response:
-    """List sweeps, newest first: resends and releases that were asked for, and what follows a stop or a deletion."""
+    """List sweeps, newest first: requested resends and releases, and those that follow a stop or a deletion."""
     found = Sweep.matching(caller().workspace_id, query)
     return respond(200, page(found, Sweep, query, sweeps.represent))
 
@@ -60,5 +61,5 @@ def list_sweeps(query: dict[str, Any]) -> Response:
 @authorize("webhooks")
 @blueprint.response(200, envelope(SweepSchema))
 def show_sweep(sweep_id: str) -> Response:
-    """Show a sweep and how far it is."""
+    """Show a sweep and its progress."""
     return respond(200, {"data": sweeps.represent(sweeps.find(caller().workspace_id, sweep_id))})

@@ -1,4 +1,4 @@
-"""Every write is a job: accepts it, and answers with the job, or with its result where the caller prefers to wait."""
+"""Writes: accepts each as a job, and responds with the job or, if the caller waits, with its result."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ from app.errors import BellhopError, Fault, Invalid, NotFound
 from app.models.jobs import Job
 
 LONGEST_WAIT_SECONDS = 30
-# Waiting requests hold a thread each, and the other half of a process's threads for PATIENCE_SECONDS at most. While
-# writes take effect as fast as usual a place is free by then; who finds none gets the 202.
+# Each waiting request holds a thread, so only half of a process's threads may wait. The others wait for a place for
+# PATIENCE_SECONDS, after which the caller gets the 202.
 _waiting_places = threading.BoundedSemaphore(8)
 PATIENCE_SECONDS = 0.5
 
-# A UUIDv4 (RFC 9562), bare or between quotes.
+# A UUIDv4 (RFC 9562), bare or quoted.
 _KEY = re.compile(
     r'("?)([0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})\1', re.ASCII | re.IGNORECASE
 )
-_WAIT = re.compile(r'(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?=[,;]|$)', re.IGNORECASE)
+# The first `wait`; its group is empty if the value is no number.
+_WAIT = re.compile(r'(?:^|,)\s*wait(?![^\s=,;])\s*(?:=\s*"?(\d+(?:\.\d*)?)"?\s*(?=[,;]|$))?', re.IGNORECASE)
 
 
 def accept(
@@ -41,10 +42,10 @@ def accept(
     check: Callable[[], object] | None = None,
     beside: Mapping[str, Any] | None = None,
 ) -> Response:
-    """Accepts a write that has been validated, and answers.
+    """Accepts a validated write and returns the response to it.
 
-    `check` raises what refuses it at once in view of the present state, such as NotFound; a request that is a
-    replay gets its job all the same. `beside` goes into the answer beside `data`, once: replays do not show it.
+    `check` raises the error that refuses the write at once, such as NotFound; an idempotent replay still gets its
+    job. The members of `beside` stand beside `data` in the response; replays do not show them.
     """
     once = once_key()
     if check is not None:
@@ -60,15 +61,15 @@ def accept(
 
 
 def write_of(kind: str, payload: Mapping[str, Any], resource_id: str | None = None) -> Write:
-    """What the present request asks for."""
+    """The current request as a write of its caller."""
     who = caller()
     return Write(who.workspace_id, kind, payload, request_id(), resource_id, who.token_id)
 
 
 def must_exist(resource_type: str, resource_id: str) -> None:
-    """Raises NotFound, unless it is there or a write that waits may make it.
+    """Raises NotFound unless the resource exists or a queued write may create it.
 
-    Its identifier is known before it is made, and may be used at once.
+    A create returns the identifier before its job runs, and callers may use it at once.
     """
     workspace_id = caller().workspace_id
     try:
@@ -79,7 +80,7 @@ def must_exist(resource_type: str, resource_id: str) -> None:
 
 
 def answer(job: Job, replayed: bool = False, beside: Mapping[str, Any] | None = None) -> Response:
-    """The answer to a write: its job, or what became of that where the caller prefers to wait and it ended in time."""
+    """The response to a write: its job, or the job's result if the caller waits and the job ends in time."""
     response = None
     if seconds := _preferred_wait():
         job = _wait(job, seconds)
@@ -96,7 +97,7 @@ def answer(job: Job, replayed: bool = False, beside: Mapping[str, Any] | None = 
 def _wait(job: Job, seconds: int) -> Job:
     ends = time.monotonic() + seconds
     if not _waiting_places.acquire(timeout=PATIENCE_SECONDS):
-        return jobs.wait(job, 0)  # it may have ended meanwhile
+        return jobs.wait(job, 0)  # it may have ended by now
     try:
         return jobs.wait(job, ends - time.monotonic())
     finally:
@@ -104,10 +105,10 @@ def _wait(job: Job, seconds: int) -> Job:
 
 
 def _result(job: Job, beside: Mapping[str, Any] | None) -> Response | None:
-    """What a synchronous API would answer; None while the job has not ended, or where what it made is gone again."""
+    """What a synchronous API would return; None if the job has not ended, or if its resource has been deleted since."""
     if job.status == "failed":
         assert job.problem is not None
-        # The trace is that of the request that was accepted; this response belongs to that of now.
+        # The job has the identifier of the request that was accepted; a response carries that of its own request.
         return problem_response({**job.problem, "traceId": request_id()})
     if job.status != "succeeded":
         return None
@@ -123,21 +124,23 @@ def _result(job: Job, beside: Mapping[str, Any] | None) -> Response | None:
     return response
 
 
-def _preferred_wait() -> int | None:
-    """The seconds of `Prefer: wait=N` (RFC 7240); None without one, or out of range: a preference is never an error."""
-    preferences = request_ctx.request.environ.get("HTTP_PREFER")
+def _preferred_wait() -> int:
+    """The whole seconds of `Prefer: wait=N`, at most LONGEST_WAIT_SECONDS; 0 without one that can be read.
+
+    A preference is never an error, and only the first of its name counts (RFC 7240, section 2).
+    """
+    preferences = request_ctx.request.headers.get("Prefer")
     found = _WAIT.search(preferences) if preferences else None
-    seconds = int(found[1]) if found else 0
-    return seconds if 1 <= seconds <= LONGEST_WAIT_SECONDS else None
+    return int(min(float(found[1] or 0), LONGEST_WAIT_SECONDS)) if found else 0
 
 
 def once_key(body: bytes | None = None) -> OnceKey | None:
-    """The Idempotency-Key of the present request, with what it stands for; None without one. Raises Invalid.
+    """The Idempotency-Key of the current request with the request's fingerprint; None without one.
 
-    `body` is given where it has not been kept for later readers.
+    `body` is required if the request's body has not been kept. Raises Invalid for a key that is not a UUIDv4.
     """
     present = request_ctx.request
-    given = present.environ.get("HTTP_IDEMPOTENCY_KEY")
+    given = present.headers.get("Idempotency-Key")
     if given is None:
         return None
     found = _KEY.fullmatch(given.strip())

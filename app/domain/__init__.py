@@ -1,1 +1,1 @@
-"""What the product is: verbs on its nouns. They own the transactions; the edges only translate."""
+"""The product: verbs on its nouns. They own the transactions; the edges only translate."""

@@ -1,4 +1,4 @@
-"""The audit log: who asked for what that concerns endpoints, their secrets and their deliveries."""
+"""The audit log: who did what to endpoints, their secrets and their deliveries."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from app.models.audit_entries import AuditEntry
 def record(
     change: Change, target_type: str, target_id: str, detail: Mapping[str, Any], endpoint_id: str | None = None
 ) -> None:
-    """Writes down, in the transaction of the change, what was done to what; `detail` must hold no secret.
+    """Records a change, in its transaction. `detail` must not contain secrets.
 
-    `endpoint_id` is that of the endpoint that a target of another type belongs to.
+    `endpoint_id`: the endpoint that the target belongs to, if the target is not an endpoint itself.
     """
     AuditEntry.insert(
         id=ids.new("aud"),
@@ -34,13 +34,14 @@ def record(
 
 
 def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
-    """What was done to a contact, or to deliveries that speak of it."""
+    """The entries about a contact and about the deliveries of its events."""
     targets = "SELECT %s UNION ALL SELECT id FROM deliveries WHERE contact_id = %s"
     for batch in batches(targets, (contact_id, contact_id)):
         yield from map(represent, AuditEntry.select().where(AuditEntry.target_id.in_(batch)).order_by(AuditEntry.id))
 
 
 def represent(entry: AuditEntry) -> dict[str, Any]:
+    """The entry as the API shows it."""
     return {
         "id": entry.id,
         "action": entry.action,

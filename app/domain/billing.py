@@ -1,4 +1,4 @@
-"""Billing: the present month of a workspace, and what it costs by now."""
+"""Billing: the current month of a workspace, and its cost so far."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from app.models.workspaces import Workspace
 
 
 def represent(workspace_id: str) -> dict[str, Any]:
+    """The plan, period, usage and charges of the current month. Raises Unavailable if the plan is unknown."""
     month = Month.of(clock.now())
     plan, next_plan = plans.of(workspace_id, month), plans.of(workspace_id, month.next)
     made_at = Workspace.get_by_id(workspace_id).created_at

@@ -1,4 +1,4 @@
-"""The catalogue of event kinds, each with a sample made by the code that makes real bodies."""
+"""The catalogue of event kinds, each with a sample from the code that builds real bodies."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from app.domain import bookings, contacts, events, sales
+from app.domain import bookings, contacts, conversations, events, messages, run_states, sales, stops
 from app.lib import json
 from app.models.bookings import Booking
 from app.models.contacts import Contact
+from app.models.conversations import Conversation, Message
+from app.models.endpoints import Endpoint
+from app.models.runs import Run
 from app.models.sales import Sale
 
 _AT = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -46,35 +49,94 @@ _BOOKING = {
     "ends_at": _AT + timedelta(days=3, minutes=45),
     "created_at": _AT,
 }
+_CONVERSATION = {
+    "id": "cnv_01kaj5bd40e9qv2m6t8c4x0zfn",
+    "contact_id": _CONTACT.id,
+    "channel_id": "chn_01kaj5bd40f1x7w3k5j9p2d6gs",
+    "created_at": _AT,
+}
+_MESSAGE = Message(
+    id="msg_01kaj5bd40ft6y8r1n3q5v7b9c",
+    conversation_id=_CONVERSATION["id"],
+    direction="in",
+    text="Yes, please.",
+    status="received",
+    author={"type": "contact", "id": _CONTACT.id},
+    created_at=_AT,
+)
+_RUN = {
+    "id": "run_01kaj5bd40f5b7d9g1j3m6p8rt",
+    "automation_id": "aut_01kaj5bd40fa2c4e6h8k0n2q4s",
+    "version": 3,
+    "contact_id": _CONTACT.id,
+    "variables": {"order": "order-5107"},
+    "job_id": "job_01kaj5bd40fw5z7b9d1f3h5k7n",
+    "created_at": _AT,
+    "started_at": _AT,
+}
+_GONE = "The contact has been deleted."
+_STOPPED = Endpoint(
+    id="whe_01kaj5bd40fgct2j8n5r7w3y6q",
+    address="https://old-shop.example/hooks",
+    stop_reason="50 attempts in a row failed. The last: The connection was refused.",
+    stopped_at=_AT,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class EventKind:
-    """`sample` gives the `data` of a body."""
+    """A kind of event; `sample` builds the `data` of a body."""
 
     description: str
     sample: Callable[[], dict[str, Any]]
 
 
 KINDS: Mapping[str, EventKind] = {
-    "contact.created": EventKind("A contact was made.", lambda: _contact()),
+    "contact.created": EventKind("A contact was created.", lambda: _contact()),
     "contact.updated": EventKind(
         "Fields of a contact changed; 'changed' names them.", lambda: _contact(changed=["first_name"])
     ),
     "contact.deleted": EventKind(
-        "A contact was deleted. Its data is gone; only the identifier is left.",
+        "A contact was deleted. Only its identifier remains.",
         lambda: {"contact": {"id": _CONTACT.id}},
     ),
-    "tag.added": EventKind("A contact got a tag.", lambda: _contact(tag="vip")),
-    "tag.removed": EventKind("A contact lost a tag.", lambda: _contact(tag="vip")),
+    "tag.added": EventKind("A tag was added to a contact.", lambda: _contact(tag="vip")),
+    "tag.removed": EventKind("A tag was removed from a contact.", lambda: _contact(tag="vip")),
     "sale.recorded": EventKind("A sale to a contact was recorded.", lambda: _contact(sale=sales.represent(_SALE))),
-    "booking.created": EventKind("A booking was made for a contact.", lambda: _booking(status="booked")),
+    "booking.created": EventKind("A booking was created for a contact.", lambda: _booking(status="booked")),
     "booking.cancelled": EventKind("A booking was cancelled.", lambda: _booking(status="cancelled")),
+    "conversation.opened": EventKind(
+        "A conversation with a contact was opened, or opened again.", lambda: _conversation()
+    ),
+    "conversation.closed": EventKind("A conversation was closed.", lambda: _conversation(status="closed")),
+    "conversation.assigned": EventKind(
+        "A conversation was assigned to a member, or to nobody.",
+        lambda: _conversation(assignee_id="mem_01kaj5bd40fm2z4h6k8s0w1x3y"),
+    ),
+    "message.received": EventKind(
+        "A contact wrote a message.",
+        lambda: _conversation(last_message_at=_AT) | {"message": messages.represent(_MESSAGE)},
+    ),
+    "automation.started": EventKind("A run of an automation took its first step.", lambda: _run("running")),
+    "automation.completed": EventKind("A run came to its end.", lambda: _run("completed", finished_at=_AT)),
+    "automation.failed": EventKind(
+        "A run failed; its `failure` says why.",
+        lambda: _run("failed", finished_at=_AT, failure={"code": "gone", "detail": _GONE, "step": "greet"}),
+    ),
+    "automation.cancelled": EventKind(
+        "A run was cancelled; its `reason` says why.",
+        lambda: _run("cancelled", finished_at=_AT, reason="request"),
+    ),
+    "endpoint.stopped": EventKind(
+        "Another endpoint of the workspace was stopped. 'held_deliveries' counts what waits for it, up to"
+        f" {stops.MOST_COUNTED:,}.",
+        lambda: stops.represent(_STOPPED, held=17),
+    ),
 }
 
 
 def represent(workspace_id: str) -> list[dict[str, Any]]:
-    """Every kind, with a whole delivery body as a sample."""
+    """Every kind, with a complete delivery body as its sample."""
     return [
         {"kind": name, "description": kind.description, "sample": _body(name, kind, workspace_id)}
         for name, kind in KINDS.items()
@@ -91,3 +153,13 @@ def _contact(**further: Any) -> dict[str, Any]:
 
 def _booking(status: str) -> dict[str, Any]:
     return _contact(booking=bookings.represent(Booking(**_BOOKING, status=status)))
+
+
+def _conversation(**fields: Any) -> dict[str, Any]:
+    return _contact(conversation=conversations.represent(Conversation(**_CONVERSATION, **fields)))
+
+
+def _run(status: str, **fields: Any) -> dict[str, Any]:
+    run = Run(**_RUN, status=status, **fields)
+    automation = {"id": run.automation_id, "name": "Welcome new customers", "version": run.version}
+    return _contact(automation=automation, run=run_states.represent(run))

@@ -1,4 +1,4 @@
-"""Charges: what a month costs under a plan, in lines that are exact to the cent."""
+"""Charges: the cost of a month under a plan, in lines exact to the cent."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _CENT = Decimal("0.01")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What is owed for the plan itself (`meter` None), or for the `quantity` of a meter beyond what is included.
+    """The charge for the plan itself (`meter` None), or for the `quantity` of a meter beyond what is included.
 
-    `unit_price` is None where more costs nothing.
+    `unit_price` is None if further units are free.
     """
 
     description: str
@@ -31,10 +31,10 @@ class Line:
 
 
 def lines(plan: Plan, used: Mapping[str, int], month: Month, made_at: datetime) -> list[Line]:
-    """The plan's price and each of its meters.
+    """A line for the plan's price, and one for each of its meters.
 
-    For the month in which a workspace was made the price is that of its days, the first included, and what is
-    included is not cut. Each line is rounded to the cent, half a cent up, and nothing else is.
+    The price of the month in which a workspace was created is prorated by its days, the first included; what the plan
+    includes is not. Only lines are rounded, to the cent, half a cent up.
     """
     days = month.days_since(made_at)
     part = "" if days == month.days else f", {days} of {month.days} days"
@@ -44,10 +44,12 @@ def lines(plan: Plan, used: Mapping[str, int], month: Month, made_at: datetime) 
 
 
 def total(charged: Iterable[Line]) -> Decimal:
+    """The sum of the lines."""
     return sum((line.amount for line in charged), Decimal("0.00"))
 
 
 def represent(line: Line) -> dict[str, Any]:
+    """The line as the API shows it."""
     return {
         "description": line.description,
         "meter": line.meter,

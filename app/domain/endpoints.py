@@ -1,4 +1,4 @@
-"""Webhook endpoints: where events go, and the secret that signs them."""
+"""Webhook endpoints: the addresses that events are sent to, and the secrets that sign them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,15 @@ from app.domain.changes import Change, Effect
 from app.errors import Conflict, NotFound
 from app.lib import vault
 from app.models.endpoints import Endpoint
+from app.models.jobs import Job
 
-# For so long after a change of secret, deliveries are signed with the one before it too.
+# After a rotation, deliveries are signed with the previous secret, too, for this long.
 OVERLAP = "24 hours"
 FILTERS = ("statuses", "kinds", "since", "until")  # of a resend
+MOST_ENDPOINTS = 1_000  # in a workspace
+MOST_PER_SECOND = 1_000  # deliveries that an endpoint may ask for as its limit
 STOPPED = "This endpoint is stopped. Enable it first; stop_reason says why it was stopped."
+_FULL = f"A workspace has at most {MOST_ENDPOINTS:,} endpoints. Delete one first."
 
 
 def new_secret() -> str:
@@ -30,15 +34,30 @@ def new_secret() -> str:
     return f"whsec_{secrets.token_urlsafe(24)}"
 
 
+def check_room(workspace_id: str) -> None:
+    """Raises Conflict if the workspace has MOST_ENDPOINTS and no queued deletion can make room."""
+    if _is_full(workspace_id):
+        deletions = Job.in_workspace(workspace_id).where(Job.kind == "endpoints.delete")
+        if not deletions.where(Job.status.in_(["queued", "running"])).exists():
+            raise Conflict(_FULL)
+
+
 def create(change: Change) -> Effect:
-    """Makes the endpoint; `payload` has address, events, description and the sealed secret."""
+    """Creates the endpoint from the fields of the API and the sealed secret in `payload`.
+
+    Raises Conflict if the workspace has MOST_ENDPOINTS: exactly, because its writes are applied one at a time.
+    """
     payload = change.payload
+    if _is_full(change.workspace_id):
+        raise Conflict(_FULL)
     Endpoint.insert(
         id=change.target,
         workspace_id=change.workspace_id,
         address=payload["address"],
         events=payload["events"],
         description=payload.get("description"),
+        max_per_second=payload.get("max_per_second"),
+        ordered=payload.get("ordered", False),
         secret=payload["sealed_secret"].encode(),
     ).execute()
     audit.record(change, "endpoint", change.target, _shown(payload))
@@ -46,7 +65,10 @@ def create(change: Change) -> Effect:
 
 
 def update(change: Change) -> Effect:
-    """Changes the fields that are given. Raises NotFound if it has been deleted since the write was accepted."""
+    """Changes the given fields, for deliveries that wait as well.
+
+    Raises NotFound if the endpoint has been deleted since the write was accepted.
+    """
     changed = (
         Endpoint.update(**change.payload, updated_at=fn.now())
         .where(Endpoint.id == change.target, Endpoint.workspace_id == change.workspace_id, Endpoint.state != "deleted")
@@ -59,15 +81,16 @@ def update(change: Change) -> Effect:
 
 
 def rotate_secret(change: Change) -> Effect:
-    """Signs with the sealed secret of `payload` from now on, and for a while with the one until now too.
+    """Replaces the secret with the sealed one in `payload`; for OVERLAP the previous secret signs, too.
 
-    One that cannot be read any more is not kept: nothing goes out while one of the two cannot sign. Raises NotFound.
+    A previous secret that no key can decrypt is dropped, because nothing is sent unless both can sign.
+    Raises NotFound.
     """
     endpoint = find(change.workspace_id, change.target)
     readable = vault.is_readable(settings().secret_keys, bytes(endpoint.secret))
     Endpoint.update(
         secret=change.payload["sealed_secret"].encode(),
-        # The column and not what was read: it may be under another key by now.
+        # The column, not the value read above: another key may have encrypted it since.
         previous_secret=Endpoint.secret if readable else None,
         previous_secret_until=SQL("now() + %s::interval", (OVERLAP,)),
         updated_at=fn.now(),
@@ -77,18 +100,21 @@ def rotate_secret(change: Change) -> Effect:
 
 
 def test(change: Change) -> Effect:
-    """Sends a sample of a kind to this endpoint alone. Raises NotFound, and Conflict while the endpoint is stopped."""
+    """Sends a sample event to this endpoint only. Raises NotFound, and Conflict if the endpoint is stopped."""
     endpoint_id, kind = change.payload["endpoint_id"], change.payload["kind"]
     if find(change.workspace_id, endpoint_id).state != "active":
         raise Conflict(f"The endpoint {endpoint_id} is stopped. Enable it first, then test it.")
     delivery_id = change.events.record_for(endpoint_id, kind, catalogue.KINDS[kind].sample())
     audit.record(change, "endpoint", endpoint_id, {"kind": kind, "delivery_id": delivery_id})
-    # Not "made": who waits gets 200, as from every action on an endpoint.
+    # Not "made": a caller who waits gets 200, as for every action on an endpoint.
     return Effect("changed", "delivery", delivery_id)
 
 
 def delete(change: Change) -> Effect:
-    """Marks the endpoint deleted: nothing more goes to it. A sweep cancels what is left, and the row goes later."""
+    """Marks the endpoint deleted, so that nothing more is sent to it. A sweep cancels its unfinished deliveries.
+
+    `drop_deleted` removes the row later. Raises NotFound.
+    """
     changed = (
         Endpoint.update(state="deleted", updated_at=fn.now())
         .where(Endpoint.id == change.target, Endpoint.workspace_id == change.workspace_id, Endpoint.state != "deleted")
@@ -102,7 +128,7 @@ def delete(change: Change) -> Effect:
 
 
 def enable(change: Change) -> Effect:
-    """Lets deliveries go to the endpoint again, as if it had never failed; with `release_held` the held ones too.
+    """Makes the endpoint active and resets its failure count; with `release_held` the held deliveries go out, too.
 
     Raises NotFound if it has been deleted since the write was accepted.
     """
@@ -112,7 +138,7 @@ def enable(change: Change) -> Effect:
             stop_reason=None,
             stopped_at=None,
             consecutive_failures=0,
-            answered=False,
+            probe_at=None,
             slow_until=None,
             updated_at=fn.now(),
         )
@@ -124,16 +150,16 @@ def enable(change: Change) -> Effect:
     release_held = change.payload.get("release_held", False)
     if release_held:
         _sweep(change, change.target, "release", ["held"])
-    # For what has not been held yet, or was put off.
+    # For deliveries that are not held: those due before a sweep reached them, and postponed ones.
     database.after_commit(partial(mailbox.ring, lanes.FAST, change.target))
     audit.record(change, "endpoint", change.target, {"release_held": release_held})
     return Effect("changed", "endpoint", change.target)
 
 
 def resend(change: Change) -> Effect:
-    """Begins to send once more what `payload` chooses of the deliveries to its `endpoint_id`; the target is the sweep.
+    """Starts a sweep that resends the deliveries that `payload` selects. The change's target is the sweep.
 
-    Raises NotFound, and Conflict while the endpoint is stopped.
+    Raises NotFound, and Conflict if the endpoint is stopped.
     """
     filters: dict[str, Any] = {name: change.payload.get(name) for name in FILTERS}
     endpoint = find(change.workspace_id, change.payload["endpoint_id"])
@@ -147,7 +173,7 @@ def resend(change: Change) -> Effect:
 
 
 def drop_deleted() -> int:
-    """Removes the rows of endpoints deleted an hour ago whose deliveries and sweeps have ended; returns how many."""
+    """Removes endpoints deleted an hour ago or earlier whose deliveries and sweeps have ended; returns how many."""
     return count(
         """
         DELETE FROM endpoints
@@ -160,16 +186,17 @@ def drop_deleted() -> int:
 
 
 def find(workspace_id: str, endpoint_id: str) -> Endpoint:
-    """Raises NotFound."""
+    """The endpoint, unless it is deleted. Raises NotFound."""
     return Endpoint.get_in(workspace_id, endpoint_id, "whe")
 
 
 def seal(secret: str) -> str:
-    """The secret as the database keeps it."""
+    """The secret, encrypted for storage."""
     return vault.encrypt(settings().secret_keys, secret).decode()
 
 
 def represent(endpoint: Endpoint) -> dict[str, Any]:
+    """The endpoint as the API shows it."""
     return {
         "id": endpoint.id,
         "address": endpoint.address,
@@ -179,8 +206,14 @@ def represent(endpoint: Endpoint) -> dict[str, Any]:
         "stop_reason": endpoint.stop_reason,
         "stopped_at": endpoint.stopped_at,
         "consecutive_failures": endpoint.consecutive_failures,
+        "max_per_second": endpoint.max_per_second,
+        "ordered": endpoint.ordered,
         "created_at": endpoint.created_at,
     }
+
+
+def _is_full(workspace_id: str) -> bool:
+    return bool(Endpoint.in_workspace(workspace_id).count() >= MOST_ENDPOINTS)
 
 
 def _sweep(change: Change, endpoint_id: str, action: str, statuses: list[str], **options: Any) -> None:
@@ -189,5 +222,5 @@ def _sweep(change: Change, endpoint_id: str, action: str, statuses: list[str], *
 
 
 def _shown(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """What the audit log says of a change: all but the secret."""
+    """The fields of a change that the audit log shows: all but the secret."""
     return {name: value for name, value in payload.items() if name != "sealed_secret"}

@@ -1,34 +1,41 @@
-"""Events: what happened, in bytes that never change, and a delivery for every endpoint that wants it."""
+"""Events: what happened, in bytes that never change."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from typing import Any
 
-from app import mailbox
-from app.database import batches, database, rows
-from app.domain import deliveries, lanes
-from app.domain.deliveries import NewDelivery
+from app.database import batches, rows
+from app.errors import NotFound
 from app.lib import clock, ids, json
-from app.models.endpoints import Endpoint
+from app.models.deliveries import Delivery
+from app.models.events import Event
+
+# The `fan_out_after` of an event that no automation waits for any more: above their identifiers, below endpoints'.
+PAST_AUTOMATIONS = "aut_~"
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What an event came of: a job and the request that made it."""
+    """What an event came of: a job and the request that made it, or a run.
+
+    `depth`: how many automations lie between the event and the outside.
+    """
 
     job_id: str | None
     trace_id: str
+    run_id: str | None = None
+    depth: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Happening:
     """An event that is recorded but not yet written.
 
-    `only`: the one endpoint that it goes to, and the identifier of its delivery; None: it goes to all that want it.
+    `only`: the one endpoint that it is addressed to, and the identifier of its delivery; None: it is for all.
+    `tag`: the tag that it is about, if any. `is_left`: the runs that follow from it are left to the fan-out.
     """
 
     id: str
@@ -37,17 +44,9 @@ class Happening:
     cause: Cause
     body: bytes
     at: datetime
-    only: tuple[str, str] | None
-
-    def deliveries(self, endpoints: Sequence[Endpoint]) -> list[NewDelivery]:
-        """Its deliveries to those of the endpoints that it goes to."""
-        if self.only is None:
-            return [self._delivery(ids.new("dlv"), to) for to in endpoints if to.wants(self.kind)]
-        endpoint_id, delivery_id = self.only
-        return [self._delivery(delivery_id, to) for to in endpoints if to.id == endpoint_id]
-
-    def _delivery(self, delivery_id: str, to: Endpoint) -> NewDelivery:
-        return NewDelivery(delivery_id, self.id, self.kind, self.contact_id, to)
+    only: tuple[str, str] | None = None
+    tag: str | None = None
+    is_left: bool = False
 
 
 def body(event_id: str, kind: str, at: datetime, workspace_id: str, data: Mapping[str, Any]) -> bytes:
@@ -57,7 +56,7 @@ def body(event_id: str, kind: str, at: datetime, workspace_id: str, data: Mappin
 
 
 class Recorder:
-    """Collects the events of one workspace within a transaction and writes them, with their deliveries, in one go."""
+    """Collects the events of one workspace until they are written, all in one statement."""
 
     def __init__(self, workspace_id: str) -> None:
         self.workspace_id = workspace_id
@@ -65,6 +64,7 @@ class Recorder:
         self._pending: list[Happening] = []
 
     def record(self, kind: str, data: Mapping[str, Any], contact_id: str | None = None) -> None:
+        """Records an event for all endpoints that want its kind. `contact_id`: whose data it has, if anybody's."""
         self._record(kind, data, contact_id, None)
 
     def record_for(self, endpoint_id: str, kind: str, data: Mapping[str, Any]) -> str:
@@ -78,46 +78,85 @@ class Recorder:
         return len(self._pending)
 
     def forget_after(self, mark: int) -> None:
+        """Drops what was recorded since the mark."""
         del self._pending[mark:]
 
-    def write(self) -> None:
-        """Inserts what is pending; the endpoints' bells ring when the transaction commits."""
-        if not self._pending:
-            return
+    @property
+    def pending(self) -> Sequence[Happening]:
+        """What has been recorded and is not written yet."""
+        return self._pending
+
+    def leave_after(self, mark: int) -> None:
+        """Leaves the runs that follow from what was recorded since the mark to the fan-out after the commit."""
+        self._pending[mark:] = [replace(event, is_left=True) for event in self._pending[mark:]]
+
+    def take(self) -> list[Happening]:
+        """What has been recorded and is not written yet; from now on it is the caller's to `insert`."""
         happened, self._pending = self._pending, []
-        self._insert(happened)
-        endpoints = list(Endpoint.in_workspace(self.workspace_id).order_by(Endpoint.id))
-        wanted = [delivery for event in happened for delivery in event.deliveries(endpoints)]
-        if wanted:
-            deliveries.create(self.workspace_id, wanted)
-        active = {each.endpoint.id: each.endpoint for each in wanted if each.endpoint.state == "active"}
-        for endpoint_id, lane in [(to.id, lanes.of(to.slow_until)) for to in active.values()]:
-            database.after_commit(partial(mailbox.ring, lane, endpoint_id))
+        return happened
 
     def _record(self, kind: str, data: Mapping[str, Any], contact_id: str | None, only: tuple[str, str] | None) -> None:
         event_id, at = ids.new("evt"), clock.now()
         content = body(event_id, kind, at, self.workspace_id, data)
-        self._pending.append(Happening(event_id, kind, contact_id, self.cause, content, at, only))
+        tag = data.get("tag")
+        self._pending.append(Happening(event_id, kind, contact_id, self.cause, content, at, only, tag))
 
-    def _insert(self, happened: list[Happening]) -> None:
-        rows(
-            """
-            INSERT INTO events (id, workspace_id, kind, contact_id, job_id, trace_id, body, created_at)
-            SELECT new.id, %s, new.kind, new.contact_id, new.job_id, new.trace_id, new.body, new.created_at
-            FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bytea[], %s::timestamptz[])
-                AS new(id, kind, contact_id, job_id, trace_id, body, created_at)
-            """,
-            (
-                self.workspace_id,
-                [event.id for event in happened],
-                [event.kind for event in happened],
-                [event.contact_id for event in happened],
-                [event.cause.job_id for event in happened],
-                [event.cause.trace_id for event in happened],
-                [event.body for event in happened],
-                [event.at for event in happened],
-            ),
-        )
+
+def insert(workspace_id: str, happened: Sequence[Happening], *, is_mail: bool) -> None:
+    """Writes the events down. `is_mail`: what follows from them is left to the fan-out that comes after the commit."""
+    if not happened:
+        return
+    rows(
+        """
+        INSERT INTO events (
+            id, workspace_id, kind, contact_id, job_id, trace_id, run_id, depth, body, created_at, due_at,
+            fan_out_after)
+        SELECT new.id, %s, new.kind, new.contact_id, new.job_id, new.trace_id, new.run_id, new.depth, new.body,
+            new.created_at, CASE WHEN %s THEN clock_timestamp() END, CASE WHEN %s AND NOT is_left THEN %s ELSE '' END
+        FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::int[], %s::bytea[],
+            %s::timestamptz[], %s::boolean[])
+            AS new(id, kind, contact_id, job_id, trace_id, run_id, depth, body, created_at, is_left)
+        """,
+        (
+            workspace_id,
+            is_mail,
+            is_mail,
+            PAST_AUTOMATIONS,
+            [event.id for event in happened],
+            [event.kind for event in happened],
+            [event.contact_id for event in happened],
+            [event.cause.job_id for event in happened],
+            [event.cause.trace_id for event in happened],
+            [event.cause.run_id for event in happened],
+            [event.cause.depth for event in happened],
+            [event.body for event in happened],
+            [event.at for event in happened],
+            [event.is_left for event in happened],
+        ),
+    )
+
+
+def find(workspace_id: str, event_id: str) -> Event:
+    """The event; once it is not kept, what its deliveries say of it, with None as its body. Raises NotFound."""
+    try:
+        return Event.get_in(workspace_id, event_id, "evt")
+    except NotFound:
+        sent = Delivery.of_event(workspace_id, event_id, limit=1)
+        if not sent:
+            raise
+    known = {"kind": sent[0].kind, "contact_id": sent[0].contact_id, "body": None}
+    return Event(id=event_id, workspace_id=workspace_id, created_at=ids.time_of(event_id), **known)
+
+
+def represent(event: Event) -> dict[str, Any]:
+    """The event as the API shows it; its body in the very bytes that deliveries send."""
+    return {
+        "id": event.id,
+        "kind": event.kind,
+        "created_at": event.created_at,
+        "contact_id": event.contact_id,
+        "body": None if event.body is None else json.verbatim(bytes(event.body)),
+    }
 
 
 def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
@@ -127,22 +166,21 @@ def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
             yield json.loads(bytes(content))
 
 
-def erase_contact(contact_id: str) -> set[str]:
-    """Takes a contact's data out of every stored body; the identifiers stay. What it was found by at any time."""
+def erase(event_ids: list[str]) -> set[str]:
+    """Takes the contact's data out of these bodies; its identifier stays. Returns what the contact was found by."""
     known: set[str] = set()
-    for batch in batches("SELECT id FROM events WHERE contact_id = %s ORDER BY id", (contact_id,)):
-        erased = {}
-        for event_id, kind, at, workspace_id, content in rows(
-            "SELECT id, kind, created_at, workspace_id, body FROM events WHERE id = ANY(%s)", (batch,)
-        ):
-            was = json.loads(bytes(content))["data"].get("contact", {})
-            known |= {was[name] for name in ("external_id", "email", "phone") if was.get(name)}
-            erased[event_id] = body(event_id, kind, at, workspace_id, {"contact": {"id": contact_id}})
-        rows(
-            """
-            UPDATE events SET body = erased.body FROM unnest(%s::text[], %s::bytea[]) AS erased(id, body)
-            WHERE events.id = erased.id AND events.id = ANY(%s)
-            """,
-            (list(erased), list(erased.values()), list(erased)),
-        )
+    erased = {}
+    for event_id, kind, at, workspace_id, contact_id, content in rows(
+        "SELECT id, kind, created_at, workspace_id, contact_id, body FROM events WHERE id = ANY(%s)", (event_ids,)
+    ):
+        was = json.loads(bytes(content))["data"].get("contact", {})
+        known |= {was[name] for name in ("external_id", "email", "phone") if was.get(name)}
+        erased[event_id] = body(event_id, kind, at, workspace_id, {"contact": {"id": contact_id}})
+    rows(
+        """
+        UPDATE events SET body = erased.body FROM unnest(%s::text[], %s::bytea[]) AS erased(id, body)
+        WHERE events.id = erased.id AND events.id = ANY(%s)
+        """,
+        (list(erased), list(erased.values()), list(erased)),
+    )
     return known

@@ -1,4 +1,4 @@
-"""Exports: all that is stored about a contact, source after source, some rows at a time."""
+"""Exports: everything stored about a contact, one source after another, a batch of rows at a time."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from app.database import batches
-from app.domain import audit, bookings, contacts, deliveries, events, sales
+from app.domain import audit, bookings, contacts, deliveries, erasures, events, run_history, sales
 from app.lib import json
+from app.models.base import OwnedModel
 from app.models.bookings import Booking
 from app.models.contacts import Contact
+from app.models.conversations import Conversation, Message
 from app.models.sales import Sale
 
 # The members of an export beside `contact`, each a list.
@@ -18,14 +20,17 @@ SOURCES: Mapping[str, Callable[[Contact], Iterable[Any]]] = {
     "deliveries": lambda contact: deliveries.of_contact(contact.id),
     "sales": lambda contact: map(sales.represent, _of_contact(Sale, contact)),
     "bookings": lambda contact: map(bookings.represent, _of_contact(Booking, contact)),
-    "jobs": contacts.kept_jobs,
+    "runs": lambda contact: run_history.of_contact(contact.id),
+    "conversations": lambda contact: map(_all_of, _of_contact(Conversation, contact)),
+    "messages": lambda contact: map(_all_of, _of_contact(Message, contact)),
+    "jobs": erasures.kept_jobs,
     "audit_log": lambda contact: audit.of_contact(contact.id),
 }
 PIECE_BYTES = 64 * 1024
 
 
 def export(contact: Contact) -> Iterator[bytes]:
-    """The pieces of one JSON document; what is in hand at a time does not grow with it."""
+    """The pieces of one JSON document. Memory does not grow with its size."""
     gathered, size = [], 0
     for piece in _pieces(contact):
         gathered.append(piece)
@@ -46,7 +51,11 @@ def _pieces(contact: Contact) -> Iterator[bytes]:
     yield b"}}"
 
 
-def _of_contact(model: type[Sale | Booking], contact: Contact) -> Iterator[Any]:
-    """The rows of a table that name the contact, oldest first, some at a time."""
+def _of_contact(model: Any, contact: Contact) -> Iterator[Any]:
+    """The rows of a table that name the contact, oldest first, read a hundred at a time."""
     for batch in batches(f"SELECT id FROM {model._meta.table_name} WHERE contact_id = %s ORDER BY id", (contact.id,)):
         yield from model.select().where(model.id.in_(batch)).order_by(model.id)
+
+
+def _all_of(row: OwnedModel) -> dict[str, Any]:
+    return {name: value for name, value in row.__data__.items() if name != "workspace_id"}

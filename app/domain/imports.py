@@ -1,17 +1,19 @@
-"""Imports: many contacts by one job, applied line by line in small transactions, each line once."""
+"""Imports: many contacts in one job, upserted in small transactions, each line exactly once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import structlog
 
 from app.config import settings
-from app.database import DatabaseAway, count, rows, savepoint
-from app.domain import contacts
+from app.database import count, rows
+from app.domain import batches, contacts
 from app.domain.changes import Change, Effect
+from app.domain.units import Busy, Unit
 from app.errors import BellhopError
 from app.lib import json
 from app.lib.problems import problem_of_error
@@ -19,24 +21,25 @@ from app.models.imports import Import, LineError
 
 log = structlog.get_logger(__name__)
 
-# Lines that one transaction applies, each in its savepoint; see jobs.BATCH.
+# The lines that one transaction applies; see writes.BATCH.
 BATCH = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line by its number in the body, the first is 1: a checked contact, or the problem that it is, as JSON."""
+    """A line of the body, numbered from 1. `content` is JSON: the checked contact, or the problem of a bad line."""
 
     number: int
     content: str
 
     @classmethod
     def of(cls, number: int, content: object) -> Line:
+        """The line with `content` written as JSON."""
         return cls(number, json.dumps(content).decode())
 
 
 def store(workspace_id: str, import_id: str, job_id: str, good: Sequence[Line], bad: Sequence[Line]) -> None:
-    """Keeps the lines of an import that is being accepted, in the transaction that stores its job."""
+    """Stores the lines of a new import, in the transaction that stores its job."""
     Import.insert(
         id=import_id, workspace_id=workspace_id, job_id=job_id, total=len(good) + len(bad), failed=len(bad)
     ).execute()
@@ -45,38 +48,45 @@ def store(workspace_id: str, import_id: str, job_id: str, good: Sequence[Line], 
 
 
 def go_on(change: Change) -> Effect | None:
-    """Applies the next lines, as upserts of their own; None while there are more. A line that is refused fails alone.
+    """Upserts the next lines; returns None while there are more. A bad line gets its own error.
 
-    Whatever ends the worker in between undoes all of these lines, and they are still there.
+    If the worker dies midway, none of these lines has taken effect and none is lost. Raises Busy if another transaction
+    holds the contact of the next line.
     """
     lines = rows(
-        """
-        DELETE FROM import_lines WHERE import_id = %s AND number IN (
-            SELECT number FROM import_lines WHERE import_id = %s ORDER BY number LIMIT %s)
-        RETURNING number, body
-        """,
-        (change.target, change.target, BATCH),
+        "SELECT number, body FROM import_lines WHERE import_id = %s ORDER BY number LIMIT %s", (change.target, BATCH)
     )
-    failed = [line for number, body in sorted(lines) if (line := _apply(change, number, body))]
+    needs = [key for _, body in lines for key in contacts.needs(change.workspace_id, body, None)]
+    tasks = [partial(_upsert, change, body) for _, body in lines]
+    results = batches.run(tasks, needs, "lines")
+    if lines and not results:
+        raise Busy
+    numbers = [number for number, _ in lines[: len(results)]]
+    failed = [
+        _failed(change, number, result)
+        for number, result in zip(numbers, results, strict=True)
+        if isinstance(result, Exception)
+    ]
     _keep("import_errors (import_id, number, problem)", change.target, failed)
+    count("DELETE FROM import_lines WHERE import_id = %s AND number = ANY(%s)", (change.target, numbers))
     [(is_last,)] = rows(
         """
         UPDATE imports SET done = done + %s, failed = failed + %s WHERE id = %s
         RETURNING NOT EXISTS (SELECT FROM import_lines WHERE import_id = imports.id)
         """,
-        (len(lines) - len(failed), len(failed), change.target),
+        (len(numbers) - len(failed), len(failed), change.target),
     )
     return Effect("made", "import", change.target) if is_last else None
 
 
 def end(import_id: str) -> None:
-    """The import's job has ended: nothing of its lines is kept."""
+    """Marks the import finished and deletes the lines that are left."""
     count("DELETE FROM import_lines WHERE import_id = %s", (import_id,))
     count("UPDATE imports SET finished_at = clock_timestamp() WHERE id = %s", (import_id,))
 
 
 def forget_old(limit: int = 100) -> int:
-    """Deletes up to so many imports, with their errors, that have been kept as long as history is; how many."""
+    """Deletes up to `limit` finished imports past the history retention, with their errors; returns how many."""
     return count(
         """
         DELETE FROM imports WHERE id IN (
@@ -93,12 +103,13 @@ def find(workspace_id: str, import_id: str) -> Import:
 
 
 def progress(import_id: str) -> dict[str, int] | None:
-    """How far an import is; None where it is kept no longer."""
+    """The number of lines in total, done and failed. None if the import is no longer stored."""
     found = Import.get_or_none(Import.id == import_id)
     return _progress(found) if found else None
 
 
 def represent(found: Import) -> dict[str, Any]:
+    """The import as the API shows it."""
     return {
         "id": found.id,
         "job_id": found.job_id,
@@ -110,23 +121,18 @@ def represent(found: Import) -> dict[str, Any]:
 
 
 def represent_error(error: LineError) -> dict[str, Any]:
+    """The error of a line as the API shows it."""
     return {"line": error.number, "problem": error.problem}
 
 
-def _apply(change: Change, number: int, body: Any) -> Line | None:
-    """What failed, if anything did."""
-    mark = change.events.mark()
-    try:
-        with savepoint("line"):
-            contacts.upsert(replace(change, payload=body))
-    except DatabaseAway:
-        raise
-    except Exception as error:
-        change.events.forget_after(mark)
-        if not isinstance(error, BellhopError):
-            log.exception("import.line_broke", request_id=change.events.cause.trace_id, line=number)
-        return Line.of(number, problem_of_error(error, base_url=settings().base_url))
-    return None
+def _upsert(change: Change, body: Mapping[str, Any], unit: Unit) -> Effect:
+    return contacts.upsert(replace(change, payload=body, unit=unit))
+
+
+def _failed(change: Change, number: int, error: Exception) -> Line:
+    if not isinstance(error, BellhopError):
+        log.error("import.line_broke", request_id=change.cause.trace_id, line=number, exc_info=error)
+    return Line.of(number, problem_of_error(error, base_url=settings().base_url))
 
 
 def _keep(columns: str, import_id: str, lines: Sequence[Line]) -> None:

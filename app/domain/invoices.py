@@ -1,4 +1,4 @@
-"""Invoices: what a workspace owes for a month that is over, made once and never changed."""
+"""Invoices: what a workspace owes for a past month, created once and never changed."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ BATCH = 500
 
 
 def close() -> int:
-    """Goes on closing the oldest month that is over and counted; returns how many invoices it made.
+    """Closes the next batch of the oldest month that is over and counted; returns how many invoices it created.
 
-    A workspace that owes nothing gets none. One whose plan is not known is left out, and tried again each time.
-    Harmless if two do it at once: a batch and the place where it ended are one transaction, and one at a time has the
-    month.
+    A workspace that owes nothing gets none. One whose plan is unknown is skipped and retried at every call. Safe to
+    run concurrently: a batch and its position are stored in one transaction, under a lock on the month.
     """
     with transaction():
         unclosed = rows(
@@ -48,11 +47,12 @@ def close() -> int:
 
 
 def find(workspace_id: str, invoice_id: str) -> Invoice:
-    """Raises NotFound."""
+    """The invoice. Raises NotFound."""
     return Invoice.get_in(workspace_id, invoice_id, "inv")
 
 
 def represent(invoice: Invoice) -> dict[str, Any]:
+    """The invoice as the API shows it."""
     return {
         "id": invoice.id,
         "number": f"BHP-{invoice.number:06}",
@@ -68,7 +68,7 @@ def represent(invoice: Invoice) -> dict[str, Any]:
 
 
 def _next(month: Month, position: str) -> list[Workspace]:
-    """The workspaces after `position` that were there before the end of the month and have no invoice for it."""
+    """The workspaces after `position` that existed before the end of the month and have no invoice for it."""
     has_one = Invoice.select().where(Invoice.workspace_id == Workspace.id, Invoice.period_start == month.starts_at)
     wanted = Workspace.select().where(
         Workspace.id > position, Workspace.created_at < month.ends_at, ~fn.EXISTS(has_one)
@@ -77,7 +77,7 @@ def _next(month: Month, position: str) -> list[Workspace]:
 
 
 def _make_up() -> int:
-    """Tries again what was left out."""
+    """Retries the workspaces that were skipped."""
     made = 0
     for (first,) in rows("SELECT DISTINCT month FROM unbilled ORDER BY month"):
         left_out = Unbilled.select(Unbilled.workspace_id).where(Unbilled.month == first)
@@ -115,7 +115,7 @@ def _make(month: Month, workspaces: Sequence[Workspace]) -> int:
 
 
 def _leave_out(month: Month, plan_of: Mapping[str, str]) -> None:
-    """Remembers the workspaces whose plan is not known, and no others of these."""
+    """Records which of the workspaces are skipped because their plan is unknown."""
     unknown = {id: plan for id, plan in plan_of.items() if plan not in PLANS}
     count("DELETE FROM unbilled WHERE month = %s AND workspace_id = ANY(%s)", (month.first, list(plan_of)))
     if unknown:

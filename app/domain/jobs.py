@@ -1,48 +1,35 @@
-"""Jobs: every write, accepted first and applied later, in order, once."""
+"""Jobs: accepting writes, durably and once, and finding out what became of them."""
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import structlog
 from peewee import SQL
 from structlog.contextvars import bind_contextvars
 
 from app import mailbox, metrics, sql
-from app.config import settings
-from app.database import DatabaseAway, is_out_of_room, rows, savepoint, transaction
-from app.domain import bookings, contacts, deliveries, endpoints, imports, sales
-from app.domain.changes import Change, Effect
-from app.domain.events import Cause, Recorder
-from app.errors import BellhopError, IdempotencyKeyReused, NotFound
+from app.database import rows, transaction
+from app.domain.tokens import UNRESTRICTED
+from app.errors import IdempotencyKeyReused, NotFound
 from app.lib import ids, json
-from app.lib.problems import problem_of_error
-from app.mailbox import Claimed, Mail
+from app.mailbox import Mail
 from app.models.jobs import IdempotencyKey, Job
-
-log = structlog.get_logger(__name__)
 
 MAIL = Mail(
     table="jobs",
     owner="workspace_id",
     queue="writes",
     order="position",
-    in_order=True,
+    exclusive=True,
     on_claim=", status = 'running', started_at = coalesce(mail.started_at, now())",
-    alone="kind = 'contacts.import'",
+    alone="""kind IN (
+        'contacts.import', 'contacts.delete', 'automations.delete', 'automations.unpublish', 'automations.resume',
+        'automations.cancel_runs')""",
 )
-# A transaction with more than 64 savepoints makes everyone's snapshots slower (PostgreSQL keeps that many at hand).
-BATCH = 50
-# A batch under way is kept by its lock as well, so this only bounds how long that of a dead worker waits.
-LEASE_SECONDS = 5
-# After so long a worker lets others' workspaces have their turn.
-TURN_SECONDS = 0.25
-# A job whose worker died is tried alone, and given up when this many have died of it.
-MOST_CLAIMS = 5
 
 IDEMPOTENCY_WINDOW = "24 hours"
 # Later than a key is free, by longer than a statement may take: who finds it taken can still read its job.
@@ -51,39 +38,48 @@ KEY_FORGOTTEN_AFTER = "24 hours 1 minute"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of write: its verb, the restriction it needs, the resource it is about.
+    """A kind of write: the restriction that a token needs for it, and the type of the resource it is about.
 
-    `after_events`: events recorded before it in the same transaction are written first, because it changes what
-    they say or where they go. A verb that returns None has done a part, which takes effect, and is called again for
-    the rest; `end` is called with the resource when the job has ended either way. Such jobs are mail that is taken
-    `alone`.
+    `restriction`: UNRESTRICTED if it needs an unrestricted token.
     """
 
-    verb: Callable[[Change], Effect | None]
     restriction: str
     resource_type: str
-    after_events: bool = False
-    end: Callable[[str], None] | None = None
 
 
+# `app/domain/writes.py` has the verb of each.
 KINDS: Mapping[str, Kind] = {
-    "contacts.upsert": Kind(contacts.upsert, "contacts", "contact"),
-    "contacts.update": Kind(contacts.update, "contacts", "contact"),
-    "contacts.delete": Kind(contacts.delete, "contacts", "contact", after_events=True),
-    "contacts.add_tag": Kind(contacts.add_tag, "contacts", "contact"),
-    "contacts.remove_tag": Kind(contacts.remove_tag, "contacts", "contact"),
-    "sales.create": Kind(sales.create, "contacts", "sale"),
-    "bookings.create": Kind(bookings.create, "contacts", "booking"),
-    "bookings.cancel": Kind(bookings.cancel, "contacts", "booking"),
-    "contacts.import": Kind(imports.go_on, "contacts", "import", end=imports.end),
-    "endpoints.create": Kind(endpoints.create, "webhooks", "endpoint", after_events=True),
-    "endpoints.rotate_secret": Kind(endpoints.rotate_secret, "webhooks", "endpoint"),
-    "endpoints.test": Kind(endpoints.test, "webhooks", "delivery"),
-    "endpoints.update": Kind(endpoints.update, "webhooks", "endpoint", after_events=True),
-    "endpoints.delete": Kind(endpoints.delete, "webhooks", "endpoint", after_events=True),
-    "endpoints.enable": Kind(endpoints.enable, "webhooks", "endpoint", after_events=True),
-    "endpoints.resend": Kind(endpoints.resend, "webhooks", "sweep"),
-    "deliveries.resend": Kind(deliveries.resend, "webhooks", "delivery"),
+    "contacts.upsert": Kind("contacts", "contact"),
+    "contacts.update": Kind("contacts", "contact"),
+    "contacts.delete": Kind("contacts", "contact"),
+    "contacts.add_tag": Kind("contacts", "contact"),
+    "contacts.remove_tag": Kind("contacts", "contact"),
+    "sales.create": Kind("contacts", "sale"),
+    "bookings.create": Kind("contacts", "booking"),
+    "bookings.cancel": Kind("contacts", "booking"),
+    "contacts.import": Kind("contacts", "import"),
+    "endpoints.create": Kind("webhooks", "endpoint"),
+    "endpoints.rotate_secret": Kind("webhooks", "endpoint"),
+    "endpoints.test": Kind("webhooks", "delivery"),
+    "endpoints.update": Kind("webhooks", "endpoint"),
+    "endpoints.delete": Kind("webhooks", "endpoint"),
+    "endpoints.enable": Kind("webhooks", "endpoint"),
+    "endpoints.resend": Kind("webhooks", "sweep"),
+    "deliveries.resend": Kind("webhooks", "delivery"),
+    "deliveries.create": Kind("webhooks", "delivery"),
+    "automations.create": Kind("automations", "automation"),
+    "automations.update": Kind("automations", "automation"),
+    "automations.delete": Kind("automations", "automation"),
+    "automations.publish": Kind("automations", "automation"),
+    "automations.unpublish": Kind("automations", "automation"),
+    "automations.pause": Kind("automations", "automation"),
+    "automations.resume": Kind("automations", "automation"),
+    "automations.start": Kind("automations", "run"),
+    "automations.cancel_runs": Kind("automations", "automation"),
+    "runs.cancel": Kind("automations", "run"),
+    "runs.resume": Kind("automations", "run"),
+    "runs.replay": Kind("automations", "run"),
+    "workspaces.update": Kind(UNRESTRICTED, "workspace"),
 }
 
 
@@ -161,28 +157,8 @@ def replayed(token_id: str, once: OnceKey) -> Job | None:
         return None
 
 
-def work(workspace_id: str) -> None:
-    """Applies the workspace's waiting writes, in order of acceptance, until none is left or its turn is over."""
-    turn_ends = time.monotonic() + TURN_SECONDS
-    while batch := mailbox.take_head(MAIL, workspace_id, BATCH, LEASE_SECONDS):
-        try:
-            if any(claimed.claim > 1 for claimed in batch):
-                # A worker died of this batch, or lost its database: one at a time, to find out by which.
-                for claimed in batch:
-                    _apply([claimed])
-            else:
-                _apply(batch)
-        except DatabaseAway as error:
-            if is_out_of_room(error):
-                _uncount(batch)
-            raise
-        if time.monotonic() > turn_ends:
-            mailbox.give_way(MAIL, workspace_id)
-            return
-
-
 def wait(job: Job, seconds: float) -> Job:
-    """The job as it is when it has ended, or after so many seconds. Looks often at first, then five times a second."""
+    """The job once it has ended, or after `seconds`. Looks often at first, then five times a second."""
     ends, pause = time.monotonic() + seconds, 0.004
     while True:
         job = Job.get_by_id(job.id)
@@ -198,81 +174,18 @@ def find(workspace_id: str, job_id: str) -> Job:
     return Job.get_in(workspace_id, job_id, "job")
 
 
+def unknown(limit: int = 10_000) -> dict[str, int]:
+    """The kinds that no worker has known so far, and how many jobs of each wait for one; counts up to `limit` jobs."""
+    counted = """
+        SELECT kind, count(*) FROM (SELECT kind FROM jobs WHERE unknown_since IS NOT NULL LIMIT %s) AS set_aside
+        GROUP BY kind ORDER BY kind
+    """
+    return dict(rows(counted, (limit,)))
+
+
 def forget_old_keys(limit: int = 10_000) -> int:
     """Deletes up to `limit` idempotency keys whose window is over; returns how many."""
     return len(rows(sql.load("forget_old_keys"), {"window": KEY_FORGOTTEN_AFTER, "limit": limit}))
-
-
-def _apply(batch: Sequence[Claimed]) -> None:
-    with transaction():
-        if not mailbox.holding(MAIL, batch):
-            log.warning("jobs.not_held", workspace=batch[0].owner, jobs=len(batch))
-            return
-        jobs = Job.batch([claimed.id for claimed in batch])
-        recorder = Recorder(batch[0].owner)
-        for job in jobs:
-            _run(job, recorder)
-        recorder.write()
-        ended = [job for job in jobs if job.is_finished]
-        rows(sql.load("finish_jobs"), _outcomes(ended))
-        if len(ended) < len(jobs):
-            _put_back(jobs[-1])
-    for job in ended:
-        metrics.JOBS_FINISHED.labels(job.kind, job.status).inc()
-        log.info("job.finished", request_id=job.trace_id, job=job.id, kind=job.kind, status=job.status)
-
-
-def _run(job: Job, recorder: Recorder) -> None:
-    """Runs one job in a savepoint and sets its outcome on it; whatever it raises undoes and fails it alone."""
-    kind = KINDS[job.kind]
-    if kind.after_events:
-        recorder.write()
-    mark, recorder.cause = recorder.mark(), Cause(job.id, job.trace_id)
-    try:
-        if job.claim > MOST_CLAIMS:
-            raise RuntimeError(f"job {job.id} has ended {MOST_CLAIMS} workers")
-        with savepoint():
-            effect = kind.verb(
-                Change(job.workspace_id, job.payload or {}, job.resource_id, recorder, job.kind, job.token_id)
-            )
-    except DatabaseAway:
-        raise
-    except Exception as error:
-        recorder.forget_after(mark)
-        job.status, job.problem = "failed", problem_of_error(error, job.trace_id, base_url=settings().base_url)
-        if isinstance(error, BellhopError):
-            job.payload = None
-        else:  # kept for replay
-            log.exception("job.broke", request_id=job.trace_id, job=job.id, kind=job.kind)
-    else:
-        if effect is None:
-            return
-        job.status, job.payload = "succeeded", None
-        job.effect, job.resource_type, job.resource_id = effect.kind, effect.resource_type, effect.resource_id
-    if kind.end is not None:
-        kind.end(str(job.resource_id))
-
-
-def _put_back(job: Job) -> None:
-    """Leaves the head of the mailbox to whoever comes next. The deaths of its workers are counted for each part.
-
-    So the claim begins anew, against its rule: what a late worker would then do is the next part, in its turn.
-    """
-    rows("UPDATE jobs SET due_at = now(), claim = 0 WHERE id = %s", (job.id,))
-
-
-def _uncount(batch: Sequence[Claimed]) -> None:
-    """It is no death of a worker that these were taken for nothing, however often. Their leases stay, as a pause.
-
-    Who took them does nothing more under these claims, so the next may have the same.
-    """
-    rows(
-        """
-        UPDATE jobs SET claim = jobs.claim - 1 FROM unnest(%s::text[], %s::int[]) AS held(id, claim)
-        WHERE jobs.id = held.id AND jobs.claim = held.claim AND jobs.due_at IS NOT NULL
-        """,
-        ([claimed.id for claimed in batch], [claimed.claim for claimed in batch]),
-    )
 
 
 def _earlier(token_id: str | None, once: OnceKey, *conditions: Any) -> Job:
@@ -287,15 +200,3 @@ def _earlier(token_id: str | None, once: OnceKey, *conditions: Any) -> Job:
     if bytes(found.once.fingerprint) != once.fingerprint:
         raise IdempotencyKeyReused()
     return found  # type: ignore[no-any-return]
-
-
-def _outcomes(jobs: Sequence[Job]) -> dict[str, list[Any]]:
-    return {
-        "ids": [job.id for job in jobs],
-        "statuses": [job.status for job in jobs],
-        "effects": [job.effect for job in jobs],
-        "types": [job.resource_type for job in jobs],
-        "resources": [job.resource_id for job in jobs],
-        "problems": [json.dumps(job.problem).decode() if job.problem else None for job in jobs],
-        "keeps": [job.payload is not None for job in jobs],
-    }

@@ -1,4 +1,4 @@
-"""The rate limit: a bucket of requests for each token, in Redis, by the clock of Redis."""
+"""The rate limit: a token bucket for each API token, in Redis and by the clock of Redis."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from app.config import settings
 
 log = structlog.get_logger(__name__)
 
-# A process takes for a token in steady use several requests at once, and gives back what it has not used by then.
+# For a token in steady use, a process takes several requests at once. It returns those it has not used by then.
 SHARE_SECONDS = 0.25
 MOST_AT_ONCE = 200
-# After Redis has failed to answer, one request in so many seconds of a process asks it, and the others pass.
+# After Redis has failed to answer, each process asks it once in this time and lets the other requests through.
 AWAY_SECONDS = 2.0
 _MOST_REMEMBERED = 10_000
 
-# A bucket is full at the quota and gains the quota in a minute. Its level is counted in parts of a request, as many as
-# a minute has microseconds, so that all numbers are whole: the largest quota makes them 6e15, and doubles have 9e15.
-# Nobody near the end of a bucket takes more than a hundredth of what is left, so that there it is exact.
+# A bucket holds the quota and refills in a minute. Its level is counted in 60,000,000ths of a request, as many as a
+# minute has microseconds, so that all numbers are integers: at most 6e15, and doubles are exact to 9e15.
+# A process takes at most a hundredth of what is left, so a nearly empty bucket is exact.
 _TAKE = """
     local quota, wanted, unused = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
     local request = 60000000
@@ -55,7 +55,7 @@ _TAKE = """
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a token stands after a request: how many more it may make, and in how many seconds one is added."""
+    """The state of a bucket after a request: how many are left, and in how many seconds one is added."""
 
     is_within: bool
     quota: int
@@ -65,10 +65,10 @@ class Standing:
 
 @dataclass(slots=True)
 class _Share:
-    """What this process has taken from a bucket: for each request how many more there are after it, the last first.
+    """The requests that this process has taken from a bucket: for each, how many remain after it, the last first.
 
-    What is here after `ends` is not used any more. Taking one needs no lock, for at that threads would queue up: a
-    deque's `pop` is atomic.
+    Requests left after `ends` are not used. Taking one needs no lock, on which threads would queue: `deque.pop` is
+    atomic.
     """
 
     unused: deque[int] = field(default_factory=deque)
@@ -77,14 +77,14 @@ class _Share:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, quota: int) -> Standing | None:
-        """None where nothing is left of it."""
+        """Takes a request; None if none is left."""
         if time.monotonic() < self.ends:
             with suppress(IndexError):
                 return Standing(True, quota, self.unused.pop(), self.seconds)
         return None
 
     def empty(self) -> int:
-        """Takes all, and says how many they were: exactly, while others may be taking some."""
+        """Takes all that are left and returns their exact number, even while other threads take some."""
         taken = 0
         with suppress(IndexError):
             while True:
@@ -94,13 +94,13 @@ class _Share:
 
 
 def count_request(token_id: str) -> Standing | None:
-    """Takes a request from the token's bucket. None where there is no limit, or Redis does not answer: it may pass."""
+    """Takes a request from the token's bucket. None (let it through) if there is no limit or Redis does not answer."""
     quota = settings().rate_limit_per_minute
     return _limiter().take(token_id, quota) if quota else None
 
 
 class Limiter:
-    """One process's hand in all buckets. It waits for Redis as long as `bells.flags` does, and not again at once."""
+    """A process's shares in all buckets. Waits for Redis as long as `bells.flags` does, then skips it for a while."""
 
     def __init__(self) -> None:
         self._shares: dict[str, _Share] = {}
@@ -108,19 +108,19 @@ class Limiter:
         self._script = bells.flags().register_script(_TAKE)
 
     def take(self, token_id: str, quota: int) -> Standing | None:
-        """Takes a request from the token's bucket. None where Redis does not answer."""
+        """Takes a request from the token's bucket. None if Redis does not answer."""
         share = self._share(token_id)
         return share.take(quota) or self._ask_for_all(share, token_id, quota)
 
     def _ask_for_all(self, share: _Share, token_id: str, quota: int) -> Standing | None:
-        with share.lock:  # one thread asks for all that wait here
+        with share.lock:  # one thread asks for all that wait
             if standing := share.take(quota):
                 return standing
             now = time.monotonic()
             if now < self._away_until:
                 return None
             if self._away_until:
-                # This one asks whether Redis is back; other tokens' do not wait with it.
+                # This request checks whether Redis is back; those of other tokens need not wait for it.
                 self._away_until = now + AWAY_SECONDS
             wanted = MOST_AT_ONCE if now < share.ends else 1
             try:

@@ -14,7 +14,7 @@ SHORTEST_PASSWORD = 10
 
 
 def create(workspace_id: str, email: str, password: str, role: str, is_support: bool = False) -> Member:
-    """Makes a member. Raises Invalid for a bad address or a short password, Conflict for an address taken."""
+    """Creates a member. Raises Invalid for a bad address or a short password, Conflict if the address is taken."""
     if len(password) < SHORTEST_PASSWORD:
         raise Invalid(Fault("/password", f"A password has at least {SHORTEST_PASSWORD} characters."))
     try:
@@ -34,3 +34,8 @@ def create(workspace_id: str, email: str, password: str, role: str, is_support: 
     except IntegrityError as error:
         raise Conflict(f"{address} is a member of this workspace already.") from error
     return member
+
+
+def exists(workspace_id: str, member_id: str) -> bool:
+    """Whether the workspace has that member."""
+    return bool(Member.select().where(Member.id == member_id, Member.workspace_id == workspace_id).exists())

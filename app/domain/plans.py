@@ -1,4 +1,4 @@
-"""Plans: what they cost and include, as `plans.toml` says, and which one a workspace has."""
+"""Plans: what they cost and include (`plans.toml`), and which one a workspace has."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.lib.months import Month
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How much of a meter a plan includes, and the price of each unit beyond; None: more costs nothing."""
+    """How much of a meter a plan includes, and the price of each further unit; None: further units are free."""
 
     included: int
     beyond: Decimal | None
@@ -24,7 +24,7 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a month costs, before tax."""
+    """The price of a month, before tax, and what it includes of each meter."""
 
     id: str
     name: str
@@ -34,7 +34,7 @@ class Plan:
 
 
 def of(workspace_id: str, month: Month) -> Plan:
-    """The plan that the workspace has in the month. Raises Unavailable where it is not known any more."""
+    """The plan of the workspace in the month. Raises Unavailable if `plans.toml` no longer has it."""
     plan_id = ids_of([workspace_id], month)[workspace_id]
     if plan_id not in PLANS:
         raise Unavailable("The plan of this workspace is not known to the service at this time.")
@@ -42,7 +42,7 @@ def of(workspace_id: str, month: Month) -> Plan:
 
 
 def ids_of(workspace_ids: Collection[str], month: Month) -> dict[str, str]:
-    """The plan of each of the workspaces in the month, by its identifier, whether or not that is still known."""
+    """The identifier of each workspace's plan in the month, whether or not `plans.toml` still has it."""
     given = dict(
         rows(
             """
@@ -56,9 +56,9 @@ def ids_of(workspace_ids: Collection[str], month: Month) -> dict[str, str]:
 
 
 def change(workspace_id: str, plan_id: str, *, at_once: bool = False) -> Month:
-    """Gives the workspace the plan from the next month on, or for all of the present one; returns the first month.
+    """Changes the plan from next month on, or for all of the current month; returns the first month of the new plan.
 
-    What was to follow later is forgotten. Months that are over keep the plan they had. Safe to repeat.
+    Drops changes planned for later. Past months keep the plan they had. Safe to repeat.
     """
     present = Month.of(now())
     since = present if at_once else present.next

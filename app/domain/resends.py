@@ -1,4 +1,4 @@
-"""Resends: deliveries that have ended, or are held, on their way once more."""
+"""Resends: sends deliveries at once that have ended, are held, or wait for their retry."""
 
 from __future__ import annotations
 
@@ -8,52 +8,58 @@ from dataclasses import dataclass
 from app.database import count
 from app.lib import ids
 
+# The condition on a delivery with one of the statuses of a resend. A pending one has to wait for its retry: one that is
+# due or in progress goes out without a resend.
+RESENDABLE = "(deliveries.status <> 'pending' OR deliveries.next_attempt_at IS NOT NULL)"
+
 
 @dataclass(frozen=True, slots=True)
 class Resent:
-    """A delivery that is to go out again, failed, held or delivered; locked by the present transaction."""
+    """A delivery to send, locked by the present transaction: one that RESENDABLE holds for."""
 
     id: str
     status: str
 
 
 def send_again(deliveries: Sequence[Resent]) -> list[str]:
-    """Puts them on their way, in this order; returns the identifiers under which they go, in the same order.
+    """Makes the deliveries due, in this order; returns the identifiers they are sent under, in the same order.
 
-    A failed or held one begins the schedule of retries anew; its attempts are numbered on. What has been delivered
-    stays as it is, and a new delivery of the same event goes out.
+    A failed or held delivery starts the retry schedule again, and the numbers of its attempts continue. One that waits
+    for its retry becomes due, its schedule unchanged. One that was delivered stays as it is, and a new delivery of the
+    same event is made.
     """
     new_ids = {each.id: ids.new("dlv") for each in deliveries if each.status == "delivered"}
     # A microsecond for each keeps their order.
-    places = {each.id: place for place, each in enumerate(deliveries)}
-    _again([each.id for each in deliveries if each.id not in new_ids], places)
-    _anew(new_ids, places)
+    ranks = {each.id: rank for rank, each in enumerate(deliveries)}
+    _again([each.id for each in deliveries if each.id not in new_ids], ranks)
+    _anew(new_ids, ranks)
     return [new_ids.get(each.id, each.id) for each in deliveries]
 
 
-def _again(again: Sequence[str], places: dict[str, int]) -> None:
+def _again(again: Sequence[str], ranks: dict[str, int]) -> None:
     if again:
         count(
             """
             UPDATE deliveries
-            SET status = 'pending', step = 0, trigger = 'resend', due_at = now() + place * interval '1 microsecond'
-            FROM unnest(%s::text[], %s::int[]) AS again(id, place)
+            SET status = 'pending', tries = CASE status WHEN 'pending' THEN tries ELSE 0 END, trigger = 'resend',
+                due_at = now() + rank * interval '1 microsecond', next_attempt_at = NULL
+            FROM unnest(%s::text[], %s::int[]) AS again(id, rank)
             WHERE deliveries.id = again.id AND deliveries.id = ANY(%s)
             """,
-            (again, [places[id] for id in again], again),
+            (again, [ranks[id] for id in again], again),
         )
 
 
-def _anew(new_ids: dict[str, str], places: dict[str, int]) -> None:
+def _anew(new_ids: dict[str, str], ranks: dict[str, int]) -> None:
     if new_ids:
         count(
             """
             INSERT INTO deliveries
                 (id, workspace_id, event_id, endpoint_id, kind, contact_id, trigger, resent_from, due_at)
             SELECT anew.id, workspace_id, event_id, endpoint_id, kind, contact_id, 'resend', deliveries.id,
-                now() + place * interval '1 microsecond'
-            FROM unnest(%s::text[], %s::text[], %s::int[]) AS anew(id, resent_from, place)
+                now() + rank * interval '1 microsecond'
+            FROM unnest(%s::text[], %s::text[], %s::int[]) AS anew(id, resent_from, rank)
             JOIN deliveries ON deliveries.id = anew.resent_from AND deliveries.id = ANY(%s)
             """,
-            (list(new_ids.values()), list(new_ids), [places[id] for id in new_ids], list(new_ids)),
+            (list(new_ids.values()), list(new_ids), [ranks[id] for id in new_ids], list(new_ids)),
         )

@@ -1,46 +1,58 @@
-"""Sales: recorded once for each reference, for a contact that is there."""
+"""Sales: what contacts paid, recorded once for each reference."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
-from app import sql
-from app.database import rows
 from app.domain import contacts
 from app.domain.changes import Change, Effect
+from app.domain.units import Unit
 from app.errors import Conflict
+from app.models import sets
 from app.models.contacts import Contact
 from app.models.sales import Sale
+from app.models.sets import Key
+
+
+def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[Key]:
+    """The keys that a verb of this module gets from its unit."""
+    found = [sets.key(Contact, workspace_id, "id", payload["contact_id"])]
+    if (reference := payload.get("reference")) is not None:
+        found.append(sets.key(Sale, workspace_id, "reference", reference))
+    return found
 
 
 def create(change: Change) -> Effect:
     """Records the sale. Raises what `check` does."""
     payload = change.payload
-    contact = check(change.workspace_id, payload)
+    contact = check(change.workspace_id, payload, change.unit)
     sale = Sale(
         id=change.target,
         workspace_id=change.workspace_id,
         contact_id=contact.id,
-        amount=payload["amount"],
+        amount=Decimal(payload["amount"]),
         currency=payload["currency"],
         reference=payload.get("reference"),
-        occurred_at=payload["occurred_at"],
+        occurred_at=datetime.fromisoformat(payload["occurred_at"]),
+        created_at=change.unit.now,
     )
-    [(sale.amount, sale.occurred_at, sale.created_at)] = rows(sql.load("insert_sale"), sale.__data__)
+    change.unit.put(sale)
     data = {"contact": contacts.represent(contact), "sale": represent(sale)}
     change.events.record("sale.recorded", data, contact.id)
     return Effect("made", "sale", sale.id)
 
 
-def check(workspace_id: str, payload: Mapping[str, Any]) -> Contact:
-    """The contact of a sale that may be recorded.
+def check(workspace_id: str, payload: Mapping[str, Any], unit: Unit | None = None) -> Contact:
+    """Checks that the sale may be recorded, in the unit if one is given; returns its contact.
 
-    Raises Invalid where there is no such contact, Conflict where another sale has the reference.
+    Raises Invalid if there is no such contact, Conflict if another sale has the reference.
     """
-    contact = contacts.find_named(workspace_id, payload["contact_id"])
+    contact = contacts.find_named(workspace_id, payload["contact_id"], unit)
     if (reference := payload.get("reference")) is not None:
-        _refuse_taken(workspace_id, reference)
+        _refuse_taken(workspace_id, reference, unit)
     return contact
 
 
@@ -50,6 +62,7 @@ def find(workspace_id: str, sale_id: str) -> Sale:
 
 
 def represent(sale: Sale) -> dict[str, Any]:
+    """The sale as the API shows it."""
     return {
         "id": sale.id,
         "contact_id": sale.contact_id,
@@ -61,7 +74,10 @@ def represent(sale: Sale) -> dict[str, Any]:
     }
 
 
-def _refuse_taken(workspace_id: str, reference: str) -> None:
-    holder = Sale.matching(workspace_id, {"reference": reference}).first()
+def _refuse_taken(workspace_id: str, reference: str, unit: Unit | None) -> None:
+    if unit is not None:
+        holder = unit.get(Sale, workspace_id, "reference", reference)
+    else:
+        holder = Sale.matching(workspace_id, {"reference": reference}).first()
     if holder is not None:
         raise Conflict("Another sale of this workspace already has this reference.", conflicting_sale_id=holder.id)

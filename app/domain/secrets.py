@@ -1,4 +1,4 @@
-"""Stored secrets: all that is encrypted under SECRET_KEY, and how it gets under a new key while the service runs."""
+"""Stored secrets: everything encrypted under SECRET_KEY, and its re-encryption while the service runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where secrets are: `page` gives identifiers with what is sealed in each row, `locked` the same for one row."""
+    """Where secrets are stored: `page` selects ids and ciphertexts; `locked` locks one row and selects its own."""
 
     page: str
     locked: str
@@ -25,10 +25,10 @@ class Place:
 
 _IN_JOB = "convert_to(payload ->> 'sealed_secret', 'UTF8')"
 
-# Jobs come first: what a worker makes of one while this goes on is then found among the endpoints.
+# Jobs come first: if a worker applies one meanwhile, its secret is then found among the endpoints.
 PLACES = (
     Place(
-        # Materialized, so that the indexes of what waits and what was kept are read and not all of the table.
+        # Materialized, so that the indexes of queued and failed jobs are read instead of the whole table.
         page=f"""
             WITH payloads AS MATERIALIZED (
                 SELECT id, payload FROM jobs WHERE due_at IS NOT NULL
@@ -56,7 +56,7 @@ Sealed = list[bytes | None]
 
 @dataclass(slots=True)
 class Found:
-    """How many secrets were put under the newest key and how many were under it; the rows where one cannot be read."""
+    """How many secrets were re-encrypted, how many already had the newest key, and the rows with an unreadable one."""
 
     reencrypted: int = 0
     already: int = 0
@@ -64,10 +64,10 @@ class Found:
 
 
 def reencrypt() -> Found:
-    """Puts every stored secret under the newest key. What it has done stays done if it is ended; it may be repeated.
+    """Re-encrypts every stored secret under the newest key. Safe to interrupt and to repeat.
 
-    Each row that has to change is locked and read anew in a transaction of its own, so that no other change is
-    undone. Never two rows at once: workers lock several in the order of their jobs, and that might be the other way.
+    Each row that has to change is locked and read again in a transaction of its own, so that no concurrent change is
+    undone. It never locks two rows at once, because workers may lock them in the opposite order.
     """
     found = Found()
     for place in PLACES:
@@ -84,7 +84,7 @@ def reencrypt() -> Found:
 
 
 def unreadable() -> str | None:
-    """Looks at the secrets of the oldest and the newest endpoint: the identifier of one that cannot be read."""
+    """The identifier of the oldest or newest endpoint if no key decrypts its secret, else None."""
     for order in ("ASC", "DESC"):
         first = f"SELECT id, secret FROM endpoints WHERE state <> 'deleted' ORDER BY id {order} LIMIT 1"
         for endpoint_id, sealed in rows(first):
@@ -103,7 +103,7 @@ def _reencrypt(place: Place, row_id: str, found: Found) -> None:
 
 
 def _renewed(columns: Sequence[memoryview | None]) -> tuple[Sealed, Sealed]:
-    """What is sealed in the columns of a row, and the same under the newest key; what cannot be read stays as it is."""
+    """The ciphertexts of a row, and the same under the newest key; unreadable ones are unchanged."""
     sealed = [None if column is None else bytes(column) for column in columns]
     return sealed, [each and _renew(each) for each in sealed]
 

@@ -1,4 +1,4 @@
-"""API tokens: issued once, looked up by digest, remembered for no longer than a revocation may take."""
+"""API tokens: shown once, looked up by digest, cached for less than a revocation may take."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from app.lib import clock, ids, tokens
 from app.models.tokens import Token
 
 RESTRICTIONS = ("contacts", "inbox", "automations", "billing", "webhooks")
+# Stands where a restriction does, for what only an unrestricted token may: no token has it.
+UNRESTRICTED = "unrestricted"
 
-# A revoked token stops within a second; half of that leaves room for the request itself.
+# A revoked token must stop within a second; half of that leaves room for the request itself.
 _REMEMBERED_SECONDS = 0.5
 _MOST_REMEMBERED = 10_000
-# `last_used_at` is true to the minute, and is not written for each request.
+# `last_used_at` is accurate to the minute, so that not every request writes it.
 _USE_NOTED_EVERY = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who a valid token speaks for."""
+    """The token and workspace of a valid request."""
 
     token_id: str
     token_name: str
@@ -36,13 +38,14 @@ class Caller:
     last_used_at: datetime | None
 
     def may(self, restriction: str) -> bool:
+        """Whether the token covers what needs this restriction."""
         return self.restrictions is None or restriction in self.restrictions
 
 
 def issue(
     workspace_id: str, name: str, restrictions: Sequence[str] | None = None, expires_in_seconds: int | None = None
 ) -> tuple[str, str]:
-    """Makes a token. Returns its identifier and the token itself, which cannot be had again. Raises Invalid."""
+    """Creates a token. Returns its identifier and the token itself, which cannot be shown again. Raises Invalid."""
     for restriction in restrictions or ():
         if restriction not in RESTRICTIONS:
             raise Invalid(Fault("/restrictions", f"'{restriction}' is none of {', '.join(RESTRICTIONS)}."))
@@ -60,26 +63,26 @@ def issue(
 
 
 def revoke(token_id: str) -> None:
-    """Ends a token; every process refuses it within a second. Safe to repeat. Raises NotFound."""
+    """Revokes a token; every process refuses it within a second. Safe to repeat. Raises NotFound."""
     if not Token.select().where(Token.id == token_id).exists():
         raise NotFound(f"There is no token {token_id}.")
     Token.update(revoked_at=clock.now()).where(Token.id == token_id, Token.revoked_at.is_null()).execute()
 
 
 def of_workspace(workspace_id: str) -> list[dict[str, Any]]:
-    """All that there ever were, oldest first, without what they are themselves."""
+    """All tokens of a workspace, ended ones included, oldest first, without the secrets."""
     shown = ("id", "name", "restrictions", "created_at", "expires_at", "revoked_at", "last_used_at")
     found = Token.select().where(Token.workspace_id == workspace_id).order_by(Token.id)
     return [{name: getattr(token, name) for name in shown} for token in found]
 
 
 def authenticate(token: str) -> Caller:
-    """Raises Unauthenticated for a token that was never issued, has expired or has been revoked."""
+    """The caller with this token. Raises Unauthenticated if it was never issued, has expired or was revoked."""
     caller = _memory.get(token)
     if caller is None:
         if not tokens.is_token(token):
             raise Unauthenticated()
-        # Remembered from before the look: a revocation may come while the answer is on its way.
+        # Cached as of before the query: a revocation may commit while the result is on its way.
         seen_at = time.monotonic()
         caller = _load(tokens.digest(token))
         _memory.put(token, caller, seen_at)
@@ -89,7 +92,7 @@ def authenticate(token: str) -> Caller:
 
 
 def represent(caller: Caller) -> dict[str, Any]:
-    """What `auth/me` says."""
+    """The caller as `auth/me` shows it."""
     return {
         "token": {
             "id": caller.token_id,
@@ -103,7 +106,7 @@ def represent(caller: Caller) -> dict[str, Any]:
 
 
 class _Memory:
-    """Callers seen in the last half second, by their token."""
+    """A cache of the callers of the last half second, by token."""
 
     def __init__(self) -> None:
         self._callers: dict[str, tuple[float, Caller]] = {}
@@ -144,6 +147,6 @@ def _load(digest: bytes) -> Caller:
 def _note_use(token_id: str, last_used_at: datetime | None) -> None:
     now = clock.now()
     if last_used_at is None or now - last_used_at > _USE_NOTED_EVERY:
-        # Of many that see at once that it is time, one writes.
+        # If several requests find it outdated at once, one of them writes.
         unnoted = Token.last_used_at.is_null() | (Token.last_used_at == last_used_at)
         Token.update(last_used_at=now).where(Token.id == token_id, unnoted).execute()

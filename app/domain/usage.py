@@ -1,8 +1,7 @@
-"""Usage: what each workspace did, by meter and day, counted once and whatever becomes of it afterwards.
+"""Usage: what each workspace did, by meter and day, counted exactly once.
 
-Nothing is written where the work is done. The scheduler counts what was made since the last time, a slice of time
-after the other; a slice and the moment up to which is counted are written in one transaction. What is younger is
-counted when somebody asks for it.
+Doing the work writes nothing for it. The scheduler counts the rows created since the last time, slice by slice; a
+slice and the moment up to which it counted are stored in one transaction. Younger rows are counted on request.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from app.domain.meters import METERS, Meter
 from app.lib import ids
 from app.lib.months import Month
 
-# A row can be seen when its transaction commits, some time after its identifier was made, by a clock of its own.
+# A row becomes visible when its transaction commits, some time after its machine's clock made its identifier.
 SETTLED_AFTER = timedelta(minutes=5)
 SLICE = timedelta(hours=1)
-# After so long a meter's counting is left for the next pass.
-TURN_SECONDS = 0.25
+# A pass stops counting a meter after this long; the next one goes on.
+SLICE_SECONDS = 0.25
 
 
 def count_up(at: datetime | None = None) -> int:
-    """Counts what has settled and was not counted; returns how many amounts changed. Harmless if two do it at once.
+    """Counts rows that have settled and were not counted; returns how many amounts changed. Safe to run concurrently.
 
-    The first time it begins with the present month, and with that billing.
+    Its first run starts billing, with the current month.
     """
     at = at or now()
     _begin(Month.of(at))
@@ -34,9 +33,9 @@ def count_up(at: datetime | None = None) -> int:
 
 
 def of(workspace_id: str, month: Month) -> dict[str, int]:
-    """What the workspace has used in the month up to now, by meter."""
+    """The usage of a workspace in the month up to now, by meter. Exact, from one snapshot."""
     with transaction():
-        # What is counted between two looks would be missed, or seen twice.
+        # Otherwise rows that are counted between two queries would be missed or counted twice.
         rows("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         counted, until = totals([workspace_id], month)[workspace_id], _progress()
         for name, meter in METERS.items():
@@ -48,7 +47,7 @@ def of(workspace_id: str, month: Month) -> dict[str, int]:
 
 
 def totals(workspace_ids: Collection[str], month: Month) -> dict[str, dict[str, int]]:
-    """What has been counted of each workspace for the month, by meter."""
+    """The counted usage of each workspace in the month, by meter."""
     found = {id: dict.fromkeys(METERS, 0) for id in workspace_ids}
     for workspace_id, meter, amount in rows(
         """
@@ -62,13 +61,13 @@ def totals(workspace_ids: Collection[str], month: Month) -> dict[str, dict[str, 
 
 
 def is_counted(month: Month) -> bool:
-    """Whether all that was done in the month has been counted."""
+    """Whether all usage of the month has been counted."""
     until = _progress()
     return all(name in until and until[name] >= month.ends_at for name, meter in METERS.items() if meter)
 
 
 def forget_contacts(limit: int = 10_000) -> int:
-    """Deletes which contacts were counted, up to `limit` of them, for months that are; returns how many."""
+    """Deletes up to `limit` counted contacts of months that are fully counted; returns how many."""
     return count(
         """
         DELETE FROM active_contacts WHERE ctid IN (
@@ -104,16 +103,16 @@ def _progress() -> dict[str, datetime]:
 
 
 def _count_up(name: str, meter: Meter, settled: datetime) -> int:
-    turn_ends, changed = time.monotonic() + TURN_SECONDS, 0
+    slice_ends, changed = time.monotonic() + SLICE_SECONDS, 0
     while (found := _count_slice(name, meter, settled)) is not None:
         changed += found
-        if time.monotonic() > turn_ends:
+        if time.monotonic() > slice_ends:
             break
     return changed
 
 
 def _count_slice(name: str, meter: Meter, settled: datetime) -> int | None:
-    """Counts on, to the end of the hour at most; None where nothing is left, or another scheduler is at it."""
+    """Counts one slice, to the end of the hour at most; None if nothing is left or another scheduler is counting."""
     with transaction():
         behind = rows(
             "SELECT counted_until FROM usage_progress WHERE meter = %s AND counted_until < %s FOR UPDATE SKIP LOCKED",

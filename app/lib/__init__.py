@@ -1,1 +1,1 @@
-"""Pieces that know nothing of the product."""
+"""Pieces that know nothing about the product."""

@@ -74,7 +74,7 @@ def is_public(ip: IP, allowed: Sequence[Network] = ()) -> bool:
 def check_address(address: str, allowed: Sequence[Network] = ()) -> str | None:
     """Why a webhook can never have this address, as a sentence; None if it can.
 
-    Only the text is judged. A name may still lead to a private address, which is for whoever dials it to refuse.
+    Only the text is judged. A name may still resolve to a private address, which is refused when it is dialled.
     """
     if len(address) > LONGEST_ADDRESS:
         return f"The address is longer than {LONGEST_ADDRESS:,} characters."

@@ -10,13 +10,13 @@ _offset = timedelta()
 
 
 def now() -> datetime:
-    """The time in UTC. What must agree between machines uses the database's `now()` instead."""
+    """The time in UTC. Where machines must agree, use the database's `now()` instead."""
     return datetime.now(UTC) + _offset
 
 
 @contextmanager
 def moved_by(**units: float) -> Iterator[None]:
-    """Moves this process's clock, as in `moved_by(hours=25)`, for the length of the block."""
+    """Moves this process's clock for the duration of the block, as in `moved_by(hours=25)`."""
     global _offset
     before, _offset = _offset, _offset + timedelta(**units)
     try:

@@ -1,4 +1,4 @@
-"""Opaque, signed cursors for lists: where the last row shown is in their order, bound to the list it came from."""
+"""Opaque, signed cursors for lists: the sort values of the last row shown, bound to the list they came from."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 
 def seal(key: bytes, scope: str, last: Sequence[str]) -> str:
-    """A cursor that continues the list named by `scope` after the row with these values, each a line at most."""
+    """A cursor that continues the list `scope` after the row with these values, none of which has a line break."""
     place = "\n".join(last)
     return base64.urlsafe_b64encode(_mac(key, scope, place) + place.encode()).decode().rstrip("=")
 
 
 def unseal(key: bytes, scope: str, cursor: str) -> list[str]:
-    """The values in the cursor. Raises ValueError if it is broken, forged or of another list."""
+    """The values in the cursor. Raises ValueError if it is malformed, forged or from another list."""
     if not cursor.isascii():
         raise ValueError("not a cursor")
     raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))

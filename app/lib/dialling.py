@@ -4,102 +4,84 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import functools
 import socket
 import ssl
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address
 from itertools import zip_longest
-from typing import Protocol
 
 from app.lib.addresses import Network, is_public
-from app.lib.conversation import Conversation
+from app.lib.connections import Connection
+from app.lib.names import Ends, Names, Resolver
 
-MOST_ADDRESSES = 8  # of one name; each is tried in turn, so a name with thousands would keep the loop busy
-RESOLVER_THREADS = 64  # getaddrinfo cannot be cancelled: a name whose server is silent holds its thread for a while
-REMEMBERED_SECONDS = 10
-LATE_SECONDS, OLD_SECONDS = 1, 300  # silent name servers that hold all threads do not cut off names that were known
-HEAD_START_SECONDS = 0.25  # of each address of a name before the next one
-
-Ends = Sequence[tuple[int, str]]  # address family and IP address
+HEAD_START_SECONDS = 0.25  # of each address of a name before the next one (RFC 8305, section 5)
 
 
 class NotPublic(OSError):
-    """A name leads to an address that is never dialled; that address."""
-
-
-class UnknownName(OSError):
-    """A name has no address."""
+    """A name leads to an address that is never dialled; the first argument is that address."""
 
 
 class Unreachable(OSError):
-    """Every address failed; `errors` has what each did."""
+    """Every address failed; `errors` holds what each raised."""
 
     def __init__(self, errors: Sequence[OSError]) -> None:
         super().__init__(errors)
         self.errors = errors
 
 
-class Resolver(Protocol):
-    async def resolve(self, host: str, port: int) -> Ends:
-        """The addresses of a name. Raises OSError if there are none."""
-
-
 class Dialler:
+    """Opens connections with TLS. Belongs to one event loop."""
+
     def __init__(self, tls: ssl.SSLContext, allowed: Sequence[Network], resolver: Resolver | None) -> None:
         self._tls = tls
         self._allowed = allowed
-        self._threads = ThreadPoolExecutor(RESOLVER_THREADS, thread_name_prefix="resolver")
-        self._names = _Names(resolver or _SystemResolver(self._threads))
+        self._names = Names(resolver)
 
-    async def dial(self, host: str, port: int, conversation: Conversation, patience: float) -> None:
-        """Connects the conversation to the server. The caller cancels this after `patience` seconds at most.
+    async def dial(self, host: str, port: int, connection: Connection) -> None:
+        """Connects `connection` to the server. Has no time limit of its own: the caller cancels it.
 
-        Raises NotPublic, UnknownName, Unreachable.
+        Raises NotPublic, UnknownName, ResolverFailed, Unreachable.
         """
         found = _literal(host) or await self._names.find(host, port)
-        # It is these very addresses that are dialled next, so an answer of DNS that changes between check and use gains
-        # nothing. The others are left out, so that a failure tells of those that were dialled.
+        # These very addresses are dialled next, so a DNS answer that changes between check and use gains nothing. The
+        # others are left out, so that an error is one of an address that was dialled.
         public = [(family, ip) for family, ip in found if is_public(ip_address(ip), self._allowed)]
         if not public:
             raise NotPublic(found[0][1])
-        left = _by_turns(public)
+        left = _alternating(public)
         errors: list[OSError] = []
-        while (connection := await _first_connected(left, port, errors)) is not None:
+        while (connected := await _first_connected(left, port, errors)) is not None:
             try:
-                await self._shake_hands(connection, host, conversation, patience)
+                await self._shake_hands(connected, host, connection)
             except OSError as error:
                 errors.append(error)
             else:
                 return
         raise Unreachable(errors)
 
-    def close(self) -> None:
-        self._names.close()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+    def is_resolver_silent(self, host: str, port: int) -> bool:
+        """Whether a dial of this server waits for our resolver, and the delay is not the name's own."""
+        return self._names.is_resolver_silent(host, port)
 
-    async def _shake_hands(
-        self, connection: socket.socket, host: str, conversation: Conversation, patience: float
-    ) -> None:
+    def close(self) -> None:
+        """Ends every lookup. Safe to repeat."""
+        self._names.close()
+
+    async def _shake_hands(self, connected: socket.socket, host: str, connection: Connection) -> None:
         try:
             await asyncio.get_running_loop().create_connection(
-                lambda: conversation,
-                sock=connection,
-                ssl=self._tls,
-                server_hostname=host.rstrip("."),
-                ssl_handshake_timeout=patience,
+                lambda: connection, sock=connected, ssl=self._tls, server_hostname=host.rstrip(".")
             )
         except BaseException:
-            conversation.abort()
-            connection.close()
+            connection.abort()
+            connected.close()
             raise
 
 
 async def _first_connected(left: list[tuple[int, str]], port: int, errors: list[OSError]) -> socket.socket | None:
-    """A connection to one of these addresses, each tried when the one before has failed or had its head start.
+    """Connects to one of these addresses, each tried when the one before it has failed or had its head start.
 
-    Takes those it tries out of `left` and puts what went wrong into `errors`; None if no address is left.
+    Removes those it tries from `left` and appends what went wrong to `errors`. Returns None once no address is left.
     """
     loop = asyncio.get_running_loop()
     tries: set[asyncio.Task[socket.socket]] = set()
@@ -137,7 +119,7 @@ async def _connect(family: int, ip: str, port: int) -> socket.socket:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         await asyncio.get_running_loop().sock_connect(connection, (ip, port))
     except RuntimeError as error:
-        # The loop has not let go yet of a connection that had the same file descriptor.
+        # The loop still holds a closed connection that had the same file descriptor.
         connection.close()
         raise OSError(errno.EBUSY, str(error)) from error
     except BaseException:
@@ -154,75 +136,8 @@ def _literal(host: str) -> Ends | None:
     return [(socket.AF_INET if version == 4 else socket.AF_INET6, host)]
 
 
-def _by_turns(ends: Ends) -> list[tuple[int, str]]:
-    """One family after the other; that of the first address goes first."""
+def _alternating(ends: Ends) -> list[tuple[int, str]]:
+    """Alternates between the families, starting with that of the first address."""
     first = [end for end in ends if end[0] == ends[0][0]]
     others = [end for end in ends if end[0] != ends[0][0]]
     return [end for pair in zip_longest(first, others) for end in pair if end is not None]
-
-
-class _Names:
-    """Remembers what a resolver said, and asks it once at a time about each name, however many want to know."""
-
-    def __init__(self, resolver: Resolver) -> None:
-        self._resolver = resolver
-        self._known: dict[tuple[str, int], tuple[float, Ends]] = {}
-        self._asked: dict[tuple[str, int], asyncio.Task[Ends]] = {}
-
-    async def find(self, host: str, port: int) -> Ends:
-        now = asyncio.get_running_loop().time()
-        key = host, port
-        until, known = self._known.get(key, (now, None))
-        if known is not None and now < until:
-            return known
-        if now >= until + OLD_SECONDS:
-            known = None
-        if key not in self._asked:
-            self._asked[key] = asyncio.create_task(self._ask(host, port))
-            self._asked[key].add_done_callback(functools.partial(self._answered, key))
-        asked = self._asked[key]
-        # One who gives up does not take the answer away from the others.
-        await asyncio.wait([asked], timeout=None if known is None else LATE_SECONDS)
-        if known is not None and not asked.done():
-            return known
-        if asked.cancelled():
-            raise UnknownName(host)
-        return asked.result()
-
-    def close(self) -> None:
-        for asked in self._asked.values():
-            asked.cancel()
-
-    async def _ask(self, host: str, port: int) -> Ends:
-        try:
-            found = await self._resolver.resolve(host, port)
-        except OSError as error:
-            raise UnknownName(host) from error
-        if not found:
-            raise UnknownName(host)
-        return found
-
-    def _answered(self, key: tuple[str, int], asked: asyncio.Task[Ends]) -> None:
-        del self._asked[key]
-        if asked.cancelled() or asked.exception() is not None:
-            return
-        now = asyncio.get_running_loop().time()
-        while self._known and self._known[oldest := next(iter(self._known))][0] + OLD_SECONDS <= now:
-            del self._known[oldest]
-        self._known.pop(key, None)  # so that the youngest is the last
-        self._known[key] = now + REMEMBERED_SECONDS, asked.result()
-
-
-class _SystemResolver:
-    """getaddrinfo, in threads of its own."""
-
-    def __init__(self, threads: ThreadPoolExecutor) -> None:
-        self._threads = threads
-
-    async def resolve(self, host: str, port: int) -> Ends:
-        # As bytes: a text would be encoded once more.
-        lookup = functools.partial(
-            socket.getaddrinfo, host.encode(), port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
-        )
-        found = await asyncio.get_running_loop().run_in_executor(self._threads, lookup)
-        return [(family, str(end[0])) for family, _, _, _, end in found[:MOST_ADDRESSES]]

@@ -1,4 +1,4 @@
-"""Formats of what people enter, brought into their normal form; each raises ValueError with a sentence."""
+"""Normalises what people enter. Each function raises ValueError with a sentence for them."""
 
 from __future__ import annotations
 
@@ -9,38 +9,62 @@ from zoneinfo import available_timezones
 import email_validator
 import phonenumbers
 
-# Addresses are stored, not dialled: shop.test and example.com are as good as any.
+# Addresses are stored, not dialled, so shop.test and example.com are fine.
 email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
 
-# The common case, which the library would pass unchanged: it costs as much as all the rest of a contact.
+# The common case, which the library would return unchanged, at the cost of all the rest of a contact.
 _PLAIN_EMAIL = re.compile(
     r"(?=.{3,254}$)[A-Za-z0-9_+-]{1,20}(\.[A-Za-z0-9_+-]{1,20}){0,2}@([a-z0-9]{1,30}(-[a-z0-9]{1,30})?\.){1,3}[a-z]{2,30}",
     re.ASCII,
 )
+# What a tag, or a name, consists of.
+TAG = r"[^\x00-\x1f\x7f-\x9f]*[^\x00-\x1f\x7f-\x9f\s][^\x00-\x1f\x7f-\x9f]*"
+NAME_SCHEMA = {"minLength": 1, "maxLength": 255, "pattern": f"^{TAG}$"}
+# Of a custom field. Above the number, JSON parsers disagree about integers.
+LONGEST_VALUE = 4096
+LARGEST_NUMBER = 2**53
 LOCALE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z]{4})?([-_]([A-Za-z]{2}|[0-9]{3}))?")
 
 
 def name(text: str) -> str:
-    """What something is called: 1 to 255 characters, no control characters, more than spaces; those at its ends go."""
-    if not (text.strip() and len(text) <= 255) or re.search(r"[\x00-\x1f\x7f-\x9f]", text):
+    """A name of 1 to 255 characters, stripped: no control characters, and not only spaces."""
+    if len(text) > 255 or not re.fullmatch(TAG, text):
         raise ValueError("A name has 1 to 255 characters, no control characters, and more than spaces.")
     return text.strip()
 
 
+def tag(text: str) -> str:
+    """A tag: 1 to 100 characters, no control characters, not only spaces. Spaces at its ends are removed."""
+    if len(text) > 100 or not re.fullmatch(TAG, text):
+        raise ValueError("A tag has 1 to 100 characters, no control characters, and more than spaces.")
+    return text.strip()
+
+
+def custom_value(value: object) -> str | int | float | bool | None:
+    """The value of a custom field: a string, number, boolean or null."""
+    if not isinstance(value, (str, int, float, bool, type(None))):
+        raise ValueError("A custom field holds a string, number, boolean or null.")
+    if isinstance(value, str) and len(value) > LONGEST_VALUE:
+        raise ValueError(f"A custom field holds at most {LONGEST_VALUE} characters.")
+    if isinstance(value, (int, float)) and abs(value) > LARGEST_NUMBER:
+        raise ValueError(f"A number of a custom field lies between -{LARGEST_NUMBER} and {LARGEST_NUMBER}.")
+    return value
+
+
 def email(text: str) -> str:
-    """The address with its domain in normal form (RFC 5321, at most 254 characters)."""
+    """The address with its domain normalised (RFC 5321, at most 254 characters)."""
     if _PLAIN_EMAIL.fullmatch(text):
         return text
     try:
         return email_validator.validate_email(text, check_deliverability=False).normalized
     except email_validator.EmailNotValidError as error:
-        # What comes of IDNA repeats parts of the address, and imports keep what was wrong.
+        # Errors from IDNA quote parts of the address, and the errors of imports are stored.
         said = "The part after the @-sign is not valid." if error.__cause__ else error
         raise ValueError(f"This is not an e-mail address: {said}") from error
 
 
 def phone(text: str) -> str:
-    """The number in E.164, such as +4930123456; it must be given with its country code."""
+    """The number in E.164, such as +4930123456. It must include its country code."""
     try:
         number = phonenumbers.parse(text, None)
     except phonenumbers.NumberParseException as error:
@@ -58,10 +82,15 @@ def locale(text: str) -> str:
 
 
 def timezone(text: str) -> str:
-    """A name of the IANA time zone database, such as Europe/Berlin."""
-    if text not in _timezones():
+    """The name, if the IANA time zone database has it, such as Europe/Berlin."""
+    if not is_timezone(text):
         raise ValueError("Give a time zone of the IANA database, such as Europe/Berlin.")
     return text
+
+
+def is_timezone(text: str) -> bool:
+    """Whether the IANA time zone database has a time zone of that name."""
+    return text in _timezones()
 
 
 @cache

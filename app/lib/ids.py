@@ -1,34 +1,40 @@
-"""TypeIDs: a prefix, `_`, and 26 characters of base32 over a UUIDv7, so that they sort by the time they were made."""
+"""TypeIDs: a prefix, `_`, and a UUIDv7 as 26 characters of base32, so that they sort by creation time."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
 
-from typeid.base32 import encode
+from typeid.base32 import decode, encode
 from uuid_utils import uuid7
 
 _SUFFIX = re.compile(r"[0-7][0-9a-hjkmnp-tv-z]{25}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST, _LAST = datetime(2000, 1, 1, tzinfo=UTC), datetime(3000, 1, 1, tzinfo=UTC)
 
-# How far the clocks of two machines, one of which makes the identifier, are taken to be apart at most.
+# The largest assumed difference between the clocks of two machines that create identifiers.
 MOST_SKEW = timedelta(hours=1)
 
 
 def new(prefix: str) -> str:
+    """A new identifier. Later ones of the same machine sort higher."""
     return f"{prefix}_{encode(uuid7().bytes)}"
 
 
 def bound(prefix: str, at: datetime) -> str:
-    """The least that an identifier of that prefix made in the millisecond of `at`, or later, can be."""
+    """The lowest identifier of that prefix that can be created at `at`, to the millisecond, or later."""
     milliseconds = (at - _EPOCH) // timedelta(milliseconds=1)
     return f"{prefix}_{encode(milliseconds.to_bytes(6, 'big') + bytes(10))}"
 
 
 def around(prefix: str, at: datetime, side: int) -> str:
-    """A bound that what was made before (side -1) or after (1) `at`, by whatever machine's clock, keeps to."""
+    """Like `bound`, allowing for clock skew: no later than `at` on any machine (side -1), or no earlier (side 1)."""
     return bound(prefix, min(max(at, _FIRST), _LAST) + side * MOST_SKEW)
+
+
+def time_of(identifier: str) -> datetime:
+    """When the identifier, which must be well-formed, was made; to the millisecond."""
+    return _EPOCH + timedelta(milliseconds=int.from_bytes(decode(identifier.rpartition("_")[2])[:6], "big"))
 
 
 def is_id(text: str, prefix: str) -> bool:

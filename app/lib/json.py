@@ -9,26 +9,31 @@ from typing import Any
 
 import orjson
 
-# orjson writes at most 254 levels; what is read must still fit inside an envelope when it is written again.
+# orjson writes at most 254 levels, and what was read must still fit inside an envelope.
 MAX_DEPTH = 128
 
 
 def dumps(value: object) -> bytes:
-    """`value` as compact UTF-8 JSON. Raises TypeError for what JSON cannot say."""
+    """`value` as compact UTF-8 JSON. Raises TypeError for values that JSON cannot express."""
     return orjson.dumps(value, default=_default, option=orjson.OPT_PASSTHROUGH_DATETIME)
 
 
-def loads(raw: bytes | str) -> Any:
-    """The value that `raw` says.
+def verbatim(raw: bytes) -> object:
+    """A JSON text that `dumps` writes as it is."""
+    return orjson.Fragment(raw)
 
-    Raises ValueError for broken JSON, NaN, invalid UTF-8, lone surrogates, more than MAX_DEPTH levels, and a key that
-    an object has twice, of which readers disagree which value counts (RFC 8259, section 4).
+
+def loads(raw: bytes | str) -> Any:
+    """The value of a JSON text.
+
+    Raises ValueError for malformed JSON, NaN, invalid UTF-8, lone surrogates, more than MAX_DEPTH levels, and duplicate
+    keys in an object, because parsers disagree on which value counts (RFC 8259, section 4).
     """
     value = orjson.loads(raw)
     data = raw if isinstance(raw, bytes) else raw.encode()
     if data.count(b"[") + data.count(b"{") > MAX_DEPTH and _is_deep(value):
         raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
-    # Where there are no more colons than keys, none can be there twice.
+    # With no more colons than distinct keys, no key can be there twice.
     if data.count(b":") > _count_keys(value):
         _KEYS.decode(data.decode())
     return value
@@ -38,7 +43,7 @@ def timestamp(moment: datetime) -> str:
     """RFC 3339 in UTC with milliseconds: `2026-11-21T10:00:00.000Z`. Raises ValueError for a time without a zone."""
     if moment.tzinfo is None:
         raise ValueError("a time must have a zone")
-    if moment.tzinfo is not UTC:  # mostly it is
+    if moment.tzinfo is not UTC:  # usually it is UTC
         moment = moment.astimezone(UTC)
     return moment.isoformat(timespec="milliseconds")[:-6] + "Z"
 
@@ -67,7 +72,7 @@ def _count_keys(value: object) -> int:
     return sum(map(_count_keys, value)) if isinstance(value, list) else 0
 
 
-# Reads only for the keys' sake: orjson does not tell.
+# Only to find duplicate keys, which orjson does not report.
 _KEYS = JSONDecoder(object_pairs_hook=_refuse_repeated, parse_int=str, parse_float=str)
 
 

@@ -1,4 +1,4 @@
-"""Amounts of money: exact decimals, with as many decimal places as their currency has (ISO 4217)."""
+"""Amounts of money: exact decimals with the number of decimal places of their currency (ISO 4217)."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from decimal import Decimal
 
 from iso4217 import Currency
 
-# Codes that count no money, such as those of gold and of tests, have no minor units.
+# Codes without minor units, such as those for gold and for testing, are not money.
 DECIMAL_PLACES = {each.code: each.exponent for each in Currency if each.exponent is not None}
-# No currency has more than four places. Neither signs nor exponents: there is one way to write an amount.
+# No currency has more than four places. No signs or exponents: there is one way to write an amount.
 PATTERN = r"(0|[1-9][0-9]{0,14})(\.[0-9]{1,4})?"
 
 
 def amount(text: str) -> Decimal:
-    """What `text` says: 0 or more, less than 10^15. Raises ValueError with a sentence."""
+    """The amount in `text`: from 0 to less than 10^15. Raises ValueError with a sentence."""
     if not re.fullmatch(PATTERN, text):
         raise ValueError("Give a decimal from 0 to 999999999999999.9999 as a string, such as 19.90.")
     return Decimal(text)
 
 
 def in_currency(given: Decimal, currency: str) -> Decimal:
-    """`given` with the decimal places of its currency. Raises ValueError with a sentence where that takes digits."""
+    """`given` with the decimal places of its currency. Raises ValueError with a sentence if that would lose digits."""
     places = DECIMAL_PLACES[currency]
     exact = given.quantize(Decimal(1).scaleb(-places))
     if exact != given:

@@ -4,193 +4,251 @@ from __future__ import annotations
 
 import asyncio
 import math
-import statistics
-from collections import deque
+from collections import OrderedDict, deque
+from collections.abc import Callable
 
-from app.lib.conversation import Conversation
+from app.lib.connections import Connection
 from app.lib.dialling import Dialler
 
 IDLE_SECONDS = 30
-SWEEP_SECONDS = 5
-MOST_OPEN = 2000  # with more, half of those that are idle are dropped: each costs memory and a file descriptor
-
-# So many may be opening to a server at once: more while a handshake takes no longer than it must, fewer when it takes
-# more than twice as long. It costs ten times what a request does, and meanwhile others are done with their connections.
+# This many connections to a server may be opening at once. Each that takes no longer than STEADY_TIMES the quickest
+# raises the number by one, each that takes longer lowers it: a handshake costs ten times what a request does, and while
+# the processors are busy other requests finish with their connections.
 OPENING = 8
-STEADY_TIMES, STEADY_SECONDS = 2, 0.005
-PATIENCE_SECONDS = 0.25  # one of those that wait opens one all the same, should handshakes hang
+STEADY_TIMES = 2
+# While requests still wait after this time, one opens a connection all the same, then three, nine and so on. So a
+# server that is slow to connect delays none of them for long.
+PATIENCE_SECONDS = 0.25
+
+
+class QueueTimeout(Exception):
+    """A request waited too long for a connection, or for the permission to open one."""
 
 
 class Pool:
-    """The connections of one event loop. What it gives is to be given back."""
+    """The connections of one event loop: at most `most_open`, idle ones included."""
 
-    def __init__(self, dialler: Dialler) -> None:
+    def __init__(self, dialler: Dialler, most_open: int) -> None:
         self._dialler = dialler
-        self._open: set[Conversation] = set()
+        self._most_open = most_open
+        self._open: set[Connection] = set()  # those being opened too
+        self._idle: OrderedDict[Connection, _Server] = OrderedDict()  # the one that has been idle longest first
         self._servers: dict[tuple[str, int], _Server] = {}
-        self._sweep_timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._closed = False
+        self.promised = 0  # connections that waiting requests were just allowed to open
 
-    def idle_one(self, host: str, port: int) -> Conversation | None:
-        """One that can be used at once."""
-        return self._server(host, port).idle_one(asyncio.get_running_loop().time())
+    def idle_one(self, host: str, port: int) -> Connection | None:
+        """Takes a connection that can be used at once. It is to be given back."""
+        server = self._servers.get((host, port))
+        now = asyncio.get_running_loop().time()
+        while server is not None and server.idle:
+            connection, _ = server.idle.popitem()
+            del self._idle[connection]
+            if now - connection.idle_since < IDLE_SECONDS and connection.usable():
+                return connection
+            connection.abort()
+        return None
 
-    async def take(self, host: str, port: int, patience: float) -> Conversation:
-        """One that is opened, or that another request is done with meanwhile.
+    async def take(self, host: str, port: int, begun: Callable[[], None]) -> Connection:
+        """Takes a connection that is newly opened, or that another request is done with. It is to be given back.
 
-        The caller cancels this after `patience` seconds at most. Raises OSError, as Dialler.dial does.
+        Calls `begun` when the wait in the queue is over. Has no time limit of its own: the caller cancels it. Raises
+        OSError, as Dialler.dial does.
         """
         server = self._server(host, port)
-        return await server.turn() or await self._dial(server, host, port, patience)
+        connection = await server.turn()
+        begun()
+        return connection or await self._dial(server, host, port)
 
-    def give_back(self, host: str, port: int, conversation: Conversation) -> None:
-        """Its request has ended, one way or the other."""
+    def give_back(self, host: str, port: int, connection: Connection) -> None:
+        """Call this when the connection's request has ended, whatever its outcome."""
         server = self._server(host, port)
-        if conversation not in self._open:
+        if connection not in self._open:
             server.pass_on(None)
-            return
-        server.keep(conversation, asyncio.get_running_loop().time())
-        if len(self._open) > MOST_OPEN:
-            self._drop(statistics.median_low(each.idle_since for some in self._servers.values() for each in some.idle))
+        elif not server.pass_on(connection):
+            self.keep(server, connection)
+        self._forget(server)
+
+    def keep(self, server: _Server, connection: Connection) -> None:
+        """Keeps the connection for a later request."""
+        loop = asyncio.get_running_loop()
+        connection.idle_since = loop.time()
+        server.idle[connection] = None
+        self._idle[connection] = server
+        if self._timer is None:
+            self._timer = loop.call_later(IDLE_SECONDS, self._drop_old)
+
+    def has_room(self) -> bool:
+        """Whether one more connection may be opened; closes the one that has been idle longest to make room."""
+        if len(self._open) + self.promised >= self._most_open and self._idle:
+            next(iter(self._idle)).abort()
+        return len(self._open) + self.promised < self._most_open
+
+    def make_room(self) -> None:
+        """Closes half of the idle connections, those that have been idle longest."""
+        for connection in list(self._idle)[: (len(self._idle) + 1) // 2]:
+            connection.abort()
 
     def close(self) -> None:
-        """Drops every connection. Safe to repeat."""
+        """Closes every connection. Safe to repeat."""
         self._closed = True
-        if self._sweep_timer is not None:
-            self._sweep_timer.cancel()
-        for conversation in list(self._open):
-            conversation.abort()
-        for server in self._servers.values():
+        if self._timer is not None:
+            self._timer.cancel()
+        for connection in list(self._open):
+            connection.abort()
+        for server in list(self._servers.values()):
             server.close()
 
     def _server(self, host: str, port: int) -> _Server:
         server = self._servers.get((host, port))
         if server is None:
-            server = self._servers[host, port] = _Server()
-            if self._sweep_timer is None:
-                loop = asyncio.get_running_loop()
-                self._sweep_timer = loop.call_later(SWEEP_SECONDS, self._sweep, loop)
+            server = self._servers[host, port] = _Server(self, (host, port))
         return server
 
-    async def _dial(self, server: _Server, host: str, port: int, patience: float) -> Conversation:
+    def _forget(self, server: _Server) -> None:
+        if not server.is_needed:
+            self._servers.pop(server.key, None)
+
+    async def _dial(self, server: _Server, host: str, port: int) -> Connection:
+        connection = Connection(self._lose)
         loop = asyncio.get_running_loop()
         began = loop.time()
-        conversation = Conversation(self._open.discard)
-        self._open.add(conversation)
+        self._open.add(connection)
         try:
             if self._closed:
                 raise ConnectionAbortedError
-            await self._dialler.dial(host, port, conversation, patience)
-        except BaseException:
-            self._open.discard(conversation)
-            raise
-        else:
+            await self._dialler.dial(host, port, connection)
             server.has_opened(loop.time() - began)
+        except BaseException:
+            self._open.discard(connection)
+            raise
         finally:
             server.end_opening()
+            self._forget(server)
         if self._closed:
-            conversation.abort()
-        return conversation
+            connection.abort()
+        return connection
 
-    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._sweep_timer = None
-        self._drop(loop.time() - IDLE_SECONDS)
-        if self._servers:
-            self._sweep_timer = loop.call_later(SWEEP_SECONDS, self._sweep, loop)
+    def _lose(self, connection: Connection) -> None:
+        self._open.discard(connection)
+        server = self._idle.pop(connection, None)
+        if server is not None:
+            del server.idle[connection]
+            self._forget(server)
 
-    def _drop(self, until: float) -> None:
-        """Those that nobody has used since then."""
-        for server in self._servers.values():
-            for conversation in server.idle:
-                if conversation.idle_since <= until:
-                    conversation.abort()
-            server.idle = [each for each in server.idle if each in self._open]
-        self._servers = {name: server for name, server in self._servers.items() if server.idle or server.is_awaited}
+    def _drop_old(self) -> None:
+        loop, self._timer = asyncio.get_running_loop(), None
+        while self._idle:
+            oldest = next(iter(self._idle))
+            until = oldest.idle_since + IDLE_SECONDS
+            if until > loop.time():
+                self._timer = loop.call_at(until, self._drop_old)
+                break
+            oldest.abort()
 
 
 class _Server:
-    """The connections to a server that are idle, the last one used last, and the requests that wait for one."""
+    """The idle connections to a server, the one used last at the end, and the requests that wait for one."""
 
-    def __init__(self) -> None:
-        self.idle: list[Conversation] = []
+    def __init__(self, pool: Pool, key: tuple[str, int]) -> None:
+        self.key = key
+        self.idle: dict[Connection, None] = {}
+        self._pool = pool
         self._opening = 0
         self._most_opening = OPENING
         self._quickest = math.inf
-        self._waiting: deque[asyncio.Future[Conversation | None]] = deque()
+        self._pushed = 1
+        self._waiting: deque[asyncio.Future[Connection | None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
     @property
-    def is_awaited(self) -> bool:
-        return bool(self._opening or self._waiting)
+    def is_needed(self) -> bool:
+        return bool(self.idle or self._opening or self._waiting)
 
-    def idle_one(self, now: float) -> Conversation | None:
-        while self.idle:
-            conversation = self.idle.pop()
-            if now - conversation.idle_since < IDLE_SECONDS and conversation.usable():
-                return conversation
-            conversation.abort()
-        return None
+    async def turn(self) -> Connection | None:
+        """Waits for a connection that another request is done with.
 
-    async def turn(self) -> Conversation | None:
-        """Waits for a connection that another request is done with; None: open one, and tell when that has ended."""
-        if not self._waiting and self._opening < self._most_opening:
+        None is the permission to open one; `end_opening` is to be called when that has ended.
+        """
+        if not self._waiting and self._opening < self._most_opening and self._pool.has_room():
             self._opening += 1
             return None
-        loop = asyncio.get_running_loop()
-        turn: asyncio.Future[Conversation | None] = loop.create_future()
+        turn: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         if self._timer is None:
-            self._timer = loop.call_later(PATIENCE_SECONDS, self._let_one_open, loop)
+            self._pushed = 1
+            self._keep_time()
         try:
-            conversation = await turn
+            connection = await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 self._take_back(turn.result())
             raise
-        if conversation is not None and not conversation.usable():
-            conversation.abort()
-            conversation = None
+        if connection is None:
+            self._pool.promised -= 1
+        elif not connection.usable():
+            connection.abort()
+            connection = None
             self._opening += 1
-        return conversation
+        return connection
 
     def has_opened(self, seconds: float) -> None:
+        """Adapts how many may be opening at once to how long one took."""
         self._quickest = min(self._quickest, seconds)
-        steady = seconds <= STEADY_TIMES * self._quickest + STEADY_SECONDS
+        steady = seconds <= STEADY_TIMES * self._quickest
         self._most_opening = max(1, self._most_opening + (1 if steady else -1))
 
     def end_opening(self) -> None:
+        """Call this when a connection has been opened, or could not be."""
         self._opening -= 1
-        while self._opening < self._most_opening and self.pass_on(None):
-            pass
+        self._open_more()
 
-    def keep(self, conversation: Conversation, now: float) -> None:
-        conversation.idle_since = now
-        if not self.pass_on(conversation):
-            self.idle.append(conversation)
+    def pass_on(self, connection: Connection | None) -> bool:
+        """Gives the connection, or permission to open one, to the request that has waited longest.
 
-    def pass_on(self, conversation: Conversation | None) -> bool:
-        """Gives the connection, or the turn to open one, to the request that has waited longest; False: none waits."""
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                self._opening += conversation is None
-                turn.set_result(conversation)
-                return True
-        return False
+        Returns False if none waits.
+        """
+        if not self._has_waiting():
+            return False
+        if connection is None:
+            self._opening += 1
+            self._pool.promised += 1
+        self._waiting.popleft().set_result(connection)
+        return True
 
     def close(self) -> None:
+        """Gives everything that waits permission to open a connection."""
         if self._timer is not None:
             self._timer.cancel()
         while self.pass_on(None):
             pass
 
-    def _let_one_open(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.pass_on(None)
-        self._timer = loop.call_later(PATIENCE_SECONDS, self._let_one_open, loop) if self._waiting else None
+    def _has_waiting(self) -> bool:
+        while self._waiting and self._waiting[0].done():  # gave up
+            self._waiting.popleft()
+        return bool(self._waiting)
 
-    def _take_back(self, conversation: Conversation | None) -> None:
-        """What was for a request that has given up."""
-        if conversation is None:
+    def _open_more(self) -> None:
+        while self._has_waiting() and self._opening < self._most_opening and self._pool.has_room():
+            self.pass_on(None)
+
+    def _keep_time(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._push)
+
+    def _push(self) -> None:
+        for _ in range(self._pushed):
+            if self._has_waiting() and self._pool.has_room():
+                self.pass_on(None)
+        self._pushed *= 3
+        self._timer = None
+        if self._has_waiting():
+            self._keep_time()
+
+    def _take_back(self, connection: Connection | None) -> None:
+        """Undoes `pass_on` for a request that has given up."""
+        if connection is None:
+            self._pool.promised -= 1
             self.end_opening()
-        elif not self.pass_on(conversation):
-            self.idle.append(conversation)
+        elif not self.pass_on(connection):
+            self._pool.keep(self, connection)

@@ -1,4 +1,4 @@
-"""The table of problems, and the documents (RFC 9457) that tell of them."""
+"""The table of problems, and the problem documents (RFC 9457) built from it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A kind of problem: `detail` is said where nothing closer is known, `remedy` on the page that explains it."""
+    """A kind of problem. `detail` is the default of its documents; `remedy` appears on the problem's own page."""
 
     slug: str
     status: int
@@ -24,15 +24,15 @@ _ALL = (
         400,
         "Malformed request",
         "The request could not be read.",
-        "Send well-formed JSON in UTF-8. A comma too many, a missing quote or a body cut short are the usual causes.",
+        "Send well-formed JSON in UTF-8. The usual causes are an extra comma, a missing quote or a truncated body.",
     ),
     Problem(
         "unauthenticated",
         401,
         "Authentication required",
         "Send a valid token as 'Authorization: Bearer bhp_…'.",
-        "Send a token in the Authorization header. If it has expired or been revoked, ask whoever gave it to you for a "
-        "new one.",
+        "Send a token in the Authorization header. If it has expired or been revoked, ask the administrator of the "
+        "workspace for a new one.",
     ),
     Problem(
         "insufficient-scope",
@@ -52,7 +52,7 @@ _ALL = (
         "method-not-allowed",
         405,
         "Method not allowed",
-        "This address does not answer that method. The Allow header lists those it does.",
+        "This address does not support that method. The Allow header lists the methods it supports.",
         "Use one of the methods in the Allow header of the response.",
     ),
     Problem(
@@ -67,7 +67,7 @@ _ALL = (
         409,
         "Conflict",
         "The change conflicts with something that exists.",
-        "Read the other members of the problem: they name what is in the way. Change that or the request.",
+        "Read the other members of the problem: they name what the change conflicts with. Change that or the request.",
     ),
     Problem(
         "payload-too-large",
@@ -87,16 +87,16 @@ _ALL = (
         "validation-failed",
         422,
         "Validation failed",
-        "The request is not valid. Each entry of 'errors' names a place in it.",
+        "The request is not valid.",
         "Each entry of errors has a pointer (RFC 6901) to a place in the body, or to a query parameter, and says what "
-        "is wrong there. Nothing was changed.",
+        "is wrong with it. Nothing was changed.",
     ),
     Problem(
         "idempotency-key-reused",
         422,
         "Idempotency key reused",
         "This Idempotency-Key was used for a different request. Use a new key for a new operation.",
-        "Repeat a request with the same key only if method, path, query and body are the same. Make a new UUIDv4 for "
+        "Reuse a key only to repeat a request with the same method, path, query and body. Generate a new UUIDv4 for "
         "every new operation.",
     ),
     Problem(
@@ -104,8 +104,8 @@ _ALL = (
         429,
         "Too many requests",
         "The token has used up its requests for now. Try again after the time in Retry-After.",
-        "Wait for the number of seconds in the Retry-After header. The RateLimit headers of every response say how "
-        "much is left.",
+        "Wait for the number of seconds in the Retry-After header. The RateLimit header of every response says how "
+        "many requests are left.",
     ),
     Problem(
         "internal-error",
@@ -125,24 +125,11 @@ _ALL = (
 
 PROBLEMS = {problem.slug: problem for problem in _ALL}
 
-# By name, so that this module knows nothing of the rest.
-SLUG_OF_ERROR = {
-    "NotFound": "not-found",
-    "Unauthenticated": "unauthenticated",
-    "InsufficientScope": "insufficient-scope",
-    "AutomationNotPublished": "automation-not-published",
-    "Conflict": "conflict",
-    "IdempotencyKeyReused": "idempotency-key-reused",
-    "RateLimited": "rate-limited",
-    "Unavailable": "unavailable",
-    "Invalid": "validation-failed",
-}
-
 
 def problem_document(
     slug: str, detail: str | None, trace_id: str | None = None, *, base_url: str, **extensions: Any
 ) -> dict[str, Any]:
-    """The problem document of `slug`; without a `trace_id` it has no `traceId`. Raises KeyError for an unknown slug."""
+    """The problem document of `slug`; it has a `traceId` only if given one. Raises KeyError for an unknown slug."""
     problem = PROBLEMS[slug]
     document: dict[str, Any] = {
         "type": f"{base_url}/problems/{slug}",
@@ -156,22 +143,17 @@ def problem_document(
 
 
 def problem_of_error(error: Exception, trace_id: str | None = None, *, base_url: str) -> dict[str, Any]:
-    """The problem document of a domain error; of any other exception one that shows nothing of it."""
-    slug = slug_of(error)
-    if slug is None:
+    """The problem document of a domain error, by its `slug`. Any other exception is an `internal-error` without detail.
+
+    `facts` of the error become members of the document, `faults` its `errors`.
+    """
+    slug = getattr(error, "slug", None)
+    if slug not in PROBLEMS or slug == "internal-error":
         return problem_document("internal-error", None, trace_id, base_url=base_url)
     extensions = dict(getattr(error, "facts", {}))
     if slug == "validation-failed":
         extensions["errors"] = _errors(getattr(error, "faults", ()))
     return problem_document(slug, getattr(error, "detail", None), trace_id, base_url=base_url, **extensions)
-
-
-def slug_of(error: Exception) -> str | None:
-    """The slug of a domain error, judged by the nearest of its classes; None for any other exception."""
-    names = [kind.__name__ for kind in type(error).__mro__]
-    if "BellhopError" not in names:  # werkzeug and others have a NotFound of their own
-        return None
-    return next((SLUG_OF_ERROR[name] for name in names if name in SLUG_OF_ERROR), None)
 
 
 def _errors(faults: Iterable[Any]) -> list[dict[str, str]]:

@@ -1,4 +1,4 @@
-"""Request identifiers: which of a caller's are kept, and how new ones are made."""
+"""Request identifiers: a caller's own if it is acceptable, else a new one."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ def kept_or_new(proposed: str | None) -> str:
     """The caller's identifier if it is 1 to 128 characters of `A-Za-z0-9._-`, otherwise a new random one."""
     if proposed and _is_acceptable(proposed):
         return proposed
-    return f"{random.getrandbits(128):032x}"  # to be told apart, not to be kept secret
+    return f"{random.getrandbits(128):032x}"  # unique, not secret

@@ -1,4 +1,4 @@
-"""API tokens: `bhp_`, 30 random base62 characters (178 bits) and a CRC-32, so that scanners can tell one."""
+"""API tokens: `bhp_`, 30 random base62 characters (178 bits) and a CRC-32, so that secret scanners recognise them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ _CHECKSUM = 6
 
 
 def new() -> str:
+    """A new random token."""
     body = "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM))
     return _PREFIX + body + _checksum(body)
 
 
 def is_token(text: str) -> bool:
-    """Whether `text` has the form and checksum of a token; says nothing of whether it was ever issued."""
+    """Whether `text` has the format and checksum of a token. It need not have been issued."""
     body, checksum = text[len(_PREFIX) : -_CHECKSUM], text[-_CHECKSUM:]
     return text.startswith(_PREFIX) and len(body) == _RANDOM and text.isascii() and checksum == _checksum(body)
 
 
 def digest(token: str) -> bytes:
-    """What the database keeps of a token."""
+    """The SHA-256 of a token, which is all that the database stores of it."""
     return hashlib.sha256(token.encode()).digest()
 
 

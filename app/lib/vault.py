@@ -9,17 +9,18 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 
 def encrypt(keys: Sequence[bytes], secret: str) -> bytes:
+    """The secret, encrypted under the first key."""
     return _fernet(tuple(keys)).encrypt(secret.encode())
 
 
 @lru_cache(maxsize=10_000)
 def decrypt(keys: tuple[bytes, ...], sealed: bytes) -> str:
-    """The secret. Raises cryptography.fernet.InvalidToken if none of the keys made it."""
+    """The secret. Raises cryptography.fernet.InvalidToken if it was encrypted under none of the keys."""
     return _fernet(keys).decrypt(sealed).decode()
 
 
 def is_readable(keys: Sequence[bytes], sealed: bytes) -> bool:
-    """Whether one of the keys made it."""
+    """Whether one of the keys decrypts it."""
     try:
         _fernet(tuple(keys)).decrypt(sealed)
     except InvalidToken:
@@ -28,7 +29,7 @@ def is_readable(keys: Sequence[bytes], sealed: bytes) -> bool:
 
 
 def renew(keys: Sequence[bytes], sealed: bytes) -> bytes:
-    """The same secret under the newest key. Raises cryptography.fernet.InvalidToken if none of the keys made it."""
+    """The same secret under the newest key. Raises cryptography.fernet.InvalidToken if no key decrypts it."""
     return sealed if is_readable(keys[:1], sealed) else _fernet(tuple(keys)).rotate(sealed)
 
 

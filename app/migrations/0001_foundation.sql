@@ -1,9 +1,9 @@
--- Workspaces and who may act in them; contacts; the mail tables (jobs, deliveries) and what they leave behind.
+-- Workspaces and who may act in them; contacts; the mail tables (jobs, deliveries) and their history.
 --
 -- Identifiers are TypeIDs, compared byte by byte (COLLATE "C"), so that their order is that of creation.
--- A mail table has `due_at` (when a row may next be taken; null: never again) and `claim` (the number it is taken under).
+-- A mail table has `due_at` (when a row may next be claimed; null: never again) and `claim` (the number of that claim).
 -- Jobs, events, deliveries and attempts are partitioned by ranges of identifiers, which are ranges of time; their
--- partitions are made ahead and dropped by `app/partitions.py`. What comes when none was made goes to the default one.
+-- partitions are created and dropped by `app/partitions.py`. Rows without a partition go to the default one.
 
 CREATE TABLE workspaces (
     id text COLLATE "C" PRIMARY KEY,
@@ -48,7 +48,7 @@ CREATE TABLE contacts (
     tags text[] NOT NULL DEFAULT '{}',
     custom_fields jsonb NOT NULL DEFAULT '{}',
     opted_out boolean NOT NULL DEFAULT false,
-    -- One of contact_segments, by the identifier.
+    -- The number of its segment in contact_segments.
     segment integer NOT NULL DEFAULT 0,
     created_at timestamptz NOT NULL DEFAULT now(),
     updated_at timestamptz NOT NULL DEFAULT now(),
@@ -107,9 +107,9 @@ CREATE TABLE endpoints (
     stop_reason text,
     stopped_at timestamptz,
     consecutive_failures integer NOT NULL DEFAULT 0,
-    -- Whether an attempt has succeeded since the last that failed.
+    -- Whether an attempt has succeeded since the last failure.
     answered boolean NOT NULL DEFAULT false,
-    -- Until then it is known to be slow, and others' processes serve it.
+    -- Until then it counts as slow, and the processes of the slow lane serve it.
     slow_until timestamptz,
     secret bytea NOT NULL,
     previous_secret bytea,
@@ -154,7 +154,7 @@ CREATE TABLE deliveries (
 ) PARTITION BY RANGE (id);
 CREATE TABLE deliveries_default PARTITION OF deliveries DEFAULT;
 CREATE INDEX deliveries_mail ON deliveries (endpoint_id, due_at) WHERE due_at IS NOT NULL;
--- Retries alone, by time: first attempts, which are most, cost nothing here.
+-- Retries by time. First attempts, the majority, are not in this index.
 CREATE INDEX deliveries_retries ON deliveries (due_at) WHERE due_at IS NOT NULL AND step > 0;
 CREATE INDEX deliveries_undelivered ON deliveries (endpoint_id, id) WHERE status IN ('pending', 'held', 'failed');
 CREATE INDEX deliveries_page ON deliveries (workspace_id, id);
@@ -174,7 +174,7 @@ CREATE TABLE attempts (
 ) PARTITION BY RANGE (delivery_id);
 CREATE TABLE attempts_default PARTITION OF attempts DEFAULT;
 
--- Long changes over the deliveries of an endpoint, made in small transactions; the mail of the endpoint's sweeps.
+-- Bulk changes to the deliveries of an endpoint, made in small transactions; a mail table, owned by the endpoint.
 CREATE TABLE sweeps (
     id text COLLATE "C" PRIMARY KEY,
     workspace_id text COLLATE "C" NOT NULL REFERENCES workspaces,
@@ -184,7 +184,7 @@ CREATE TABLE sweeps (
     kinds text[],
     since timestamptz,
     until timestamptz,
-    -- Where it is: it goes through the identifiers after `position` and up to `last_id`.
+    -- Its progress: it goes through the identifiers after `position`, up to `last_id`.
     position text COLLATE "C" NOT NULL DEFAULT '',
     last_id text COLLATE "C" NOT NULL,
     matched integer,
@@ -201,7 +201,7 @@ CREATE INDEX sweeps_mail ON sweeps (endpoint_id, id) WHERE due_at IS NOT NULL;
 CREATE INDEX sweeps_page ON sweeps (workspace_id, id);
 CREATE INDEX sweeps_finished ON sweeps (finished_at);
 
--- Who asked for what, where support staff and members act on deliveries, endpoints and secrets.
+-- Who did what to deliveries, endpoints and secrets.
 CREATE TABLE audit_entries (
     id text COLLATE "C" PRIMARY KEY,
     workspace_id text COLLATE "C" NOT NULL REFERENCES workspaces,
@@ -210,7 +210,7 @@ CREATE TABLE audit_entries (
     actor_id text COLLATE "C",
     target_type text NOT NULL,
     target_id text COLLATE "C" NOT NULL,
-    -- The endpoint that it is about: the target, or that of the delivery that is.
+    -- The target, if it is an endpoint, or the endpoint of the target.
     endpoint_id text COLLATE "C",
     detail json NOT NULL DEFAULT '{}',
     job_id text COLLATE "C",

@@ -3,9 +3,9 @@
 CREATE TABLE sales (
     id text COLLATE "C" PRIMARY KEY,
     workspace_id text COLLATE "C" NOT NULL REFERENCES workspaces,
-    -- Null where the contact was deleted: the amount stays for the books.
+    -- Null once the contact is deleted: the amount stays for the books.
     contact_id text COLLATE "C",
-    -- Without a scale of its own: it keeps the decimal places that it was given, which are those of its currency.
+    -- No scale: it keeps the decimal places it is given, which are those of its currency.
     amount numeric NOT NULL CHECK (amount >= 0 AND amount < 1e15),
     currency text NOT NULL,
     reference text,

@@ -1,8 +1,8 @@
--- Billing: the plan of a workspace, what it used, and an invoice for each month that is over.
+-- Billing: the plan of a workspace, its usage, and an invoice for each past month.
 --
--- Months and days are of the calendar, in UTC; a month is named by its first day.
+-- Months and days are calendar months and days in UTC; a month is identified by its first day.
 
--- From that month on, the workspace has that plan. One without a row has the default plan.
+-- The plan of a workspace from that month on. One without a row has the default plan.
 CREATE TABLE subscriptions (
     workspace_id text COLLATE "C" NOT NULL REFERENCES workspaces,
     since date NOT NULL CHECK (extract(day FROM since) = 1),
@@ -18,13 +18,13 @@ CREATE TABLE usage_days (
     PRIMARY KEY (workspace_id, day, meter)
 );
 
--- What was made before that moment is in `usage_days`.
+-- Everything created before that moment is counted in `usage_days`.
 CREATE TABLE usage_progress (
     meter text PRIMARY KEY,
     counted_until timestamptz NOT NULL
 );
 
--- The contacts that are counted for the month, so that each is counted once. They go when the month is over.
+-- The contacts counted for the month, so that each counts once. Deleted when the month is over.
 CREATE TABLE active_contacts (
     month date NOT NULL,
     workspace_id text COLLATE "C" NOT NULL,
@@ -32,14 +32,14 @@ CREATE TABLE active_contacts (
     PRIMARY KEY (month, workspace_id, contact_id)
 );
 
--- The months since billing began, up to the one that is not closed yet; that has been done up to the workspace `position`.
+-- The months since billing began, up to the one being closed, which is done up to the workspace `position`.
 CREATE TABLE billing_periods (
     month date PRIMARY KEY,
     position text COLLATE "C" NOT NULL DEFAULT '',
     closed_at timestamptz
 );
 
--- Workspaces that the closing of a month left out, because their plan was not known; they are tried again.
+-- Workspaces skipped when a month was closed, because their plan is unknown; they are retried.
 CREATE TABLE unbilled (
     month date NOT NULL,
     workspace_id text COLLATE "C" NOT NULL REFERENCES workspaces,
@@ -62,5 +62,5 @@ CREATE TABLE invoices (
 );
 CREATE INDEX invoices_page ON invoices (workspace_id, id);
 
--- For what happened to contacts of one workspace in the last minutes, which is not counted yet.
+-- To count the events of one workspace in the last minutes, which usage_days does not have yet.
 CREATE INDEX events_of_contacts ON events (workspace_id, id) WHERE contact_id IS NOT NULL;

@@ -1,6 +1,6 @@
--- Imports of contacts; search by keys of a workspace's own; an index for every filter of a list.
+-- Imports of contacts; search by keys that each workspace has for itself; an index for every filter of a list.
 
--- `done` lines have taken effect, `failed` ones have an entry in import_errors; when the job has ended no line is left.
+-- `done` lines have taken effect, `failed` ones have a row in import_errors. A finished import has no lines left.
 CREATE TABLE imports (
     id text COLLATE "C" PRIMARY KEY,
     workspace_id text COLLATE "C" NOT NULL REFERENCES workspaces,
@@ -13,7 +13,7 @@ CREATE TABLE imports (
 );
 CREATE INDEX imports_age ON imports (created_at);
 
--- Lines that wait for their turn: each is deleted in the transaction that applies it.
+-- Lines that are still to be applied: each is deleted in the transaction that applies it.
 CREATE TABLE import_lines (
     import_id text COLLATE "C" NOT NULL REFERENCES imports ON DELETE CASCADE,
     number integer NOT NULL,
@@ -28,9 +28,9 @@ CREATE TABLE import_errors (
     PRIMARY KEY (import_id, number)
 );
 
--- Runs of some thousand contacts of a workspace in the order of their identifiers, which a search goes through from the
--- newest on. A contact is of the last that begins at or below its identifier, or of segment 0, which has no row. Rows
--- are added, and contacts too, only by who has the workspace's turn (app/mailbox.py).
+-- Runs of some thousand contacts of a workspace in the order of their identifiers. A search goes through them from the
+-- newest to the oldest. A contact belongs to the last segment that begins at or below its identifier, or to segment 0,
+-- which has no row.
 CREATE TABLE contact_segments (
     workspace_id text COLLATE "C" NOT NULL REFERENCES workspaces,
     number integer NOT NULL,
@@ -38,10 +38,10 @@ CREATE TABLE contact_segments (
     PRIMARY KEY (workspace_id, number)
 );
 
--- What a contact is found by with `q` and `tag`: a number for every two and three characters in a row of its text, and
--- for each of its tags, other numbers in each segment. So a search costs nothing for what other workspaces have, and
--- two letters or signs alone are found by index as well. Two texts may have the same numbers: the text decides.
--- The numbers of a segment lie side by side, so that what is written at one time changes few places of the index.
+-- The search keys of a contact, for `q` and `tag`: a number for every two and three consecutive characters of its text
+-- and for each tag, different in each segment. So a search never reads what other workspaces have, and even two letters
+-- or punctuation are found by index. Two texts may share numbers, so the text itself is compared as well.
+-- The numbers of a segment are adjacent, so contacts written together change few places of the index.
 CREATE FUNCTION contact_keys(workspace_id text, segment integer, search text, tags text[]) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 1000 AS $$
 DECLARE
@@ -60,7 +60,7 @@ BEGIN
 END
 $$;
 
--- Those of these keys that a search asks for: as few as hold every character, and ten at most, as each costs a look.
+-- The keys that a search looks up: as few as cover every character, and at most ten, because each costs a lookup.
 CREATE FUNCTION contact_keys_sought(workspace_id text, segment integer, sought text, tags text[]) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
@@ -76,14 +76,14 @@ BEGIN
 END
 $$;
 
--- What waits in the list of an index that is not merged yet costs a search a look for each segment: 256 kB.
+-- A search scans the index's pending list once for every segment, so it is limited to 256 kB.
 CREATE INDEX contacts_keys ON contacts USING gin (contact_keys(workspace_id, segment, search, tags))
     WITH (gin_pending_list_limit = 256);
 CREATE INDEX contacts_updated ON contacts (workspace_id, segment, updated_at);
 
 CREATE INDEX jobs_filtered_page ON jobs (workspace_id, kind, status, id);
 CREATE INDEX deliveries_kind_page ON deliveries (workspace_id, kind, id);
--- Most are delivered, and found in the order of the page.
+-- Without `delivered`: most deliveries are, and are found in page order.
 CREATE INDEX deliveries_status_page ON deliveries (workspace_id, status, id) WHERE status <> 'delivered';
 CREATE INDEX sweeps_action_page ON sweeps (workspace_id, action, id);
 CREATE INDEX sweeps_endpoint_page ON sweeps (endpoint_id, id);

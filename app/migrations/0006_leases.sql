@@ -1,5 +1,5 @@
--- The lease of a delivery in a column of its own, which no index has: to take a delivery then changes no index, as long
--- as its page has room for the new version of the row (a heap-only tuple). That room is the fillfactor.
+-- The lease of a delivery gets a column of its own, which no index contains. A claim then changes no index, as long as
+-- the page has room for the new version of the row (a heap-only tuple). The fillfactor reserves that room.
 ALTER TABLE deliveries ADD COLUMN leased_until timestamptz;
 
 DO $$

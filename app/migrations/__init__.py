@@ -1,4 +1,4 @@
-"""Migrations: the numbered `.sql` files here, each run once, in its own transaction, in order."""
+"""Migrations: the numbered `.sql` files in this folder, each run once and in order."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 from app import partitions
 from app.database import database, rows, transaction
 
-_LOCK = 0x42454C4C484F50  # one machine migrates at a time; the others wait and then find nothing to do
+_LOCK = 0x42454C4C484F50  # one machine migrates at a time; the others wait, then find nothing to do
 
 
 def upgrade() -> list[str]:
-    """Runs what has not been run and returns its names. Safe to repeat, and from several machines at once.
+    """Runs the pending migrations in one transaction and returns their names. Safe to repeat and to run concurrently.
 
-    Then makes the partitions of the near future, which the scheduler does from then on.
+    Then creates the partitions of the near future, as the scheduler does from then on.
     """
     with transaction():
         rows("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
@@ -21,7 +21,7 @@ def upgrade() -> list[str]:
         rows("CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY, run_at timestamptz NOT NULL DEFAULT now())")
         names = pending()
         for name in names:
-            # psycopg2 reads % as a parameter only where parameters are given; a file is run as it stands.
+            # Through a cursor and without parameters, so that psycopg2 leaves % alone.
             database.connection().cursor().execute((Path(__file__).parent / name).read_text())
             rows("INSERT INTO migrations (name) VALUES (%s)", (name,))
     partitions.make_ahead()
@@ -29,7 +29,7 @@ def upgrade() -> list[str]:
 
 
 def pending() -> list[str]:
-    """The names of the migrations that this database has not seen."""
+    """The names of the migrations that have not been run on this database."""
     has_table = rows("SELECT to_regclass('migrations') IS NOT NULL")[0][0]
     done = {name for (name,) in rows("SELECT name FROM migrations")} if has_table else set()
     return [path.name for path in sorted(Path(__file__).parent.glob("*.sql")) if path.name not in done]

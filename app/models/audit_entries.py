@@ -1,4 +1,4 @@
-"""Audit entries: who asked for what, kept when the job that did it is long gone."""
+"""Audit entries: who did what, kept after the job that did it is gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every table shares."""
+"""Shared by all models: base classes, field types and pages of a list."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TimeField = DateTimeTZField
 
 
 class BaseModel(Model):
-    """A table of Bellhop. `app/migrations` makes it; the models only describe it."""
+    """A table. `app/migrations` creates it; the model only describes it."""
 
     class Meta:
         database = database
@@ -28,21 +28,29 @@ class BaseModel(Model):
 class OwnedModel(BaseModel):
     """A table whose rows belong to a workspace, and the filters of its list.
 
-    FILTERS are columns. TIME is `occurred` where `occurred_since` and `occurred_until` are a range of `occurred_at`.
+    FILTERS are columns. TIME names a time column and its filters: `occurred` stands for `occurred_at`,
+    `occurred_since` and `occurred_until`.
+    KEYS are the columns besides `id` that are unique in a workspace, each with the SQL form in which it is compared.
+    COMPUTED are columns whose value comes from an SQL expression on the row, `new`, when it is inserted.
+    FIXED are columns that never change after that.
     """
 
     FILTERS: ClassVar[tuple[str, ...]] = ()
     TIME: ClassVar[str | None] = None
+    KEYS: ClassVar[Mapping[str, str]] = {}
+    COMPUTED: ClassVar[Mapping[str, str]] = {}
+    FIXED: ClassVar[frozenset[str]] = frozenset()
 
     workspace_id = TextField()
 
     @classmethod
     def in_workspace(cls, workspace_id: str) -> Any:
+        """A query for the rows of the workspace."""
         return cls.select().where(cls.workspace_id == workspace_id)
 
     @classmethod
     def get_in(cls, workspace_id: str, identifier: str, prefix: str) -> Self:
-        """The row with that identifier. Raises NotFound, also for what is no identifier with that prefix."""
+        """The row with that identifier. Raises NotFound, also if it is not an identifier with that prefix."""
         found: Self | None = None
         if ids.is_id(identifier, prefix):
             found = cls.in_workspace(workspace_id).where(cls._meta.primary_key == identifier).first()
@@ -52,32 +60,34 @@ class OwnedModel(BaseModel):
 
     @classmethod
     def matching(cls, workspace_id: str, filters: Mapping[str, Any]) -> Any:
-        """The query behind the list: what matches all the filters that are given."""
+        """A query for the rows that match all given filters."""
         conditions = [getattr(cls, name) == filters[name] for name in cls.FILTERS if name in filters]
         if (since := f"{cls.TIME}_since") in filters:
             conditions.append(getattr(cls, f"{cls.TIME}_at") >= filters[since])
-        # What comes after a cursor is before that time all the same, and an index would begin at it instead.
+        # Rows after a cursor are before that time anyway, and with it the index scan would start there.
         if (until := f"{cls.TIME}_until") in filters and "cursor" not in filters:
             conditions.append(getattr(cls, f"{cls.TIME}_at") < filters[until])
         return cls.in_workspace(workspace_id).where(*conditions)
 
     @classmethod
     def order(cls, filters: Mapping[str, Any]) -> tuple[str, ...]:
-        """The columns that the list is ordered by, the greatest first: the time where a range of it is asked for."""
+        """The columns by which the list is ordered, descending: the time, if filtered by it, then the identifier."""
         is_by_time = filters.keys() & {f"{cls.TIME}_since", f"{cls.TIME}_until"}
         return (f"{cls.TIME}_at", "id") if is_by_time else ("id",)
 
 
 def text_array(**options: Any) -> Any:
+    """A field for an array of texts."""
     return ArrayField(TextField, index=False, **options)
 
 
 def json_field(**options: Any) -> Any:
+    """A field for JSON, written as Bellhop writes it."""
     return BinaryJSONField(index=False, dumps=lambda value: json.dumps(value).decode(), **options)
 
 
 def page_before(query: Any, model: Any, last: Sequence[str | None], limit: int, order: Sequence[str] = ("id",)) -> Any:
-    """By the columns of `order`, the greatest first, after the row that has `last` there, up to so many."""
+    """Up to `limit` rows, ordered by the columns of `order`, descending, after the row with the values `last`."""
     columns = [getattr(model, name) for name in order]
     if None not in last:
         query = query.where(Tuple(*columns) < Tuple(*last))

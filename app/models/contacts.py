@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from random import random
+from typing import Any, ClassVar
 
 from peewee import BooleanField, CompositeKey, IntegerField, TextField
 
@@ -12,11 +13,12 @@ from app import sql
 from app.database import rows
 from app.models.base import OwnedModel, TimeField, json_field, page_before, text_array
 
-# Of the newest contacts so many are looked at first: where more than one in ten matches, these are enough for a page.
+# A search first tries this many of the newest contacts. If more than one in ten matches, they fill a page.
 LOOKED_AT = 500
-# A segment with so many contacts is full. What all of a larger one have takes longer to read and to sort; of smaller
-# ones there are more, and each costs a look in the index.
+# A segment with this many contacts is full. A larger one takes longer to read and sort; smaller ones cost more lookups.
 SEGMENT_SIZE = 16_000
+# On average, one new contact in this many makes its unit count the newest segment.
+COUNTED_EVERY = 250
 _UNIQUE = {"email", "phone", "external_id"}
 _CONDITIONS = {
     "email": "lower(email) = lower(%(email)s)",
@@ -29,6 +31,13 @@ _CONDITIONS = {
 
 
 class Contact(OwnedModel):
+    KEYS: ClassVar[Mapping[str, str]] = {"external_id": "{}", "email": "lower({})", "phone": "{}"}
+    COMPUTED: ClassVar[Mapping[str, str]] = {
+        "segment": """coalesce((
+            SELECT number FROM contact_segments WHERE workspace_id = new.workspace_id AND from_id <= new.id
+            ORDER BY number DESC LIMIT 1), 0)"""
+    }
+
     id = TextField(primary_key=True)
     external_id = TextField(null=True)
     email = TextField(null=True)
@@ -49,20 +58,14 @@ class Contact(OwnedModel):
 
     @classmethod
     def one(cls, workspace_id: str, contact_id: str) -> Contact | None:
-        """Written down because it is read so often: to build it would cost peewee more than all the rest of a read."""
+        """The contact with that identifier. To build this query, peewee would need longer than the whole read takes."""
         return next(iter(cls.raw(sql.load("find_contact"), workspace_id, contact_id)), None)
 
     @classmethod
-    def holding(cls, workspace_id: str, identifiers: Mapping[str, str]) -> list[Contact]:
-        """The contacts that hold any of `external_id`, `email` (in any case) and `phone`."""
-        given = [identifiers.get(name) for name in ("external_id", "email", "phone")]
-        return list(cls.raw(sql.load("contacts_holding"), workspace_id, *given))
-
-    @classmethod
     def newest(cls, workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int) -> list[Contact]:
-        """Those that match, newest first, up to so many after `last_id`.
+        """The first `limit` contacts after `last_id` that match every filter, newest first.
 
-        Filters: `email`, `phone`, `external_id`, `tag`, `updated_since`, `q`, all that are given.
+        Filters: `email`, `phone`, `external_id`, `tag`, `updated_since`, `q`.
         """
         given = {name: value for name, value in filters.items() if name in _CONDITIONS}
         if not given:
@@ -83,7 +86,7 @@ class Contact(OwnedModel):
 
 
 class ContactSegment(OwnedModel):
-    """A run of a workspace's contacts, in the order of their identifiers, by which they are searched."""
+    """A range of a workspace's contacts, by identifier. A search reads segment after segment."""
 
     number = IntegerField()
     from_id = TextField()
@@ -93,13 +96,22 @@ class ContactSegment(OwnedModel):
         primary_key = CompositeKey("workspace_id", "number")
 
     @classmethod
-    def open_at(cls, workspace_id: str, contact_id: str) -> None:
-        """Lets a segment begin with a contact that is not stored yet, if the newest is full.
+    def open_before(cls, new: Sequence[Contact]) -> None:
+        """Opens a segment for contacts that are about to be inserted if the newest one of their workspace is full.
 
-        The caller has the workspace's turn. Does nothing where a contact is there that is newer by its identifier.
+        It counts only now and then, and never while another transaction is creating contacts in the workspace: creators
+        share a lock (see `sets.reserve`) that this takes exclusively. So each insert sees all segments.
         """
-        values = {"workspace_id": workspace_id, "id": contact_id, "size": SEGMENT_SIZE}
-        rows(sql.load("open_segment"), values)
+        for workspace_id, first_id in _first_ids(new).items():
+            lock = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
+            if rows(lock, (f"contact_segments {workspace_id}",))[0][0]:
+                rows(sql.load("open_segment"), {"workspace_id": workspace_id, "id": first_id, "size": SEGMENT_SIZE})
+
+
+def _first_ids(new: Sequence[Contact]) -> dict[str, str]:
+    """For each workspace drawn by chance, the smallest new identifier."""
+    drawn = {contact.workspace_id for contact in new if random() < 1 / COUNTED_EVERY}
+    return {each: min(contact.id for contact in new if contact.workspace_id == each) for each in drawn}
 
 
 def _by_identifier(given: Mapping[str, Any]) -> str:
@@ -116,15 +128,15 @@ def _among_newest(given: Mapping[str, Any]) -> str:
 
 
 def _by_segment(given: Mapping[str, Any]) -> str:
-    """From the newest segment on each is asked by index, until the page is full."""
+    """Looks each segment up by index, newest first, until the page is full."""
     indexed = []
     if given.keys() & {"q", "tag"}:
         sought = "contact_keys_sought(%(workspace_id)s, segments.number, lower(%(text)s), %(tags)s::text[])"
         indexed.append(f"contact_keys(workspace_id, segment, search, tags) @> {sought}")
     if "updated_since" in given:
         indexed.append("workspace_id = %(workspace_id)s AND segment = segments.number")
-    # OFFSET keeps what is outside of it from the planner, which might find by that instead, however wrong its guess:
-    # the order of the page, the identifier that this begins after, and, where keys are asked for, the workspace.
+    # OFFSET 0 keeps the planner from using any other index, however wrong its estimates: for the order of the page, the
+    # start of the page or, if keys are given, the workspace.
     return f"""
         SELECT found.id
         FROM generate_series(
@@ -150,5 +162,5 @@ def _ids(query: str, values: Mapping[str, Any]) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """What LIKE takes for the text itself."""
+    """The text as a LIKE pattern that matches it literally."""
     return re.sub(r"([\\%_])", r"\\\1", text)

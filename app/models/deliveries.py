@@ -21,11 +21,14 @@ class Delivery(OwnedModel):
     contact_id = TextField(null=True)
     status = TextField(default="pending")
     attempts = IntegerField(default=0)
-    step = IntegerField(default=0)
+    tries = IntegerField(default=0)
     trigger = TextField(default="automatic")
     last_error = TextField(null=True)
+    last_error_code = TextField(null=True)
+    last_status = IntegerField(null=True)
     resent_from = TextField(null=True)
     due_at = TimeField(null=True)
+    next_attempt_at = TimeField(null=True)
     leased_until = TimeField(null=True)
     claim = IntegerField(default=0)
     created_at = TimeField()
@@ -36,14 +39,29 @@ class Delivery(OwnedModel):
 
     @classmethod
     def matching(cls, workspace_id: str, filters: Mapping[str, Any]) -> Any:
-        """The query behind the list: what matches all the filters that are given, `since` and `until` among them."""
+        """The query behind the list: what matches all the filters that are given.
+
+        `error_code` and `status_code` are about the last attempt.
+        """
         query = super().matching(workspace_id, filters)
         # By identifiers roughly, for the index, and by the time exactly.
         if "since" in filters:
             query = query.where(cls.created_at >= filters["since"], cls.id >= ids.around("dlv", filters["since"], -1))
         if "until" in filters:
             query = query.where(cls.created_at < filters["until"], cls.id < ids.around("dlv", filters["until"], 1))
+        if "error_code" in filters:
+            query = query.where(cls.last_error_code == filters["error_code"])
+        if "status_code" in filters:
+            query = query.where(cls.last_status == filters["status_code"])
+            if not 200 <= filters["status_code"] < 300:
+                query = query.where(cls.last_error_code.is_null(False))  # as in the condition of the index
         return query
+
+    @classmethod
+    def of_event(cls, workspace_id: str, event_id: str, limit: int = 1_000) -> list[Delivery]:
+        """The deliveries of an event, newest first."""
+        found = cls.in_workspace(workspace_id).where(cls.event_id == event_id)
+        return list(found.order_by(cls.id.desc()).limit(limit))
 
 
 class Attempt(BaseModel):
@@ -53,6 +71,7 @@ class Attempt(BaseModel):
     duration_ms = IntegerField()
     status = IntegerField(null=True)
     error = TextField(null=True)
+    error_code = TextField(null=True)
     response_body = TextField(null=True)
     trigger = TextField(default="automatic")
 
@@ -62,4 +81,5 @@ class Attempt(BaseModel):
 
     @classmethod
     def of(cls, *delivery_ids: str) -> list[Attempt]:
+        """The attempts at these deliveries, each delivery's oldest first."""
         return list(cls.select().where(cls.delivery_id.in_(delivery_ids)).order_by(cls.delivery_id, cls.number))

@@ -19,8 +19,12 @@ class Endpoint(OwnedModel):
     stop_reason = TextField(null=True)
     stopped_at = TimeField(null=True)
     consecutive_failures = IntegerField(default=0)
-    answered = BooleanField(default=False)
+    probe_at = TimeField(null=True)
     slow_until = TimeField(null=True)
+    max_per_second = IntegerField(null=True)
+    paced_until = TimeField(null=True)
+    ordered = BooleanField(default=False)
+    head_id = TextField(null=True)
     secret = BlobField()
     previous_secret = BlobField(null=True)
     previous_secret_until = TimeField(null=True)
@@ -32,17 +36,15 @@ class Endpoint(OwnedModel):
 
     @classmethod
     def in_workspace(cls, workspace_id: str) -> Any:
+        """The query of the workspace's endpoints, without deleted ones."""
         return super().in_workspace(workspace_id).where(cls.state != "deleted")
 
     @classmethod
-    def locked(cls, failing: Collection[str], others: Collection[str]) -> list[Endpoint]:
-        """The failing endpoints, and of the others those whose row will change, locked for this transaction.
-
-        Always in the same order, so that two workers never deadlock.
-        """
-        wanted = cls.id.in_(list(failing)) | (cls.id.in_(list(others)) & ~cls.answered)
-        found = cls.select().where(wanted).order_by(cls.id)
-        return list(found.for_update("FOR NO KEY UPDATE"))  # type: ignore[arg-type]
+    def lock_free(cls, endpoint_ids: Collection[str]) -> list[Endpoint]:
+        """Locks the endpoints that no other transaction has locked, and returns them. Never waits."""
+        free = cls.select().where(cls.id.in_(list(endpoint_ids))).order_by(cls.id)
+        return list(free.for_update("FOR NO KEY UPDATE SKIP LOCKED"))  # type: ignore[arg-type]
 
     def wants(self, kind: str) -> bool:
+        """Whether events of this kind go to it."""
         return "*" in self.events or kind in self.events

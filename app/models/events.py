@@ -2,20 +2,70 @@
 
 from __future__ import annotations
 
-from peewee import BlobField, TextField
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from app.models.base import BaseModel, TimeField
+from peewee import BlobField, IntegerField, TextField
+
+from app.database import rows
+from app.lib import ids
+from app.models.base import OwnedModel, TimeField
 
 
-class Event(BaseModel):
+class Event(OwnedModel):
     id = TextField(primary_key=True)
-    workspace_id = TextField()
     kind = TextField()
     contact_id = TextField(null=True)
     job_id = TextField(null=True)
     trace_id = TextField()
+    run_id = TextField(null=True)
+    depth = IntegerField(default=0)
     body = BlobField()
     created_at = TimeField()
+    # Of an event whose deliveries are made after its commit: see app/domain/fan_out.py.
+    due_at = TimeField(null=True)
+    leased_until = TimeField(null=True)
+    claim = IntegerField(default=0)
+    fan_out_after = TextField(default="")
 
     class Meta:
         table_name = "events"
+
+    @classmethod
+    def newest(
+        cls, workspace_id: str, kinds: Sequence[str], filters: Mapping[str, Any], last_id: str | None, limit: int
+    ) -> list[Event]:
+        """The events of these kinds that match the filters, newest first, up to `limit` after `last_id`.
+
+        The filters are `kind`, which is then the only one of `kinds`, `contact_id`, `since` and `until`.
+        """
+        since, until = filters.get("since"), filters.get("until")
+        by_contact = "contact_id" in filters
+        # By identifiers roughly, for the index, and by the time exactly.
+        ends = [last_id or "evt_~"] + ([ids.around("evt", until, 1)] if until else [])
+        parameters = {
+            "workspace_id": workspace_id,
+            "kind": filters.get("kind") if by_contact else None,
+            "values": [filters["contact_id"]] if by_contact else list(kinds),
+            "first_id": ids.around("evt", since, -1) if since else "",
+            "last_id": min(ends),
+            "since": since,
+            "until": until,
+            "limit": limit,
+        }
+        found = rows(_NEWEST.format(column="contact_id" if by_contact else "kind"), parameters)
+        return list(cls.select().where(cls.id.in_([id for (id,) in found])).order_by(cls.id.desc())) if found else []
+
+
+# The newest of each kind, or of the contact, as an index has them; in pairs, so that no other order will do.
+_NEWEST = """
+    SELECT newest.id FROM unnest(%(values)s::text[]) AS wanted(value) CROSS JOIN LATERAL (
+        SELECT id FROM events
+        WHERE workspace_id = %(workspace_id)s AND {column} IS NOT NULL AND (%(kind)s::text IS NULL OR kind = %(kind)s)
+            AND id >= %(first_id)s AND id < %(last_id)s
+            AND ({column}, id) >= (wanted.value, %(first_id)s) AND ({column}, id) < (wanted.value, %(last_id)s)
+            AND created_at >= coalesce(%(since)s::timestamptz, '-infinity')
+            AND created_at < coalesce(%(until)s::timestamptz, 'infinity')
+        ORDER BY {column} DESC, id DESC LIMIT %(limit)s) AS newest
+    ORDER BY newest.id DESC LIMIT %(limit)s
+"""

@@ -1,4 +1,4 @@
-"""Imports of contacts, the lines of them that wait, and what was wrong with others."""
+"""Imports of contacts, their pending lines, and the errors of bad lines."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ class LineError(BaseModel):
 
     @classmethod
     def of(cls, import_id: str, after: str | None, limit: int) -> list[LineError]:
-        """Up to so many, in the order of the lines, of those after the line whose number `after` says."""
+        """The first `limit` errors after line number `after`, in the order of the lines."""
         query = cls.select().where(cls.import_id == import_id, cls.number > int(after or 0))
         return list(query.order_by(cls.number).limit(limit))

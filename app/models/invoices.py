@@ -1,4 +1,4 @@
-"""Invoices, the months that they are made for, and who has none though the month is closed."""
+"""Invoices, the months they are for, and workspaces that are still without one for a closed month."""
 
 from __future__ import annotations
 

@@ -19,13 +19,17 @@ class Job(OwnedModel):
     kind = TextField()
     status = TextField(default="queued")
     payload = json_field(null=True)
+    progress = json_field(null=True)
     effect = TextField(null=True)
     resource_type = TextField(null=True)
     resource_id = TextField(null=True)
     problem = json_field(null=True)
     trace_id = TextField()
     due_at = TimeField(null=True)
+    leased_until = TimeField(null=True)
     claim = IntegerField(default=0)
+    deaths = IntegerField(default=0)
+    unknown_since = TimeField(null=True)
     created_at = TimeField()
     started_at = TimeField(null=True)
     finished_at = TimeField(null=True)
@@ -35,6 +39,7 @@ class Job(OwnedModel):
 
     @property
     def is_finished(self) -> bool:
+        """Whether it has succeeded or failed."""
         return self.status in ("succeeded", "failed")
 
     @classmethod
@@ -46,7 +51,7 @@ class Job(OwnedModel):
     def newest(
         cls, workspace_id: str, kinds: Sequence[str] | None, status: str | None, last_id: str | None, limit: int
     ) -> list[Job]:
-        """Those of the kinds and of the status (None: of any), newest first, up to so many after `last_id`.
+        """Those of the kinds and of the status (None: of any), newest first, up to `limit` after `last_id`.
 
         A status needs the kinds to be given, which may be all.
         """

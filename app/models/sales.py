@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from peewee import DecimalField, TextField
 
 from app.models.base import OwnedModel, TimeField
@@ -10,6 +13,7 @@ from app.models.base import OwnedModel, TimeField
 class Sale(OwnedModel):
     FILTERS = ("contact_id", "reference")
     TIME = "occurred"
+    KEYS: ClassVar[Mapping[str, str]] = {"reference": "{}"}
 
     id = TextField(primary_key=True)
     contact_id = TextField(null=True)
@@ -24,5 +28,5 @@ class Sale(OwnedModel):
 
     @classmethod
     def forget_contact(cls, contact_id: str) -> None:
-        """Takes away what leads from its sales to the contact."""
+        """Removes the contact, and the reference, from its sales."""
         cls.update(contact_id=None, reference=None).where(cls.contact_id == contact_id).execute()

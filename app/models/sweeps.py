@@ -25,6 +25,7 @@ class Sweep(OwnedModel):
     job_id = TextField(null=True)
     trace_id = TextField()
     due_at = TimeField(null=True)
+    leased_until = TimeField(null=True)
     claim = IntegerField(default=0)
     created_at = TimeField()
     finished_at = TimeField(null=True)

@@ -1,4 +1,4 @@
-"""API tokens: only their digest is kept."""
+"""API tokens, of which only the digest is stored."""
 
 from __future__ import annotations
 

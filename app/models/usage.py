@@ -1,4 +1,4 @@
-"""Usage: what each workspace did on each day, up to when that is counted, and which contacts are counted."""
+"""Usage: amounts by workspace and day, how far they are counted, and which contacts are counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries that peewee says badly: each file holds one, named and described."""
+"""Queries that peewee expresses badly: one per file, named and described."""
 
 import re
 from collections.abc import Iterable
@@ -10,11 +10,12 @@ _PARAMETER = re.compile(r"%\((\w+)\)s")
 
 @cache
 def load(name: str) -> str:
+    """The query in the file of that name."""
     return (Path(__file__).parent / f"{name}.sql").read_text()
 
 
 def array(values: Iterable[object]) -> str:
-    """An array of texts and numbers as PostgreSQL writes one: what psycopg2 writes, ARRAY[…], costs both sides more."""
+    """A PostgreSQL array literal of texts and numbers, cheaper on both sides than the ARRAY[…] that psycopg2 writes."""
     return "{" + ",".join([_element(value) for value in values]) + "}"
 
 
@@ -26,17 +27,17 @@ def _element(value: object) -> str:
 
 
 class Prepared(str):
-    """The EXECUTE of a query that the connection has prepared, with the same parameters."""
+    """The EXECUTE statement of a prepared query, with the parameters of the query."""
 
     preparation: str
 
 
 @cache
 def prepared(name: str, query: str | None = None) -> Prepared:
-    """The file's query, or the one given, where it is run so often that connections prepare it.
+    """The file's query, or the one given, prepared once per connection. For frequent queries only.
 
-    To read and plan a short one is a quarter of its cost. What the planner does not see are the values: of a table in
-    partitions it finds theirs only where a condition compares with single values, as `id >= %(first_id)s` does.
+    Parsing and planning are a quarter of the cost of a short query. A generic plan does not know its values: it prunes
+    partitions only where a condition compares with single values, as `id >= %(first_id)s` does.
     """
     query = query or load(name)
     names = list(dict.fromkeys(_PARAMETER.findall(query)))

@@ -1,5 +1,5 @@
--- Adds the contacts that had events, from identifier `low` up to and without `high`, to the usage of that day: each
--- that has not been added for the month. Returns nothing; touches a row for each workspace with new ones.
+-- Adds contacts with events from identifier `low` (inclusive) to `high` (exclusive) to the usage of that day, unless they
+-- count for the month already. Returns nothing; changes one row for each workspace that has new ones.
 WITH active AS (
     SELECT DISTINCT workspace_id, contact_id FROM events
     WHERE id >= %(low)s AND id < %(high)s AND contact_id IS NOT NULL AND kind <> 'contact.deleted'

@@ -2,7 +2,7 @@
 UPDATE jobs
 SET status = done.status, effect = done.effect, resource_type = done.resource_type, resource_id = done.resource_id,
     problem = done.problem, payload = CASE WHEN done.keeps_payload THEN jobs.payload END,
-    due_at = NULL, finished_at = (SELECT clock_timestamp())
+    due_at = NULL, leased_until = NULL, finished_at = (SELECT clock_timestamp())
 FROM unnest(
     %(ids)s::text[], %(statuses)s::text[], %(effects)s::text[], %(types)s::text[], %(resources)s::text[],
     %(problems)s::json[], %(keeps)s::boolean[]

@@ -1,4 +1,4 @@
--- Takes the lease if it is free or over, renews it if it is ours; returns its epoch, or no row where another has it.
+-- Takes the lease if it is free or expired, or renews our own. Returns its epoch, or no row if another process has it.
 INSERT INTO leases (name, holder, epoch, expires_at)
 VALUES (%(name)s, %(holder)s, 1, now() + %(seconds)s * interval '1 second')
 ON CONFLICT (name) DO UPDATE

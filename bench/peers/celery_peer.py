@@ -1,4 +1,4 @@
-"""Webhooks by Celery and requests; as a program, what feeds the workers."""
+"""Webhooks with Celery and requests; run as a program, it feeds the workers."""
 
 import os
 import time
@@ -19,9 +19,9 @@ app.conf.update(
     worker_send_task_events=False,
 )
 
-# Every process has one, as each does one task at a time; connections are kept.
+# One per process, which does one task at a time; keeps connections alive.
 session = requests.Session()
-session.trust_env = False  # else proxies and .netrc are looked for at each request
+session.trust_env = False  # otherwise every request looks for proxies and .netrc
 session.verify = os.environ["CA_FILE"]
 
 

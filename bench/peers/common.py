@@ -1,4 +1,4 @@
-"""What the Python peers have in common: the signature, the attempt's row, and the way they are fed."""
+"""Shared by the Python peers: the signature, the row of an attempt, and feeding."""
 
 import hashlib
 import hmac
@@ -30,7 +30,7 @@ def headers(delivery: str, body: bytes) -> dict[str, str]:
 
 
 def record(delivery: str, seconds: float, status: int, response: str) -> None:
-    """One row, by the thread's own connection, which commits by itself."""
+    """Inserts one row over the thread's own connection, in autocommit mode."""
     if not hasattr(_own, "cursor"):
         _own.connection = psycopg2.connect(os.environ["DATABASE_URL"])
         _own.connection.autocommit = True
@@ -39,9 +39,9 @@ def record(delivery: str, seconds: float, status: int, response: str) -> None:
 
 
 def feed(enqueue: Callable[[str, str, str], object], release: Callable[[], object]) -> None:
-    """Reads lines: a number enqueues so many that wait (each a delivery, an address, a body), `release` lets them go.
+    """Reads lines: a number enqueues that many held messages (delivery, address, body), `release` releases them.
 
-    Each line is answered by one when it is done.
+    Prints a line when each is done.
     """
     body, addresses = os.environ["BODY"], json.loads(os.environ["ADDRESSES"])
     for line in sys.stdin:

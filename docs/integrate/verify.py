@@ -6,9 +6,9 @@ import time
 
 
 def is_genuine(secret: str, header: str, body: bytes, tolerance_seconds: int = 300) -> bool:
-    """Whether the header X-Service-Signature is that of the raw body, made with the secret and not long ago.
+    """Whether X-Service-Signature signs the raw body with this secret, and is recent.
 
-    Never raises, whatever the header holds. While a secret is being changed there are two signatures; one is enough.
+    Never raises, whatever the header contains. During a rotation there are two signatures; one match is enough.
     """
     pairs = [part.strip().partition("=")[::2] for part in (header or "").split(",")]
     timestamp = next((value for name, value in pairs if name == "t"), "")
@@ -18,6 +18,6 @@ def is_genuine(secret: str, header: str, body: bytes, tolerance_seconds: int = 3
         return False
     signed = timestamp.encode() + b"." + body
     expected = hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest().encode()
-    # In constant time, and every one of them.
+    # Compared in constant time, and never stopping at a match.
     given = [value.encode("utf-8", "replace") for name, value in pairs if name == "v1"]
     return sum(hmac.compare_digest(expected, signature) for signature in given) > 0

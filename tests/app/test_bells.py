@@ -1,18 +1,20 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Iterator, Set
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from dramatiq import Message
+from dramatiq.brokers.rabbitmq import RabbitmqBroker
+from pika.exceptions import AMQPConnectionError
 from structlog.testing import capture_logs
 
 from app import bells
-from app.bells import Bell, Ringer
-from tests.cast import in_threads, until
+from app.bells import Bell, Ringer, sending_broker
+from tests.cast import in_threads, rung_on, until
 from tests.conftest import REDIS_SECONDS, Servers
 
 pytestmark = pytest.mark.usefixtures("empty")
@@ -24,14 +26,32 @@ def as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bells, "RINGING_SECONDS", 60)
 
 
+QUEUE = "dramatiq:writes"
+
+
+@pytest.fixture
+def briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bell may be lost as soon as it is not the same millisecond any more."""
+    monkeypatch.setattr(bells, "RINGING_SECONDS", 0)
+
+
 def flush() -> None:
     bells.flush(20)
 
 
+def pass_by() -> None:
+    """Some milliseconds, by the clock of Redis."""
+    began = bells.flags().time()
+    until(lambda: bells.flags().time() > (began[0], began[1] + 5_000))
+
+
+def rung_at(owner: str) -> int:
+    return int(bells.flags().get(Bell("writes", owner).flag) or 0)
+
+
 def rung() -> int:
     """How many bells are on the queue."""
-    flush()
-    return int(bells.flags().llen("dramatiq:writes"))
+    return len(rung_on("writes"))
 
 
 @pytest.fixture
@@ -66,43 +86,16 @@ def test_a_bell_that_is_ringing_is_not_rung_again() -> None:
     assert rung() == 1
 
 
-def later(queue: str) -> list[dict[str, Any]]:
-    """The bells that wait for their time there."""
-    flush()
-    return [json.loads(message) for message in bells.flags().hvals(f"dramatiq:{queue}.DQ.msgs")]
-
-
-def test_a_bell_for_later_waits_in_the_queue_of_its_delay() -> None:
-    asked_at = time.time()
-    bells.ring_later("deliveries-retry-60s", 60)
-
-    [message] = later("deliveries-retry-60s")
-
-    assert message["args"] == []
-    assert 60 <= message["options"]["eta"] / 1000 - asked_at < 70
-
-
-def test_bells_for_about_the_same_time_are_one() -> None:
-    began = time.time()
-    for _ in range(20):
-        bells.ring_later("deliveries-retry-60s", 60)
-        flush()
-    quarters = math.ceil((time.time() - began) * 4) + 1
-    bells.ring_later("deliveries-retry-300s", 300)
-
-    assert len(later("deliveries-retry-300s")) == 1
-    assert 1 <= len(later("deliveries-retry-60s")) <= quarters
-
-
-@pytest.mark.parametrize(("number", "messages"), [(10, 3), (480, 16)])
-def test_bells_that_may_share_a_message_leave_some_for_other_workers(number: int, messages: int) -> None:
+@pytest.mark.parametrize(("number", "messages"), [(10, 3), (400, 20)])
+@pytest.mark.parametrize("queue", ["writes", "deliveries"])
+def test_bells_share_messages_and_leave_some_for_other_workers(queue: str, number: int, messages: int) -> None:
     names = [f"whe_{each}" for each in range(number)]
     with bells._ringer()._changed:  # so that none rings before all are told
         for name in names:
-            bells.ring("deliveries", name, shared=True)
+            bells.ring(queue, name)
     flush()
 
-    owners = [json.loads(message)["args"] for message in bells.flags().hvals("dramatiq:deliveries.msgs")]
+    owners = [json.loads(message)["args"] for message in bells.flags().hvals(f"dramatiq:{queue}.msgs")]
     assert sorted(owner for each in owners for owner in each) == sorted(names)
     assert len(owners) == messages
 
@@ -134,7 +127,7 @@ def test_what_rings_unheard_is_asked_for_later_and_what_is_new_at_once(monkeypat
 
 def test_those_that_were_heard_together_ring_again() -> None:
     for number in range(3):
-        bells.ring("deliveries", f"whe_{number}", shared=True)
+        bells.ring("deliveries", f"whe_{number}")
     flush()
 
     bells.hear("deliveries", ["whe_0", "whe_1"])
@@ -167,13 +160,128 @@ def test_a_bell_rings_again_once_it_was_heard() -> None:
     assert rung() == 2
 
 
-def test_a_bell_that_nobody_hears_may_ring_again_after_seconds() -> None:
+def test_a_bell_that_no_worker_has_heard_is_not_rung_again(briefly: None) -> None:
+    for _ in range(5):
+        bells.ring("writes", "ws_1")
+        flush()
+        pass_by()
+
+    assert rung() == 1
+
+
+def test_a_bell_whose_queue_was_deleted_rings_again(briefly: None) -> None:
+    bells.ring("writes", "ws_1")
+    flush()
+    bells.flags().delete(QUEUE)
+    pass_by()
+
+    bells.ring("writes", "ws_1")
+
+    assert rung() == 1
+
+
+def test_a_bell_that_was_lost_among_others_rings_again_when_workers_have_come_past_it(briefly: None) -> None:
+    bells.ring("writes", "ws_lost")
+    flush()
+    bells.flags().delete(QUEUE)
+    pass_by()
+    bells.ring("writes", "ws_other")
+    flush()
+    at = rung_at("ws_other")
+
+    bells.ring("writes", "ws_lost")
+    assert rung() == 1
+
+    bells.take_up("writes", at)
+    bells.ring("writes", "ws_lost")
+    bells.ring("writes", "ws_other")
+    assert rung() == 2
+
+
+def test_a_bell_that_a_worker_took_up_and_died_of_rings_again(briefly: None) -> None:
+    bells.ring("writes", "ws_1")
+    flush()
+    consumer = sending_broker().consume("writes")
+    assert next(consumer)
+    assert rung() == 0
+    pass_by()
+
+    bells.ring("writes", "ws_1")
+
+    assert rung() == 1
+
+
+def test_a_bell_that_rang_just_now_is_not_lost_though_its_queue_is_empty() -> None:
+    bells.ring("writes", "ws_1")
+    flush()
+    bells.flags().delete(QUEUE)
+
+    bells.ring("writes", "ws_1")
+
+    assert rung() == 0
+
+
+def test_bells_ring_again_after_redis_lost_everything() -> None:
+    bells.ring("writes", "ws_1")
+    flush()
+    bells.flags().flushall()
+
+    bells.ring("writes", "ws_1")
+
+    assert rung() == 1
+
+
+def test_two_processes_ring_the_same_bell_once() -> None:
+    ringers = [Ringer(), Ringer()]
+    for each in ringers:
+        each.ring(Bell("writes", "ws_1"))
+    for each in ringers:
+        each.flush(20)
+
+    assert rung() == 1
+
+
+def test_two_processes_ring_the_same_lost_bell_once() -> None:
+    bells.ring("writes", "ws_1")
+    flush()
+    bells.flags().delete(QUEUE)
+    bells.flags().set(Bell("writes", "ws_1").flag, rung_at("ws_1") - 1000 * (bells.RINGING_SECONDS + 1))
+
+    ringers = [Ringer(), Ringer()]
+    for each in ringers:
+        each.ring(Bell("writes", "ws_1"))
+    for each in ringers:
+        each.flush(20)
+
+    assert rung() == 1
+
+
+def test_the_flag_of_a_bell_that_stays_unheard_does_not_end(briefly: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bells, "FLAG_SECONDS", 100)
+    bells.ring("writes", "ws_1")
+    flush()
+    pass_by()
+    monkeypatch.setattr(bells, "FLAG_SECONDS", 1000)
+
     bells.ring("writes", "ws_1")
     flush()
 
-    left = bells.flags().pttl("bell:writes:ws_1")
+    assert bells.flags().ttl("bell:writes:ws_1") > 100
 
-    assert 0 < left <= bells.RINGING_SECONDS * 1000
+
+def test_what_a_worker_takes_up_is_noted_with_its_time_and_ends_in_a_day() -> None:
+    bells.take_up("writes", 123)
+
+    [key] = bells.flags().keys("bells-taken-up:*")
+    assert bells.flags().get(key) == b"123"
+    assert 0 < bells.flags().ttl(key) <= bells.FLAG_SECONDS
+
+
+def test_noting_what_was_taken_up_raises_nothing_while_redis_is_away(redis_away: None) -> None:
+    with capture_logs() as lines:
+        bells.take_up("writes", 123)
+
+    assert [line["event"] for line in lines] == ["bell.not_noted"]
 
 
 def test_ringing_from_many_threads_rings_once() -> None:
@@ -237,3 +345,76 @@ def test_a_broker_that_answers_is_pinged() -> None:
 def test_a_broker_that_is_away_is_told(redis_away: None) -> None:
     with pytest.raises((bells.redis.RedisError, ConnectionError)):
         bells.ping()
+
+
+# RabbitMQ
+
+
+class Rabbit(RabbitmqBroker):
+    """Its queues are in memory, and its connection may be lost."""
+
+    def __init__(self) -> None:
+        super().__init__(url="amqp://rabbit.test//", middleware=[])
+        self.waiting: list[Message[Any]] = []
+        self.is_lost = False
+
+    def enqueue(self, message: Message[Any], *, delay: int | None = None) -> Message[Any]:
+        self.waiting.append(message)
+        return message
+
+    def get_queue_message_counts(self, queue_name: str) -> tuple[int, int, int]:
+        if self.is_lost:
+            self.is_lost = False
+            raise AMQPConnectionError
+        return len([each for each in self.waiting if each.queue_name == queue_name]), 0, 0
+
+
+@pytest.fixture
+def rabbit(monkeypatch: pytest.MonkeyPatch) -> Rabbit:
+    rabbit = Rabbit()
+    monkeypatch.setattr(bells, "sending_broker", lambda: rabbit)
+    return rabbit
+
+
+def test_rabbitmq_keeps_one_message_for_a_bell_that_nobody_hears(rabbit: Rabbit, briefly: None) -> None:
+    for _ in range(3):
+        bells.ring("writes", "ws_1")
+        flush()
+        pass_by()
+
+    [message] = rabbit.waiting
+    assert message.args == ("ws_1",)
+    assert message.message_timestamp == rung_at("ws_1")
+
+
+def test_a_bell_that_rabbitmq_lost_rings_again(rabbit: Rabbit, briefly: None) -> None:
+    bells.ring("writes", "ws_1")
+    flush()
+    rabbit.waiting.clear()
+    pass_by()
+
+    bells.ring("writes", "ws_1")
+    flush()
+
+    assert len(rabbit.waiting) == 1
+
+
+def test_where_the_messages_in_rabbitmq_could_not_be_counted_the_next_ring_counts_them(
+    rabbit: Rabbit, briefly: None
+) -> None:
+    bells.ring("writes", "ws_1")
+    flush()
+    rabbit.waiting.clear()
+    rabbit.is_lost = True
+    pass_by()
+
+    bells.ring("writes", "ws_1")
+    bells.ring("writes", "ws_2")
+    flush()
+    assert [message.args for message in rabbit.waiting] == [("ws_2",)]
+
+    rabbit.waiting.clear()
+    pass_by()
+    bells.ring("writes", "ws_1")
+    flush()
+    assert [message.args for message in rabbit.waiting] == [("ws_1",)]

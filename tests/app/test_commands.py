@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 import pytest
 from click.testing import CliRunner, Result
 
-from app import commands, database, logs
+from app import bells, commands, database, logs, presence
 from app.config import settings
-from app.domain import tokens
+from app.database import rows
+from app.domain import endpoints, tokens
 from app.lib import clock, vault
 from app.lib.months import Month
-from tests.cast import Api, all_of, make_endpoint, one
+from tests.cast import Api, accept, all_of, apply, make_endpoint, one
 from tests.conftest import Keys, Servers
 
 Run = Callable[..., Result]
@@ -174,6 +175,28 @@ def test_an_endpoint_is_printed_with_its_secret(run: Run, api: Api) -> None:
     assert api.get(f"webhooks/endpoints/{printed['endpoint']['id']}").json["data"] == printed["endpoint"]
 
 
+def test_an_endpoint_is_made_with_what_it_asks_for(run: Run, api: Api) -> None:
+    asked = ("--events", "*", "--max-per-second", "20", "--ordered")
+
+    done = run("endpoint", "create", api.workspace_id, "https://shop.example/", *asked)
+
+    made = json.loads(done.output)["endpoint"]
+    assert (made["max_per_second"], made["ordered"]) == (20, True)
+
+
+def test_an_endpoint_beyond_the_limit_of_a_workspace_is_one_line(
+    run: Run, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoints, "MOST_ENDPOINTS", 1)
+    make_endpoint(api.workspace_id, "https://shop.example/")
+
+    done = run("endpoint", "create", api.workspace_id, "https://shop.example/", "--events", "*")
+
+    assert done.exit_code == 1
+    assert done.output == "bellhop: A workspace has at most 1,000 endpoints. Delete one first.\n"
+    assert one("SELECT count(*) FROM endpoints") == 1
+
+
 UNKNOWN = "ws_01kaj5bd40e6rr3f5y2kq0w9xz"
 
 
@@ -219,7 +242,7 @@ def test_bytes_that_are_no_text_are_one_line(
 
     done = run(*(argument.format(workspace=api.workspace_id) for argument in arguments))
 
-    assert (done.exit_code, done.output) == (1, "bellhop: what was given is not text in UTF-8\n")
+    assert (done.exit_code, done.output) == (1, "bellhop: the input is not UTF-8 text\n")
 
 
 @pytest.fixture
@@ -362,6 +385,18 @@ def test_check_says_what_to_do_about_a_secret_that_is_not_readable(run: Run, api
     assert "SECRET_KEY" in line
 
 
+def test_check_names_the_kinds_of_jobs_that_no_worker_knows(run: Run, api: Api) -> None:
+    accept(api.workspace_id, "contacts.upsert", {"external_id": "ada"})
+    rows("UPDATE jobs SET kind = 'contacts.teleport'")
+    apply(api.workspace_id)
+
+    done = run("check")
+
+    assert done.exit_code == 1
+    said = "no worker knows contacts.teleport (1): run the version of `writes` that does"
+    assert f"WRONG  jobs: {said}" in done.output.splitlines()
+
+
 def test_check_of_a_database_without_tables_is_a_line_for_each_part_too(run: Run, bare_database: None) -> None:
     done = run("check")
 
@@ -373,19 +408,20 @@ def test_check_says_a_line_for_each_part_and_fails_while_no_process_runs(run: Ru
 
     lines = done.output.splitlines()
     assert done.exit_code == 1
-    assert [line.split(":")[0] for line in lines[:5]] == [
+    assert [line.split(":")[0] for line in lines[:6]] == [
         "ok     settings",
         "ok     database",
         "ok     redis",
         "ok     migrations",
         "ok     secrets",
+        "ok     jobs",
     ]
-    assert [line.split(":")[0] for line in lines[5:]] == [f"WRONG  {name}" for name in commands.presence.TYPES]
+    assert [line.split(":")[0] for line in lines[6:]] == [f"WRONG  {name}" for name in presence.TYPES]
 
 
 def test_check_is_content_when_everything_is_there(run: Run) -> None:
-    for name in commands.presence.TYPES:
-        commands.bells.flags().set(f"process:{name}:host:1", b"1")
+    for name in presence.TYPES:
+        bells.flags().set(f"process:{name}:host:1", b"1")
 
     done = run("check")
 

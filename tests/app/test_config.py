@@ -30,6 +30,7 @@ def test_what_is_not_set_has_its_default() -> None:
     assert settings.retry_schedule_seconds == (60, 300, 1800, 7200, 43200)
     assert settings.stop_after_failures == 50
     assert settings.webhook_timeout_seconds == 10
+    assert settings.probe_pause_seconds == 15
     assert settings.webhook_allowed_networks == ()
     assert settings.webhook_ca_file is None
     assert settings.rate_limit_per_minute == 6000
@@ -52,6 +53,7 @@ def test_what_is_set_is_read(tmp_path: Path) -> None:
             "RETRY_SCHEDULE": "1, 2,3",
             "STOP_AFTER_FAILURES": "3",
             "WEBHOOK_TIMEOUT_SECONDS": "0.5",
+            "PROBE_PAUSE_SECONDS": "0",
             "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8, ::1/128",
             "WEBHOOK_CA_FILE": str(authority),
             "RATE_LIMIT": "0",
@@ -70,6 +72,7 @@ def test_what_is_set_is_read(tmp_path: Path) -> None:
     assert settings.retry_schedule_seconds == (1, 2, 3)
     assert settings.stop_after_failures == 3
     assert settings.webhook_timeout_seconds == 0.5
+    assert settings.probe_pause_seconds == 0
     assert settings.webhook_allowed_networks == (ip_network("127.0.0.0/8"), ip_network("::1/128"))
     assert settings.webhook_ca_file == authority
     assert settings.rate_limit_per_minute == 0
@@ -147,6 +150,9 @@ def test_a_setting_without_a_default_has_to_be_there(name: str, text: str | None
         ("WEBHOOK_TIMEOUT_SECONDS", "61"),
         ("WEBHOOK_TIMEOUT_SECONDS", "soon"),
         ("WEBHOOK_TIMEOUT_SECONDS", "nan"),
+        ("PROBE_PAUSE_SECONDS", "-1"),
+        ("PROBE_PAUSE_SECONDS", "3601"),
+        ("PROBE_PAUSE_SECONDS", "nan"),
         ("WEBHOOK_ALLOWED_NETWORKS", "127.0.0.1/8"),
         ("WEBHOOK_ALLOWED_NETWORKS", "loopback"),
         ("WEBHOOK_CA_FILE", "/nowhere/ca.pem"),

@@ -8,7 +8,8 @@ from pathlib import Path
 import psycopg2
 import pytest
 
-from app import migrations
+from app import migrations, partitions
+from app.database import rows
 from tests.conftest import TEMPLATE, Servers
 
 ROOT = Path(__file__).parents[2]
@@ -92,4 +93,51 @@ def test_a_database_that_is_away_is_one_line() -> None:
 
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
-    assert done.stderr.startswith("bellhop: the database does not answer")
+    assert done.stderr.startswith("bellhop: the database does not respond")
+
+
+def upgrade_before(name: str, patch: pytest.MonkeyPatch) -> None:
+    """Makes the schema of an earlier version, without the migration of that name and those behind it."""
+    patch.setattr(migrations, "pending", lambda: [each for each in every_file() if each < name])
+    patch.setattr(partitions, "TABLES", [each for each in partitions.TABLES if each.table != "run_steps"])
+    migrations.upgrade()
+
+
+def test_retries_that_wait_when_the_service_is_upgraded_go_on_waiting(
+    bare: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        upgrade_before("0007", before)
+    states = {"dlv_waiting": ("1 hour", 1), "dlv_due": ("-1 hour", 1), "dlv_new": ("0", 0)}
+    for delivery_id, (due_in, step) in states.items():
+        rows(
+            "INSERT INTO deliveries (id, workspace_id, event_id, endpoint_id, kind, due_at, step)"
+            " VALUES (%s, 'ws_1', 'evt_1', 'whe_1', 'tag.added', now() + %s::interval, %s)",
+            (delivery_id, due_in, step),
+        )
+    [(at,)] = rows("SELECT due_at FROM deliveries WHERE id = 'dlv_waiting'")
+
+    migrations.upgrade()
+
+    assert rows("SELECT id, next_attempt_at FROM deliveries WHERE due_at IS NULL") == [("dlv_waiting", at)]
+    assert rows("SELECT count(*) FROM deliveries WHERE next_attempt_at IS NULL") == [(2,)]
+
+
+def test_what_was_resent_before_the_upgrade_has_had_its_attempt_or_is_still_to_have_it(
+    bare: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        upgrade_before("0012", before)
+    for delivery_id, tries in {"dlv_asked_for": 0, "dlv_retried": 1}.items():
+        rows(
+            "INSERT INTO deliveries (id, workspace_id, event_id, endpoint_id, kind, tries, trigger)"
+            " VALUES (%s, 'ws_1', 'evt_1', 'whe_1', 'tag.added', %s, 'resend')",
+            (delivery_id, tries),
+        )
+
+    migrations.upgrade()
+
+    assert rows("SELECT id, trigger FROM deliveries ORDER BY id") == [
+        ("dlv_asked_for", "resend"),
+        ("dlv_retried", "automatic"),
+    ]

@@ -25,7 +25,7 @@ from tests.conftest import Servers
 
 DAY = timedelta(days=1)
 NOW = datetime(2026, 11, 21, 15, 30, tzinfo=UTC)
-EVENTS, ATTEMPTS, DELIVERIES, JOBS = TABLES
+EVENTS, ATTEMPTS, DELIVERIES, JOBS, RUN_STEPS = TABLES
 KEY = UUID(int=7)
 
 INSERT = {
@@ -36,6 +36,8 @@ INSERT = {
     "attempts": "INSERT INTO attempts (delivery_id, number, at, duration_ms) VALUES (%s, 1, now(), 5)",
     "jobs": "INSERT INTO jobs (id, workspace_id, kind, status, trace_id, due_at)"
     " VALUES (%s, 'ws_1', 'contacts.upsert', 'succeeded', 't', NULL)",
+    "run_steps": "INSERT INTO run_steps (id, workspace_id, run_id, number, step, kind, status, at, detail)"
+    " VALUES (%s, 'ws_1', 'run_1', 1, 'a', 'wait', 'succeeded', now(), '{}')",
 }
 EVERY_TABLE = pytest.mark.parametrize("each", TABLES, ids=lambda each: each.table)
 
@@ -86,7 +88,7 @@ def names(each: partitions.Partitioned) -> list[str]:
 
 
 def test_partitions_are_made_for_the_present_and_the_near_future(uncut: str) -> None:
-    assert partitions.make_ahead(NOW) == 8 + 3 + 3 + 3
+    assert partitions.make_ahead(NOW) == 8 + 3 + 3 + 3 + 3
 
     assert names(EVENTS) == [f"events_202611{day}" for day in range(21, 29)]
     assert names(DELIVERIES) == ["deliveries_20261103", "deliveries_20261203", "deliveries_20270102"]
@@ -150,7 +152,7 @@ def test_without_partitions_rows_are_taken_and_moved_when_one_is_made(uncut: str
 def test_four_at_once_make_each_once(uncut: str, patient: None) -> None:
     made = in_threads([lambda: partitions.make_ahead(NOW)] * 4)
 
-    assert sum(made) == 17
+    assert sum(made) == 20
     assert partitions.make_ahead(NOW) == 0
 
 
@@ -171,7 +173,7 @@ def test_it_gives_way_to_whoever_uses_the_table_and_the_rest_is_made(uncut: str)
     other.cursor().execute("LOCK TABLE jobs IN ROW EXCLUSIVE MODE")
 
     with capture_logs() as lines:
-        assert partitions.make_ahead(NOW) == 8 + 3 + 3
+        assert partitions.make_ahead(NOW) == 8 + 3 + 3 + 3
     other.rollback()  # a server notices a connection's end in its own time
     other.close()
 
@@ -192,7 +194,7 @@ def test_rows_are_written_and_found_while_partitions_are_made(uncut: str, patien
 
     results = in_threads([write, write, lambda: partitions.make_ahead(NOW)])
 
-    assert results == [None, None, 17]
+    assert results == [None, None, 20]
     assert one("SELECT count(*) FROM jobs") == 400
     assert one("SELECT count(*) FROM jobs_default") == 0
 
@@ -210,7 +212,7 @@ def made_since(days: int) -> None:
 @pytest.fixture
 def only_history(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves out the events, whose many partitions take a while to make."""
-    monkeypatch.setattr(partitions, "TABLES", (ATTEMPTS, DELIVERIES, JOBS))
+    monkeypatch.setattr(partitions, "TABLES", (ATTEMPTS, DELIVERIES, JOBS, RUN_STEPS))
 
 
 def test_events_go_when_bodies_are_old_and_the_rest_stays(uncut: str) -> None:
@@ -231,7 +233,7 @@ def test_events_go_when_bodies_are_old_and_the_rest_stays(uncut: str) -> None:
 
 def test_history_goes_when_all_of_its_partition_is_old(uncut: str, only_history: None) -> None:
     made_since(150)
-    tables = (ATTEMPTS, DELIVERIES, JOBS)
+    tables = (ATTEMPTS, DELIVERIES, JOBS, RUN_STEPS)
     old = {each.table: add(each, NOW - 140 * DAY) for each in tables}
     young = {each.table: add(each, NOW - 90 * DAY) for each in tables}
 
@@ -336,7 +338,7 @@ def test_passes_for_months_keep_what_they_should_in_few_partitions(uncut: str) -
             identifier in held for then, identifier in made[each.table] if at - then > kept + each.days * DAY
         )
     assert len(names(EVENTS)) == 30 + 1 + 7
-    assert len(names(DELIVERIES)) == len(names(JOBS)) == len(names(ATTEMPTS)) == 3 + 1 + 2
+    assert {len(names(each)) for each in (DELIVERIES, JOBS, ATTEMPTS, RUN_STEPS)} == {3 + 1 + 2}
 
 
 def test_the_clock_of_the_database_counts(uncut: str) -> None:
@@ -509,9 +511,10 @@ def test_attempts_are_recorded_in_the_partitions_that_have_their_deliveries(
         "statuses": "delivered",
         "due_in": None,
         "errors": None,
+        "error_codes": None,
         "ats": NOW.timestamp(),
     }
-    outcome |= {"durations": 5, "codes": 200, "bodies": "ok", "states": "active"}
+    outcome |= {"durations": 5, "answers": 200, "bodies": "ok", "states": "active"}
 
     parameters: dict[str, Any] = {name: [value] for name, value in outcome.items()}
     parameters |= {"answering": ["whe_1"], "first_id": delivery_id, "last_id": delivery_id}

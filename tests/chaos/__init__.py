@@ -1,1 +1,1 @@
-"""`make chaos`: a long run under load in which one thing after another fails at random, and then the count."""
+"""`make chaos`: a long run under load and random faults, followed by an account of every write."""

@@ -1,4 +1,4 @@
-"""`python -m tests.chaos [--seconds 600] [--seed N]`: ends with 1 and the evidence if anything was lost or doubled."""
+"""`python -m tests.chaos [--seconds 600] [--seed N]`: exits with 1 and the evidence if a write was lost or repeated."""
 
 from __future__ import annotations
 
@@ -14,25 +14,30 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.chaos.accounts import Account
-from tests.chaos.tempers import TEMPERS, Tempers, refusing
+from tests.chaos.tempers import TEMPERS, Tempers, good, refusing
 from tests.chaos.troubles import Troubles
+from tests.chaos.walkers import Walkers
 from tests.chaos.wishes import Wishes
 from tests.journeys.audit import rows, unfinished
 from tests.journeys.faults import let_pass
 from tests.journeys.load import Load
-from tests.journeys.shops import Shop, open_shops
+from tests.journeys.shops import Shop, open_shop, open_shops
 from tests.journeys.waiting import wait_until
 from tests.stack import leftovers
 from tests.stack.receiver import Receiver
 from tests.stack.stack import Stack
 
-PROCESSES = {"web": 1, "writes": 3, "deliveries": 2, "slow-deliveries": 1, "retries": 2, "scheduler": 2}
+PROCESSES = {
+    **{"web": 1, "writes": 3, "automations": 2, "deliveries": 2, "slow-deliveries": 1, "retries": 2},
+    **{"scheduler": 2},
+}
 TIMEOUT_SECONDS = 3
 LEASE_SECONDS = TIMEOUT_SECONDS + 5
 SETTINGS = {
     "RATE_LIMIT": "0",
     "RETRY_SCHEDULE": "1,1,2,2,3,3,5,5,5,5",
     "STOP_AFTER_FAILURES": "50",
+    "PROBE_PAUSE_SECONDS": "1",
     "WEBHOOK_TIMEOUT_SECONDS": str(TIMEOUT_SECONDS),
 }
 MOST_SECONDS_TO_SETTLE = 300
@@ -47,7 +52,7 @@ def main() -> int:
     seed = random.SystemRandom().randrange(10**6) if arguments.seed is None else arguments.seed
     directory = Path(tempfile.mkdtemp(prefix="chaos-"))
     say(f"SEED={seed} for {arguments.seconds:.0f} seconds; logs in {directory / 'logs'}")
-    # A receiver that is cut off would print a traceback for each request that it leaves unanswered.
+    # A receiver that is cut off would log a traceback for each unanswered request.
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
     leftovers.mark(directory)
     try:
@@ -61,7 +66,7 @@ def main() -> int:
 
 
 class Chaos:
-    """One run. The troubles have chances of their own, so that a seed gives the same ones in the same order."""
+    """One run. Troubles have a random generator of their own, so that a seed repeats them in the same order."""
 
     def __init__(self, directory: Path, seed: int, seconds: float) -> None:
         self._seconds = seconds
@@ -78,30 +83,37 @@ class Chaos:
         try:
             with self._stack:
                 shops = open_shops(self._stack, self._receiver, len(TEMPERS))
+                walking = open_shop(self._stack, self._receiver, "Walkers")
                 self._tempers.by_path = {shop.hook: temper for shop, temper in zip(shops, TEMPERS, strict=True)}
-                return self._run(shops)
+                self._tempers.by_path[walking.hook] = good
+                return self._run(shops, walking)
         finally:
             self._receiver.stop()
 
-    def _run(self, shops: Sequence[Shop]) -> int:
+    def _run(self, shops: Sequence[Shop], walking: Shop) -> int:
         given_up = [shop for shop, temper in zip(shops, TEMPERS, strict=True) if temper is refusing]
         wishes = Wishes(self._stack, shops, random.Random(self._chance.random()))
+        chance = random.Random(self._chance.random())
+        self._walkers = Walkers(self._stack, self._receiver, walking, self._seconds, chance)
         self._began = time.monotonic()
-        with Load(shops, clients=2, contacts=5, pause_seconds=0.2) as load:
+        with self._walkers, Load(shops, clients=2, contacts=5, pause_seconds=0.2) as load:
             while time.monotonic() - self._began < self._seconds:
                 let_pass(self._chance.uniform(0.5, 4))
                 trouble = self._troubles.make_one()
                 self._tell(f"{trouble.what} {trouble.process or ''} ({trouble.ended - trouble.began:.1f} s)")
                 wishes.make_some()
         self._tell("the load has ended")
-        # What is about to die of the last trouble does so.
+        # Processes that the last trouble will end have ended by then.
         let_pass(10)
         self._stack.processes.wait_ready(120)
         self._tempers.are_calm = True
         settled_seconds = self._bring_to_an_end(shops, given_up, wishes)
         account = Account(self._stack, self._receiver, load, self._troubles.made, wishes.made, given_up, LEASE_SECONDS)
         counts = [account.settle(shop) for shop in shops]
+        walked, flaws = self._walkers.settle()
+        account.flaws += flaws
         self._print_table(counts, settled_seconds)
+        say(f"automations: {_said(walked)}")
         say(f"troubles: {_said(Counter(trouble.what for trouble in self._troubles.made))}")
         say(f"asked for: {_said(Counter(wish.what for wish in wishes.made if wish.accepted))}")
         say(f"received again, because: {_said(account.reasons)}")
@@ -112,7 +124,7 @@ class Chaos:
         return 1 if account.flaws else 0
 
     def _bring_to_an_end(self, shops: Sequence[Shop], given_up: Sequence[Shop], wishes: Wishes) -> float:
-        """Enables and sends again until nothing is left; returns how many seconds it took."""
+        """Enables endpoints and resends deliveries until none is left; returns the seconds it took."""
         began = time.monotonic()
         for shop in given_up:
             wishes.delete(shop)
@@ -130,7 +142,8 @@ class Chaos:
     def _left(self, shops: Sequence[Shop]) -> int:
         workspaces = [shop.workspace_id for shop in shops]
         running = "SELECT count(*) FROM sweeps WHERE workspace_id = ANY(%s) AND due_at IS NOT NULL"
-        return unfinished(self._stack, shops) + int(rows(self._stack, running, workspaces)[0][0])
+        swept = int(rows(self._stack, running, workspaces)[0][0])
+        return unfinished(self._stack, shops) + swept + self._walkers.left()
 
     def _undelivered(self, shop: Shop) -> int:
         query = "SELECT count(*) FROM deliveries WHERE endpoint_id = %s AND status <> 'delivered'"

@@ -1,4 +1,4 @@
-"""The count after the long run: every write, every delivery and every attempt, and a reason for whatever came twice."""
+"""The account after the long run: every write, delivery and attempt, and a reason for each repeated one."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.stack.receiver import Received, Receiver
 from tests.stack.signatures import is_genuine
 from tests.stack.stack import Stack
 
-# So long after an attempt it may be heard of at a receiver that is behind: it shares a process with the load.
+# How late a request may arrive if the receiver is behind, since it shares a process with the load.
 LATE_SECONDS = 3.0
 KILLED = "its worker was killed"
 
 
 @dataclass
 class Account:
-    """`given_up`: shops whose endpoint was deleted in the end; `lease_seconds` is that of a delivery."""
+    """`given_up`: shops whose endpoint was deleted at the end; `lease_seconds`: the lease of a delivery."""
 
     stack: Stack
     receiver: Receiver
@@ -47,7 +47,7 @@ class Account:
         }
 
     def settle(self, shop: Shop) -> dict[str, int]:
-        """Counts one shop; what is wrong is added to `flaws`."""
+        """Counts one shop, and adds what is wrong to `flaws`."""
         accepted = {write.job_id: write for write in self.load.accepted if write.workspace_id == shop.workspace_id}
         try:
             crossed = check_applied(self.stack, shop, accepted)
@@ -76,11 +76,15 @@ class Account:
         }
 
     def _events(self, shop: Shop, found: Sequence[Log]) -> int:
-        """How many events there are; each has one delivery that was not resent from another."""
+        """The number of events. Each must have exactly one delivery that is not a resend.
+
+        Leaves out `endpoint.stopped`, which goes to the other endpoints of the workspace: here there is none.
+        """
         first = rows(
             self.stack,
             "SELECT events.id, count(deliveries.id) FILTER (WHERE resent_from IS NULL)"
-            " FROM events LEFT JOIN deliveries ON event_id = events.id WHERE events.workspace_id = %s GROUP BY 1",
+            " FROM events LEFT JOIN deliveries ON event_id = events.id WHERE events.workspace_id = %s"
+            " AND events.kind <> 'endpoint.stopped' GROUP BY 1",
             shop.workspace_id,
         )
         if wrong := [event for event, number in first if number != 1]:
@@ -88,7 +92,7 @@ class Account:
         return len(first)
 
     def _check_arrived(self, shop: Shop, found: Sequence[Log]) -> None:
-        """What was delivered has arrived; whatever arrived is the body of its event under a genuine signature."""
+        """Checks that everything delivered arrived, each time with the bytes of its event and a genuine signature."""
         bodies = {
             delivery_id: bytes(body)
             for delivery_id, body in rows(
@@ -109,7 +113,7 @@ class Account:
                 self.flaws.append(f"{shop.hook}: {each.delivery_id} arrived under a false signature")
 
     def _check_repeated(self, found: Sequence[Log], repeated: Sequence[Received]) -> None:
-        """What arrived and was not recorded was taken under a claim that was lost, and there was a reason for that."""
+        """Checks that each unrecorded arrival belongs to a lost claim, and that a fault explains the loss."""
         by_delivery: dict[str, list[Received]] = defaultdict(list)
         for each in repeated:
             by_delivery[each.delivery_id].append(each)
@@ -126,13 +130,13 @@ class Account:
 
     def _reason(self, log: Log, each: Received) -> str | None:
         found = list(dict.fromkeys(self._causes(log, each)))
-        # A worker that lived to record it, too late, has said so in its log.
+        # The log shows that its worker survived and recorded it too late.
         if log.delivery_id in self._stale and len(found) > 1 and KILLED in found:
             found.remove(KILLED)
         return found[0] if found else None
 
     def _causes(self, log: Log, each: Received) -> Iterator[str]:
-        """What fell into the lease under which this was sent, and may have kept it from being recorded."""
+        """The faults during the lease of this attempt that may have kept it from being recorded."""
         lease_ends = each.at + self.lease_seconds
         for trouble in self.troubles:
             if trouble.began <= lease_ends and trouble.ended >= each.at - LATE_SECONDS:

@@ -1,4 +1,4 @@
-"""The receivers of the long run: one path each, and each of them answers in a way of its own."""
+"""The receivers of the long run, by path: each behaves in its own way."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def good(_seconds: float, chance: random.Random) -> Answer:
 
 
 def slow(seconds: float, chance: random.Random) -> Answer:
-    """For twenty seconds too slow for the fast lane, then quick for twenty."""
+    """Twenty seconds too slow for the fast lane, then twenty seconds quick."""
     return Answer(delay_seconds=2.2) if seconds % 40 < 20 else good(seconds, chance)
 
 
 def failing(seconds: float, chance: random.Random) -> Answer:
-    """Now and then, in one way or the other."""
+    """Fails a quarter of the requests, in one of several ways."""
     how = [Answer(500), Answer(close=True), Answer(429, delay_seconds=0.5)]
     return chance.choice(how) if chance.random() < 0.25 else good(seconds, chance)
 
@@ -34,7 +34,7 @@ def dead_for_a_while(seconds: float, chance: random.Random) -> Answer:
 
 
 def gone(seconds: float, chance: random.Random) -> Answer:
-    """Gives notice, one time in fifty."""
+    """Responds with 410 one time in fifty."""
     return Answer(410) if chance.random() < 0.02 else good(seconds, chance)
 
 
@@ -43,7 +43,7 @@ def flapping(seconds: float, chance: random.Random) -> Answer:
 
 
 def refusing(_seconds: float, _chance: random.Random) -> Answer:
-    """Always. Its endpoint is deleted in the end."""
+    """Always fails. Its endpoint is deleted at the end."""
     return Answer(500)
 
 
@@ -51,7 +51,10 @@ TEMPERS: tuple[Temper, ...] = (good, good, slow, failing, dead_for_a_while, gone
 
 
 class Tempers:
-    """What the receiver does: each path has its temper, until they are told to calm down."""
+    """The behaviour of the receiver: each path has its temper, until `are_calm` is set.
+
+    Those without one, of the requests that runs make, are `failing`.
+    """
 
     def __init__(self, chance: random.Random) -> None:
         self.by_path: dict[str, Temper] = {}
@@ -62,4 +65,4 @@ class Tempers:
     def __call__(self, path: str, _body: bytes) -> Answer:
         if self.are_calm:
             return Answer()
-        return self.by_path[path](time.monotonic() - self._began, self._chance)
+        return self.by_path.get(path, failing)(time.monotonic() - self._began, self._chance)

@@ -1,4 +1,4 @@
-"""What is done to the service in the long run, one after the other, and when each of it was."""
+"""The faults injected in the long run, one at a time, and when each of them happened."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.stack.receiver import Receiver
 from tests.stack.stack import Stack
 
 SENDERS = ("deliveries", "slow-deliveries")
-WORKERS = ("writes", *SENDERS, "retries", "scheduler")
+WORKERS = ("writes", "automations", *SENDERS, "retries", "scheduler")
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """`process` is the one that it was done to, where it was one; times are Unix times."""
+    """A fault. `process` is the one it affected, if it was a single one; times are Unix times."""
 
     what: str
     process: str | None
@@ -31,13 +31,13 @@ class Trouble:
 
 
 class Troubles:
-    """Makes them, by chance, and remembers them. `exits` are those of processes that ended with another code than 0."""
+    """Injects random faults and records them, including processes that exit with a code other than 0."""
 
     def __init__(self, stack: Stack, receiver: Receiver, chance: random.Random, longest_freeze: float) -> None:
         self.made: list[Trouble] = []
         self._stack, self._receiver, self._chance = stack, receiver, chance
         self._longest_freeze = longest_freeze
-        # Twice what is about the workers: there are more of them.
+        # Faults of workers are listed twice, because there are more workers.
         self._ways: list[Callable[[], str | None]] = [
             self.kill,
             self.kill,

@@ -1,4 +1,4 @@
-"""What users ask for in the long run: enabling what was stopped, and sending again."""
+"""What users do in the long run: enable stopped endpoints, and resend deliveries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATUSES = ("failed", "held", "delivered")
 
 @dataclass(frozen=True)
 class Wish:
-    """Something that was asked for an endpoint, and whether it was accepted."""
+    """A request about an endpoint, and whether it was accepted."""
 
     what: str
     endpoint_id: str
@@ -27,7 +27,7 @@ class Wish:
 
 
 class Wishes:
-    """Asks, by chance, and remembers what was asked."""
+    """Makes random requests and records them."""
 
     def __init__(self, stack: Stack, shops: Sequence[Shop], chance: random.Random) -> None:
         self.made: list[Wish] = []

@@ -1,1 +1,1 @@
-"""Strangers' tools against the running service; `make conformance` installs them."""
+"""Third-party tools against the running service; `make conformance` installs them."""

@@ -1,4 +1,4 @@
-"""The service that strangers' tools are let loose on, with every process of the Procfile."""
+"""The service that third-party tools run against, with every process of the Procfile."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.stack.processes import process_types
 from tests.stack.receiver import Receiver
 from tests.stack.stack import Stack
 
-# On, as in production, and never reached.
+# On, as in production, but never reached.
 SETTINGS = {"RATE_LIMIT": "100000000"}
 
 
 @dataclass(frozen=True)
 class Site:
-    """A workspace of the running service, and an unrestricted token."""
+    """A workspace of the running service, with an unrestricted token."""
 
     stack: Stack
     workspace: str

@@ -1,4 +1,4 @@
-"""What Schemathesis must know and no schema can say. It loads this file itself, with a Python of its own."""
+"""What Schemathesis has to know and a schema cannot express. Schemathesis loads this file, in a Python of its own."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from schemathesis import GenerationMode
 
 IDENTIFIER = re.compile(r"\b([a-z]{2,3})_[0-7][0-9a-hjkmnp-tv-z]{25}\b")
 PHONE = re.compile(r"\+4930[0-9]{6,8}")
-# Identifiers that answers named lately, by their prefixes.
+ADDRESS = "https://shop.example/hooks"
+DEFINITION = {"triggers": [], "steps": [{"id": "mark", "kind": "add_tag", "tag": "{{ trigger.variables.tag }}"}]}
+# Identifiers in recent responses, by prefix.
 LIVE: defaultdict[str, deque[str]] = defaultdict(lambda: deque(maxlen=8))
 
-# Formats that are known by their names alone, and the times that the database can keep.
+# Formats that Schemathesis knows only by name, and times that the database can store.
 schemathesis.openapi.format("phone", st.from_regex(PHONE, fullmatch=True))
 schemathesis.openapi.format("timezone", st.sampled_from(["Europe/Berlin", "America/Sao_Paulo", "UTC"]))
 schemathesis.openapi.format(
@@ -30,7 +32,7 @@ schemathesis.openapi.format(
 
 @schemathesis.serializer("application/x-ndjson", "application/jsonl")
 def json_lines(context: Any, value: Any) -> bytes:
-    # What is no text, made up to be refused, might be a line of JSON after all.
+    # A value of another type, generated to be refused, might serialise to a valid line of JSON.
     return value.encode(errors="replace") if isinstance(value, str) else b""
 
 
@@ -46,14 +48,14 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
     if case.meta is None or case.meta.generation.mode != GenerationMode.POSITIVE:
         return
     if case.headers and "Idempotency-Key" in case.headers:
-        # A key stands for one request.
+        # Each request needs a key of its own.
         case.headers["Idempotency-Key"] = str(uuid4())
     if case.query:
-        # Only the server can make a cursor.
+        # Only the server can create cursors.
         case.query.pop("cursor", None)
         _order(case.query, "since", "until")
     if case.meta.phase.name.value == "stateful":
-        # There the effects of a write are expected at once.
+        # This phase expects a write to have taken effect at once.
         if case.method != "GET":
             case.headers["Prefer"] = "wait=20"
     else:
@@ -65,43 +67,58 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
 def _mend(body: dict[str, Any]) -> None:
     for name, value in body.items():
         body[name] = _live(value)
-    if isinstance(body.get("custom_fields"), dict):
-        # OpenAPI 3.0 cannot say what names may be.
-        named = body["custom_fields"].items()
-        body["custom_fields"] = {name: value for name, value in named if 1 <= len(name) <= 100 and "\0" not in name}
+    for name in ("custom_fields", "variables"):
+        if isinstance(body.get(name), dict):
+            # OpenAPI 3.0 cannot restrict property names, and no schema the texts inside any JSON.
+            body[name] = {key: value for key, value in body[name].items() if _is_storable(key, value)}
+    # Whether templates, conditions and identifiers of steps are right, no schema can say.
+    if "definition" in body:
+        body["definition"] = DEFINITION
+    if "exits" in body:
+        body["exits"] = []
+    body.pop("from_step", None)
     if "address" in body:
-        body["address"] = "https://shop.example/hooks"
+        body["address"] = ADDRESS
     if body.get("phone") and not PHONE.fullmatch(body["phone"]):
-        # One phase takes any text for a format that it does not know.
+        # One phase generates any text for formats that it does not know.
         body["phone"] = "+4930123456"
     if "contact_id" in body:
-        # Those that were named before may have been deleted since.
-        body["contact_id"] = _new_contact()
+        # Those of earlier responses may have been deleted.
+        body["contact_id"] = _create("contacts", {"external_id": str(uuid4())})
+    if "endpoint_id" in body:
+        body["endpoint_id"] = _create("webhooks/endpoints", {"address": ADDRESS, "events": ["contact.deleted"]})
     if "amount" in body:
-        # How many decimal places it may have depends on the currency.
+        # The number of decimal places depends on the currency.
         body["amount"] = "19"
     _order(body, "since", "until")
     _order(body, "starts_at", "ends_at")
 
 
-def _new_contact() -> str:
-    address = f"{os.environ['BELLHOP']}/api/v1/workspaces/{os.environ['BELLHOP_WORKSPACE']}/contacts"
+def _is_storable(key: str, value: Any) -> bool:
+    text = json.dumps([key, value], ensure_ascii=False)
+    halves = any("\ud800" <= character <= "\udfff" for character in text)
+    return 1 <= len(key) <= 100 and "\\u0000" not in text and not halves
+
+
+def _create(collection: str, document: dict[str, Any]) -> str:
+    """The identifier of a new resource."""
+    address = f"{os.environ['BELLHOP']}/api/v1/workspaces/{os.environ['BELLHOP_WORKSPACE']}/{collection}"
     headers = {"Authorization": f"Bearer {os.environ['BELLHOP_TOKEN']}", "Content-Type": "application/json"}
-    body = json.dumps({"external_id": str(uuid4())}).encode()
+    body = json.dumps(document).encode()
     with urlopen(Request(address, body, headers | {"Prefer": "wait=20"}), timeout=30) as answer:
         return str(json.load(answer)["data"]["id"])
 
 
 def _live(value: Any) -> Any:
-    """An identifier of something that is there in the place of one that was made up."""
+    """Replaces a generated identifier with one that exists."""
     found = IDENTIFIER.fullmatch(value) if isinstance(value, str) else None
     return LIVE[found[1]][-1] if found and LIVE[found[1]] else value
 
 
 def _order(values: dict[str, Any], first: str, last: str) -> None:
-    """The second of two times comes after the first, by a second at least."""
+    """Puts two times in order, at least a second apart."""
     if first in values and last in values:
-        # As texts, a second's beginning would come after its fractions: "Z" comes after ".".
+        # Not compared as texts, in which a whole second sorts after its fractions.
         values[first], values[last] = sorted([values[first], values[last]], key=datetime.fromisoformat)
         if values[first][:19] == values[last][:19]:
             values[last] = "9998-12-31T00:00:00Z"

@@ -1,4 +1,4 @@
-"""The OpenAPI document, judged by Redocly's recommended rules."""
+"""The OpenAPI document, checked with Redocly's recommended rules."""
 
 from __future__ import annotations
 

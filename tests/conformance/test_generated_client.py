@@ -1,4 +1,4 @@
-"""A client made from the document by openapi-python-client, which runs the quick start."""
+"""A client generated from the document by openapi-python-client runs the quick start."""
 
 from __future__ import annotations
 

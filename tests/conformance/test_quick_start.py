@@ -1,21 +1,37 @@
-"""The commands and programs of the pages for integrators, taken from the pages and run."""
+"""Runs the commands and programs from the pages for integrators."""
 
 from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from tests.conformance.conftest import Site
-from tests.conformance.tools import environment
+from tests.conformance.tools import ROOT, environment
 from tests.docs.pages import blocks
+from tests.stack.kept import Kept
 from tests.stack.receiver import Receiver
 from tests.stack.signatures import is_genuine
+from tests.stack.stack import Stack
+
+
+@pytest.fixture
+def receiver(stack: Stack, tmp_path: Path) -> Iterator[Receiver]:
+    """One that keeps what it receives where `make up` does."""
+    kept = Kept(tmp_path / ".data" / "received")
+    receiver = Receiver(stack.certificates.ca_file.parent, on_receive=kept.put)
+    receiver.start()
+    yield receiver
+    receiver.stop()
 
 
 def run_as_shown(site: Site, receiver: Receiver, directory: Path) -> None:
+    (directory / "docs").symlink_to(ROOT / "docs")
     script = "".join(["set -eu\n", *blocks("quick-start.md", "sh")])
     settings = {"BELLHOP": site.base_url, "TOKEN": site.token, "RECEIVER": receiver.url("/quick-start")}
     subprocess.run(["sh", "-c", script], cwd=directory, env=environment(settings), timeout=120, check=True)
@@ -40,6 +56,7 @@ def test_the_quick_start_does_what_it_says(site: Site, receiver: Receiver, tmp_p
     secret, deliveries = read("endpoint.json")["secret"], read("deliveries.json")["data"]
     assert {delivery["kind"] for delivery in deliveries} == {"contact.created", "tag.added"}
     assert read("delivery.json")["data"]["id"] == deliveries[0]["id"]
+    assert (tmp_path / "verified.txt").read_text() == "True\n"
     assert receiver.wait_for(lambda receiver: len(receiver.received) == 3)
     assert all(is_genuine(secret, received.signature, received.body) for received in receiver.received)
 

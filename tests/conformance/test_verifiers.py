@@ -1,4 +1,4 @@
-"""The examples that verify signatures in every language but Python, which `make test` tries."""
+"""The examples that verify signatures, in every language but Python, which `make test` covers."""
 
 from __future__ import annotations
 

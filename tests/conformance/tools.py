@@ -1,4 +1,4 @@
-"""Where the tools are that `make conformance` installs, apart from the project's own packages."""
+"""The tools that `make conformance` installs, separate from the project's own packages."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 TOOLS = ROOT / ".conformance"
 BIN = TOOLS / "venv" / "bin"
-# Their programs go before those of the machine: Node.js is one of them.
+# Their programs, such as Node.js, take precedence over those of the machine.
 PATH = os.pathsep.join([str(BIN), str(TOOLS / "node_modules" / ".bin"), os.environ["PATH"]])
 
 
 def run(*command: str, cwd: Path = ROOT, timeout_seconds: float = 120, **settings: str) -> None:
-    """Runs a tool, whose output is shown. Raises CalledProcessError if it ends with anything but 0."""
+    """Runs a tool and shows its output. Raises CalledProcessError if it fails."""
     subprocess.run(command, cwd=cwd, env=environment(settings), timeout=timeout_seconds, check=True)
 
 

@@ -1,1 +1,1 @@
-"""What the pages of docs/integrate say, tried."""
+"""Checks what the documentation says."""

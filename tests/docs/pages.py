@@ -1,4 +1,4 @@
-"""The code in the pages for integrators."""
+"""The code blocks in the pages for integrators."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ PAGES = Path(__file__).parents[2] / "docs" / "integrate"
 
 
 def blocks(page: str, language: str) -> list[str]:
-    """The blocks of code in that language on that page, in their order."""
+    """The code blocks of a language on a page, in order."""
     return re.findall(rf"^```{language}\n(.*?)^```$", (PAGES / page).read_text(), re.DOTALL | re.MULTILINE)

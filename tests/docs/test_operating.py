@@ -1,4 +1,4 @@
-"""The tables for operators name what there is, and nothing else."""
+"""The tables for operators list everything that exists, and nothing else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NEEDED = {
 
 
 class Noting(dict[str, str]):
-    """An environment that remembers what it was asked for."""
+    """An environment that records which names are looked up."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)

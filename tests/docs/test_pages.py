@@ -9,7 +9,12 @@ from app.lib.problems import PROBLEMS
 from tests.docs.pages import PAGES
 
 ROOT = PAGES.parents[1]
-EVERY = [Path("README.md"), *sorted(path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.md"))]
+EVERY = [
+    *map(Path, ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+    *sorted(path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.md")),
+]
+WIDTH = 120
+MOST_WORDS_OF_A_DECISION = 300
 
 
 def anchors(page: Path) -> set[str]:
@@ -25,6 +30,27 @@ def test_every_link_to_a_page_leads_to_a_place_in_it(page: Path) -> None:
 
     assert [link for link, (path, _) in targets.items() if not path.exists()] == []
     assert [link for link, (path, place) in targets.items() if place and place not in anchors(path)] == []
+
+
+def prose(page: Path) -> list[tuple[int, str]]:
+    """The lines of a page, numbered, without its tables and blocks of code."""
+    lines, in_code = [], False
+    for number, line in enumerate((ROOT / page).read_text().splitlines(), 1):
+        is_fence = line.lstrip().startswith("```")
+        in_code ^= is_fence
+        if not (is_fence or in_code or line.startswith("|")):
+            lines.append((number, line))
+    return lines
+
+
+@pytest.mark.parametrize("page", EVERY, ids=str)
+def test_prose_is_wrapped(page: Path) -> None:
+    assert [number for number, line in prose(page) if len(line) > WIDTH] == []
+
+
+@pytest.mark.parametrize("page", [page for page in EVERY if page.parent.name == "decisions"], ids=str)
+def test_a_decision_is_short(page: Path) -> None:
+    assert len((ROOT / page).read_text().split()) <= MOST_WORDS_OF_A_DECISION
 
 
 def test_the_page_on_errors_has_every_problem_with_its_status() -> None:

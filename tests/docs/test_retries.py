@@ -1,4 +1,4 @@
-"""The program of the page on retries, against a server that refuses at first."""
+"""The program on the page about retries, against a server that fails at first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.docs.pages import blocks
 
 
 class Busy(BaseHTTPRequestHandler):
-    """Says 503 with `Retry-After: 2` to the first request, hangs up on the second, and grants the third."""
+    """Responds to the first request with 503 and `Retry-After: 2`, hangs up on the second, and accepts the third."""
 
     seen: list[tuple[float, str]]
 

@@ -1,4 +1,4 @@
-"""The helper that people copy, and the page that shows it; `make conformance` tries the other languages."""
+"""The verifier to copy, and the page that shows it; `make conformance` covers the other languages."""
 
 from __future__ import annotations
 

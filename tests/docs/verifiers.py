@@ -1,4 +1,4 @@
-"""The examples that verify signatures, each run by the real interpreter of its language."""
+"""The examples that verify signatures, each run by the interpreter of its language."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ BODY = '{"id":"evt_1","data":{"name":"Zoë \\u0000 \'\\"$(x)`"}}\r\n'.encode()
 
 @dataclass(frozen=True)
 class Language:
-    """How a program is made of an example: what follows it, and the command that runs it.
+    """How to turn an example into a program: the code to append, and the command that runs it.
 
-    The program takes the secret and the header as arguments and the body as its input, and says true or false.
+    The program takes the secret and the header as arguments and the body on standard input, and prints true or false.
     """
 
     file: str
@@ -60,7 +60,7 @@ LANGUAGES: Mapping[str, Language] = {
 
 
 class Program:
-    """The example of one language, ready to be run in the directory. `path` goes before the PATH of this process."""
+    """The example of one language as a program in the directory. `path` is put in front of this process's PATH."""
 
     def __init__(self, name: str, directory: Path, path: str = "") -> None:
         self._language, self._directory = LANGUAGES[name], directory
@@ -77,7 +77,7 @@ class Program:
             self._run(self._language.build)
 
     def says(self, header: str, body: bytes = BODY, secret: str = SECRET) -> bool:
-        """Whether the example takes the header for that of the body."""
+        """Whether the example accepts the header for the body."""
         said = self._run((*self._language.command, secret, header), body).strip()
         assert said in (b"true", b"false"), said
         return said == b"true"
@@ -101,12 +101,12 @@ def signed(age_seconds: int = 0, body: bytes = BODY, secrets: tuple[str, ...] = 
 
 
 def redated(header: str) -> str:
-    """An old header with a time of now."""
+    """An old header with the current time."""
     return f"t={int(time.time())},{header.partition(',')[2]}"
 
 
 class VerifierTests:
-    """What every example must do; the class that inherits it has the fixture `program`."""
+    """The tests for every example; a subclass provides the fixture `program`."""
 
     def test_a_signature_is_taken(self, program: Program) -> None:
         assert program.says(signed())

@@ -1,1 +1,1 @@
-"""Whole stories over real servers and the Procfile's real processes."""
+"""Whole stories over real servers and the real processes of the Procfile."""

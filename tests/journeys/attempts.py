@@ -1,4 +1,4 @@
-"""The attempt log, held against what arrived: none is missing, none was made twice without a reason."""
+"""The attempt log compared with what arrived: no attempt is missing, and none was repeated without a reason."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tests.journeys.shops import Shop
 from tests.stack.receiver import Received, Receiver
 from tests.stack.stack import Stack
 
-# How far what the receiver's clock says may be off the time of an attempt: what is on its way, on a busy machine.
+# How far an arrival may be from the logged time of its attempt, on a busy machine.
 SLACK_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
 class Log:
-    """A delivery and the attempts that are logged of it, in their order; times are Unix times."""
+    """A delivery and its logged attempts, in order; times are Unix times."""
 
     delivery_id: str
     endpoint_id: str
@@ -31,19 +31,19 @@ class Log:
 
     @property
     def flaw(self) -> str | None:
-        """What is wrong with it; None if it is whole."""
+        """What is wrong with the log; None if it is consistent."""
         if list(self.numbers) != list(range(1, self.attempts + 1)):
             return f"{self.attempts} attempts are logged as {self.numbers}"
         if None in self.errors[:-1]:
             return f"it went on after a success: {self.errors}"
-        # What was cancelled while an attempt was under way stays so.
+        # A delivery cancelled during an attempt stays cancelled.
         if self.status != "cancelled" and (self.status == "delivered") != (self.errors[-1:] == [None]):
             return f"it is {self.status}, and its last attempt says {self.errors[-1:]}"
         return None
 
 
 def logs(stack: Stack, shops: Sequence[Shop]) -> list[Log]:
-    """Those of all deliveries of the shops' workspaces, in the order of their creation."""
+    """The logs of all deliveries in the shops' workspaces, oldest first."""
     query = """
         SELECT deliveries.id, endpoint_id, deliveries.status, claim, attempts,
             coalesce(array_agg(number ORDER BY number) FILTER (WHERE number IS NOT NULL), '{}'),
@@ -58,16 +58,16 @@ def logs(stack: Stack, shops: Sequence[Shop]) -> list[Log]:
 
 
 def check_logs(stack: Stack, shops: Sequence[Shop]) -> list[Log]:
-    """Numbers from 1 without a gap, as many as the delivery says, a success only at the end. Returns the logs."""
+    """Asserts that attempts are numbered from 1 without gaps, and succeed only at the end. Returns the logs."""
     found = logs(stack, shops)
     assert [(log.delivery_id, log.flaw) for log in found if log.flaw] == []
     return found
 
 
 def unlogged(found: Sequence[Log], receiver: Receiver, late_seconds: float = SLACK_SECONDS) -> list[Received]:
-    """What arrived of these deliveries and is no logged attempt: its worker did not live to record it.
+    """The arrivals of these deliveries without a logged attempt: their worker died before recording them.
 
-    `late_seconds` is how long after the end of an attempt it may arrive all the same, at a receiver that is behind.
+    `late_seconds`: how long after the end of its attempt a request may arrive, if the receiver is behind.
     """
     arrived: dict[str, list[Received]] = defaultdict(list)
     for each in list(receiver.received):

@@ -1,4 +1,4 @@
-"""The audit after a story: what was accepted, applied and received, counted one by one."""
+"""The audit after a story: counts what was accepted, applied and received, one by one."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tests.stack.stack import Stack
 
 @dataclass(frozen=True)
 class Figures:
-    """`refused`: tries that were not answered, or answered 503. `duplicates`: deliveries received again.
+    """The counts of an audit. `refused`: requests without a response, or with 503. `duplicates`: repeated deliveries.
 
-    `crossed`: neighbouring effects whose jobs have their positions the other way round. Their requests were under way
-    at the same time; of others there is none, or the audit fails.
+    `crossed`: adjacent effects in the opposite order of their jobs' positions. Only concurrent requests may cross;
+    otherwise the audit fails.
     """
 
     accepted: int
@@ -54,29 +54,29 @@ def rows(stack: Stack, query: str, *parameters: object) -> list[tuple[Any, ...]]
 
 
 def unfinished(stack: Stack, shops: Sequence[Shop]) -> int:
-    """How many jobs and deliveries of the shops have not ended."""
+    """The number of the shops' jobs, fan-outs and deliveries that have not ended."""
     workspaces = [shop.workspace_id for shop in shops]
     [(number,)] = rows(
         stack,
         """
         SELECT (SELECT count(*) FROM jobs WHERE workspace_id = ANY(%s)
                 AND (due_at IS NOT NULL OR status IN ('queued', 'running')))
+            + (SELECT count(*) FROM events WHERE workspace_id = ANY(%s) AND due_at IS NOT NULL)
             + (SELECT count(*) FROM deliveries WHERE workspace_id = ANY(%s)
                 AND (due_at IS NOT NULL OR status = 'pending'))
         """,
-        workspaces,
-        workspaces,
+        *[workspaces] * 3,
     )
     return int(number)
 
 
 def settle(stack: Stack, shops: Sequence[Shop], seconds: float = 40) -> float:
-    """Waits until no work is left; returns for how long."""
+    """Waits until no work is left; returns the seconds it took."""
     return wait_until(lambda: unfinished(stack, shops) == 0, seconds, "every job and every delivery has ended")
 
 
 def audit(stack: Stack, receiver: Receiver, load: Load) -> Figures:
-    """Waits until nothing is left to do. Then every accepted write has been applied once and in order, and received."""
+    """Waits until no work is left, then asserts that every write was applied once, in order, and received."""
     settled_seconds = settle(stack, load.shops)
     crossed = 0
     for shop in load.shops:
@@ -97,13 +97,13 @@ def audit(stack: Stack, receiver: Receiver, load: Load) -> Figures:
 
 
 def check_applied(stack: Stack, shop: Shop, accepted: dict[str, Accepted]) -> int:
-    """The shop's accepted writes, by their jobs, have been applied once and in order. Returns how many crossed."""
+    """Asserts that the shop's accepted writes were applied once and in order. Returns how many crossed."""
     _check_jobs(stack, shop, accepted)
     return _check_effects(stack, shop, accepted)
 
 
 def _check_jobs(stack: Stack, shop: Shop, accepted: dict[str, Accepted]) -> None:
-    """There is a job for each accepted write and no other, and it succeeded."""
+    """Asserts that each accepted write has one job, which succeeded, and that there are no others."""
     found = dict(
         rows(
             stack,
@@ -115,9 +115,9 @@ def _check_jobs(stack: Stack, shop: Shop, accepted: dict[str, Accepted]) -> None
 
 
 def _check_effects(stack: Stack, shop: Shop, accepted: dict[str, Accepted]) -> int:
-    """Each write made one event; those of a contact are a chain, each showing all the writes up to its own.
+    """Asserts that each write made one event, and that each event of a contact shows all writes up to its own.
 
-    Returns how many neighbours in it crossed.
+    Returns how many adjacent effects crossed.
     """
     effects: dict[str, list[tuple[Accepted, int, dict[str, int]]]] = defaultdict(list)
     for job_id, position, body in rows(
@@ -142,7 +142,7 @@ def _check_chain(chain: Sequence[tuple[Accepted, dict[str, int]]]) -> None:
     for write, shown in chain:
         fields = fields | {write.client: write.number}
         assert shown == fields
-        # Applied after a write that was sent only when this one had been accepted: overtaken.
+        # Otherwise it was overtaken by a write that was sent after this one had been accepted.
         assert write.answered_at > latest_sent
         latest_sent = max(latest_sent, write.sent_at)
 
@@ -153,7 +153,7 @@ def _stored_fields(stack: Stack, shop: Shop, contact: str) -> Any:
 
 
 def _check_received(stack: Stack, shop: Shop, receiver: Receiver) -> None:
-    """Every delivery arrived, in the bytes of its event, each time under a genuine signature."""
+    """Asserts that every delivery arrived with the bytes of its event and a genuine signature each time."""
     arrived: dict[str, list[Received]] = defaultdict(list)
     for each in receiver.received:
         if each.path == shop.hook:

@@ -1,4 +1,4 @@
-"""The services that the stories are played on: one for most, one that stops endpoints, one with more web processes."""
+"""The services that the stories run on: one for most, one that stops endpoints, one with several web processes."""
 
 from __future__ import annotations
 
@@ -13,31 +13,36 @@ from tests.journeys.audit import Figures
 from tests.stack.receiver import Receiver
 from tests.stack.stack import Stack
 
-PROCESSES = {"web": 1, "writes": 4, "deliveries": 2, "slow-deliveries": 1, "retries": 1, "scheduler": 2}
+PROCESSES = {
+    **{"web": 1, "writes": 4, "automations": 1, "deliveries": 2, "slow-deliveries": 1, "retries": 1},
+    **{"scheduler": 2},
+}
 SETTINGS = {
     "RETRY_SCHEDULE": "1,1,2,2,3,3,5,5,5,5,5,5",
     # Receivers fail on purpose here.
     "STOP_AFTER_FAILURES": "1000000",
+    "PROBE_PAUSE_SECONDS": "0",
     # The lease of a delivery is five seconds longer.
     "WEBHOOK_TIMEOUT_SECONDS": "5",
 }
 
-# The one that stops endpoints. Retries are far enough apart to do something in between.
+# Stops endpoints. Retries are far enough apart to act in between.
 STRICT_PROCESSES = {"web": 1, "writes": 2, "deliveries": 2, "slow-deliveries": 1, "retries": 2, "scheduler": 1}
 STRICT_SETTINGS = {
     "RETRY_SCHEDULE": "3,3,3,3,3,3",
     "STOP_AFTER_FAILURES": "50",
+    "PROBE_PAUSE_SECONDS": "0.2",
     "WEBHOOK_TIMEOUT_SECONDS": "3",
 }
 
-# The one whose web has several processes.
+# Has several web processes.
 BROAD_PROCESSES = {"web": 1, "writes": 1, "deliveries": 1, "scheduler": 1}
 
 _figures = pytest.StashKey[list[str]]()
 
 
 class Ends:
-    """The ends of processes that their supervisor was not asked for: (name, exit code), oldest first."""
+    """Processes that ended unasked: (name, exit code), oldest first."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, int]] = []
@@ -52,7 +57,7 @@ def ends() -> Ends:
 
 
 def serve(processes: dict[str, int], settings: dict[str, str], **options: Any) -> Iterator[Stack]:
-    # Not one of pytest's own directories: it removes those of the last run but two, also while that still runs.
+    # Not a directory of pytest's: it removes those of older runs, even while they are in use.
     with (
         TemporaryDirectory(prefix="bellhop-journeys-", ignore_cleanup_errors=True) as directory,
         Stack(Path(directory), processes, {"RATE_LIMIT": "0", **settings}, **options) as stack,
@@ -71,7 +76,7 @@ def running(ends: Ends) -> Iterator[Stack]:
 
 @pytest.fixture
 def stack(running: Stack) -> Stack:
-    """The service, with every process ready, whatever the story before did to them."""
+    """The service, with every process ready, whatever the previous story did to them."""
     running.processes.wait_ready()
     return running
 
@@ -95,7 +100,7 @@ def broadly_running(running: Stack) -> Iterator[Stack]:
 
 @pytest.fixture
 def broad(broadly_running: Stack) -> Stack:
-    """The service whose web has several processes, with every process ready."""
+    """The service with several web processes, every process ready."""
     broadly_running.processes.wait_ready()
     return broadly_running
 

@@ -1,4 +1,4 @@
-"""Many deliveries at once: copies of one that there is, written into the tables as if their time had passed."""
+"""Many deliveries at once: copies of an existing one, inserted as if they had a history."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from app.lib import ids
 from tests.journeys.shops import Shop
 from tests.stack.stack import Stack
 
-# The attempts that a copy in this state has behind it: (status of the answer, error).
+# The past attempts of a copy in each state: (response status, error).
 PASTS: dict[str, list[tuple[int, str | None]]] = {
     "held": [],
     "failed": [(500, "The receiver answered 500.")] * 2,
@@ -17,14 +17,14 @@ PASTS: dict[str, list[tuple[int, str | None]]] = {
 
 
 def make_copies(stack: Stack, shop: Shop, status: str, number: int, kind: str | None = None) -> list[str]:
-    """So many more deliveries of the shop's first event, oldest first, each in that state."""
+    """Inserts more deliveries of the shop's first event in that state; returns their identifiers, oldest first."""
     made = sorted(ids.new("dlv") for _ in range(number))
     past = PASTS[status]
     with psycopg2.connect(stack.postgres.url) as connection, connection.cursor() as cursor:
         cursor.execute(
             """
             INSERT INTO deliveries (id, workspace_id, event_id, endpoint_id, contact_id, kind, status, due_at,
-                attempts, step, claim, last_error, delivered_at)
+                attempts, tries, claim, last_error, delivered_at)
             SELECT made.id, workspace_id, event_id, endpoint_id, contact_id, coalesce(%s, kind), %s, NULL,
                 %s, %s, %s, %s,
                 CASE %s WHEN 'delivered' THEN now() END

@@ -1,4 +1,4 @@
-"""What the stories do to the service."""
+"""The faults that stories inject."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.stack.stack import Stack
 
 
 def kill(stack: Stack, *kinds: str) -> None:
-    """SIGKILL to every process of these types and all they started; returns when all are running again."""
+    """Kills every process of these types with its children; returns once all are running again."""
     before = {kind: stack.processes.pids(kind) for kind in kinds}
     for name in names(stack, *kinds):
         stack.processes.kill(name)
@@ -38,7 +38,7 @@ def names(stack: Stack, *kinds: str) -> list[str]:
 
 @contextmanager
 def redis_away(stack: Stack) -> Iterator[None]:
-    """Gone, and empty when it is back."""
+    """Redis is gone within the block, and empty afterwards."""
     stack.redis.stop()
     try:
         yield
@@ -57,7 +57,7 @@ def redis_hanging(stack: Stack) -> Iterator[None]:
 
 @contextmanager
 def nobody_at(stack: Stack, kind: str) -> Iterator[None]:
-    """The processes of a type are away, and start at once in the end."""
+    """The processes of a type are stopped within the block, and started together at its end."""
     with ThreadPoolExecutor() as pool:
         list(pool.map(stack.processes.stop, names(stack, kind)))
     try:
@@ -77,12 +77,12 @@ def let_pass(seconds: float) -> None:
 
 
 def slow(_path: str, _body: bytes) -> Answer:
-    """So that some attempts are under way at any moment."""
+    """Slow enough that some attempts are always in flight."""
     return Answer(delay_seconds=0.2)
 
 
 class FailsFirst:
-    """A receiver that fails the first so many attempts of every event."""
+    """A receiver that fails the first `times` attempts of every event."""
 
     def __init__(self, times: int, delay_seconds: float = 0.0) -> None:
         self._times = times

@@ -1,4 +1,4 @@
-"""Load: clients that write to contacts until they are stopped, and remember every write that was accepted."""
+"""Load: clients that write to contacts until they are stopped, and record every accepted write."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ PAUSE_BEFORE_RETRY_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Accepted:
-    """A write that was answered 202: client `client` set its own field of the contact to `number`.
+    """A write that got a 202: `client` set its own field of the contact to `number`.
 
-    Times are monotonic: when it was first sent, when it was answered, and how long the answer took that accepted it.
+    Times are monotonic: when it was first sent and when it was accepted. `seconds` is the duration of the last request.
     """
 
     workspace_id: str
@@ -36,17 +36,17 @@ class Accepted:
 
 
 class Load:
-    """Some clients for each shop, each with a connection of its own, writing to the same few contacts.
+    """Several clients for each shop, each with its own connection, that write to the same few contacts.
 
-    Every client counts up and writes its number into a field of its own, so the fields of a contact tell which
-    writes have been applied to it. A write that is not answered, or answered 503, is sent again with its
-    Idempotency-Key until it is accepted. As a context manager it writes inside; outside, every write is accepted.
+    Every client counts up and writes the number into a field of its own, so the fields of a contact show which writes
+    were applied to it. A write without a response, or with a 503, is repeated with its Idempotency-Key until it is
+    accepted. As a context manager it writes inside the block; after it, every write has been accepted.
     """
 
     def __init__(
         self, shops: Sequence[Shop], clients: int = 3, contacts: int = 4, pause_seconds: float = 0.03, most: int = 10**9
     ) -> None:
-        """`most` is the number of writes after which a client stops by itself."""
+        """`most`: the number of writes after which a client stops."""
         self.shops = shops
         self.accepted: list[Accepted] = []
         self.refused: list[str] = []
@@ -70,18 +70,18 @@ class Load:
         self.finish()
 
     def finish(self) -> None:
-        """Waits until every client has stopped. Raises what any of them raised."""
+        """Waits until every client has stopped. Raises what a client raised."""
         self._pool.shutdown()
         for client in self._running:
             client.result()
 
     def go_on(self, writes: int = 50, seconds: float = 30) -> None:
-        """Waits until so many further writes have been accepted."""
+        """Waits until `writes` more writes have been accepted."""
         goal = len(self.accepted) + writes
         wait_until(lambda: len(self.accepted) >= goal, seconds, f"{writes} further writes are accepted")
 
     def taken(self, since: float) -> list[float]:
-        """The seconds that each answer took that accepted a write after this moment (monotonic)."""
+        """The response times, in seconds, of the writes accepted since this moment (monotonic)."""
         return [write.seconds for write in self.accepted if write.answered_at > since]
 
     def _write_on(self, shop: Shop, client: str) -> None:

@@ -1,4 +1,4 @@
-"""What the processes wrote to their logs."""
+"""The logs of the processes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tests.stack.stack import Stack
 
 def lines(stack: Stack, name: str) -> list[dict[str, Any]]:
     """The events that a process has logged, oldest first."""
-    # Without the last, which may be unfinished.
+    # Without the last line, which may be incomplete.
     text = stack.processes.log(name).read_text().rpartition("\n")[0]
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
 def events_of(stack: Stack, kind: str, request_id: str) -> list[str]:
-    """The names of what the processes of a type logged about a request."""
+    """The names of the events that the processes of a type logged about a request."""
     names = [name for name in stack.processes.names if name.rpartition(".")[0] == kind]
     return [line["event"] for name in names for line in lines(stack, name) if line.get("request_id") == request_id]

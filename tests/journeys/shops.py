@@ -1,4 +1,4 @@
-"""The customers of the stories: a workspace each, with an endpoint at the receiver for all its events."""
+"""The customers of the stories: a workspace each, with an endpoint at the receiver that gets all its events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from tests.stack.receiver import Receiver
 from tests.stack.stack import Stack
 
-# What a call raises where no answer came.
+# What a call raises if there is no response.
 NoAnswer = (OSError, HTTPException)
 
 
@@ -29,7 +29,7 @@ class Answer:
 
 
 class Caller:
-    """Calls the API for one workspace over one connection, which is kept alive."""
+    """Calls the API for one workspace over a kept-alive connection."""
 
     def __init__(self, base_url: str, workspace_id: str, token: str) -> None:
         self._connection = HTTPConnection(urlsplit(base_url).netloc, timeout=30)
@@ -37,7 +37,7 @@ class Caller:
         self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
 
     def call(self, method: str, path: str, document: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
-        """Raises one of NoAnswer where none came; the next call connects again."""
+        """Sends a request. Raises NoAnswer if there is no response; the next call reconnects."""
         body = document if document is None or isinstance(document, bytes) else json.dumps(document)
         try:
             self._connection.request(method, self._prefix + path, body, self._headers | dict(headers or {}))
@@ -54,7 +54,7 @@ class Caller:
         return answer.data
 
     def apply(self, method: str, path: str, document: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
-        """A write that waits for its result."""
+        """Sends a write and waits for its result, which must be a success."""
         answer = self.call(method, path, document, {"Prefer": "wait=20", **(headers or {})})
         assert answer.status in (200, 201, 204), answer
         return answer
@@ -62,7 +62,7 @@ class Caller:
 
 @dataclass(frozen=True)
 class Shop:
-    """A workspace and its endpoint, which the receiver knows by the path `hook`."""
+    """A workspace and its endpoint, whose path at the receiver is `hook`."""
 
     base_url: str
     workspace_id: str

@@ -104,7 +104,7 @@ def test_without_redis_writes_are_accepted_quickly_and_run_when_it_is_back(
     figures = audit(stack, receiver, load)
 
     report(figures)
-    # Who waited for Redis each time would wait half a second; one may be slow because the machine was.
+    # Waiting for Redis every time would take half a second; a single request may be slow on a busy machine.
     assert statistics.median(taken) < 0.4
     assert max(taken) < 5
     assert figures.refused == 0
@@ -141,12 +141,12 @@ def test_what_a_receiver_missed_while_it_was_down_arrives_when_it_is_up(
     figures = audit(stack, receiver, load)
 
     report(figures)
-    # What had arrived when the connections were cut, before its answer was out.
+    # Requests that had arrived but had no response yet when the connections were cut.
     assert figures.duplicates <= len(stack.processes.pids("deliveries")) * SHOPS * WINDOW
 
 
 def test_a_restart_of_postgres_in_a_quiet_moment_ends_no_work_for_good(stack: Stack, receiver: Receiver) -> None:
-    """Every worker finds a connection that was closed while it was idle."""
+    """Every worker has a connection that was closed while it was idle."""
     shop = open_shop(stack, receiver)
     for number in range(4):
         shop.caller().apply("POST", "contacts", {"external_id": f"contact-{number}"})

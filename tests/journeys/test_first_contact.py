@@ -61,7 +61,7 @@ def test_the_request_id_leads_through_the_logs_of_every_process(stack: Stack, sh
     settle(stack, [shop])
 
     expected = {"web": ["request"], "writes": ["job.finished"], "deliveries": ["delivery.attempt"] * 2}
-    # Lines are gathered before they are written.
+    # Log lines are buffered.
     wait_until(lambda: all(events_of(stack, kind, request_id) for kind in expected), 20, "every type has logged it")
     wait_until(lambda: len(events_of(stack, "deliveries", request_id)) == 2, 20, "both attempts are logged")
     assert {kind: events_of(stack, kind, request_id) for kind in expected} == expected

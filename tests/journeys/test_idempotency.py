@@ -1,4 +1,4 @@
-"""One key, one job: with many requests at once, with several web processes, and whatever is killed or away."""
+"""One key, one job: with concurrent requests, several web processes, and processes killed or servers away."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def upsert(caller: Caller, key: str, request_id: str = "", **further: str) -> An
 
 
 def at_once(shop: Shop, key: str, request_id: str = "") -> list[Answer]:
-    """The answers to so many requests with one key, each on a connection of its own, sent at the same moment."""
+    """Sends REQUESTS requests with one key at the same moment, each on its own connection."""
     together = threading.Barrier(REQUESTS)
 
     def ask(_: int) -> Answer:
@@ -54,7 +54,7 @@ def at_once(shop: Shop, key: str, request_id: str = "") -> list[Answer]:
 
 
 def made_one_job(stack: Stack, shop: Shop, answers: list[Answer]) -> bool:
-    """Whether all were answered with the same job, one as new, and it took effect once."""
+    """Whether all responses have the same job, only one of them as new, and it took effect once."""
     assert [answer.status for answer in answers] == [202] * len(answers)
     assert [answer.headers.get("Idempotent-Replayed") for answer in answers].count("true") == len(answers) - 1
     settle(stack, [shop])
@@ -84,7 +84,7 @@ def test_fifty_requests_at_once_to_several_processes_make_one_job(
 
 
 def served(stack: Stack, request_id: str) -> list[str]:
-    """The processes that answered the requests with this identifier."""
+    """The processes that served the requests with this identifier."""
     return [
         line["process"]
         for line in lines(stack, "web")
@@ -103,7 +103,7 @@ def test_fifty_requests_at_once_make_one_job_without_redis(
 
 
 def test_fifty_requests_at_once_make_one_job_while_processes_are_killed(broad: Stack, shop: Shop, key: str) -> None:
-    """Whoever got no answer asks again with the same key, as a client must."""
+    """A client without a response retries with the same key, as it must."""
     killing = threading.Thread(target=lambda: [kill(broad, "web") for _ in range(2)])
     killing.start()
     try:
@@ -156,7 +156,7 @@ def test_a_process_killed_between_commit_and_answer_has_made_the_job_that_a_retr
             asked = pool.submit(upsert, shop.caller(), key)
             wait_until(lambda: waiting_for_the_key(broad), 10, "the request waits for its key")
             freeze_web(broad)
-        # Nobody is there to read what PostgreSQL answers.
+        # The frozen process cannot read PostgreSQL's response.
         wait_until(lambda: stored(broad, shop, key), 10, "the write is committed")
         assert not asked.done()
         kill(broad, "web")
@@ -196,7 +196,7 @@ def test_a_process_killed_before_the_commit_has_made_nothing_and_used_up_no_key(
 
 @contextmanager
 def key_held(stack: Stack, shop: Shop, key: str) -> Iterator[None]:
-    """A transaction that has taken the key, and takes it back in the end: requests with the key wait inside."""
+    """Holds the key in a transaction that is rolled back at the end, so that requests with the key wait."""
     connection = psycopg2.connect(stack.postgres.url)
     try:
         with connection.cursor() as cursor:
@@ -212,13 +212,13 @@ def key_held(stack: Stack, shop: Shop, key: str) -> Iterator[None]:
 
 
 def waiting_for_the_key(stack: Stack) -> list[int]:
-    """The processes of PostgreSQL whose write waits."""
+    """The backends of PostgreSQL whose write waits."""
     waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s"
     return [pid for (pid,) in rows(stack, waiting, "EXECUTE accept_once %")]
 
 
 def stored(stack: Stack, shop: Shop, key: str) -> list[str]:
-    """The jobs that the key has made, by what is committed."""
+    """The committed jobs of the key."""
     query = "SELECT jobs.id FROM idempotency_keys JOIN jobs ON jobs.id = job_id WHERE workspace_id = %s AND key = %s"
     return [job for (job,) in rows(stack, query, shop.workspace_id, key)]
 

@@ -1,4 +1,4 @@
-"""An import whose workers are killed: each line takes effect once, in order with other writes; others do not wait."""
+"""An import whose workers are killed: lines take effect once and in order, and other workspaces do not wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent past every client: bytes that are hardly HTTP, at the real server. One sound answer each, or none."""
+"""Raw bytes that are hardly HTTP, sent to the real server: each gets one sound response, or none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.stack.stack import Stack
 
 @dataclass(frozen=True)
 class Raw:
-    """An answer as it came: its status, its head as text, its body."""
+    """A raw response: its status, its head as text, its body."""
 
     status: int
     head: str
@@ -48,7 +48,7 @@ def opened(running: Stack, broadly_running: Stack) -> Iterator[Shop]:
 
 @pytest.fixture
 def shop(broad: Stack, opened: Shop, workers: set[int]) -> Iterator[Shop]:
-    """Whatever is sent, no process of the web dies of it, and the next request is served."""
+    """After each test no web process has died, and the next request is served."""
     yield opened
     assert len(opened.caller().get("webhooks/endpoints")) == 1
     assert worker_pids(broad) == workers
@@ -59,7 +59,7 @@ def worker_pids(stack: Stack) -> set[int]:
 
 
 def send(stack: Stack, data: bytes, seconds: float = 10) -> list[Raw]:
-    """All the answers to these bytes, until the server closes the connection. Fails if it does not."""
+    """All responses to these bytes until the server closes the connection. Fails if it does not."""
     with socket.create_connection(("127.0.0.1", stack.port), timeout=seconds) as connection:
         try:
             connection.sendall(data)
@@ -88,7 +88,7 @@ def answers_in(data: bytes) -> list[Raw]:
 
 
 def is_sound_refusal(answer: Raw, sent: bytes = b"") -> bool:
-    """A whole problem that repeats nothing of what was sent."""
+    """Asserts that it is a complete problem that echoes nothing of the request."""
     document = json.loads(answer.body)
     assert 400 <= answer.status < 500, answer
     assert answer.header("Content-Type") == "application/problem+json"
@@ -101,7 +101,7 @@ def is_sound_refusal(answer: Raw, sent: bytes = b"") -> bool:
 
 
 def request(shop: Shop, line: str, *headers: str, body: bytes = b"") -> bytes:
-    """A request of the shop; `line` without the version."""
+    """A request of the shop; `line` has no version."""
     head = "\r\n".join([f"{line} HTTP/1.1", "Host: bellhop", f"Authorization: Bearer {shop.token}", *headers])
     return head.encode("latin-1") + b"\r\n\r\n" + body
 
@@ -110,7 +110,7 @@ def jobs(stack: Stack, shop: Shop) -> int:
     return int(rows(stack, "SELECT count(*) FROM jobs WHERE workspace_id = %s", shop.workspace_id)[0][0])
 
 
-# Smuggling: where one request ends and the next begins is said once, or the connection ends
+# Smuggling: a request with an ambiguous end closes the connection.
 
 JSON = "Content-Type: application/json"
 INNER = b"GET /api/v1/smuggled HTTP/1.1\r\nHost: bellhop\r\n\r\n"
@@ -209,8 +209,6 @@ def test_a_body_that_is_cut_short_is_no_write(broad: Stack, shop: Shop) -> None:
     assert all(is_sound_refusal(answer) for answer in answers)
     assert jobs(broad, shop) == before
 
-
-# Request lines and headers
 
 LINES = {
     "no HTTP at all": b"injected\r\n\r\n",

@@ -1,13 +1,14 @@
-"""What was held or failed goes out again in full and once, while the workers that see to it are killed."""
+"""Resent deliveries, and retries brought forward, all go out, once each, while the workers that do it are killed."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from datetime import datetime, timedelta
 
 import psycopg2
 
-from app.lib import ids
+from app.lib import clock, ids
 from tests.journeys.audit import rows
 from tests.journeys.shops import Shop, open_shop
 from tests.journeys.waiting import wait_until
@@ -33,32 +34,35 @@ def test_many_deliveries_are_released_and_resent_though_the_worker_is_killed(
 
     caller.apply("POST", f"{endpoint}/enable", {"release_held": True})
     _kill_while_it_runs(stack, shop)
-    resend = caller.apply("POST", f"{endpoint}/resend", {"statuses": ["failed"], "kinds": ["contact.created"]}).data
+    waiting = _make(stack, shop, "pending", next_attempt_at=clock.now() + timedelta(hours=1))
+    chosen = {"statuses": ["failed", "pending"], "kinds": ["contact.created"]}
+    resend = caller.apply("POST", f"{endpoint}/resend", chosen).data
     _kill_while_it_runs(stack, shop)
 
     sweep = f"webhooks/sweeps/{resend['id']}"
     wait_until(lambda: caller.get(sweep)["status"] == "finished", 60, "the resend ends")
-    wait_until(lambda: receiver.counts[shop.hook] >= 2 * MANY + 1, 120, "everything arrives")
+    wait_until(lambda: receiver.counts[shop.hook] >= 3 * MANY + 1, 120, "everything arrives")
     ended = caller.get(sweep)
-    # With the one that was answered 410.
-    assert (ended["count"], ended["changed"], ended["skipped"]) == (MANY + 1, MANY + 1, 0)
+    # Including the one that got a 410.
+    assert (ended["count"], ended["changed"], ended["skipped"]) == (2 * MANY + 1, 2 * MANY + 1, 0)
     times = Counter(received.delivery_id for received in receiver.received)
-    assert set(times) >= held | failed
+    assert set(times) >= held | failed | waiting
     assert set(times.values()) == {1}
     report(f"{len(times)} deliveries sent again, each once, over {2 * KILLS} kills")
 
 
-def _make(stack: Stack, shop: Shop, status: str) -> set[str]:
+def _make(stack: Stack, shop: Shop, status: str, next_attempt_at: datetime | None = None) -> set[str]:
     """Many more deliveries of the event that there is."""
     made = {ids.new("dlv") for _ in range(MANY)}
     copies = """
-        INSERT INTO deliveries (id, workspace_id, event_id, endpoint_id, kind, contact_id, status, due_at)
-        SELECT made.id, workspace_id, event_id, endpoint_id, kind, contact_id, %s, NULL
+        INSERT INTO deliveries
+            (id, workspace_id, event_id, endpoint_id, kind, contact_id, status, due_at, next_attempt_at)
+        SELECT made.id, workspace_id, event_id, endpoint_id, kind, contact_id, %s, NULL, %s
         FROM (SELECT * FROM deliveries WHERE endpoint_id = %s ORDER BY id LIMIT 1) AS one
         CROSS JOIN unnest(%s::text[]) AS made(id)
     """
     with psycopg2.connect(stack.postgres.url) as connection, connection.cursor() as cursor:
-        cursor.execute(copies, (status, shop.endpoint_id, list(made)))
+        cursor.execute(copies, (status, next_attempt_at, shop.endpoint_id, list(made)))
     connection.close()
     return made
 

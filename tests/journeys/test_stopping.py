@@ -1,4 +1,4 @@
-"""Stopping processes in the middle of their work: they finish what is in hand, and a late one changes nothing."""
+"""Processes stopped during their work finish it, and a stale one changes nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from tests.journeys.waiting import wait_until
 from tests.stack.processes import GRACE_SECONDS
 from tests.stack.receiver import Answer, Receiver
 from tests.stack.stack import Stack
-from workers.windows import START
 
 HELD = 60_000  # a sweep of some seconds: a worker takes one or two to end
 
@@ -43,20 +42,20 @@ def test_a_worker_asked_to_end_finishes_what_is_in_hand(
     report(figures)
     assert sorted(ends.seen) == [(name, 0) for name in sorted(names)]
     assert figures.duplicates == 0
-    # None was left under a lease and taken again.
+    # None was left with a lease and claimed again.
     assert len(_claims(stack, "jobs", load)) == 1
     assert len(_claims(stack, "deliveries", load)) == 1
 
 
 def test_a_worker_that_comes_back_after_its_lease_records_nothing(stack: Stack, receiver: Receiver) -> None:
-    """The process is held still with its attempts under way until another has made and recorded them."""
+    """The process is frozen during its attempts until another has repeated and recorded them."""
     shop = open_shop(stack, receiver)
     receiver.behaviour = lambda *_: Answer(delay_seconds=4)
     stack.processes.stop("deliveries.2")
     try:
-        for number in range(START):
-            shop.caller().call("POST", "contacts", {"external_id": f"contact-{number}"})
-        assert receiver.wait_for(lambda each: len(each.received) == START)
+        # A window begins with one request.
+        shop.caller().call("POST", "contacts", {"external_id": "contact"})
+        assert receiver.wait_for(lambda each: len(each.received) == 1)
         stack.processes.kill("deliveries.1", signal.SIGSTOP)
         [(under_way,)] = rows(
             stack, "SELECT count(*) FROM deliveries WHERE endpoint_id = %s AND attempts = 0", shop.endpoint_id
@@ -72,7 +71,7 @@ def test_a_worker_that_comes_back_after_its_lease_records_nothing(stack: Stack, 
     assert under_way > 0
     wait_until(lambda: len(_stale(stack, shop)) == under_way, 20, "the late worker has tried to record its attempts")
     assert _recorded(stack, shop) == before
-    assert [status for _, status, _, _ in before] == ["delivered"] * START
+    assert [status for _, status, _, _ in before] == ["delivered"]
 
 
 def test_slow_deliveries_asked_to_end_record_what_is_under_way(
@@ -82,7 +81,7 @@ def test_slow_deliveries_asked_to_end_record_what_is_under_way(
     receiver.behaviour = lambda *_: Answer(delay_seconds=2.5)
     for number in range(20):
         shop.caller().call("POST", "contacts", {"external_id": f"contact-{number}"})
-    # Two, so that the first processes have nothing under way any more.
+    # Two, so that the fast lane has no attempts left in flight.
     wait_until(lambda: len(_lines_of(stack, "slow-deliveries.1", shop)) >= 2, 60, "the slow lane serves it")
     wait_until(lambda: _leased(stack, "deliveries", shop) > 0, 20, "something is under way")
     ends.seen.clear()
@@ -110,7 +109,7 @@ def test_retries_asked_to_end_in_a_sweep_leave_the_rest_of_it_to_the_next(
     held = make_copies(stack, shop, "held", HELD)
     ends.seen.clear()
 
-    # Its deliveries are cancelled, many at a time.
+    # Deleting it cancels its deliveries in batches.
     shop.caller().apply("DELETE", f"webhooks/endpoints/{shop.endpoint_id}")
     wait_until(lambda: _changed(stack, shop) > 0, 20, "the sweep is under way")
     stack.processes.kill("retries.1", signal.SIGTERM, tree=False)
@@ -130,7 +129,7 @@ def _lines_of(stack: Stack, name: str, shop: Shop) -> list[dict[str, object]]:
 
 
 def _leased(stack: Stack, table: str, shop: Shop) -> int:
-    """How many rows of the endpoint's mail are in some worker's hand: their leases have not ended."""
+    """The number of leased rows in the endpoint's mail."""
     lease_end = "leased_until" if table == "deliveries" else "due_at"
     query = f"SELECT count(*) FROM {table} WHERE endpoint_id = %s AND {lease_end} > now()"
     return int(rows(stack, query, shop.endpoint_id)[0][0])
@@ -145,7 +144,7 @@ def _is_swept(stack: Stack, shop: Shop) -> bool:
 
 
 def _recorded(stack: Stack, shop: Shop) -> list[tuple[str, str, int, int]]:
-    """Each delivery with its status, its count of attempts, and how many are logged."""
+    """Each delivery with its status, its count of attempts, and the number of logged ones."""
     query = """
         SELECT id, deliveries.status, attempts, (SELECT count(*) FROM attempts WHERE delivery_id = id)
         FROM deliveries WHERE endpoint_id = %s ORDER BY id
@@ -154,7 +153,7 @@ def _recorded(stack: Stack, shop: Shop) -> list[tuple[str, str, int, int]]:
 
 
 def _claims(stack: Stack, table: str, load: Load) -> set[int]:
-    """The counts that the rows have of being taken: one where all were taken equally often."""
+    """The distinct claim numbers; a single one if all rows were claimed equally often."""
     workspaces = [shop.workspace_id for shop in load.shops]
     return {claim for (claim,) in rows(stack, f"SELECT claim FROM {table} WHERE workspace_id = ANY(%s)", workspaces)}
 

@@ -18,10 +18,12 @@ from tests.journeys.shops import Shop, open_shop
 from tests.journeys.waiting import wait_until
 from tests.stack.receiver import Answer, Receiver
 from tests.stack.stack import Stack
-from workers.windows import MOST_ALONE, TRUSTED_SECONDS
+from workers.pacing import MOST
 
 POSTED = 500
-FAILURES, BEYOND = int(STRICT_SETTINGS["STOP_AFTER_FAILURES"]), 10
+FAILURES = int(STRICT_SETTINGS["STOP_AFTER_FAILURES"])
+# Before they are probed, endpoints that fail from the first may have this many attempts under way in all processes.
+BEYOND = 10
 TIMEOUT_SECONDS = float(STRICT_SETTINGS["WEBHOOK_TIMEOUT_SECONDS"])
 HELD = 3000
 
@@ -57,10 +59,10 @@ def test_an_endpoint_that_fails_from_the_first_gets_at_most_sixty_attempts(
     assert endpoint["stopped_at"]
 
 
-def test_an_endpoint_that_goes_on_failing_when_enabled_gets_at_most_sixty_attempts_again(
+def test_an_endpoint_that_goes_on_failing_when_enabled_is_probed_and_stops_again(
     strict: Stack, shop: Shop, receiver: Receiver, report: Report
 ) -> None:
-    """Before it was stopped it had answered both processes, which have wide windows for it, and failed one of them."""
+    """Before it was stopped it had answered both processes: the wide windows they have for it may fail as a whole."""
     _post(shop, POSTED)
     settle(strict, [shop])
     receiver.answers[shop.hook] = 410
@@ -68,18 +70,16 @@ def test_an_endpoint_that_goes_on_failing_when_enabled_gets_at_most_sixty_attemp
     wait_until(lambda: _endpoint(shop)["state"] == "stopped", 20, "the endpoint stops")
     _post(shop, POSTED)
     _wait_until_all_is_held(strict, shop)
-    let_pass(TRUSTED_SECONDS)
     receiver.answers[shop.hook] = Answer(500, delay_seconds=0.3)
     receiver.clear()
 
     shop.caller().apply("POST", f"webhooks/endpoints/{shop.endpoint_id}/enable", {"release_held": True})
-    wait_until(lambda: _endpoint(shop)["state"] == "stopped", 30, "the endpoint stops again")
     _wait_until_all_is_held(strict, shop)
     _wait_until_nothing_is_under_way(strict, shop)
 
     received = receiver.counts[shop.hook]
     report(f"{received} attempts of {POSTED} deliveries reached the receiver")
-    assert FAILURES <= received <= FAILURES + BEYOND
+    assert FAILURES <= received <= FAILURES + len(names(strict, "deliveries")) * MOST
     assert _endpoint(shop)["consecutive_failures"] == FAILURES
 
 
@@ -178,7 +178,7 @@ def test_what_was_held_goes_out_in_full_and_oldest_first_whatever_is_killed_mean
     assert {each.delivery_id for each in receiver.received} == set(before)
     assert len(receiver.received) == HELD + len(repeated)
     assert not {each.delivery_id for each in repeated} & {log.delivery_id for log in once}
-    assert ahead <= len(names(strict, "deliveries")) * MOST_ALONE
+    assert ahead <= len(names(strict, "deliveries")) * MOST
     assert _endpoint(shop)["state"] == "active"
 
 
@@ -193,8 +193,9 @@ def _endpoint(shop: Shop) -> dict[str, object]:
 
 
 def _wait_until_all_is_held(stack: Stack, shop: Shop) -> None:
+    # Probes wait for the scheduler, which looks twice a second.
+    wait_until(lambda: _endpoint(shop)["state"] == "stopped", 120, "the endpoint stops")
     settle(stack, [shop], seconds=60)
-    assert _endpoint(shop)["state"] == "stopped"
 
 
 def _wait_until_nothing_is_under_way(stack: Stack, shop: Shop) -> None:

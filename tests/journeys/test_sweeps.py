@@ -1,4 +1,4 @@
-"""Bulk resends: what the dry run counted is what is changed and what arrives, once, whoever dies in the middle."""
+"""Bulk resends: what the dry run counts is what changes and arrives, once each, whichever workers die."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Report = Callable[[object], None]
 
 @pytest.fixture
 def shop(strict: Stack, receiver: Receiver) -> Shop:
-    """With one delivery that has been delivered."""
+    """A shop with one delivered delivery."""
     shop = open_shop(strict, receiver)
     shop.caller().apply("POST", "contacts", {"external_id": "ada"})
     settle(strict, [shop])
@@ -59,11 +59,11 @@ def test_a_bulk_resend_sends_what_its_dry_run_counted_each_once_though_its_worke
     anew = _resent(strict, shop)
     delivered = [*copies["delivered"], *(each for each in before if before[each].status == "delivered")]
     assert sorted(anew.values()) == sorted({*delivered}), "each that was delivered goes out as one new delivery"
-    # Nothing was under way at a kill but in the sweep's process, which sends nothing.
+    # Only the process of sweeps was killed, and it sends nothing.
     assert unlogged(list(after.values()), receiver) == []
     expected = {*copies["failed"], *copies["held"], *anew}
     assert Counter(each.delivery_id for each in receiver.received) == dict.fromkeys(expected, 1)
-    # History only grew.
+    # Nothing was removed from the history.
     assert history <= _history(strict, shop)
     assert all(after[each] == before[each] for each in [*delivered, *others])
     assert all(after[each].attempts == before[each].attempts + 1 for each in [*copies["failed"], *copies["held"]])
@@ -75,7 +75,7 @@ def test_a_bulk_resend_sends_what_its_dry_run_counted_each_once_though_its_worke
 def test_a_worker_that_is_frozen_in_a_sweep_past_its_lease_changes_nothing_when_it_comes_back(
     strict: Stack, shop: Shop, receiver: Receiver, report: Report
 ) -> None:
-    """One of two is held still; the other takes the sweep over and ends it."""
+    """One of two processes is frozen; the other takes over the sweep and finishes it."""
     make_copies(strict, shop, "delivered", 4 * EACH)
     receiver.clear()
     matching, before = 4 * EACH + 1, len(lines(strict, "retries.1"))
@@ -92,7 +92,7 @@ def test_a_worker_that_is_frozen_in_a_sweep_past_its_lease_changes_nothing_when_
         strict.processes.kill("retries.1", signal.SIGCONT)
         strict.processes.start("retries.2")
     settle(strict, [shop], seconds=120)
-    # It hears bells again, and has been through what it was in the middle of.
+    # Stopping it waits until it has finished the batch it was frozen in.
     strict.processes.stop("retries.1")
     strict.processes.start("retries.1")
 
@@ -107,7 +107,7 @@ def test_a_worker_that_is_frozen_in_a_sweep_past_its_lease_changes_nothing_when_
 
 
 def _kill_while_it_runs(stack: Stack, sweep_id: str) -> int:
-    """SIGKILL to those that work on it, each time when it has gone on since the last; returns how often."""
+    """Kills the workers of the sweep again and again, each time after some progress; returns how often."""
     kills, changed = 0, 0
     while kills < KILLS:
         wait_until(
@@ -142,7 +142,7 @@ def _statuses(stack: Stack, shop: Shop) -> dict[str, int]:
 
 
 def _resent(stack: Stack, shop: Shop) -> dict[str, str]:
-    """The new deliveries, and which each was resent from."""
+    """The new deliveries, with the ones they were resent from."""
     query = "SELECT id, resent_from FROM deliveries WHERE workspace_id = %s AND resent_from IS NOT NULL"
     return dict(rows(stack, query, shop.workspace_id))
 

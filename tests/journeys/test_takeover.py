@@ -1,8 +1,9 @@
-"""Two schedulers: when the one that leads dies, the other leads."""
+"""Two schedulers: when the leader dies, the other takes over."""
 
 from __future__ import annotations
 
 from tests.journeys.audit import rows, settle
+from tests.journeys.faults import nobody_at
 from tests.journeys.shops import open_shop
 from tests.journeys.waiting import wait_until
 from tests.stack.receiver import Receiver
@@ -21,10 +22,11 @@ def test_when_the_leading_scheduler_is_killed_the_other_leads_within_ten_seconds
     try:
         wait_until(lambda: _leader(stack) not in (None, killed), 10, "the other leads")
         assert _epoch(stack) == epoch + 1
-        # Only a scheduler brings out retries.
-        receiver.behaviour = lambda *_: 200 if len(receiver.received) > 1 else 500
-        shop.caller().apply("POST", "contacts", {"external_id": "ada"})
-        settle(stack, [shop], seconds=10)
+        with nobody_at(stack, "retries"):
+            # Only a scheduler wakes retries.
+            receiver.behaviour = lambda *_: 200 if len(receiver.received) > 1 else 500
+            shop.caller().apply("POST", "contacts", {"external_id": "ada"})
+            settle(stack, [shop], seconds=10)
     finally:
         stack.processes.start(killed)
 
@@ -32,7 +34,7 @@ def test_when_the_leading_scheduler_is_killed_the_other_leads_within_ten_seconds
 
 
 def _leader(stack: Stack) -> str | None:
-    """The name of the process that holds the lease; None while no living one does."""
+    """The name of the process that holds the lease; None while no running one does."""
     held = rows(stack, "SELECT holder FROM leases WHERE name = 'scheduler' AND expires_at > now()")
     pids = [int(holder.split(":")[1]) for (holder,) in held]
     names = [f"scheduler.{number}" for number in (1, 2)]

@@ -1,4 +1,4 @@
-"""A worker that can hear no bells any more ends, and its supervisor starts another."""
+"""A worker that can no longer hear bells exits, and its supervisor starts another."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXIT_CODE = 70
 
 
 def test_a_worker_whose_consumer_died_ends_and_is_replaced(stack: Stack, receiver: Receiver, ends: Ends) -> None:
-    """Dramatiq's delay-queue consumer dies where it holds a delayed message while Redis hangs."""
+    """Dramatiq's delay-queue consumer dies if it holds a delayed message while Redis hangs."""
     shop = open_shop(stack, receiver)
     ends.seen.clear()
     _ring_in_a_minute(stack, "writes", shop.workspace_id)
@@ -35,7 +35,7 @@ def test_a_worker_whose_consumer_died_ends_and_is_replaced(stack: Stack, receive
 
 
 def _ring_in_a_minute(stack: Stack, queue: str, workspace_id: str) -> None:
-    """Sends a delayed bell and waits until a consumer holds it in its memory."""
+    """Sends a delayed bell and waits until a consumer has fetched it."""
     broker = RedisBroker(url=stack.redis.url, middleware=[])
     broker.declare_queue(queue)
     message = Message(queue_name=queue, actor_name=queue, args=(workspace_id,), kwargs={}, options={})

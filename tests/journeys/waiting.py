@@ -1,4 +1,4 @@
-"""Waiting for what will happen, with a deadline."""
+"""Waiting for a condition, with a deadline."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def wait_until(condition: Callable[[], object], seconds: float, what: str = "") -> float:
-    """Returns after how many seconds the condition became true. Raises AssertionError if it did not in time."""
+    """Waits until the condition is true; returns the seconds it took. Raises AssertionError if it takes too long."""
     began = time.monotonic()
     while not condition():
         if time.monotonic() - began > seconds:

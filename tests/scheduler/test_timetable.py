@@ -9,7 +9,8 @@ from structlog.testing import capture_logs
 
 from app import database, partitions
 from scheduler.timetable import Pass, Timetable
-from tests.cast import KEY, Api, in_threads, one, sweep
+from tests.cast import KEY, Api, in_threads, one, rung_on, sweep
+from tests.requesting import make_request
 
 pytestmark = pytest.mark.usefixtures("empty")
 
@@ -108,3 +109,15 @@ def test_every_pass_does_its_work_and_two_leaders_do_it_once(api: Api) -> None:
     in_threads([Timetable().run_due for _ in range(3)])
 
     assert one("SELECT count(*) FROM endpoints") == 0
+
+
+def test_where_no_worker_wakes_what_runs_wait_for_the_scheduler_does(api: Api) -> None:
+    _, request_id = make_request(api.workspace_id)
+    database.rows("UPDATE runs SET resume_at = now() - interval '1 second'")
+    database.rows("UPDATE run_requests SET due_at = NULL, next_attempt_at = now() - interval '1 second'")
+
+    Timetable().run_due()
+
+    assert one("SELECT due_at <= now() AND resume_at IS NULL FROM runs")
+    assert one("SELECT due_at <= now() AND next_attempt_at IS NULL FROM run_requests WHERE id = %s", request_id)
+    assert rung_on("runs") == rung_on("run-requests") == [api.workspace_id]

@@ -1,4 +1,4 @@
-"""The account a server runs under when root starts it, and the permissions that account needs."""
+"""The account that a server runs under when root starts it, and the permissions it needs."""
 
 import os
 import pwd
@@ -12,22 +12,23 @@ SEARCH, READ = 0o001, 0o004
 
 @dataclass(frozen=True)
 class Account:
-    """An unprivileged account. No right of root is lent to it, so whoever reaches the server gains none."""
+    """An unprivileged account, so that a compromised server gains no rights of root."""
 
     uid: int
     gid: int
 
     def own(self, directory: Path) -> None:
-        """Give the directory to the account and let it pass through those above it."""
+        """Make the account the owner of the directory and let it traverse the parents."""
         shutil.chown(directory, self.uid, self.gid)
         let_pass(directory)
 
     def popen_arguments(self) -> dict[str, Any]:
+        """Arguments that make subprocess.Popen run a command as the account."""
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
 
 def unprivileged() -> Account | None:
-    """`nobody` where this process is root, None (stay who you are) where it is not."""
+    """`nobody` if this process is root, otherwise None: keep the current account."""
     if os.geteuid() != 0:
         return None
     entry = pwd.getpwnam("nobody")
@@ -35,13 +36,13 @@ def unprivileged() -> Account | None:
 
 
 def let_pass(path: Path) -> None:
-    """Let every account pass through the directories above the path; they stay closed to listing."""
+    """Let every account traverse the directories above the path, without listing them."""
     for directory in path.resolve().parents:
         _add(directory, SEARCH)
 
 
 def let_read(tree: Path) -> None:
-    """Let every account reach, read and run what is in the tree."""
+    """Let every account reach, read and execute the files in the tree."""
     let_pass(tree)
     for path in (tree, *tree.rglob("*")):
         if not path.is_symlink():

@@ -7,7 +7,7 @@ import trustme
 
 
 class Certificates:
-    """A certificate for 127.0.0.1 and localhost, made once and kept in the directory."""
+    """A certificate for 127.0.0.1 and localhost, created once and kept in the directory."""
 
     def __init__(self, directory: Path) -> None:
         self.ca_file = directory.resolve() / "ca.pem"
@@ -16,6 +16,7 @@ class Certificates:
             self._make()
 
     def server_context(self) -> ssl.SSLContext:
+        """A TLS context for a server with this certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self._server_file)
         return context

@@ -1,24 +1,28 @@
-"""The demo workspace of `make up`: seeded once, remembered, the same at every start."""
+"""The demo workspace of `make up`: created once and reused at every start."""
 
 import json
 import secrets
 import shlex
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import psycopg2
+
+from app.config import read
+from app.lib import vault
 from tests.stack.stack import Stack
 
 EMAIL = "demo@example.com"
 
 
 class Demo:
-    """Seeds what is missing and keeps what was shown once (token, secret, password) in a file of its owner alone."""
+    """Creates what is missing, and keeps the token and the password in a file that only its owner can read."""
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
         self._path = stack.directory / "demo.json"
         self._kept: dict[str, Any] = json.loads(self._path.read_text()) if self._path.exists() else {}
-        self.secret_file = stack.directory / "endpoint-secret"
 
     @property
     def workspace(self) -> str:
@@ -33,9 +37,9 @@ class Demo:
         return str(self._kept["password"])
 
     def seed(self, receiver_address: str) -> None:
-        """A workspace, a member, and an endpoint at the address. Each step is kept as soon as it is done.
+        """Creates a workspace, a member and an endpoint at the address, unless they exist. Saves each step at once.
 
-        The receiver may have another port at another start; each of its addresses has one endpoint.
+        The receiver may get another port at another start; each of its addresses gets one endpoint.
         """
         if "workspace" not in self._kept:
             made = self._stack.command("workspace", "create", "Demo")
@@ -44,15 +48,27 @@ class Demo:
             password = secrets.token_urlsafe(12)
             self._stack.command("member", "create", self.workspace, EMAIL, "--role", "owner", input=f"{password}\n")
             self._keep(password=password)
-        secrets_by_address = self._kept.get("endpoints", {})
-        if receiver_address not in secrets_by_address:
-            made = self._stack.command("endpoint", "create", self.workspace, receiver_address, "--events", "*")
-            secrets_by_address |= {receiver_address: made["secret"]}
-            self._keep(endpoints=secrets_by_address)
-        _write_private(self.secret_file, secrets_by_address[receiver_address])
+        addresses = [*self._kept.get("endpoints", [])]
+        if receiver_address not in addresses:
+            self._stack.command("endpoint", "create", self.workspace, receiver_address, "--events", "*")
+            self._keep(endpoints=[*addresses, receiver_address])
+
+    def secrets_of(self, delivery_id: str) -> list[str]:
+        """The secret of the endpoint that a delivery belongs to, and the one before it; none if there is no such one.
+
+        Reads them from the database, since the receiver does not see the response that shows a secret.
+        """
+        query = (
+            "SELECT secret, previous_secret FROM endpoints"
+            " WHERE id = (SELECT endpoint_id FROM deliveries WHERE id = %s)"
+        )
+        keys = read(self._stack.environment).secret_keys
+        with closing(psycopg2.connect(self._stack.postgres.url)) as connection, connection.cursor() as cursor:
+            cursor.execute(query, (delivery_id,))
+            return [vault.decrypt(keys, bytes(sealed)) for sealed in cursor.fetchone() or () if sealed is not None]
 
     def curl(self) -> str:
-        """One line for a shell that makes a contact, a new one at each start, and waits for it."""
+        """A shell command that creates a new contact and waits for it."""
         contact = {"email": f"ada.{secrets.token_hex(2)}@example.com", "first_name": "Ada", "tags": ["vip"]}
         headers = [f"Authorization: Bearer {self.token}", "Content-Type: application/json", "Prefer: wait=5"]
         command = ["curl", "-sS", "-X", "POST", f"{self._stack.base_url}/api/v1/workspaces/{self.workspace}/contacts"]

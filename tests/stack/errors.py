@@ -1,15 +1,15 @@
-"""What can go wrong with a server or a process of the stack."""
+"""Errors of the servers and processes of the stack."""
 
 from collections.abc import Iterable
 from pathlib import Path
 
 
 class StackError(Exception):
-    """Something of the stack does not work; the message is for people."""
+    """A part of the stack does not work; the message is for people."""
 
 
 class DidNotStart(StackError):
-    """A server or process ended or stayed silent at its start; the message shows its last lines."""
+    """A server or process ended or hung at startup; the message shows its last lines."""
 
     def __init__(self, name: str, last_lines: Iterable[str]) -> None:
         shown = "\n".join(f"  {line}" for line in last_lines)

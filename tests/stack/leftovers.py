@@ -1,4 +1,4 @@
-"""Processes that outlived the program that started them, because it was killed and could not stop them."""
+"""Processes that outlived the program that started them, because it was killed."""
 
 import os
 from contextlib import suppress
@@ -10,12 +10,12 @@ MARK = "BELLHOP_STACK"
 
 
 def mark(directory: Path) -> None:
-    """Let everything that is started from here on carry the directory's name in its environment."""
+    """Mark every process started from here on with the directory, in its environment."""
     os.environ[MARK] = str(directory)
 
 
 def end(directory: Path) -> int:
-    """End the processes that carry the directory's name; how many there were."""
+    """End the processes marked with the directory; return how many there were."""
     found = [process for process in psutil.process_iter() if _mark_of(process) == str(directory)]
     for process in found:
         with suppress(psutil.NoSuchProcess):

@@ -1,20 +1,19 @@
-"""Finding TCP ports of loopback that nobody listens on."""
+"""Free TCP ports on loopback."""
 
 import os
 import random
 import socket
 
-# Below the range from which systems take the ports of outgoing connections,
-# so that a server that is stopped for a while finds its port free again.
+# Below the range of ephemeral ports, so that a server that is stopped for a while finds its port free again.
 _CHOICE = range(20_000, 32_000)
-# Who gets a port may listen there only seconds later: nobody gets it again, and processes that were started one after
-# the other do not choose from the same.
+# A port may be used only seconds after it was handed out, so none is handed out twice, and processes started one after
+# another choose from different ports.
 _SHARES = 50
 _given: set[int] = set()
 
 
 def free_port(preferred: int | None = None) -> int:
-    """The preferred port if it is free, else any free one; none twice."""
+    """The preferred port if it is free, else any free one. Never returns a port twice."""
     share = _CHOICE[os.getpid() % _SHARES :: _SHARES]
     wishes = [] if preferred is None else [preferred]
     port = next(port for port in [*wishes, *random.sample(share, len(share))] if port not in _given and is_free(port))
@@ -23,6 +22,7 @@ def free_port(preferred: int | None = None) -> int:
 
 
 def is_free(port: int) -> bool:
+    """Whether nothing listens on the port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -31,8 +31,7 @@ SETTINGS = {
 class Postgres:
     """One server. Its data stays in the directory between starts; anyone on this machine may connect to it.
 
-    `settings` are those of postgresql.conf; fsync is on unless they say otherwise.
-    Started by root, it runs as `nobody`.
+    `settings` are those of postgresql.conf; fsync is on by default. If root starts it, it runs as `nobody`.
     """
 
     def __init__(self, directory: Path, port: int | None = None, settings: Mapping[str, str] | None = None) -> None:
@@ -47,13 +46,15 @@ class Postgres:
 
     @property
     def url(self) -> str:
+        """The address of the database `bellhop`."""
         return self.database_url("bellhop")
 
     def database_url(self, name: str) -> str:
+        """The address of the database of that name, whether or not it exists."""
         return f"postgresql://postgres@127.0.0.1:{self.port}/{name}"
 
     def start(self) -> None:
-        """Make the data directory if there is none, start, and wait until it answers. Raises DidNotStart."""
+        """Create the data directory if it is missing, start, and wait until it answers. Raises DidNotStart."""
         self.directory.mkdir(parents=True, exist_ok=True)
         if self._account is not None:
             let_read(_installation())
@@ -65,15 +66,16 @@ class Postgres:
         self.create_database("bellhop")
 
     def stop(self) -> None:
-        """Fast shutdown: connections are cut, everything committed is on disk. Safe to repeat."""
+        """Fast shutdown: cuts connections and writes everything to disk. Safe to repeat."""
         self._end(signal.SIGINT)
 
     def restart(self) -> None:
+        """Stop and start. Raises DidNotStart."""
         self.stop()
         self.start()
 
     def kill(self) -> None:
-        """Die as in a crash: every process of the server at once, nothing written back."""
+        """Crash: kill every process of the server at once, without a checkpoint."""
         if self._process is not None:
             children = psutil.Process(self._process.pid).children(recursive=True)
             self._process.kill()
@@ -83,7 +85,7 @@ class Postgres:
             self._end(signal.SIGKILL)
 
     def create_database(self, name: str, template: str = "template0") -> str:
-        """The address of the database of that name, made from the template if there is none yet."""
+        """The address of the database of that name, which is created from the template if it is missing."""
         connection = self._connect()
         try:
             connection.autocommit = True
@@ -97,7 +99,7 @@ class Postgres:
         return self.database_url(name)
 
     def _initialise(self) -> None:
-        # Made elsewhere and moved, so that an interrupted start leaves nothing half made behind.
+        # Created elsewhere and renamed, so that an interrupted start leaves no incomplete data directory.
         unfinished = self.directory / "data.new"
         shutil.rmtree(unfinished, ignore_errors=True)
         command = ["initdb", "--pgdata", str(unfinished), "--username=postgres", "--auth=trust", "--encoding=UTF8"]
@@ -109,7 +111,7 @@ class Postgres:
         unfinished.rename(self.data)
 
     def _end_leftover(self) -> None:
-        """End the server that an earlier, killed stack left on this data, or remove the file it left."""
+        """End the server that a killed stack left running on this data, or remove its stale lock file."""
         lock = self.data / "postmaster.pid"
         if not lock.exists():
             return
@@ -133,7 +135,7 @@ class Postgres:
             if self._process.poll() is not None:
                 if "is still in use" not in "".join(last_lines(self.log, 3)):
                     raise DidNotStart("PostgreSQL", last_lines(self.log))
-                # Children of a killed server take a moment to notice and to let go of its shared memory.
+                # Children of a killed server take a moment to notice and release its shared memory.
                 self._process = self._spawn(command)
             time.sleep(0.05)
 

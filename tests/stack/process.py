@@ -1,4 +1,4 @@
-"""One process of the Procfile: started, watched, started again."""
+"""One process of the Procfile: started, watched and restarted."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ SETTLED_SECONDS = 1.5
 
 
 class Process:
-    """Runs a command in a session of its own and restarts it when it ends, until it is asked to stop."""
+    """Runs a command in a session of its own, and restarts it whenever it ends until it is asked to stop."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Process:
         self._on_line = on_line
         self._on_end = on_end
         self._stopping = threading.Event()
-        # Between asking to stop and starting again: whichever comes first decides.
+        # Makes stopping and restarting exclude each other.
         self._lock = threading.Lock()
         self._forgiven: int | None = None
         self._leader: subprocess.Popen[bytes] | None = None
@@ -48,15 +48,17 @@ class Process:
 
     @property
     def pid(self) -> int | None:
+        """The pid of the running leader; None if there is none."""
         leader = self._leader
         return leader.pid if leader is not None and leader.returncode is None else None
 
     @property
     def has_settled(self) -> bool:
-        """Whether it has run long enough to have failed if it could not start; true if it is not meant to run."""
+        """Whether it has run long enough for startup errors to show; true if it is not meant to run."""
         return self._watcher is None or (self.pid is not None and time.monotonic() - self._started_at > SETTLED_SECONDS)
 
     def start(self) -> None:
+        """Start the command, unless it is running. Safe to repeat."""
         if self._watcher is None:
             self._stopping.clear()
             self._launch()
@@ -64,6 +66,7 @@ class Process:
             self._watcher.start()
 
     def send(self, signal_number: int, tree: bool) -> None:
+        """Send a signal to the leader, or with `tree` to all its processes. Waits for the end after SIGKILL."""
         pid = self.pid
         if pid is None:
             return
@@ -74,7 +77,7 @@ class Process:
             time.sleep(0.005)
 
     def ask_to_stop(self) -> None:
-        """SIGTERM to the leader alone: a second one, from it to its children, would cut their work short."""
+        """Send SIGTERM, to the leader only: it passes the signal on, and a second one would cut its children short."""
         with self._lock:
             self._stopping.set()
         self.send(signal.SIGTERM, tree=False)
@@ -89,7 +92,7 @@ class Process:
         self._watcher = None
 
     def last_lines(self) -> list[str]:
-        """The end of what the latest run of it printed."""
+        """The last lines that the latest run printed."""
         return last_lines(self.log, from_byte=self._log_start)
 
     def _launch(self) -> None:

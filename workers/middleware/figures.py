@@ -1,4 +1,4 @@
-"""Answers `GET /metrics` for the worker, on a port of its own."""
+"""Serves `GET /metrics` for the worker, on a port of its own."""
 
 from __future__ import annotations
 

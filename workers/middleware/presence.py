@@ -1,4 +1,4 @@
-"""Says that the worker is there, under the names of its queues."""
+"""Announces the worker under its process types."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from dramatiq.middleware import Middleware
 
 from app import presence
 
+# A queue belongs to the process type of its name, but for these.
+_TYPE_OF = {"runs": "automations", "run-requests": "automations"}
+
 
 class Presence(Middleware):
-    """A worker's process type is the queue it serves; `retries` serves those that are not a type."""
+    """A worker's process type follows from its queues; `retries` serves only those of no other process type."""
 
     def after_worker_boot(self, broker: Broker, worker: Worker) -> None:
         for process_type in process_types(broker):
@@ -17,4 +20,6 @@ class Presence(Middleware):
 
 
 def process_types(broker: Broker) -> set[str]:
-    return {name if name in presence.TYPES else "retries" for name in broker.get_declared_queues()}
+    """The process types of the Procfile that a worker with this broker stands for."""
+    types = {_TYPE_OF.get(queue, queue) for queue in broker.get_declared_queues()}
+    return types & set(presence.TYPES) or {"retries"}

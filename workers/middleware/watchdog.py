@@ -1,4 +1,4 @@
-"""Ends a process that can no longer hear bells, so that its supervisor starts another."""
+"""Ends a process that cannot hear bells any more, so that its supervisor starts another."""
 
 from __future__ import annotations
 
@@ -16,11 +16,7 @@ EXIT_CODE = 70  # EX_SOFTWARE
 
 
 class Watchdog(Middleware):
-    """Watches the worker's threads.
-
-    Dramatiq's delay-queue consumer dies for good when Redis is away at the moment a message falls due, and the
-    process goes on looking healthy.
-    """
+    """Watches the worker's threads: Dramatiq replaces none that dies, and the process goes on looking healthy."""
 
     def __init__(self) -> None:
         self._stopping = threading.Event()

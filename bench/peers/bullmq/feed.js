@@ -1,5 +1,5 @@
-// Feeds the workers. Reads lines: a number enqueues so many that wait, `release` lets them go; each line is answered
-// by one when it is done.
+// Feeds the workers. Reads lines: a number enqueues that many held jobs, `release` releases them. Prints a line when
+// each is done.
 import { randomUUID } from "node:crypto";
 import { createInterface } from "node:readline";
 import { Queue } from "bullmq";

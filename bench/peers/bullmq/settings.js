@@ -1,4 +1,4 @@
-// What both programs need to reach Redis.
+// The connection to Redis, for both programs.
 import { Redis } from "ioredis";
 
 export const QUEUE = "deliveries";

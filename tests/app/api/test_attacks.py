@@ -1,4 +1,4 @@
-"""What an attacker tries, with every route there is: none gains anything, none is answered with a 5xx."""
+"""Attacks on every route: none gains anything, and none gets a 5xx."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
+from app.config import settings
 from tests.cast import Api, found, one
 from tests.surface import (
     Operation,
@@ -382,10 +383,11 @@ def test_broken_json_is_refused_quickly_by_every_write(scene: Scene, what: str, 
             assert len(answer.data) < 100_000
 
     assert everything() == before
-    assert time.thread_time() - began < 10  # of ours, however many others want the processor
+    seconds = (time.thread_time() - began) / len(scene.writes)  # of ours, however many others want the processor
+    assert seconds < 0.2
 
 
-def test_a_key_that_is_there_twice_is_named(scene: Scene) -> None:
+def test_a_repeated_key_is_named(scene: Scene) -> None:
     answer = scene.ours.post("contacts", data=BROKEN["a key twice"], content_type="application/json")
 
     assert answer.status_code == 400
@@ -413,6 +415,17 @@ NASTY = [
 ]
 
 
+@pytest.fixture
+def unlimited(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A token may make any number of requests."""
+    monkeypatch.setenv("RATE_LIMIT", "0")
+    settings.cache_clear()
+    yield
+    monkeypatch.undo()
+    settings.cache_clear()
+
+
+@pytest.mark.usefixtures("unlimited")
 def test_a_field_may_hold_anything_and_is_refused_or_stored(scene: Scene, subtests: pytest.Subtests) -> None:
     for operation in scene.with_body:
         for name in operation.body.load_fields:
@@ -511,7 +524,7 @@ def test_no_header_or_parameter_makes_a_read_a_write(scene: Scene, method: str, 
     before = everything()
     headers = {"X-HTTP-Method-Override": method, "X-HTTP-Method": method, "X-Method-Override": method}
 
-    for operation in [operation for operation in scene.operations if not operation.writes]:
+    for operation in [operation for operation in scene.operations if operation.method == "GET"]:
         with subtests.test(str(operation)):
             assert scene.ask(operation, headers=headers).status_code == 200
             assert scene.ask(operation, f"{scene.path(operation)}?_method={method}").status_code == 422

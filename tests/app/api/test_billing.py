@@ -104,7 +104,7 @@ def test_more_than_is_included_is_shown_and_not_refused(api: Api, monkeypatch: p
     assert shown["total"] == "0.00"
 
 
-def test_a_plan_that_was_removed_is_told_as_a_problem(small: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_that_was_removed_is_a_problem(small: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(plans.PLANS, "small")
 
     answer = small.get("billing")

@@ -44,7 +44,7 @@ def test_the_shortest_booking_is_a_millisecond(api: Api, contact_id: str) -> Non
     assert (booking["starts_at"], booking["ends_at"]) == ("2026-11-24T12:00:00.000Z", "2026-11-24T12:00:00.001Z")
 
 
-def test_who_waits_gets_the_booking(api: Api, contact_id: str) -> None:
+def test_a_caller_who_waits_gets_the_booking(api: Api, contact_id: str) -> None:
     with working():
         answer = api.post("bookings", body_of(contact_id), wait=10)
 
@@ -52,7 +52,7 @@ def test_who_waits_gets_the_booking(api: Api, contact_id: str) -> None:
     assert answer.headers["Location"].endswith(f"/bookings/{answer.json['data']['id']}")
 
 
-def test_a_booking_is_told_of_with_its_contact(api: Api, contact_id: str) -> None:
+def test_a_booking_is_an_event_with_its_contact(api: Api, contact_id: str) -> None:
     booking = api.booking(contact_id)
 
     told = event_bodies(api.workspace_id)[-1]
@@ -73,7 +73,7 @@ def test_a_booking_that_is_not_there_is_not_found(api: Api, others: Api) -> None
 # Cancelling one
 
 
-def test_a_booking_is_cancelled_and_told_of(api: Api, contact_id: str) -> None:
+def test_a_cancelled_booking_is_an_event(api: Api, contact_id: str) -> None:
     booking = api.booking(contact_id)
 
     job = api.done(api.post(f"bookings/{booking['id']}/cancel"))
@@ -98,7 +98,7 @@ def test_cancelling_again_changes_nothing_and_answers_with_the_booking(api: Api,
     assert event_kinds(api.workspace_id).count("booking.cancelled") == 1
 
 
-def test_cancelled_by_many_at_once_it_is_told_of_once(api: Api, contact_id: str) -> None:
+def test_a_booking_cancelled_by_many_at_once_is_one_event(api: Api, contact_id: str) -> None:
     booking = api.booking(contact_id)
 
     in_threads([lambda: api.post(f"bookings/{booking['id']}/cancel")] * 10)

@@ -9,6 +9,9 @@ from flask.testing import FlaskClient
 from marshmallow import fields, validate
 
 from app.api import docs, openapi, parsing, problems
+from app.api.openapi.problems import response_name
+from app.api.parsing.blueprints import Blueprint, Nothing
+from app.api.schemas import Query, RequestBody, ResponseBody, Schema
 from app.lib.problems import PROBLEMS
 
 BASE = "https://bellhop.test"
@@ -25,13 +28,13 @@ EXAMPLE = {
 }
 
 
-class Part(parsing.Schema):
+class Part(RequestBody):
     made_at = fields.AwareDateTime()
     weight = fields.Integer(validate=validate.Range(1))
     whole = fields.Boolean()
 
 
-class Thing(parsing.Schema):
+class Thing(RequestBody):
     described: ClassVar[dict[str, Any]] = {"not": {"required": ["secret"]}}
     name = fields.String(required=True, metadata={"example": "Ada"})
     size = fields.String(validate=validate.OneOf(["small", "large"]))
@@ -42,30 +45,41 @@ class Thing(parsing.Schema):
     none = fields.String(allow_none=True)
 
 
-class Riddle(parsing.Schema):
+class Riddle(RequestBody):
     answer = fields.String()
+
+
+class Solution(ResponseBody):
+    object = fields.String(metadata={"const": "solution"})
+    contact_id = fields.String()
+    state = fields.String(validate=validate.OneOf(["open", "closed"]))
+
+
+class Search(Query):
+    contact_id = fields.String()
 
 
 @pytest.fixture
 def client() -> FlaskClient:
-    blueprint = parsing.Blueprint("things", __name__, url_prefix="/api/v1", description="Things")
+    blueprint = Blueprint("things", __name__, url_prefix="/api/v1", description="Things")
 
     @blueprint.route("/things")
+    @blueprint.arguments(Search)
     @blueprint.response(200, Thing)
-    def list_things() -> dict[str, Any]:
-        return {}
+    def list_things(search: dict[str, Any]) -> dict[str, Any]:
+        return search
 
     @blueprint.route("/workspaces/<workspace>/things", methods=["POST"])
     @blueprint.arguments(Thing)
     @blueprint.response(202, Thing)
     @blueprint.alt_response(201, schema=Thing, success=True)
-    @blueprint.refusals(409)
+    @blueprint.alt_response(409, response_name(409))
     def create_thing(thing: dict[str, Any], workspace: str) -> dict[str, Any]:
         return thing
 
     @blueprint.route("/workspaces/<workspace>/riddles", methods=["POST"])
     @blueprint.arguments(Riddle)
-    @blueprint.response(202, Thing)
+    @blueprint.response(202, Solution)
     def solve_riddle(riddle: dict[str, Any], workspace: str) -> dict[str, Any]:
         return riddle
 
@@ -84,7 +98,7 @@ def document(client: FlaskClient) -> dict[str, Any]:
 
 
 def test_the_document_says_what_it_describes(document: dict[str, Any]) -> None:
-    assert document["openapi"] == "3.0.3"
+    assert document["openapi"] == "3.1.0"
     assert (document["info"]["title"], document["info"]["version"]) == ("Bellhop", "v1")
     assert [server["url"] for server in document["servers"]] == [BASE]
 
@@ -98,7 +112,7 @@ def test_every_status_of_the_table_has_a_response_with_a_problem(document: dict[
     responses = document["components"]["responses"]
 
     for status in {problem.status for problem in PROBLEMS.values()}:
-        response = responses[openapi.response_name(status)]
+        response = responses[response_name(status)]
         assert list(response["content"]) == ["application/problem+json"]
         assert "X-Request-Id" in response["headers"]
 
@@ -151,7 +165,7 @@ def test_what_may_be_null_is_null_or_what_it_refers_to(document: dict[str, Any])
 
     assert part["anyOf"] == [
         {"$ref": "#/components/schemas/Part"},
-        {"type": "object", "nullable": True, "enum": [None]},
+        {"type": "null"},
     ]
     assert part.keys() == {"anyOf", "description"}
 
@@ -162,6 +176,41 @@ def test_text_in_a_request_holds_nothing_that_cannot_be_stored(document: dict[st
     assert properties["name"]["pattern"] == "^[^\\u0000]*$"
     assert properties["contact_id"]["pattern"] == "^con_[0-7][0-9a-hjkmnp-tv-z]{25}$"
     assert "pattern" not in properties["size"]
+
+
+def test_a_response_may_have_further_members_and_values(document: dict[str, Any]) -> None:
+    solution = document["components"]["schemas"]["Solution"]
+
+    assert "additionalProperties" not in solution
+    assert "enum" not in solution["properties"]["state"]
+    assert solution["properties"]["state"]["description"] == "`open`, `closed`; more may be added."
+    assert document["components"]["schemas"]["Thing"]["additionalProperties"] is False
+
+
+def test_a_constant_is_one(document: dict[str, Any]) -> None:
+    assert document["components"]["schemas"]["Solution"]["properties"]["object"]["const"] == "solution"
+
+
+def test_a_filter_may_be_any_text_that_can_be_stored(document: dict[str, Any]) -> None:
+    parameter = document["paths"]["/api/v1/things"]["get"]["parameters"][0]
+
+    assert (parameter["name"], parameter["schema"]["pattern"]) == ("contact_id", "^[^\\u0000]*$")
+
+
+def test_text_in_a_response_has_no_pattern(document: dict[str, Any]) -> None:
+    assert "pattern" not in document["components"]["schemas"]["Solution"]["properties"]["contact_id"]
+
+
+def below(schema: type[Schema]) -> list[type[Schema]]:
+    return [kind for inner in schema.__subclasses__() for kind in (inner, *below(inner))]
+
+
+def test_every_schema_of_the_api_has_one_purpose_by_its_base_class() -> None:
+    purposes = (RequestBody, Query, ResponseBody)
+    own = [kind for kind in below(Schema) if kind.__module__.startswith("app.") and kind is not Nothing]
+
+    assert len(own) > 40
+    assert [kind for kind in own if sum(issubclass(kind, purpose) for purpose in purposes) != 1] == []
 
 
 def test_a_dictionary_has_a_number_of_members(document: dict[str, Any]) -> None:

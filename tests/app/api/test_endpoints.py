@@ -10,8 +10,8 @@ import stripe
 
 from app import database
 from app.config import settings
-from app.domain import catalogue, deliveries, endpoints, jobs, lanes
-from app.domain.deliveries import Dispatch
+from app.domain import attempts, catalogue, endpoints, jobs, lanes
+from app.domain.attempts import Dispatch
 from app.lib import clock, vault
 from tests.cast import Api, all_of, event_bodies, make_endpoint, one, sweep, working
 
@@ -37,6 +37,8 @@ def test_an_endpoint_is_made(api: Api) -> None:
         "stop_reason": None,
         "stopped_at": None,
         "consecutive_failures": 0,
+        "max_per_second": None,
+        "ordered": False,
         "created_at": shown.json["data"]["created_at"],
     }
 
@@ -75,7 +77,10 @@ def test_an_address_of_an_allowed_network_is_taken(api: Api) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"address": "https://other.example/"}, {"events": ["*"]}, {"description": "Other"}, {"description": None}],
+    [
+        *({"address": "https://other.example/"}, {"events": ["*"]}, {"description": "Other"}, {"description": None}),
+        *({"max_per_second": 1}, {"max_per_second": None}, {"ordered": True}, {"ordered": False}),
+    ],
     ids=str,
 )
 def test_a_patch_changes_what_is_given(api: Api, change: dict[str, Any]) -> None:
@@ -86,6 +91,39 @@ def test_a_patch_changes_what_is_given(api: Api, change: dict[str, Any]) -> None
 
     assert (job["status"], job["resource"]["id"]) == ("succeeded", endpoint_id)
     assert api.get(f"webhooks/endpoints/{endpoint_id}").json["data"] == before | change
+
+
+@pytest.mark.parametrize("limit", [1, 7.0, 1000])
+def test_an_endpoint_is_made_with_a_limit(api: Api, limit: int) -> None:
+    endpoint_id = api.done(api.post("webhooks/endpoints", BODY | {"max_per_second": limit}))["resource"]["id"]
+
+    assert api.get(f"webhooks/endpoints/{endpoint_id}").json["data"]["max_per_second"] == limit
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1001, 1.5, "10", True])
+def test_a_limit_that_is_no_whole_number_from_1_to_1000_is_refused(api: Api, limit: object) -> None:
+    endpoint_id = api.endpoint()
+
+    for answer in (
+        api.post("webhooks/endpoints", BODY | {"max_per_second": limit}),
+        api.patch(f"webhooks/endpoints/{endpoint_id}", {"max_per_second": limit}),
+    ):
+        assert answer.status_code == 422
+        assert [fault["pointer"] for fault in answer.json["errors"]] == ["/max_per_second"]
+
+
+def test_an_endpoint_is_made_that_wants_order(api: Api) -> None:
+    endpoint_id = api.done(api.post("webhooks/endpoints", BODY | {"ordered": True}))["resource"]["id"]
+
+    assert api.get(f"webhooks/endpoints/{endpoint_id}").json["data"]["ordered"] is True
+
+
+@pytest.mark.parametrize("wanted", [None, "true", 1])
+def test_an_order_that_is_neither_true_nor_false_is_refused(api: Api, wanted: object) -> None:
+    answer = api.post("webhooks/endpoints", BODY | {"ordered": wanted})
+
+    assert answer.status_code == 422
+    assert [fault["pointer"] for fault in answer.json["errors"]] == ["/ordered"]
 
 
 def test_a_patch_of_nothing_is_accepted(api: Api) -> None:
@@ -254,7 +292,7 @@ def rotate(api: Api, endpoint_id: str) -> str:
 def dispatched(api: Api, endpoint_id: str) -> Dispatch:
     """What a worker would send to the endpoint now."""
     api.contact(external_id=uuid.uuid4().hex)
-    [dispatch] = deliveries.claim(lanes.FAST, {endpoint_id: 1})
+    [dispatch] = attempts.claim(lanes.FAST, {endpoint_id: 1})
     return dispatch
 
 
@@ -281,7 +319,7 @@ def test_a_rotation_answers_with_a_new_secret(api: Api) -> None:
     assert "secret" not in job
 
 
-def test_who_waits_for_a_rotation_gets_the_endpoint_and_the_secret_beside_it(api: Api) -> None:
+def test_a_caller_who_waits_for_a_rotation_gets_the_endpoint_and_the_secret_beside_it(api: Api) -> None:
     endpoint_id = api.endpoint()
 
     with working():
@@ -399,7 +437,7 @@ def test_a_test_sends_a_sample_of_the_kind(api: Api, kind: str) -> None:
     assert event == sample | {"id": delivery["event_id"], "created_at": event["created_at"]}
     assert abs((clock.now() - datetime.fromisoformat(event["created_at"])).total_seconds()) < 60
     assert database.rows("SELECT contact_id, job_id FROM events") == [(None, job["id"])]
-    [dispatch] = deliveries.claim(lanes.FAST, {endpoint_id: 10})
+    [dispatch] = attempts.claim(lanes.FAST, {endpoint_id: 10})
     assert json.loads(dispatch.body) == event
     assert accepts(secret, dispatch)
 
@@ -426,7 +464,7 @@ def test_a_test_between_other_writes_disturbs_none_of_them(api: Api) -> None:
     assert api.job(testing)["resource"]["id"] == one("SELECT id FROM deliveries WHERE kind = 'tag.removed'")
 
 
-def test_who_waits_for_a_test_gets_the_delivery(api: Api) -> None:
+def test_a_caller_who_waits_for_a_test_gets_the_delivery(api: Api) -> None:
     endpoint_id = api.endpoint()
 
     with working():

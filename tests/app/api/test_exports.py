@@ -1,4 +1,4 @@
-"""The export of a contact: all that is stored about it, as one JSON document."""
+"""The export of a contact: everything that is stored about it, as one JSON document."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from app.database import rows
-from app.domain import contacts, deliveries, exports, lanes
-from app.domain.deliveries import Outcome
+from app.domain import attempts, contacts, exports, lanes
+from app.domain.attempts import Outcome
 from app.lib import clock
-from app.outbound import Answer
+from app.outbound import answered
+from tests.automations import carry_on, make_automation
 from tests.cast import Api, event_bodies, one
+from tests.talks import make_channel, receive
 
 
 def export(api: Api, contact_id: str) -> dict[str, Any]:
@@ -34,11 +36,11 @@ def test_an_export_has_the_contact_and_what_happened_to_it(api: Api) -> None:
     assert exported.keys() == {"contact", *exports.SOURCES}
 
 
-def test_an_export_has_the_deliveries_with_their_attempts_and_who_sent_them_again(api: Api) -> None:
+def test_an_export_has_the_deliveries_with_their_attempts_and_who_resent_them(api: Api) -> None:
     endpoint_id = api.endpoint(events=["contact.created"])
     contact_id = api.contact(email="ada@example.com")["id"]
-    [dispatch] = deliveries.claim(lanes.FAST, {endpoint_id: 10})
-    deliveries.record([Outcome(dispatch, clock.now(), Answer(200, None, b"welcome", 5))])
+    [dispatch] = attempts.claim(lanes.FAST, {endpoint_id: 10})
+    attempts.record([Outcome(dispatch, clock.now(), answered(200, b"welcome", 5))])
     resent = api.done(api.post(f"webhooks/deliveries/{dispatch.claimed.id}/resend"))
 
     exported = export(api, contact_id)
@@ -59,6 +61,25 @@ def test_an_export_has_the_sales_and_bookings_of_the_contact_alone(api: Api) -> 
     exported = export(api, contact_id)
 
     assert (exported["sales"], exported["bookings"]) == (sales, [booking])
+
+
+def test_an_export_has_the_runs_with_their_logs_and_what_was_written(api: Api) -> None:
+    contact_id, other_id = api.contact(external_id="ada")["id"], api.contact(external_id="eve")["id"]
+    steps = [{"id": "tag", "kind": "add_tag", "tag": "vip"}]
+    automation_id = make_automation(api.workspace_id, {"steps": steps, "triggers": [{"event": "contact.updated"}]})
+    for each in (contact_id, other_id):
+        api.done(api.patch(f"contacts/{each}", {"first_name": "Ada"}))
+    carry_on(api.workspace_id)
+    message = receive(api.workspace_id, contact_id, make_channel(api.workspace_id), "Please call me")
+
+    exported = export(api, contact_id)
+
+    [run] = exported["runs"]
+    assert (run["automation_id"], run["status"]) == (automation_id, "completed")
+    assert run["event"]["data"]["contact"]["first_name"] == "Ada"
+    assert [(step["id"], step["status"]) for step in run["steps"]] == [("tag", "succeeded")]
+    assert [conversation["id"] for conversation in exported["conversations"]] == [message.conversation_id]
+    assert [(each["id"], each["text"]) for each in exported["messages"]] == [(message.id, "Please call me")]
 
 
 def test_an_export_has_what_jobs_about_the_contact_still_keep(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,12 +60,12 @@ def test_without_rabbitmq_a_process_that_uses_it_is_not_ready(client: FlaskClien
     assert (answer.status_code, answer.json["answering"]) == (503, {"database": True, "broker": False})
 
 
-def test_that_a_process_is_not_ready_is_told_by_a_problem(client: FlaskClient, redis_away: None) -> None:
+def test_a_process_that_is_not_ready_responds_with_a_problem(client: FlaskClient, redis_away: None) -> None:
     answer = client.get("/readyz")
 
     assert answer.mimetype == "application/problem+json"
     assert answer.json["type"] == "https://bellhop.test/problems/unavailable"
-    assert (answer.json["status"], answer.json["detail"]) == (503, "No answer from the broker.")
+    assert (answer.json["status"], answer.json["detail"]) == (503, "No response from the broker.")
     assert answer.json["traceId"] == answer.headers["X-Request-Id"]
     assert int(answer.headers["Retry-After"]) > 0
 
@@ -84,7 +84,7 @@ def test_writes_are_accepted_at_once_without_redis(api: Api, redis_away: None) -
     assert api.done(answer)["status"] == "succeeded"
 
 
-def test_without_a_database_a_request_is_told_when_to_come_back(api: Api, database_away: None) -> None:
+def test_without_a_database_a_response_says_when_to_retry(api: Api, database_away: None) -> None:
     answer = api.get("contacts")
 
     assert (answer.status_code, answer.mimetype) == (503, "application/problem+json")
@@ -98,7 +98,7 @@ def test_without_a_database_a_request_is_told_when_to_come_back(api: Api, databa
     ["53100", "53200", "53300", "40P01", "57014"],
     ids=["disk", "memory", "connections", "deadlock", "cancelled"],
 )
-def test_a_write_that_the_database_gives_up_is_told_when_to_come_back(api: Api, sqlstate: str) -> None:
+def test_the_response_to_a_write_that_the_database_gives_up_says_when_to_retry(api: Api, sqlstate: str) -> None:
     with out_of_room("jobs", sqlstate):
         answer = api.post("contacts", {"email": "ada@example.com"})
 

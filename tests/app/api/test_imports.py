@@ -1,4 +1,4 @@
-"""Imports: many contacts by one job, each line as an upsert of its own."""
+"""Imports: many contacts in one job, each line an upsert of its own."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from flask import Flask, request
 from werkzeug.test import TestResponse
 
 from app.api import imports as api_imports
-from app.api import parsing
-from app.api.parsing import spooled_body
+from app.api.parsing import bodies
+from app.api.parsing.bodies import spooled_body
 from app.database import rows
-from app.domain import contacts, imports, jobs
-from app.domain.jobs import MOST_CLAIMS
+from app.domain import contacts, imports, writes
+from app.domain.writes import MOST_DEATHS
+from app.mailbox import serving
 from tests.cast import KEY, Api, all_of, event_bodies, event_kinds, in_threads, one, out_of_room, row_counts, working
 
 
@@ -36,10 +37,10 @@ def errors(api: Api, job: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def one_step_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "TURN_SECONDS", -1)
+    monkeypatch.setattr(serving, "SLICE_SECONDS", -1)
 
 
-def test_an_import_is_accepted_as_one_job_that_says_how_far_it_is(api: Api) -> None:
+def test_an_import_is_accepted_as_one_job_with_its_progress(api: Api) -> None:
     answer = send(api, *customers(3))
 
     assert answer.status_code == 202
@@ -64,7 +65,7 @@ def test_each_line_takes_effect_as_an_upsert(api: Api) -> None:
     assert all_of("SELECT phone FROM contacts WHERE phone IS NOT NULL") == ["+4930123456"]
 
 
-def test_lines_are_told_of_as_single_upserts_are(api: Api, others: Api) -> None:
+def test_lines_make_the_same_events_as_single_upserts(api: Api, others: Api) -> None:
     fields = [{"email": "ada@example.com", "tags": ["b", "a"]}, {"email": "ada@example.com", "last_name": "Lovelace"}]
     for each in fields:
         others.contact(**each)
@@ -75,7 +76,7 @@ def test_lines_are_told_of_as_single_upserts_are(api: Api, others: Api) -> None:
     assert event_kinds(api.workspace_id) == ["contact.created", "tag.added", "tag.added", "contact.updated"]
 
 
-def test_a_bad_line_is_told_of_with_its_number_and_the_good_ones_take_effect(api: Api) -> None:
+def test_a_bad_line_is_reported_with_its_number_and_the_good_ones_take_effect(api: Api) -> None:
     lines = [
         {"external_id": "c-1"},
         {"email": "nobody", "colour": 1},
@@ -105,7 +106,7 @@ def test_a_bad_line_is_told_of_with_its_number_and_the_good_ones_take_effect(api
 
 
 def test_a_line_that_conflicts_fails_alone_and_names_the_other_contact(api: Api) -> None:
-    holder = api.contact(email="ada@example.com")
+    holder = api.contact(external_id="c-0", email="ada@example.com")
 
     job = api.done(
         send(api, {"external_id": "c-1"}, {"external_id": "c-2", "email": "ada@example.com"}, {"phone": "+4930123456"})
@@ -113,9 +114,26 @@ def test_a_line_that_conflicts_fails_alone_and_names_the_other_contact(api: Api)
 
     [error] = errors(api, job)
     assert (error["line"], error["problem"]["status"]) == (2, 409)
+    assert error["problem"]["conflicting_field"] == "external_id"
     assert error["problem"]["conflicting_contact_id"] == holder["id"]
     assert job["progress"] == {"total": 3, "done": 2, "failed": 1}
     assert event_kinds(api.workspace_id) == ["contact.created"] * 3
+
+
+def test_lines_link_the_identifiers_of_one_contact(api: Api) -> None:
+    lines = [
+        {"email": "ada@example.com", "tags": ["newsletter"]},
+        {"external_id": "c-1", "email": "ADA@example.com", "phone": ""},
+        {"external_id": "c-1", "phone": "+4930123456"},
+        {"external_id": "", "email": "", "phone": "+4930123456", "tags": ["shop"]},
+    ]
+
+    job = api.done(send(api, *lines))
+
+    assert job["progress"] == {"total": 4, "done": 4, "failed": 0}
+    [contact] = api.get("contacts").json["data"]
+    assert [contact[name] for name in ("external_id", "email", "phone")] == ["c-1", "ADA@example.com", "+4930123456"]
+    assert contact["tags"] == ["newsletter", "shop"]
 
 
 def test_an_import_of_bad_lines_alone_ends_with_their_errors(api: Api) -> None:
@@ -240,7 +258,7 @@ def test_a_body_that_this_machine_has_no_room_for_can_be_sent_again(
     api: Api, monkeypatch: pytest.MonkeyPatch, buffering: int
 ) -> None:
     with Path("/dev/full").open("wb", buffering) as file, monkeypatch.context() as full:
-        full.setattr(parsing, "SpooledTemporaryFile", lambda _: file)
+        full.setattr(bodies, "SpooledTemporaryFile", lambda _: file)
         refused = send(api, *customers(2))
 
     assert is_unavailable(refused)
@@ -250,13 +268,12 @@ def test_a_body_that_this_machine_has_no_room_for_can_be_sent_again(
 def test_an_import_goes_on_when_the_database_has_room_again(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     one_step_at_a_time(monkeypatch)
     importing = send(api, *customers(2 * imports.BATCH))
-    jobs.work(api.workspace_id)
+    writes.work(api.workspace_id)
 
     with out_of_room("contacts"):
-        for _ in range(2 * MOST_CLAIMS):
+        for _ in range(2 * MOST_DEATHS):
             with pytest.raises(peewee.OperationalError):
-                jobs.work(api.workspace_id)
-            rows("UPDATE jobs SET due_at = now()")
+                writes.work(api.workspace_id)
     assert (api.job(importing)["status"], api.job(importing)["progress"]["done"]) == ("running", imports.BATCH)
     api.apply()
 
@@ -275,7 +292,7 @@ def test_a_large_import_waits_for_its_turn_and_one_that_does_not_get_it_can_be_s
     monkeypatch.setattr(api_imports, "PATIENCE_SECONDS", 0.05)
     before = row_counts()
 
-    with api_imports._large:
+    with api_imports._large_body:
         refused = send(api, *LARGE, key=KEY)
         assert row_counts() == before
         small = send(api, *customers(1))
@@ -334,7 +351,7 @@ def test_a_replay_gets_the_same_job_and_imports_nothing(api: Api) -> None:
     assert (one("SELECT count(*) FROM imports"), one("SELECT count(*) FROM import_lines")) == (1, 2)
 
 
-def test_who_waits_gets_the_import(api: Api) -> None:
+def test_a_caller_who_waits_gets_the_import(api: Api) -> None:
     with working():
         answer = send(api, *customers(120), b"{", wait=30)
 
@@ -369,7 +386,7 @@ def test_an_import_takes_several_transactions_and_what_is_behind_it_waits(
     seen = []
 
     for _ in range(4):
-        jobs.work(api.workspace_id)
+        writes.work(api.workspace_id)
         seen.append((api.job(importing)["status"], api.job(importing)["progress"]["done"], api.job(behind)["status"]))
 
     assert seen == [
@@ -385,7 +402,7 @@ def test_another_workspaces_writes_do_not_wait_for_an_import(
 ) -> None:
     one_step_at_a_time(monkeypatch)
     importing = send(api, *customers(3 * imports.BATCH))
-    jobs.work(api.workspace_id)
+    writes.work(api.workspace_id)
 
     theirs = others.contact(external_id="c-1")
 
@@ -399,7 +416,7 @@ def test_another_workspaces_writes_do_not_wait_for_an_import(
 def test_after_a_loss_in_the_middle_each_line_takes_effect_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     one_step_at_a_time(monkeypatch)
     importing = send(api, *customers(2 * imports.BATCH))
-    jobs.work(api.workspace_id)
+    writes.work(api.workspace_id)
     real, left = contacts._record, iter(range(imports.BATCH // 2))
 
     def lose(*arguments: Any, **further: Any) -> None:
@@ -410,9 +427,8 @@ def test_after_a_loss_in_the_middle_each_line_takes_effect_once(api: Api, monkey
     with monkeypatch.context() as away:
         away.setattr(contacts, "_record", lose)
         with pytest.raises(peewee.OperationalError):
-            jobs.work(api.workspace_id)
+            writes.work(api.workspace_id)
     assert api.job(importing)["progress"]["done"] == imports.BATCH
-    rows("UPDATE jobs SET due_at = now()")
     api.apply()
 
     assert api.job(importing)["progress"]["done"] == 2 * imports.BATCH
@@ -421,16 +437,19 @@ def test_after_a_loss_in_the_middle_each_line_takes_effect_once(api: Api, monkey
 
 
 def die(times: int) -> None:
-    """As if so many workers had taken what is waiting, and died."""
-    rows("UPDATE jobs SET claim = claim + %s, due_at = now() WHERE due_at IS NOT NULL", (times,))
+    """As if that many workers had died while they worked on what is waiting."""
+    rows(
+        "UPDATE jobs SET deaths = deaths + %s, leased_until = now() - interval '1 second' WHERE due_at IS NOT NULL",
+        (times,),
+    )
 
 
 def test_deaths_at_different_places_do_not_end_an_import(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     one_step_at_a_time(monkeypatch)
     importing = send(api, *customers(4 * imports.BATCH))
     for _ in range(3):
-        die(MOST_CLAIMS - 1)
-        jobs.work(api.workspace_id)
+        die(MOST_DEATHS - 1)
+        writes.work(api.workspace_id)
 
     api.apply()
 
@@ -439,7 +458,7 @@ def test_deaths_at_different_places_do_not_end_an_import(api: Api, monkeypatch: 
 
 def test_an_import_that_ends_worker_after_worker_fails_and_keeps_no_line(api: Api) -> None:
     importing = send(api, *customers(2))
-    die(MOST_CLAIMS)
+    die(MOST_DEATHS)
     behind = api.post("contacts", {"external_id": "behind"})
 
     api.apply()
@@ -457,7 +476,7 @@ def test_an_import_that_ends_worker_after_worker_fails_and_keeps_no_line(api: Ap
 def test_a_line_is_kept_until_it_has_taken_effect(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     one_step_at_a_time(monkeypatch)
     send(api, *customers(imports.BATCH + 1))
-    jobs.work(api.workspace_id)
+    writes.work(api.workspace_id)
 
     assert all_of("SELECT number FROM import_lines") == [imports.BATCH + 1]
 

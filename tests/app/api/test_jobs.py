@@ -14,7 +14,7 @@ from tests.cast import Api, one, working
 
 
 def break_upserts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets every upsert fail in a way that nobody expected."""
+    """Makes every upsert fail with an unexpected error."""
 
     def broken(*_: Any) -> None:
         raise RuntimeError("hunter2 at line 7")
@@ -28,6 +28,7 @@ def test_an_accepted_write_is_answered_with_its_job(api: Api) -> None:
     assert (answer.status_code, answer.mimetype) == (202, "application/json")
     job = answer.json["data"]
     assert job == {
+        "object": "job",
         "id": job["id"],
         "kind": "contacts.upsert",
         "status": "queued",
@@ -83,7 +84,7 @@ def test_a_create_names_its_resource_at_once(api: Api) -> None:
 
 
 def test_a_job_that_failed_carries_a_whole_problem(api: Api) -> None:
-    api.contact(email="ada@example.com")
+    api.contact(external_id="other", email="ada@example.com")
 
     answer = api.post(
         "contacts", {"external_id": "c", "email": "ada@example.com"}, headers={"X-Request-Id": "trace-of-this"}
@@ -99,6 +100,7 @@ def test_a_job_that_failed_carries_a_whole_problem(api: Api) -> None:
         "status": 409,
         "detail": "",
         "traceId": "trace-of-this",
+        "conflicting_field": "external_id",
         "conflicting_contact_id": "",
     }
 
@@ -106,7 +108,7 @@ def test_a_job_that_failed_carries_a_whole_problem(api: Api) -> None:
 # Prefer: wait
 
 
-def test_who_waits_for_what_is_made_gets_it(api: Api) -> None:
+def test_a_caller_who_waits_for_a_create_gets_the_resource(api: Api) -> None:
     with working():
         answer = api.post("contacts", {"email": "ada@example.com"}, wait=10)
 
@@ -118,7 +120,7 @@ def test_who_waits_for_what_is_made_gets_it(api: Api) -> None:
     assert answer.json == {"data": api.show_contact(contact["id"])}
 
 
-def test_who_waits_for_a_change_gets_200(api: Api) -> None:
+def test_a_caller_who_waits_for_a_change_gets_200(api: Api) -> None:
     api.contact(email="ada@example.com")
 
     with working():
@@ -129,7 +131,7 @@ def test_who_waits_for_a_change_gets_200(api: Api) -> None:
 
 
 @pytest.mark.parametrize("method", ["add", "patch", "remove"])
-def test_who_waits_for_an_action_gets_the_resource(api: Api, method: str) -> None:
+def test_a_caller_who_waits_for_an_action_gets_the_resource(api: Api, method: str) -> None:
     contact = api.contact(email="ada@example.com", tags=["vip"])
     path = f"contacts/{contact['id']}"
     ask = {
@@ -145,7 +147,7 @@ def test_who_waits_for_an_action_gets_the_resource(api: Api, method: str) -> Non
     assert answer.json["data"] == api.show_contact(contact["id"]) != contact
 
 
-def test_who_waits_for_a_delete_gets_204(api: Api) -> None:
+def test_a_caller_who_waits_for_a_delete_gets_204(api: Api) -> None:
     contact = api.contact(email="ada@example.com")
 
     with working():
@@ -156,8 +158,8 @@ def test_who_waits_for_a_delete_gets_204(api: Api) -> None:
     assert answer.headers["Preference-Applied"] == "wait=10"
 
 
-def test_who_waits_for_a_failure_gets_its_problem_with_its_status(api: Api) -> None:
-    holder = api.contact(email="ada@example.com")
+def test_a_caller_who_waits_for_a_failure_gets_its_problem_with_its_status(api: Api) -> None:
+    holder = api.contact(external_id="other", email="ada@example.com")
 
     with working():
         answer = api.post("contacts", {"external_id": "c", "email": "ada@example.com"}, wait=10)
@@ -169,7 +171,7 @@ def test_who_waits_for_a_failure_gets_its_problem_with_its_status(api: Api) -> N
     assert document["traceId"] == answer.headers["X-Request-Id"]
 
 
-def test_who_waits_for_an_endpoint_gets_its_secret_beside_it(api: Api) -> None:
+def test_a_caller_who_waits_for_an_endpoint_gets_its_secret_beside_it(api: Api) -> None:
     with working():
         answer = api.post("webhooks/endpoints", {"address": "https://shop.example/", "events": ["*"]}, wait=10)
 
@@ -188,7 +190,11 @@ def test_a_wait_that_runs_out_ends_with_the_job(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    "preference", ["wait=0", "wait=31", "wait=x", "wait", "wait=-1", "await=5", "respond-async", ""]
+    "preference",
+    [
+        *("wait=0", "wait=x", "wait", "wait=-1", "await=5", "respond-async", "", "wait=0.5", "wait=.5", "wait=1e1"),
+        *("wait=5s", "wait=x, wait=5", "wait, wait=5", "wait-for=5", "wait=nan", "wait=inf", "foo; wait=5"),
+    ],
 )
 def test_a_preference_that_is_none_is_ignored(api: Api, preference: str) -> None:
     answer = api.post("contacts", {"email": "ada@example.com"}, headers={"Prefer": preference})
@@ -205,6 +211,31 @@ def test_a_preference_is_read_as_rfc_7240_writes_it(api: Api, preference: str) -
         answer = api.post("contacts", {"email": "ada@example.com"}, headers={"Prefer": preference})
 
     assert (answer.status_code, answer.headers["Preference-Applied"]) == (201, "wait=25")
+
+
+@pytest.mark.parametrize(
+    ("preference", "applied"),
+    [
+        *(("wait=31", 30), ("wait=600", 30), (f"wait={'9' * 5_000}", 30), ("wait=030", 30), ("wait=30.5", 30)),
+        *(("wait=20.7", 20), ("wait=20.", 20), ('wait="20.99"', 20), ("wait=20, wait=25", 20), ("foo=1,wait=20", 20)),
+    ],
+)
+def test_a_wait_counts_in_whole_seconds_up_to_30(api: Api, preference: str, applied: int) -> None:
+    with working():
+        answer = api.post("contacts", {"email": "ada@example.com"}, headers={"Prefer": preference})
+
+    assert (answer.status_code, answer.headers["Preference-Applied"]) == (201, f"wait={applied}")
+
+
+def test_a_job_that_is_not_valid_any_more_says_why(api: Api) -> None:
+    contact = api.contact(email="ada@example.com")
+    deleted = api.delete(f"contacts/{contact['id']}")
+    sold = api.post("sales", {"contact_id": contact["id"], "amount": "1", "currency": "EUR"})
+    api.done(deleted)
+
+    problem = api.job(sold)["problem"]
+
+    assert problem["detail"] == f"contact_id: {problem['errors'][0]['detail']}"
 
 
 # Surprises
@@ -232,7 +263,7 @@ def test_a_job_that_breaks_fails_alone_and_keeps_what_it_was_asked(api: Api, mon
     assert one("SELECT payload->>'email' FROM jobs WHERE id = %s", job["id"]) == "ada@example.com"
 
 
-def test_who_waits_for_a_job_that_breaks_gets_500(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_caller_who_waits_for_a_job_that_breaks_gets_500(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     break_upserts(monkeypatch)
 
     with working():
@@ -243,7 +274,7 @@ def test_who_waits_for_a_job_that_breaks_gets_500(api: Api, monkeypatch: pytest.
 
 
 def test_the_payload_of_a_job_that_ended_well_or_was_refused_is_forgotten(api: Api) -> None:
-    api.contact(email="ada@example.com")
+    api.contact(external_id="other", email="ada@example.com")
     api.done(api.post("contacts", {"external_id": "c", "email": "ada@example.com"}))
 
     assert one("SELECT count(*) FROM jobs WHERE payload IS NOT NULL") == 0
@@ -256,7 +287,7 @@ def test_the_payload_of_a_job_that_ended_well_or_was_refused_is_forgotten(api: A
 def mixed(api: Api) -> dict[str, str]:
     """Jobs by what is special of them, oldest first."""
     endpoint = api.post("webhooks/endpoints", {"address": "https://shop.example/", "events": ["*"]})
-    made = api.post("contacts", {"email": "ada@example.com"})
+    made = api.post("contacts", {"external_id": "other", "email": "ada@example.com"})
     failed = api.post("contacts", {"external_id": "c", "email": "ada@example.com"})
     api.apply()
     queued = api.post("contacts", {"email": "eve@example.com"})
@@ -304,7 +335,7 @@ def test_every_kind_can_be_asked_for(api: Api, kind: str) -> None:
     assert api.get(f"jobs?kind={kind}").status_code == 200
 
 
-def test_who_finds_no_place_to_wait_gets_the_job_soon(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_caller_who_finds_no_place_to_wait_gets_the_job_soon(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writes, "_waiting_places", threading.BoundedSemaphore(1))
     writes._waiting_places.acquire()
     began = time.monotonic()
@@ -316,7 +347,7 @@ def test_who_finds_no_place_to_wait_gets_the_job_soon(api: Api, monkeypatch: pyt
     assert time.monotonic() - began < 10
 
 
-def test_who_waits_takes_a_place_that_becomes_free(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_caller_who_waits_takes_a_place_that_becomes_free(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writes, "_waiting_places", threading.BoundedSemaphore(1))
     monkeypatch.setattr(writes, "PATIENCE_SECONDS", 20)
     writes._waiting_places.acquire()
@@ -328,7 +359,7 @@ def test_who_waits_takes_a_place_that_becomes_free(api: Api, monkeypatch: pytest
     assert (answer.status_code, answer.headers["Preference-Applied"]) == (201, "wait=20")
 
 
-def test_who_finds_no_place_gets_the_result_of_a_job_that_has_ended_meanwhile(
+def test_a_caller_who_finds_no_place_gets_the_result_of_a_job_that_has_ended_meanwhile(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Taken:

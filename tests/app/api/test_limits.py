@@ -44,13 +44,13 @@ def left(answer: TestResponse) -> int:
 
 
 def use_up(api: Api) -> TestResponse:
-    """Asks until it is too much."""
+    """Makes requests until one is refused."""
     while (answer := api.get("/api/v1/auth/me")).status_code != 429:
         assert answer.status_code == 200
     return answer
 
 
-def test_every_response_tells_the_limit_and_what_is_left(api: Api, limit: Limit) -> None:
+def test_every_response_has_the_limit_and_what_is_left(api: Api, limit: Limit) -> None:
     limit(6)
 
     answers = [api.get("contacts"), api.post("contacts", {"email": "ada@example.com"}), api.get("/api/v1/auth/me")]
@@ -105,7 +105,7 @@ def test_a_lack_of_access_counts_too(api: Api, limit: Limit) -> None:
     assert (answer.status_code, standing(answer)) == (403, (29, 2))
 
 
-def test_one_request_too_many_is_told_when_to_come_back(api: Api, limit: Limit) -> None:
+def test_the_response_to_one_request_too_many_says_when_to_retry(api: Api, limit: Limit) -> None:
     limit(6)
 
     answer = use_up(api)
@@ -185,7 +185,7 @@ def test_options_needs_no_token_and_is_not_counted(api: Api, limit: Limit) -> No
         assert set(answer.headers["Allow"].split(", ")) == {"GET", "HEAD", "OPTIONS", "POST"}
 
 
-def test_without_a_limit_nothing_is_told(api: Api, limit: Limit) -> None:
+def test_without_a_limit_there_are_no_headers(api: Api, limit: Limit) -> None:
     limit(0)
 
     answer = api.get("contacts")

@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from flask import Flask
 
 from app import database
+from app.api.schemas import EMPTY
 from app.lib import ids
+from tests import surface
 from tests.cast import Api, all_of
 from tests.conftest import Keys
 
@@ -160,7 +163,7 @@ def test_a_cursor_with_a_time_among_its_filters_goes_on(api: Api) -> None:
     assert listed(found) == newest_first()
 
 
-def test_a_cursor_tells_nothing_of_the_row(api: Api) -> None:
+def test_a_cursor_reveals_nothing_of_the_row(api: Api) -> None:
     insert_contacts(api.workspace_id, 3)
     first = api.get("contacts?limit=1").json
 
@@ -287,6 +290,24 @@ def test_a_cursor_of_times_is_refused_wherever_it_was_altered(api: Api, timed: T
 
 
 # Others
+
+
+def test_a_parameter_of_a_list_that_is_empty_is_refused(api: Api, app: Flask, subtests: pytest.Subtests) -> None:
+    found = surface.lists(surface.operations(app))
+    asked = [(operation, name) for operation in found for name in operation.query.load_fields]
+
+    assert {"/contacts", "/jobs", "/sales", "/webhooks/deliveries"} <= {each.collection for each in found}
+    for operation, name in asked:
+        with subtests.test(f"{operation}?{name}="):
+            answer = api.get(f"{operation.path(api.workspace_id, surface.unknown())}?{name}=")
+            assert answer.status_code == 422
+            assert answer.get_json(force=True)["errors"] == [{"pointer": f"/{name}", "detail": EMPTY}]
+
+
+def test_every_empty_parameter_is_named(api: Api) -> None:
+    errors = api.get("contacts?email=&q=ada&tag=&cursor=").get_json(force=True)["errors"]
+
+    assert [error["pointer"] for error in errors] == ["/email", "/tag", "/cursor"]
 
 
 @pytest.mark.parametrize("path", ["jobs", "webhooks/endpoints", "webhooks/deliveries"])

@@ -132,5 +132,5 @@ def test_the_scheme_of_the_header_is_read_in_any_case(api: Api) -> None:
     assert api.get("/api/v1/auth/me", headers={"Authorization": f"bearer {api.token}"}).status_code == 200
 
 
-def test_an_issued_token_can_be_told_by_its_prefix_and_length() -> None:
+def test_an_issued_token_is_recognised_by_its_prefix_and_length() -> None:
     assert re.fullmatch(r"bhp_[0-9A-Za-z]{36}", new_token())

@@ -6,12 +6,13 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
 from app import bells, metrics
+from app.database import transaction
 from app.domain import stops
 from app.models.endpoints import Endpoint
-from app.outbound import Answer
+from app.outbound import answered
 from tests.cast import KEY, Api
 
-# Each has as many values as the service has routes, kinds of write and so on, whoever calls.
+# Labels whose values are the routes, kinds of writes and so on: callers cannot add to them.
 FEW_VALUES = {
     *("method", "route", "status", "kind", "outcome", "answer", "reason", "mail", "name", "type"),
     *("le", "generation", "implementation", "major", "minor", "patchlevel", "version"),
@@ -22,7 +23,7 @@ def value(name: str, **labels: str) -> float:
     return REGISTRY.get_sample_value(name, labels) or 0.0
 
 
-def test_figures_are_told_in_the_text_format_of_prometheus(client: FlaskClient) -> None:
+def test_metrics_are_in_the_text_format_of_prometheus(client: FlaskClient) -> None:
     answer = client.get("/metrics")
 
     assert (answer.status_code, answer.mimetype) == (200, "text/plain")
@@ -98,9 +99,10 @@ def test_bells_are_counted(api: Api) -> None:
 def test_stops_of_endpoints_are_counted(api: Api, status: int, reason: str) -> None:
     before = value("bellhop_endpoints_stopped_total", reason=reason)
     endpoint = Endpoint.get_by_id(api.endpoint())
-    answer = Answer(status, "No.", b"", 1)
+    answer = answered(status)
 
-    stops.count_outcomes([endpoint], [(endpoint.id, answer)] * 50)
+    with transaction():
+        stops.count_outcomes(endpoint, [(answer, True)] * 50)
 
     assert endpoint.state == "stopped"
     assert value("bellhop_endpoints_stopped_total", reason=reason) == before + 1

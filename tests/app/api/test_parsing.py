@@ -9,43 +9,47 @@ from flask.testing import FlaskClient
 from marshmallow import fields, validate
 
 from app.api import openapi, parsing, problems, request_ids
+from app.api.openapi.problems import response_name
+from app.api.parsing.blueprints import Blueprint
+from app.api.schemas import Query, RequestBody
+from app.errors import MAX_FAULTS
 
 BASE = "https://bellhop.test"
 
 
-class Address(parsing.Schema):
+class Address(RequestBody):
     city = fields.String(required=True)
 
 
-class Contact(parsing.Schema):
+class Contact(RequestBody):
     name = fields.String(required=True)
     tags = fields.List(fields.String())
     addresses = fields.List(fields.Nested(Address))
     custom_fields = fields.Dict(fields.String(validate=validate.Length(max=20)), fields.Integer(strict=True))
 
 
-class Page(parsing.Schema):
+class Page(Query):
     limit = fields.Integer(load_default=50, validate=validate.Range(1, 100))
     tag = fields.String()
     status = fields.List(fields.String())
 
 
-class Options(parsing.Schema):
+class Options(RequestBody):
     release_held = fields.Boolean(load_default=False)
 
 
 @pytest.fixture
 def client() -> FlaskClient:
-    blueprint = parsing.Blueprint("contacts", __name__, url_prefix="/api/v1")
+    blueprint = Blueprint("contacts", __name__, url_prefix="/api/v1")
 
     @blueprint.route("/contacts", methods=["GET"])
-    @blueprint.arguments(Page, location="query")
+    @blueprint.arguments(Page)
     def list_contacts(page: dict[str, Any]) -> dict[str, Any]:
         return {"data": page}
 
     @blueprint.route("/contacts", methods=["POST"])
     @blueprint.arguments(Contact)
-    @blueprint.refusals(409)
+    @blueprint.alt_response(409, response_name(409))
     def upsert_contact(contact: dict[str, Any]) -> dict[str, Any]:
         return {"data": contact}
 
@@ -214,7 +218,10 @@ def test_each_fault_is_pointed_at(client: FlaskClient) -> None:
 def test_the_list_of_faults_has_an_end(client: FlaskClient) -> None:
     body = "{" + ",".join(f'"f{number}": 1' for number in range(1000)) + "}"
 
-    assert len(pointers(post(client, body))) == parsing.MAX_FAULTS
+    answer = post(client, body)
+
+    assert len(pointers(answer)) == MAX_FAULTS
+    assert answer.get_json(force=True)["detail"] == "name: Missing data for required field … and 1000 more faults"
 
 
 @pytest.mark.parametrize("bad", [r"\u0000", r"\ud800", r"\udc00x", r"\udbff\ud800"])

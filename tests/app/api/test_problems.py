@@ -7,15 +7,42 @@ from flask.testing import FlaskClient
 from structlog.testing import capture_logs
 from werkzeug.exceptions import TooManyRequests
 
+from app import errors
 from app.api import problem_pages, problems, request_ids
-from app.errors import Conflict, Fault, IdempotencyKeyReused, InsufficientScope, Invalid, NotFound, Unauthenticated
+from app.errors import (
+    BellhopError,
+    Conflict,
+    Fault,
+    IdempotencyKeyReused,
+    InsufficientScope,
+    Invalid,
+    NotFound,
+    SettingsError,
+    Unauthenticated,
+)
 from app.lib.problems import PROBLEMS, problem_document, problem_of_error
 
 BASE = "https://bellhop.test"
 
 
 class AutomationNotPublished(Conflict):
-    """As the domain has it: the nearest class of an error decides."""
+    """A subclass may have a slug of its own."""
+
+    slug = "automation-not-published"
+
+
+class Taken(Conflict):
+    """A subclass without one has that of the class above it."""
+
+
+class Foreign(Exception):
+    """An error of a library that happens to have a slug."""
+
+    slug = "not one of ours"
+
+
+def kinds_of(error: type[BellhopError]) -> list[type[BellhopError]]:
+    return [error, *(kind for below in error.__subclasses__() for kind in kinds_of(below))]
 
 
 ERRORS = {
@@ -23,11 +50,14 @@ ERRORS = {
     "anonymous": Unauthenticated(),
     "narrow": InsufficientScope("This token lacks 'contacts'."),
     "taken": Conflict("Another contact has this email.", conflicting_contact_id="con_1"),
+    "duplicate": Taken("Another sale has this reference."),
     "draft": AutomationNotPublished("The automation is a draft."),
     "reused": IdempotencyKeyReused(),
     "invalid": Invalid(Fault("/email", "Not an email address.")),
     "database": peewee.OperationalError("server closed the connection: SELECT secret"),
     "bug": RuntimeError("password=hunter2"),
+    "foreign": Foreign("password=hunter2"),
+    "unset": SettingsError("SECRET_KEY is hunter2"),
     "limited": TooManyRequests(retry_after=17),
 }
 
@@ -61,11 +91,14 @@ def client() -> FlaskClient:
         ("anonymous", 401, "unauthenticated"),
         ("narrow", 403, "insufficient-scope"),
         ("taken", 409, "conflict"),
+        ("duplicate", 409, "conflict"),
         ("draft", 409, "automation-not-published"),
         ("reused", 422, "idempotency-key-reused"),
         ("invalid", 422, "validation-failed"),
         ("database", 503, "unavailable"),
         ("bug", 500, "internal-error"),
+        ("foreign", 500, "internal-error"),
+        ("unset", 500, "internal-error"),
         ("limited", 429, "rate-limited"),
     ],
 )
@@ -158,7 +191,7 @@ def test_a_validation_problem_points_at_each_fault(client: FlaskClient) -> None:
     assert document["errors"] == [{"pointer": "/email", "detail": "Not an email address."}]
 
 
-def test_an_unavailable_service_says_when_to_come_back(client: FlaskClient) -> None:
+def test_an_unavailable_service_says_when_to_retry(client: FlaskClient) -> None:
     response = client.get("/raise/database")
 
     assert int(response.headers["Retry-After"]) > 0
@@ -237,8 +270,15 @@ def test_a_document_without_a_trace_has_no_trace_id() -> None:
     }
 
 
-def test_a_surprise_in_a_job_is_an_internal_error_that_shows_nothing() -> None:
-    document = problem_of_error(ERRORS["bug"], "trace-1", base_url=BASE)
+@pytest.mark.parametrize("kind", kinds_of(BellhopError), ids=lambda kind: kind.__name__)
+def test_every_class_of_errors_carries_the_slug_of_a_problem(kind: type[BellhopError]) -> None:
+    assert kind.slug in PROBLEMS
+    assert "slug" in vars(kind) or kind.__module__ != errors.__name__
+
+
+@pytest.mark.parametrize("name", ["bug", "foreign", "unset"])
+def test_a_surprise_in_a_job_is_an_internal_error_that_shows_nothing(name: str) -> None:
+    document = problem_of_error(ERRORS[name], "trace-1", base_url=BASE)
 
     assert document["status"] == 500
     assert document["traceId"] == "trace-1"

@@ -76,7 +76,7 @@ def test_the_identifier_is_known_at_once(api: Api, contact_id: str) -> None:
     assert api.get(f"sales/{resource['id']}").json["data"]["id"] == resource["id"]
 
 
-def test_who_waits_gets_the_sale(api: Api, contact_id: str) -> None:
+def test_a_caller_who_waits_gets_the_sale(api: Api, contact_id: str) -> None:
     with working():
         answer = api.post("sales", body_of(contact_id), wait=10)
 
@@ -85,7 +85,7 @@ def test_who_waits_gets_the_sale(api: Api, contact_id: str) -> None:
     assert answer.json["data"]["amount"] == "19.90"
 
 
-def test_a_sale_is_told_of_with_its_contact(api: Api, contact_id: str) -> None:
+def test_a_sale_is_an_event_with_its_contact(api: Api, contact_id: str) -> None:
     sale = api.sale(contact_id, reference="order-1")
 
     told = event_bodies(api.workspace_id)[-1]
@@ -201,7 +201,7 @@ def test_sales_without_a_reference_are_all_recorded(api: Api, contact_id: str) -
     assert one("SELECT count(*) FROM sales") == 2
 
 
-def test_references_are_told_apart_by_case(api: Api, contact_id: str) -> None:
+def test_references_are_case_sensitive(api: Api, contact_id: str) -> None:
     assert api.sale(contact_id, reference="a")["id"] != api.sale(contact_id, reference="A")["id"]
 
 
@@ -230,7 +230,7 @@ def test_a_sale_to_a_contact_that_was_deleted_meanwhile_fails_at_contact_id(api:
     assert "sale.recorded" not in event_kinds(api.workspace_id)
 
 
-def test_who_waits_for_a_sale_that_fails_gets_its_problem(api: Api, contact_id: str) -> None:
+def test_a_caller_who_waits_for_a_sale_that_fails_gets_its_problem(api: Api, contact_id: str) -> None:
     api.delete(f"contacts/{contact_id}")
     selling = api.post("sales", body_of(contact_id), key=KEY)
     api.apply()
@@ -306,7 +306,6 @@ def three(api: Api, contact_id: str) -> list[str]:
         ("reference=order-2", [1]),
         ("reference=ORDER-2", []),
         ("contact_id=x", []),
-        ("contact_id=", []),
         ("occurred_since=2026-11-02T00:00:00Z", [1, 0]),
         ("occurred_until=2026-11-09T00:00:00Z", [1, 0, 2]),
         ("occurred_until=2026-11-02T00:00:00Z", [2]),

@@ -1,4 +1,4 @@
-"""Idempotency-Key: a write happens once, however often it is asked for."""
+"""Idempotency-Key: a write happens once, however often it is sent."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_replay_that_waits_gets_the_result(api: Api) -> None:
 
 
 def test_a_replay_of_a_failure_that_waits_gets_the_problem(api: Api) -> None:
-    api.contact(**ADA)
+    api.contact(external_id="a", **ADA)
     body = {"external_id": "c", **ADA}
     first = api.done(api.post("contacts", body, key=KEY))
 
@@ -218,7 +218,7 @@ def test_different_requests_at_once_with_one_key_make_one_job(api: Api, app: Fla
 
 
 def let_pass(hours: float) -> None:
-    """Lets keys be as old as they would be after so long."""
+    """Makes all keys older by this much."""
     database.rows("UPDATE idempotency_keys SET created_at = created_at - %s", (timedelta(hours=hours),))
 
 

@@ -2,86 +2,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY
 
 from app import bells, database
-from app.domain import deliveries, lanes
-from app.domain.deliveries import Dispatch, Outcome
+from app.domain import attempts, lanes
 from app.domain.endpoints import seal
 from app.lib import clock
 from app.mailbox import Mail
 from app.models.deliveries import Attempt, Delivery
 from app.models.endpoints import Endpoint
-from app.outbound import Answer
-from tests.cast import Api, all_of, in_threads, make_endpoint, one
+from app.outbound import Answer, answered
+from tests.cast import Api, all_of, make_endpoint, one
+from tests.sending import BROKEN, GONE, OK, SILENT, attempt, failures, outcome, set_failures, states, take
 from tests.stack.signatures import is_genuine
-
-OK = Answer(204, None, b"", 12)
-BROKEN = Answer(500, "The server answered 500 (Internal Server Error).", b"oops", 7)
-GONE = Answer(410, "The server answered 410 (Gone).", b"", 3)
-SILENT = Answer(None, "No answer within 10 seconds.", b"", 10_000)
 
 ADDRESS = "https://shop.example/hooks"
 
 
-@pytest.fixture
-def endpoint(api: Api) -> Endpoint:
-    identifier, _ = make_endpoint(api.workspace_id, ADDRESS, ["contact.created"])
-    return Endpoint.get_by_id(identifier)
-
-
-@pytest.fixture
-def happen(api: Api, endpoint: Endpoint) -> Callable[[int], None]:
-    """Lets so many events happen, each of which makes a delivery."""
-
-    def happen(count: int = 1) -> None:
-        start = one("SELECT count(*) FROM contacts")
-        for number in range(count):
-            api.post("contacts", {"external_id": str(start + number)})
-        api.apply()
-
-    return happen
-
-
-@pytest.fixture
-def delivery(happen: Callable[[int], None]) -> str:
-    happen(1)
-    return str(one("SELECT id FROM deliveries"))
-
-
-def take(endpoint: Endpoint, room: int = 100) -> list[Dispatch]:
-    """Claims what is there, whenever it is due."""
-    database.rows("UPDATE deliveries SET due_at = now(), leased_until = now() WHERE due_at IS NOT NULL")
-    return deliveries.claim(lanes.FAST, {endpoint.id: room})
-
-
-def outcome(dispatch: Dispatch, answer: Answer) -> Outcome:
-    return Outcome(dispatch, clock.now(), answer)
-
-
-def attempt(endpoint: Endpoint, answer: Answer) -> None:
-    """One attempt at everything that is there."""
-    deliveries.record([outcome(dispatch, answer) for dispatch in take(endpoint)])
-
-
 def seconds_to_next(delivery: str) -> float:
-    return float(one("SELECT extract(epoch FROM due_at - now()) FROM deliveries WHERE id = %s", delivery))
-
-
-def states() -> list[str]:
-    return all_of("SELECT status FROM deliveries ORDER BY id")
-
-
-def failures(endpoint: Endpoint) -> int:
-    return int(Endpoint.get_by_id(endpoint.id).consecutive_failures)
-
-
-def set_failures(endpoint: Endpoint, number: int) -> None:
-    Endpoint.update(consecutive_failures=number).where(Endpoint.id == endpoint.id).execute()
+    return float(one("SELECT extract(epoch FROM next_attempt_at - now()) FROM deliveries WHERE id = %s", delivery))
 
 
 # What is sent
@@ -92,16 +34,16 @@ def test_a_dispatch_has_all_that_an_attempt_needs(api: Api) -> None:
     answer = api.post("contacts", {"email": "ada@example.com"}, headers={"X-Request-Id": "mine"})
     api.done(answer)
 
-    [dispatch] = deliveries.claim(lanes.FAST, {endpoint_id: 10})
+    [dispatch] = attempts.claim(lanes.FAST, {endpoint_id: 10})
 
-    assert (dispatch.address, dispatch.secrets, dispatch.step, dispatch.trace_id) == (ADDRESS, (secret,), 0, "mine")
+    assert (dispatch.address, dispatch.secrets, dispatch.tries, dispatch.trace_id) == (ADDRESS, (secret,), 0, "mine")
     assert dispatch.body == bytes(one("SELECT body FROM events"))
 
 
 def test_the_headers_of_an_attempt_are_signed_at_its_time(api: Api) -> None:
     endpoint_id, secret = make_endpoint(api.workspace_id, ADDRESS)
     api.contact(email="ada@example.com")
-    [dispatch] = deliveries.claim(lanes.FAST, {endpoint_id: 10})
+    [dispatch] = attempts.claim(lanes.FAST, {endpoint_id: 10})
 
     with clock.moved_by(hours=2):
         headers = dispatch.headers()
@@ -120,7 +62,7 @@ def test_after_a_rotation_both_secrets_sign_for_a_while(api: Api, until: str, ke
     database.rows("UPDATE endpoints SET previous_secret_until = now() + %s::interval", (until,))
     api.contact(email="ada@example.com")
 
-    [dispatch] = deliveries.claim(lanes.FAST, {endpoint_id: 10})
+    [dispatch] = attempts.claim(lanes.FAST, {endpoint_id: 10})
 
     assert dispatch.secrets == (secret, "whsec_before")[:keys]
     assert dispatch.headers()["X-Service-Signature"].count("v1=") == keys
@@ -195,7 +137,7 @@ def test_an_outcome_of_a_claim_that_has_passed_on_changes_nothing(endpoint: Endp
     [present] = take(endpoint)
     before = Delivery.get_by_id(delivery).__data__
 
-    deliveries.record([outcome(late, BROKEN)])
+    attempts.record([outcome(late, BROKEN)])
 
     assert Delivery.get_by_id(delivery).__data__ == before
     assert Attempt.of(delivery) == []
@@ -208,7 +150,7 @@ def test_an_outcome_of_a_claim_that_has_passed_on_is_no_failure_of_the_endpoint(
     [late] = take(endpoint)
     take(endpoint)
 
-    deliveries.record([outcome(late, BROKEN)])
+    attempts.record([outcome(late, BROKEN)])
 
     assert failures(endpoint) == 0
 
@@ -217,8 +159,8 @@ def test_an_outcome_that_is_recorded_twice_counts_once(endpoint: Endpoint, deliv
     [dispatch] = take(endpoint)
     same = outcome(dispatch, BROKEN)
 
-    deliveries.record([same])
-    deliveries.record([same])
+    attempts.record([same])
+    attempts.record([same])
 
     assert Delivery.get_by_id(delivery).attempts == 1
     assert len(Attempt.of(delivery)) == 1
@@ -228,8 +170,8 @@ def test_an_outcome_that_is_recorded_twice_is_one_failure_of_the_endpoint(endpoi
     [dispatch] = take(endpoint)
     same = outcome(dispatch, BROKEN)
 
-    deliveries.record([same])
-    deliveries.record([same])
+    attempts.record([same])
+    attempts.record([same])
 
     assert failures(endpoint) == 1
 
@@ -238,7 +180,7 @@ def test_a_success_that_is_recorded_late_does_not_undo_a_failure(endpoint: Endpo
     [late] = take(endpoint)
     [present] = take(endpoint)
 
-    deliveries.record([outcome(present, BROKEN), outcome(late, OK)])
+    attempts.record([outcome(present, BROKEN), outcome(late, OK)])
 
     assert states() == ["pending"]
 
@@ -266,7 +208,7 @@ def test_outcomes_of_one_batch_count_in_their_order(endpoint: Endpoint, happen: 
     happen(4)
     dispatches = take(endpoint)
 
-    deliveries.record(
+    attempts.record(
         [outcome(each, answer) for each, answer in zip(dispatches, [BROKEN, OK, BROKEN, BROKEN], strict=True)]
     )
 
@@ -287,11 +229,11 @@ def test_a_success_of_a_healthy_endpoint_does_not_touch_its_row(
 
 def test_the_fiftieth_failure_in_a_row_stops_the_endpoint(endpoint: Endpoint, happen: Callable[[int], None]) -> None:
     happen(50)
-    dispatches = take(endpoint)
-
-    deliveries.record([outcome(each, BROKEN) for each in dispatches[:49]])
+    for _ in range(45):  # all at once until it is probed, then one by one
+        attempt(endpoint, BROKEN)
     assert Endpoint.get_by_id(endpoint.id).state == "active"
-    deliveries.record([outcome(dispatches[49], SILENT)])
+
+    attempt(endpoint, SILENT)
 
     stopped = Endpoint.get_by_id(endpoint.id)
     assert (stopped.state, stopped.consecutive_failures) == ("stopped", 50)
@@ -304,7 +246,7 @@ def test_the_reason_of_a_stop_does_not_repeat_where_a_redirect_led(endpoint: End
     """That may be made of what was sent, and the reason stays when the contact is erased."""
     set_failures(endpoint, 49)
 
-    attempt(endpoint, Answer(302, "Redirects are not followed (302 to https://shop.example/ada).", b"", 3))
+    attempt(endpoint, answered(302, b"", 3, target="https://shop.example/ada"))
 
     reason = Endpoint.get_by_id(endpoint.id).stop_reason
     assert reason == "50 attempts in a row failed. The last: Redirects are not followed (302)."
@@ -315,7 +257,7 @@ def test_an_endpoint_that_stops_has_what_is_on_its_way_held(endpoint: Endpoint, 
     set_failures(endpoint, 49)
     [first] = take(endpoint, room=1)
 
-    deliveries.record([outcome(first, BROKEN)])
+    attempts.record([outcome(first, BROKEN)])
 
     assert all_of("SELECT action FROM sweeps WHERE endpoint_id = %s", endpoint.id) == ["hold"]
     assert take(endpoint) == []
@@ -328,8 +270,8 @@ def test_an_attempt_under_way_when_the_endpoint_stops_is_still_recorded(
     set_failures(endpoint, 49)
     stopping, failing, succeeding = take(endpoint)
 
-    deliveries.record([outcome(stopping, BROKEN)])
-    deliveries.record([outcome(failing, BROKEN), outcome(succeeding, OK)])
+    attempts.record([outcome(stopping, BROKEN)])
+    attempts.record([outcome(failing, BROKEN), outcome(succeeding, OK)])
 
     assert Delivery.get_by_id(failing.claimed.id).status == "held"
     assert Delivery.get_by_id(failing.claimed.id).due_at is None
@@ -342,70 +284,12 @@ def test_410_fails_the_delivery_and_stops_the_endpoint(endpoint: Endpoint, happe
     happen(2)
     [gone] = take(endpoint, room=1)
 
-    deliveries.record([outcome(gone, GONE)])
+    attempts.record([outcome(gone, GONE)])
 
     assert Delivery.get_by_id(gone.claimed.id).status == "failed"
     stopped = Endpoint.get_by_id(endpoint.id)
     assert stopped.state == "stopped"
     assert "410" in stopped.stop_reason
-
-
-# How much may be under way
-
-
-def test_an_endpoint_that_never_answered_has_no_more_under_way_than_stops_it(
-    endpoint: Endpoint, happen: Callable[[int], None]
-) -> None:
-    happen(100)
-
-    batches = in_threads([partial(deliveries.claim, lanes.FAST, {endpoint.id: 30}) for _ in range(6)])
-
-    assert sum(len(batch) for batch in batches) == 60
-
-
-def test_what_is_under_way_is_counted_also_behind_what_came_to_lie_before_it(
-    endpoint: Endpoint, happen: Callable[[int], None]
-) -> None:
-    happen(100)
-    assert len(deliveries.claim(lanes.FAST, {endpoint.id: 45})) == 45
-    database.rows(
-        """
-        INSERT INTO deliveries (id, workspace_id, event_id, endpoint_id, kind, due_at)
-        SELECT left(id, -3) || lpad(number::text, 3, '0'), workspace_id, event_id, endpoint_id, kind,
-            due_at - interval '1 minute'
-        FROM (SELECT * FROM deliveries LIMIT 1) AS one CROSS JOIN generate_series(1, 600) AS number
-        """
-    )
-
-    assert len(deliveries.claim(lanes.FAST, {endpoint.id: 100})) == 15
-
-
-def test_with_failures_all_along_sixty_attempts_go_out_and_no_more(
-    endpoint: Endpoint, happen: Callable[[int], None]
-) -> None:
-    happen(150)
-    sent: list[Dispatch] = []
-
-    def work() -> None:
-        while batch := deliveries.claim(lanes.FAST, {endpoint.id: 8}):
-            sent.extend(batch)
-            for dispatch in batch:
-                deliveries.record([outcome(dispatch, BROKEN)])
-
-    in_threads([work] * 6)
-
-    assert Endpoint.get_by_id(endpoint.id).state == "stopped"
-    assert 50 <= len(sent) <= 60
-
-
-def test_an_endpoint_that_answered_has_as_much_under_way_as_there_is_room(
-    endpoint: Endpoint, happen: Callable[[int], None]
-) -> None:
-    happen(101)
-    [first] = take(endpoint, room=1)
-    deliveries.record([outcome(first, OK)])
-
-    assert len(deliveries.claim(lanes.FAST, {endpoint.id: 1000}, answering={endpoint.id})) == 100
 
 
 # Lanes
@@ -414,41 +298,20 @@ def test_an_endpoint_that_answered_has_as_much_under_way_as_there_is_room(
 def test_a_slow_endpoint_is_served_in_its_own_lane_alone(endpoint: Endpoint, delivery: str) -> None:
     lanes.slow_down([endpoint.id])
     lanes.ring([endpoint.id])
-    assert deliveries.claim(lanes.FAST, {endpoint.id: 10}) == []
+    assert attempts.claim(lanes.FAST, {endpoint.id: 10}) == []
     assert lane(lanes.SLOW) == 1
 
     lanes.speed_up([endpoint.id])
 
-    assert deliveries.claim(lanes.SLOW, {endpoint.id: 10}) == []
-    assert len(deliveries.claim(lanes.FAST, {endpoint.id: 10})) == 1
-
-
-def test_only_those_ring_of_which_a_retry_fell_due_just_now(
-    endpoint: Endpoint, happen: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lanes, "JUST_NOW_SECONDS", 40)  # however busy the machine is
-    happen(4)
-    attempt(endpoint, BROKEN)
-    bells.flush(20)
-    bells.flags().flushall()
-    lanes.ring_due()
-    assert lane(lanes.FAST) == 0
-
-    database.rows("UPDATE deliveries SET due_at = now() - interval '41 seconds'")
-    lanes.ring_due()
-    assert lane(lanes.FAST) == 0
-
-    database.rows("UPDATE deliveries SET due_at = now()")
-    lanes.ring_due()
-
-    assert lane(lanes.FAST) == 1
+    assert attempts.claim(lanes.SLOW, {endpoint.id: 10}) == []
+    assert len(attempts.claim(lanes.FAST, {endpoint.id: 10})) == 1
 
 
 def test_slowness_passes(endpoint: Endpoint, delivery: str) -> None:
     lanes.slow_down([endpoint.id])
     database.rows("UPDATE endpoints SET slow_until = now()")
 
-    assert len(deliveries.claim(lanes.FAST, {endpoint.id: 10})) == 1
+    assert len(attempts.claim(lanes.FAST, {endpoint.id: 10})) == 1
 
 
 def lane(mail: Mail) -> int:
@@ -475,8 +338,8 @@ def test_a_stopped_endpoint_is_not_counted_further(endpoint: Endpoint, happen: C
     set_failures(endpoint, 49)
     first, second, third = take(endpoint)
 
-    deliveries.record([outcome(first, BROKEN)])
-    deliveries.record([outcome(second, BROKEN), outcome(third, GONE)])
+    attempts.record([outcome(first, BROKEN)])
+    attempts.record([outcome(second, BROKEN), outcome(third, GONE)])
 
     stopped = Endpoint.get_by_id(endpoint.id)
     assert stopped.consecutive_failures == 50
@@ -504,7 +367,7 @@ def test_an_attempt_under_way_when_its_delivery_is_cancelled_is_logged_and_chang
     api.done(api.delete(f"webhooks/endpoints/{endpoint.id}"))
     database.rows("UPDATE deliveries SET status = 'cancelled', due_at = NULL")
 
-    deliveries.record([outcome(dispatch, answer)])
+    attempts.record([outcome(dispatch, answer)])
 
     kept = Delivery.get_by_id(delivery)
     assert (kept.status, kept.due_at, kept.delivered_at) == ("cancelled", None, None)
@@ -517,7 +380,7 @@ def test_a_retry_for_an_endpoint_that_was_deleted_meanwhile_is_cancelled(
     [dispatch] = take(endpoint)
     api.done(api.delete(f"webhooks/endpoints/{endpoint.id}"))
 
-    deliveries.record([outcome(dispatch, BROKEN)])
+    attempts.record([outcome(dispatch, BROKEN)])
 
     kept = Delivery.get_by_id(delivery)
     assert (kept.status, kept.due_at) == ("cancelled", None)
@@ -529,7 +392,7 @@ def test_a_delivery_whose_secret_cannot_be_read_does_not_stop_the_others(api: Ap
     Endpoint.update(secret=b"nonsense").where(Endpoint.id == broken).execute()
     api.contact(email="ada@example.com")
 
-    dispatches: list[Any] = deliveries.claim(lanes.FAST, {broken: 10, good: 10})
+    dispatches: list[Any] = attempts.claim(lanes.FAST, {broken: 10, good: 10})
 
     assert good in [dispatch.claimed.owner for dispatch in dispatches]
 

@@ -7,7 +7,7 @@ import pytest
 
 from app import database
 from app.config import settings
-from app.domain import deliveries, endpoints, lanes, secrets
+from app.domain import attempts, endpoints, lanes, secrets
 from app.lib import ids, vault
 from app.models.endpoints import Endpoint
 from tests.cast import Api, accept, all_of, apply, in_threads, make_endpoint, one, until
@@ -39,7 +39,7 @@ def signing(api: Api, endpoint_id: str) -> tuple[str, ...]:
     """The secrets that sign what goes to the endpoint."""
     api.post("contacts", {"external_id": ids.new("con")})
     api.apply()
-    [dispatch] = deliveries.claim(lanes.FAST, {endpoint_id: 1})
+    [dispatch] = attempts.claim(lanes.FAST, {endpoint_id: 1})
     return dispatch.secrets
 
 

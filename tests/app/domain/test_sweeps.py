@@ -13,18 +13,20 @@ import peewee
 import pytest
 
 from app import bells, database, mailbox
-from app.domain import deliveries, lanes, sweeps
-from app.domain.deliveries import Outcome
+from app.domain import attempts, lanes, sweep_batches, sweeps
+from app.domain.attempts import Outcome
 from app.lib import clock, ids
+from app.mailbox import serving
 from app.models.deliveries import Delivery
 from app.models.endpoints import Endpoint
 from app.models.sweeps import Sweep
-from app.outbound import Answer
+from app.outbound import answered
 from scheduler.timetable import Timetable
 from tests.cast import Api, all_of, in_threads, make_endpoint, one, sweep, until
+from tests.sending import record_all
 
-OK = Answer(204, None, b"", 12)
-BROKEN = Answer(500, "The server answered 500 (Internal Server Error).", b"oops", 7)
+OK = answered(204, b"", 12)
+BROKEN = answered(500, b"oops", 7)
 
 
 @pytest.fixture
@@ -43,7 +45,7 @@ def make(endpoint: Endpoint, number: int, status: str = "failed", *, body: bool 
             (event_id, endpoint.workspace_id),
         )
     made = [ids.new("dlv") for _ in range(number)]
-    columns = {"kind": "contact.created", "attempts": 0, "step": 0, "last_error": None, "created_at": clock.now()}
+    columns = {"kind": "contact.created", "attempts": 0, "tries": 0, "last_error": None, "created_at": clock.now()}
     columns |= fields
     database.rows(
         f"""
@@ -100,13 +102,28 @@ def test_a_stopped_endpoint_has_what_is_pending_held(endpoint: Endpoint) -> None
     assert (done.changed, done.skipped) == (3, 0)
 
 
+def test_what_waits_for_its_retry_is_held_and_released_at_once(endpoint: Endpoint) -> None:
+    waiting = make(endpoint, 2, "pending", tries=1, next_attempt_at=clock.now() + timedelta(hours=1))
+    database.rows("UPDATE deliveries SET due_at = NULL")
+    set_state(endpoint, "stopped")
+
+    swept(endpoint, "hold", "pending")
+    assert tally(endpoint) == {"held": 2}
+    assert one("SELECT count(*) FROM deliveries WHERE coalesce(due_at, next_attempt_at) IS NOT NULL") == 0
+
+    set_state(endpoint, "active")
+    swept(endpoint, "release", "held")
+    assert in_due_order(endpoint) == waiting
+    assert one("SELECT count(*) FROM deliveries WHERE next_attempt_at IS NOT NULL") == 0
+
+
 def test_an_attempt_under_way_is_recorded_when_its_delivery_was_held_meanwhile(endpoint: Endpoint) -> None:
     make(endpoint, 1, "pending")
-    [dispatch] = deliveries.claim(lanes.FAST, {endpoint.id: 1})
+    [dispatch] = attempts.claim(lanes.FAST, {endpoint.id: 1})
     set_state(endpoint, "stopped")
     swept(endpoint, "hold", "pending")
 
-    deliveries.record([Outcome(dispatch, clock.now(), OK)])
+    attempts.record([Outcome(dispatch, clock.now(), OK)])
 
     assert tally(endpoint) == {"delivered": 1}
 
@@ -116,17 +133,17 @@ def test_what_goes_out_again_while_its_attempt_is_under_way_does_so_only_if_that
     endpoint: Endpoint, action: str
 ) -> None:
     make(endpoint, 2, "pending")
-    [recorded, _lost] = deliveries.claim(lanes.FAST, {endpoint.id: 2})
+    [recorded, _lost] = attempts.claim(lanes.FAST, {endpoint.id: 2})
     set_state(endpoint, "stopped")
     swept(endpoint, "hold", "pending")
     set_state(endpoint, "active")
     swept(endpoint, action, "held")
 
-    assert deliveries.claim(lanes.FAST, {endpoint.id: 2}) == []
-    deliveries.record([Outcome(recorded, clock.now(), OK)])
+    assert attempts.claim(lanes.FAST, {endpoint.id: 2}) == []
+    attempts.record([Outcome(recorded, clock.now(), OK)])
     assert tally(endpoint) == {"delivered": 1, "pending": 1}
     database.rows("UPDATE deliveries SET leased_until = now()")
-    assert len(deliveries.claim(lanes.FAST, {endpoint.id: 2})) == 1
+    assert len(attempts.claim(lanes.FAST, {endpoint.id: 2})) == 1
 
 
 def test_a_deleted_endpoint_has_what_has_not_ended_cancelled(endpoint: Endpoint) -> None:
@@ -152,7 +169,7 @@ def test_the_sweeps_of_an_endpoint_whose_row_is_gone_end(endpoint: Endpoint) -> 
 
 
 def test_what_is_released_goes_out_oldest_first(endpoint: Endpoint) -> None:
-    made = make(endpoint, 1200, "held", step=3, attempts=3)
+    made = make(endpoint, 1200, "held", tries=3, attempts=3)
     failed = make(endpoint, 1, "failed")
 
     done = swept(endpoint, "release", "held")
@@ -160,19 +177,19 @@ def test_what_is_released_goes_out_oldest_first(endpoint: Endpoint) -> None:
     assert in_due_order(endpoint) == made
     assert Delivery.get_by_id(failed[0]).status == "failed"
     assert all_of(
-        "SELECT DISTINCT (status, step, attempts, trigger)::text FROM deliveries WHERE status = 'pending'"
+        "SELECT DISTINCT (status, tries, attempts, trigger)::text FROM deliveries WHERE status = 'pending'"
     ) == ["(pending,3,3,automatic)"]
     assert done.changed == 1200
 
 
 def test_what_is_resent_begins_the_schedule_anew_and_keeps_its_history(endpoint: Endpoint) -> None:
-    failed = make(endpoint, 2, "failed", step=6, attempts=6, last_error="Refused.")
-    held = make(endpoint, 2, "held", step=2, attempts=2)
+    failed = make(endpoint, 2, "failed", tries=6, attempts=6, last_error="Refused.")
+    held = make(endpoint, 2, "held", tries=2, attempts=2)
 
     done = swept(endpoint, "resend", "failed", "held", matched=4)
 
     assert in_due_order(endpoint) == failed + held
-    assert all_of("SELECT (status, step, trigger, attempts)::text FROM deliveries ORDER BY id") == [
+    assert all_of("SELECT (status, tries, trigger, attempts)::text FROM deliveries ORDER BY id") == [
         "(pending,0,resend,6)",
         "(pending,0,resend,6)",
         "(pending,0,resend,2)",
@@ -209,7 +226,7 @@ def test_a_resend_of_everything_does_not_send_what_it_made_itself(endpoint: Endp
     )
     try:
         for _ in range(8):  # without end, where it is wrong
-            sweeps.work(endpoint.id)
+            sweep_batches.work(endpoint.id)
     finally:
         database.rows("DROP TRIGGER at_once ON deliveries; DROP FUNCTION at_once()")
 
@@ -218,7 +235,7 @@ def test_a_resend_of_everything_does_not_send_what_it_made_itself(endpoint: Endp
 
 
 def test_what_has_lost_its_body_is_left_as_it_was_and_counted(endpoint: Endpoint) -> None:
-    make(endpoint, 2, "failed", body=False, last_error="Refused.", attempts=6, step=6)
+    make(endpoint, 2, "failed", body=False, last_error="Refused.", attempts=6, tries=6)
     make(endpoint, 1, "delivered", body=False)
     sent = make(endpoint, 1, "failed")
     before = list(Delivery.select().where(Delivery.id.not_in(sent)).order_by(Delivery.id).dicts())
@@ -311,8 +328,8 @@ def test_a_worker_that_dies_between_or_within_batches_leaves_nothing_out_and_doe
 ) -> None:
     make(endpoint, 1600, "delivered")
     begin(endpoint, "resend", "delivered")
-    monkeypatch.setattr(sweeps, "TURN_SECONDS", 60)  # also on a machine that is busy
-    real, batches = sweeps._save, 0
+    monkeypatch.setattr(serving, "SLICE_SECONDS", 60)  # also on a machine that is busy
+    real, batches = sweep_batches._save, 0
 
     def die_now_and_then(*args: Any) -> None:
         nonlocal batches
@@ -321,12 +338,11 @@ def test_a_worker_that_dies_between_or_within_batches_leaves_nothing_out_and_doe
             raise peewee.OperationalError("killed")  # before the commit: the transaction never happened
         real(*args)
 
-    monkeypatch.setattr(sweeps, "_save", die_now_and_then)
+    monkeypatch.setattr(sweep_batches, "_save", die_now_and_then)
     for _ in range(4):
         with pytest.raises(peewee.OperationalError):
-            sweeps.work(endpoint.id)
+            sweep_batches.work(endpoint.id)
         assert one("SELECT count(*) FROM deliveries WHERE resent_from IS NOT NULL") % 500 == 0
-        database.rows("UPDATE sweeps SET due_at = now() WHERE due_at IS NOT NULL")  # the lease ends
     monkeypatch.undo()
     sweep(endpoint.id)
 
@@ -352,14 +368,14 @@ def test_a_worker_that_was_stopped_past_its_lease_changes_nothing(
 ) -> None:
     make(endpoint, 1100, "held")
     begin(endpoint, "release", "held")
-    [late] = mailbox.claim(sweeps.MAIL, {endpoint.id: 1}, 0)
-    [present] = mailbox.claim(sweeps.MAIL, {endpoint.id: 1}, 60)
+    late = mailbox.claim(sweeps.MAIL, {endpoint.id: 1}, 0)
+    present = mailbox.claim(sweeps.MAIL, {endpoint.id: 1}, 60)
 
-    assert sweeps._go_on(late, turn_ends=float("inf")) is False
+    sweep_batches._go_on(late)
     assert tally(endpoint) == {"held": 1100}
-    assert sweeps._go_on(present, turn_ends=float("inf")) is True
+    sweep_batches._go_on(present)
     assert tally(endpoint) == {"held": 600, "pending": 500}
-    assert sweeps._go_on(late, turn_ends=float("inf")) is False
+    sweep_batches._go_on(late)
     assert tally(endpoint) == {"held": 600, "pending": 500}
 
 
@@ -368,16 +384,16 @@ def test_a_worker_whose_turn_is_over_gives_the_sweep_back_and_rings(
 ) -> None:
     make(endpoint, 1100, "held")
     begin(endpoint, "release", "held")
-    monkeypatch.setattr(sweeps, "TURN_SECONDS", 0)
+    monkeypatch.setattr(serving, "SLICE_SECONDS", -1)
     bells.flush(20)
     bells.flags().flushdb()
 
-    sweeps.work(endpoint.id)
+    sweep_batches.work(endpoint.id)
 
     assert tally(endpoint) == {"held": 600, "pending": 500}
     bells.flush(20)
     assert bells.flags().llen("dramatiq:sweeps") == 1
-    sweeps.work(endpoint.id)
+    sweep_batches.work(endpoint.id)
     assert tally(endpoint) == {"held": 100, "pending": 1000}
 
 
@@ -438,7 +454,7 @@ def test_a_delivery_that_somebody_else_is_changing_is_waited_for_and_not_left_ou
     begin(endpoint, "hold", "pending")
 
     with locked(made[100], made[300]):
-        sweeps.work(endpoint.id)
+        sweep_batches.work(endpoint.id)
         assert tally(endpoint) == {"held": 100, "pending": 600}
         assert one("SELECT position FROM sweeps") == made[99]
     sweep(endpoint.id)
@@ -453,7 +469,7 @@ def test_a_delivery_that_ended_between_the_look_and_the_lock_is_left_as_it_is(
     made = make(endpoint, 20, "pending")
     set_state(endpoint, "stopped")
     begin(endpoint, "hold", "pending")
-    real = sweeps._look
+    real = sweep_batches._look
 
     def look_and_be_late(walking: Sweep) -> list[tuple[str, bool]]:
         looked_at = real(walking)
@@ -461,7 +477,7 @@ def test_a_delivery_that_ended_between_the_look_and_the_lock_is_left_as_it_is(
         in_threads([lambda: database.rows(ended, (made[10],))])
         return looked_at
 
-    monkeypatch.setattr(sweeps, "_look", look_and_be_late)
+    monkeypatch.setattr(sweep_batches, "_look", look_and_be_late)
 
     sweep(endpoint.id)
 
@@ -476,7 +492,7 @@ def test_no_lock_is_waited_for_so_that_recording_never_deadlocks(endpoint: Endpo
 
     def work() -> None:
         database.rows("SET lock_timeout = '1ms'")
-        sweeps.work(endpoint.id)
+        sweep_batches.work(endpoint.id)
 
     with locked(made[10]):
         assert in_threads([work]) == [None]
@@ -489,8 +505,8 @@ def test_a_release_ends_early_when_the_endpoint_stops_again(
 ) -> None:
     make(endpoint, 1600, "held")
     sweep_id = begin(endpoint, "release", "held")
-    monkeypatch.setattr(sweeps, "TURN_SECONDS", 0)
-    sweeps.work(endpoint.id)
+    monkeypatch.setattr(serving, "SLICE_SECONDS", -1)
+    sweep_batches.work(endpoint.id)
     set_state(endpoint, "stopped")
     begin(endpoint, "hold", "pending")
 
@@ -549,24 +565,25 @@ def long_lease(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_two_workers_beside_senders_and_new_deliveries_send_each_once(endpoint: Endpoint, long_lease: None) -> None:
-    failed = make(endpoint, 1000, "failed", attempts=6, step=6)
+    failed = make(endpoint, 1000, "failed", attempts=6, tries=6)
     held = make(endpoint, 1000, "held")
     make(endpoint, 200, "pending")
-    Endpoint.update(answered=True).execute()
     sent: Counter[str] = Counter()
     guard = threading.Lock()
 
     def send() -> None:
-        batch = deliveries.claim(lanes.FAST, {endpoint.id: 32}, answering={endpoint.id})
+        batch = attempts.claim(lanes.FAST, {endpoint.id: 32})
         with guard:
             sent.update(dispatch.claimed.id for dispatch in batch)
         # Not in the order of their identifiers, as answers come.
-        deliveries.record([Outcome(dispatch, clock.now(), OK) for dispatch in reversed(batch)])
+        record_all([Outcome(dispatch, clock.now(), OK) for dispatch in reversed(batch)])
 
     def happen() -> None:
         make(endpoint, 20, "pending")
 
-    with alongside(send, send, happen, lambda: sweeps.work(endpoint.id), lambda: sweeps.work(endpoint.id)) as raised:
+    with alongside(
+        send, send, happen, lambda: sweep_batches.work(endpoint.id), lambda: sweep_batches.work(endpoint.id)
+    ) as raised:
         sweep_id = begin(endpoint, "resend", "failed", "held")
         until(lambda: Sweep.get_by_id(sweep_id).finished_at, seconds=60)
     while one("SELECT count(*) FROM deliveries WHERE due_at IS NOT NULL"):
@@ -581,17 +598,17 @@ def test_two_workers_beside_senders_and_new_deliveries_send_each_once(endpoint: 
 
 
 def test_an_endpoint_that_fails_and_stops_while_senders_record_loses_nothing(
-    endpoint: Endpoint, long_lease: None
+    endpoint: Endpoint, long_lease: None, without_probing: None
 ) -> None:
     make(endpoint, 1500, "held")
 
     def send() -> None:
-        batch = deliveries.claim(lanes.FAST, {endpoint.id: 16})
-        deliveries.record([Outcome(dispatch, clock.now(), BROKEN) for dispatch in reversed(batch)])
+        batch = attempts.claim(lanes.FAST, {endpoint.id: 16})
+        record_all([Outcome(dispatch, clock.now(), BROKEN) for dispatch in reversed(batch)])
 
     def mend() -> None:
         sweeps.begin_missing([endpoint.id])
-        sweeps.work(endpoint.id)
+        sweep_batches.work(endpoint.id)
 
     begin(endpoint, "release", "held")
     with alongside(send, send, send, mend, mend) as raised:
@@ -646,13 +663,13 @@ def test_a_batch_reads_as_much_at_the_end_as_at_the_beginning_and_nothing_of_oth
     database.rows("VACUUM ANALYZE deliveries")
     begun = blocks_read()
     sweep_id = begin(endpoint, "resend", *statuses, kinds=["tag.added"])
-    assert blocks_read() - begun < 50
+    assert blocks_read() - begun < 100  # the planner looks at each index of each partition
 
     def read_from(position: str) -> int:
         walking = Sweep.get_by_id(sweep_id)
         walking.position = position
         before = blocks_read()
-        assert len(sweeps._look(walking)) == 500
+        assert len(sweep_batches._look(walking)) == 500
         return blocks_read() - before
 
     at_the_beginning = read_from("")

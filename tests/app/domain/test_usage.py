@@ -13,7 +13,19 @@ from app.domain import meters, usage
 from app.domain.meters import METERS, Rows
 from app.lib import ids
 from app.lib.months import Month
-from tests.billing import BEGIN, END, FEBRUARY, MOMENT, SETTLED, begin_billing, count_until, deliver, happen, skip_to
+from tests.billing import (
+    BEGIN,
+    END,
+    FEBRUARY,
+    MOMENT,
+    SETTLED,
+    begin_billing,
+    begin_runs,
+    count_until,
+    deliver,
+    happen,
+    skip_to,
+)
 from tests.cast import Api, all_of, in_threads, one
 
 DAY = timedelta(days=1)
@@ -49,7 +61,7 @@ def test_a_workspace_that_did_nothing_used_nothing(workspace_id: str) -> None:
 
 
 def test_what_is_not_in_bellhop_yet_is_not_used() -> None:
-    assert [name for name, meter in METERS.items() if meter is None] == ["messages", "runs"]
+    assert [name for name, meter in METERS.items() if meter is None] == ["messages"]
 
 
 @pytest.mark.parametrize("until", [BEGIN, BEGIN + HOUR, END - MOMENT, END, END + HOUR], ids=str)
@@ -62,6 +74,19 @@ def test_a_month_has_what_was_made_from_its_first_millisecond_to_its_last(worksp
     count_until(until)
 
     assert in_february(workspace_id) == NOTHING | {"deliveries": 2, "active_contacts": 2}
+
+
+@pytest.mark.parametrize("until", [BEGIN, END], ids=str)
+def test_runs_are_counted_however_they_ended_but_not_starts_that_were_refused(
+    workspace_id: str, until: datetime
+) -> None:
+    begin_runs(workspace_id, BEGIN - MOMENT, BEGIN, END - MOMENT)
+    begin_runs(workspace_id, BEGIN, status="cancelled", reason="request")
+    begin_runs(workspace_id, BEGIN, END - MOMENT, status="cancelled", reason="reentry")
+
+    count_until(until)
+
+    assert in_february(workspace_id) == NOTHING | {"runs": 3}
 
 
 def test_of_another_workspace_nothing_is_counted(workspace_id: str, others: Api) -> None:
@@ -166,7 +191,7 @@ def test_what_may_not_be_there_yet_is_left_for_later(workspace_id: str) -> None:
 
 
 def test_counting_again_changes_nothing(workspace_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usage, "TURN_SECONDS", 60)  # also on a machine that is busy
+    monkeypatch.setattr(usage, "SLICE_SECONDS", 60)  # also on a machine that is busy
     deliver(workspace_id, BEGIN, BEGIN + HOUR)
     happen(workspace_id, ADA, BEGIN)
     assert usage.count_up(BEGIN + 2 * HOUR) == 3
@@ -234,7 +259,7 @@ def test_a_scheduler_that_was_away_for_two_months_counts_them_in_turns(
 ) -> None:
     moments = [BEGIN, BEGIN + 10 * DAY, BEGIN + 10 * DAY + HOUR, END - MOMENT, END, END + 30 * DAY]
     deliver(workspace_id, *moments)
-    monkeypatch.setattr(usage, "TURN_SECONDS", 0)
+    monkeypatch.setattr(usage, "SLICE_SECONDS", 0)
     usage.count_up(END + 31 * DAY)
     assert all_of("SELECT DISTINCT counted_until - %s FROM usage_progress", BEGIN) == [HOUR]
     monkeypatch.undo()
@@ -270,11 +295,11 @@ def test_a_meter_that_is_new_begins_with_the_month_that_is_not_closed(
     workspace_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deliver(workspace_id, BEGIN)
-    monkeypatch.setitem(METERS, "runs", Rows("deliveries", "dlv"))
+    monkeypatch.setitem(METERS, "messages", Rows("deliveries", "dlv"))
 
     usage.count_up(BEGIN + HOUR)
 
-    assert in_february(workspace_id) == NOTHING | {"runs": 1, "deliveries": 1}
+    assert in_february(workspace_id) == NOTHING | {"messages": 1, "deliveries": 1}
 
 
 # What is too old
@@ -406,7 +431,7 @@ def explained(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 
 def scans(node: dict[str, Any]) -> list[str]:
-    own = [node["Node Type"]] if node.get("Relation Name", "").startswith(("deliveries", "events")) else []
+    own = [node["Node Type"]] if node.get("Relation Name", "").startswith(("deliveries", "events", "runs")) else []
     return own + [found for below in node.get("Plans", ()) for found in scans(below)]
 
 
@@ -414,7 +439,7 @@ def test_no_table_is_read_from_end_to_end(busy: str, explained: list[dict[str, A
     in_february(busy)
     count_until(BEGIN + 2 * HOUR)
 
-    assert len(explained) == 4
+    assert len(explained) == 6
     for plan in explained:
         assert scans(plan)
         assert "Seq Scan" not in scans(plan)

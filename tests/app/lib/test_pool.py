@@ -1,4 +1,4 @@
-"""The pool of connections, with a dialler that opens them when it is told to."""
+"""The pool of connections, with a dialler that the test controls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from app.lib import pool
-from app.lib.conversation import Conversation
+from app.lib.connections import Connection
 from app.lib.dialling import Dialler
 from app.lib.pool import OPENING, Pool
 
@@ -36,23 +36,23 @@ class Lines:
     """A dialler whose calls are answered by the test."""
 
     def __init__(self, stack: ExitStack) -> None:
-        self.calls: list[tuple[asyncio.Future[None], Conversation]] = []
+        self.calls: list[tuple[asyncio.Future[None], Connection]] = []
         self._stack = stack
 
-    async def dial(self, host: str, port: int, conversation: Conversation, patience: float) -> None:
+    async def dial(self, host: str, port: int, connection: Connection) -> None:
         call: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.calls.append((call, conversation))
+        self.calls.append((call, connection))
         await call
 
-    def answer(self, number: int) -> Conversation:
-        """Whichever call it was, in the order in which they came."""
-        call, conversation = self.calls[number]
+    def answer(self, number: int) -> Connection:
+        """Makes the connection of a call; they are numbered in their order."""
+        call, connection = self.calls[number]
         ends = socket.socketpair()
         for end in ends:
             self._stack.enter_context(end)
-        conversation.connection_made(Line(ends[0]))
+        connection.connection_made(Line(ends[0]))
         call.set_result(None)
-        return conversation
+        return connection
 
     def refuse(self, number: int) -> None:
         self.calls[number][0].set_exception(ConnectionRefusedError())
@@ -78,16 +78,16 @@ async def some_rounds() -> None:
         await asyncio.sleep(0)
 
 
-def asked(connections: Pool, number: int) -> list[asyncio.Task[Conversation]]:
-    return [asyncio.create_task(connections.take(*SERVER, 10)) for _ in range(number)]
+def asked(connections: Pool, number: int) -> list[asyncio.Task[Connection]]:
+    return [asyncio.create_task(connections.take(*SERVER, int)) for _ in range(number)]
 
 
-def made(lines: Lines) -> Pool:
-    return Pool(cast(Dialler, lines))
+def made(lines: Lines, most_open: int = 1000) -> Pool:
+    return Pool(cast(Dialler, lines), most_open)
 
 
-async def busy(lines: Lines, waiting: int) -> tuple[Pool, Conversation, list[asyncio.Task[Conversation]]]:
-    """A pool with one connection in use, and so many that wait for another while as many as may be are being opened."""
+async def busy(lines: Lines, waiting: int) -> tuple[Pool, Connection, list[asyncio.Task[Connection]]]:
+    """A pool with one connection in use, as many opening as may be, and `waiting` requests in the queue."""
     connections = made(lines)
     tasks = asked(connections, OPENING + 2 + waiting)  # when one is open, two more are let open
     await some_rounds()
@@ -114,7 +114,7 @@ def test_only_so_many_are_opened_at_once_and_the_next_when_one_is_open(lines: Li
 def test_fewer_are_opened_at_once_while_handshakes_take_longer_than_they_must(
     lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "STEADY_SECONDS", -3600)
+    monkeypatch.setattr(pool, "STEADY_TIMES", 0)
 
     async def story() -> None:
         asked(made(lines), 3 * OPENING)
@@ -218,17 +218,45 @@ def test_one_that_comes_back_when_nobody_waits_any_more_is_kept(lines: Lines) ->
     told(story())
 
 
-def test_one_more_is_opened_from_time_to_time_though_handshakes_hang(
+def test_ever_more_are_opened_while_requests_wait_though_handshakes_hang(
     lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool, "PATIENCE_SECONDS", 0.01)
+    steps = []
 
     async def story() -> None:
-        asked(made(lines), OPENING + 3)
-        while len(lines.calls) < OPENING + 3:
-            await asyncio.sleep(0.01)
+        asked(made(lines), OPENING + 13)
+        while len(lines.calls) < OPENING + 13:
+            await asyncio.sleep(0)
+            steps.append(len(lines.calls) - OPENING)
 
     told(story())
+    assert sorted({step for step in steps if step > 0}) == [1, 4, 13]
+
+
+def test_no_more_are_opened_than_there_is_room_for(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "PATIENCE_SECONDS", 0.01)
+
+    async def story() -> None:
+        connections = made(lines, most_open=2)
+        tasks = asked(connections, 3)
+        opened = lines.answer(await until(lines, 2) - 2)
+        while connections._servers[SERVER]._pushed < 9:
+            await asyncio.sleep(0.01)
+        assert len(lines.calls) == 2
+
+        opened.abort()
+        connections.give_back(*SERVER, opened)
+        await until(lines, 3)
+        assert not tasks[2].done()
+
+    told(story())
+
+
+async def until(lines: Lines, calls: int) -> int:
+    while len(lines.calls) < calls:
+        await asyncio.sleep(0)
+    return calls
 
 
 def test_closing_ends_those_that_wait(lines: Lines) -> None:

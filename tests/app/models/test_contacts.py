@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from app import database
-from app.domain import contacts as domain
-from app.domain import imports, jobs
+from app.domain import imports
 from app.lib import ids
+from app.mailbox import serving
 from app.models import contacts
 from app.models.contacts import Contact
 from tests import cast
@@ -116,7 +116,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A segment is full with five contacts, and counted before each, and all are found by index."""
     monkeypatch.setattr(contacts, "LOOKED_AT", 0)
     monkeypatch.setattr(contacts, "SEGMENT_SIZE", 5)
-    monkeypatch.setattr(domain, "COUNTED_EVERY", 1)
+    monkeypatch.setattr(contacts, "COUNTED_EVERY", 1)
 
 
 def misplaced() -> list[str]:
@@ -193,7 +193,7 @@ def test_workers_that_race_in_imports_and_writes_place_every_contact(
     api: Api, others: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(imports, "BATCH", 7)
-    monkeypatch.setattr(jobs, "TURN_SECONDS", 0)
+    monkeypatch.setattr(serving, "SLICE_SECONDS", 0)
     for caller in (api, others):
         for first in (0, 50, 100):
             lines = "\n".join(f'{{"external_id": "c-{number}"}}' for number in range(first, first + 40))
@@ -206,7 +206,12 @@ def test_workers_that_race_in_imports_and_writes_place_every_contact(
         caller.apply()
 
     for caller in (api, others):
-        assert sizes(caller.workspace_id) == [5] * 30
-        assert one("SELECT count(*) FROM contact_segments WHERE workspace_id = %s", caller.workspace_id) == 29
+        *full, _ = held = sizes(caller.workspace_id)
+        # One is full with five, and a batch of lines or writes goes into the one that is open when it begins.
+        assert len(held) > 10
+        assert min(full) >= 5
+        assert max(held) < 5 + 10
+        opened = one("SELECT count(*) FROM contact_segments WHERE workspace_id = %s", caller.workspace_id)
+        assert opened == len(held) - 1
         assert sorted(paged(caller.workspace_id, {"q": "c-"})) == sorted(f"c-{number}" for number in range(150))
     assert misplaced() == []

@@ -1,0 +1,101 @@
+"""Events: what happened in the workspace, and to which endpoints it was sent."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from flask import Response
+from marshmallow import fields
+
+from app.api.authentication import authorize, caller
+from app.api.deliveries import DeliverySchema
+from app.api.jobs import accepts_write
+from app.api.lists import PageQuery, envelope, page_of
+from app.api.parsing.blueprints import Blueprint
+from app.api.parsing.fields import Time
+from app.api.responses import respond, time
+from app.api.schemas import RequestBody, ResponseBody
+from app.api.writes import accept, must_exist
+from app.domain import catalogue, deliveries, events
+from app.errors import Fault, Invalid, NotFound
+from app.lib import ids
+from app.models.deliveries import Delivery
+from app.models.events import Event
+
+blueprint = Blueprint("events", __name__, description="What happened in the workspace.")
+
+
+class EventSchema(ResponseBody):
+    id = fields.String(required=True)
+    kind = fields.String(required=True)
+    created_at = time("When the event happened.")
+    contact_id = fields.String(
+        required=True, allow_none=True, metadata={"description": "Whom it is about; null: no contact."}
+    )
+    body = fields.Dict(
+        required=True,
+        allow_none=True,
+        metadata={
+            "description": "What every delivery of it carries, byte for byte; null once that is not kept.",
+            "anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in ("WebhookBody", "ErasedBody")]
+            + [{"type": "null"}],
+        },
+    )
+
+
+class EventWithDeliveriesSchema(EventSchema):
+    deliveries = fields.List(
+        fields.Nested(DeliverySchema), required=True, metadata={"description": "The newest first, 1,000 at most."}
+    )
+
+
+class EventQuery(PageQuery):
+    kind = fields.String()
+    contact_id = fields.String()
+    since = Time(metadata={"description": "RFC 3339; happened at that time or later."})
+    until = Time(metadata={"description": "RFC 3339; happened before that time."})
+
+
+class EventResend(RequestBody):
+    """The body that sends an event to an endpoint."""
+
+    endpoint_id = fields.String(required=True, metadata={"description": "Where it goes, whatever kinds that gets."})
+
+
+@blueprint.route("/workspaces/<workspace>/events", methods=["GET"])
+@authorize("webhooks")
+@blueprint.arguments(EventQuery)
+@blueprint.response(200, envelope(EventSchema, many=True))
+def list_events(query: dict[str, Any]) -> Response:
+    """List events, newest first, for as long as their bodies are kept."""
+    kinds = [query["kind"]] if "kind" in query else list(catalogue.KINDS)
+    return respond(200, page_of(partial(Event.newest, caller().workspace_id, kinds, query), query, events.represent))
+
+
+@blueprint.route("/workspaces/<workspace>/events/<event_id>", methods=["GET"])
+@authorize("webhooks")
+@blueprint.response(200, envelope(EventWithDeliveriesSchema))
+def show_event(event_id: str) -> Response:
+    """Show an event with its deliveries; once its body is not kept, for as long as its deliveries are."""
+    event = events.find(caller().workspace_id, event_id)
+    sent = [deliveries.represent(delivery) for delivery in Delivery.of_event(event.workspace_id, event.id)]
+    return respond(200, {"data": {**events.represent(event), "deliveries": sent}})
+
+
+@blueprint.route("/workspaces/<workspace>/events/<event_id>/resend", methods=["POST"])
+@authorize("webhooks")
+@blueprint.arguments(EventResend)
+@accepts_write(DeliverySchema, made=True)
+def resend_event(body: dict[str, Any], event_id: str) -> Response:
+    """Send an event to one endpoint, as a new delivery, whether or not that is subscribed to its kind."""
+    payload = {"event_id": event_id, "endpoint_id": body["endpoint_id"]}
+    return accept("deliveries.create", payload, ids.new("dlv"), check=partial(_check, **payload))
+
+
+def _check(event_id: str, endpoint_id: str) -> None:
+    deliveries.find_sendable(caller().workspace_id, event_id)
+    try:
+        must_exist("endpoint", endpoint_id)
+    except NotFound as error:
+        raise Invalid(Fault("/endpoint_id", deliveries.NO_ENDPOINT)) from error

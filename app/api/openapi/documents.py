@@ -1,0 +1,65 @@
+"""Documents: the examples and links that depend on the whole OpenAPI document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from app.api.openapi import examples
+from app.lib import json
+
+_RECORDED = json.loads((Path(__file__).parent / "responses.json").read_bytes())
+_JOB = "/api/v1/workspaces/{workspace}/jobs/{job_id}"
+
+
+def completed(document: dict[str, Any]) -> dict[str, Any]:
+    """The document, changed in place: every body gets an example, every response links to what it names."""
+    schemas, paths = document["components"]["schemas"], document["paths"]
+    shows = {path: item["get"]["operationId"] for path, item in paths.items() if "get" in item}
+    for path, item in paths.items():
+        for method, operation in item.items():
+            if method == "parameters":
+                continue
+            _add_recorded(operation)
+            for content in contents(operation):
+                with suppress(examples.Lacking):  # a test reports it
+                    content.setdefault("example", examples.of_schema(content["schema"], schemas))
+            if method != "get":
+                _add_links(operation["responses"], path, shows)
+    return document
+
+
+def _add_recorded(operation: dict[str, Any]) -> None:
+    """Gives responses the example that the server really sent; a test records these."""
+    recorded = _RECORDED.get(operation["operationId"], {})
+    for status, response in operation["responses"].items():
+        if "application/json" in response.get("content", {}) and str(status) in recorded:
+            response["content"]["application/json"]["example"] = recorded[str(status)]
+
+
+def contents(operation: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The JSON bodies of an operation; problems, which all operations share, are left out."""
+    for body in (operation.get("requestBody", {}), *operation["responses"].values()):
+        if "application/json" in body.get("content", {}):
+            yield body["content"]["application/json"]
+
+
+def _add_links(responses: dict[str, Any], path: str, shows: dict[str, str]) -> None:
+    if _JOB in shows and "202" in responses:
+        responses["202"]["links"] = {"job": _link(_JOB, shows)}
+    item = next(
+        (shown for shown in shows if shown.startswith(f"{path}/{{") and "/" not in shown[len(path) + 1 :]), None
+    )
+    for status in ("200", "201"):
+        if item is not None and status in responses:
+            responses[status]["links"] = {"item": _link(item, shows)}
+
+
+def _link(path: str, shows: dict[str, str]) -> dict[str, Any]:
+    parameters = {
+        "workspace": "$request.path.workspace",
+        path.rpartition("{")[2].rstrip("}"): "$response.body#/data/id",
+    }
+    return {"operationId": shows[path], "parameters": parameters}

@@ -1,0 +1,158 @@
+"""Examples for the OpenAPI document: of fields by their names, and of whole bodies by their schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+# The prefixes of identifiers, by the name that a thing has in fields, paths and schemas.
+PREFIXES: Mapping[str, str] = {
+    "workspace": "ws",
+    "member": "mem",
+    "assignee": "mem",
+    "token": "tok",
+    "contact": "con",
+    "automation": "aut",
+    "run": "run",
+    "conversation": "cnv",
+    "message": "msg",
+    "channel": "chn",
+    "endpoint": "whe",
+    "event": "evt",
+    "delivery": "dlv",
+    "sweep": "swp",
+    "audit_entry": "aud",
+    "job": "job",
+    "import": "imp",
+    "sale": "sal",
+    "booking": "bkg",
+    "invoice": "inv",
+}
+_SUFFIX = "01kaj5bd40e6rr3f5y2kq0w9xz"
+_TIME = "2026-11-21T10:00:00.000Z"
+
+# Fields whose type suggests no example; `Schema.field` where one name means different things.
+_FIELDS: Mapping[str, Any] = {
+    "external_id": "customer-1042",
+    "email": "ada@example.com",
+    "phone": "+4930123456",
+    "first_name": "Ada",
+    "last_name": "Lovelace",
+    "locale": "en-GB",
+    "timezone": "Europe/London",
+    "tags": ["vip"],
+    "tag": "vip",
+    "custom_fields": {"plan": "gold", "orders": 3},
+    "address": "https://shop.example/hooks/bellhop",
+    "events": ["contact.created", "tag.added"],
+    "kind": "contact.created",
+    "kinds": ["contact.created"],
+    "statuses": ["failed", "held"],
+    "secret": "whsec_" + "0" * 32,
+    "since": "2026-11-20T00:00:00.000Z",
+    "until": "2026-11-21T00:00:00.000Z",
+    "DeliveryWithAttemptsSchema.body": '{"id":"evt_01kaj5bd40e6rr3f5y2kq0w9xz","kind":"contact.created"}',
+    "amount": "49.90",
+    "currency": "EUR",
+    "reference": "order-1042",
+    "title": "Fitting",
+    "starts_at": "2026-11-23T09:00:00.000Z",
+    "ends_at": "2026-11-23T10:00:00.000Z",
+    "ActorSchema.id": f"tok_{_SUFFIX}",
+    "AttemptSchema.duration_ms": 42,
+    "AttemptSchema.number": 1,
+    "AttemptSchema.status": 200,
+    "AuditEntrySchema.detail": {"release_held": True},
+    "DeliverySchema.attempts": 1,
+    "DeliverySchema.delivered_at": _TIME,
+    "DeliverySchema.status": "delivered",
+    "EndpointFields.description": "Events for our warehouse",
+    "EndpointFields.max_per_second": 50,
+    "EndpointSchema.max_per_second": 50,
+    "EndpointSchema.description": "Events for our warehouse",
+    "EventKindSchema.description": "A contact was created.",
+    "ExportSchema.events": [{"id": f"evt_{_SUFFIX}", "kind": "contact.created"}],
+    "InvoiceSchema.plan": "growth",
+    "PlanSchema.id": "growth",
+    "PlanSchema.name": "Growth",
+    "ResourceSchema.id": f"con_{_SUFFIX}",
+    "ResourceSchema.type": "contact",
+    "ResourceSchema.url": f"https://bellhop.example/api/v1/workspaces/ws_{_SUFFIX}/contacts/con_{_SUFFIX}",
+    "TargetSchema.id": f"whe_{_SUFFIX}",
+    "TargetSchema.type": "endpoint",
+    "TokenSchema.name": "Our shop",
+    "WorkspaceSchema.name": "Demo",
+    "WorkspaceSettingsSchema.id": f"ws_{_SUFFIX}",
+}
+
+
+class Lacking(LookupError):
+    """A field has no example, and its type suggests none."""
+
+
+def identifier(name: str) -> str | None:
+    """An example identifier for `contact` or `contact_id`; None for a name that is not a thing's."""
+    prefix = PREFIXES.get(name.removesuffix("_id"))
+    return None if prefix is None else f"{prefix}_{_SUFFIX}"
+
+
+def pattern(name: str) -> str | None:
+    """The pattern of the identifiers in a field or parameter of that name; None if it holds no identifiers."""
+    prefix = PREFIXES.get(name.removesuffix("_id")) if name.endswith("_id") or name == "workspace" else None
+    return None if prefix is None else f"^{prefix}_[0-7][0-9a-hjkmnp-tv-z]{{25}}$"
+
+
+def of_field(schema: type, name: str, has_enum: bool = False) -> Any:
+    """The example of a schema's field; None if there is none, or if its enumeration (`has_enum`) provides one."""
+    kinds = [kind.__name__ for kind in schema.__mro__]
+    for kind in kinds:
+        if f"{kind}.{name}" in _FIELDS:
+            return _FIELDS[f"{kind}.{name}"]
+    if name == "id":
+        return next((found for kind in kinds if (found := identifier(_snake(kind.removesuffix("Schema"))))), None)
+    return None if has_enum else _FIELDS.get(name, identifier(name) if name.endswith("_id") else None)
+
+
+def of_schema(schema: Mapping[str, Any], components: Mapping[str, Any]) -> Any:
+    """A value that `schema` describes, built from the examples in it. Raises Lacking, naming a field without one."""
+    if "$ref" in schema:
+        return of_schema(components[schema["$ref"].rpartition("/")[2]], components)
+    if "example" in schema:
+        return schema["example"]
+    for together in ("anyOf", "oneOf"):
+        if together in schema:
+            return of_schema(schema[together][0], components)
+    if "allOf" in schema:
+        parts = [of_schema(part, components) for part in schema["allOf"]]
+        return {name: value for part in parts for name, value in part.items()} if len(parts) > 1 else parts[0]
+    return _of_type(schema, components)
+
+
+def _of_type(schema: Mapping[str, Any], components: Mapping[str, Any]) -> Any:
+    if schema.get("enum"):
+        return schema["enum"][0]
+    match schema.get("type"):
+        case [*_, "null"]:
+            return None
+        case "object":
+            return {name: _member(name, inner, components) for name, inner in schema.get("properties", {}).items()}
+        case "array":
+            return [of_schema(schema["items"], components)]
+        case "boolean":
+            return False
+        case "integer" | "number":
+            return schema.get("default", schema.get("minimum", 0))
+        case "string" if schema.get("format") == "date-time":
+            return _TIME
+    raise Lacking("it has no example")
+
+
+def _member(name: str, schema: Mapping[str, Any], components: Mapping[str, Any]) -> Any:
+    try:
+        return of_schema(schema, components)
+    except Lacking as error:
+        raise Lacking(f"{name}: {error}") from error
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")

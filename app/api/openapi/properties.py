@@ -1,0 +1,66 @@
+"""Properties: what apispec does not derive from a schema's fields, or derives wrongly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow import Schema, fields
+
+from app.api.openapi import examples
+from app.api.schemas import Query, ResponseBody
+
+STORABLE_TEXT = r"^[^\u0000]*$"
+
+
+def _nullable_reference(_converter: Any, _field: Any, ret: dict[str, Any]) -> dict[str, Any]:
+    """A reference that may be null. apispec adds members that rule null out."""
+    if "anyOf" in ret:
+        for name in ("type", "additionalProperties"):
+            ret.pop(name, None)
+    return {}
+
+
+def _reference(_converter: Any, field: fields.Field[Any], ret: dict[str, Any]) -> dict[str, Any]:
+    """A reference in the metadata, which apispec leaves out."""
+    return {"$ref": field.metadata["$ref"]} if "$ref" in field.metadata else {}
+
+
+def _open_enumeration(_converter: Any, field: fields.Field[Any], ret: dict[str, Any]) -> dict[str, Any]:
+    """The values of a response's field, to which more may be added, as words; a constant as such."""
+    if "const" in field.metadata:
+        return {"const": field.metadata["const"]}
+    if "enum" not in ret or not isinstance(field.root, ResponseBody):
+        return {}
+    values = [value for value in ret.pop("enum") if value is not None]
+    known = f"{', '.join(f'`{value}`' for value in values)}; more may be added."
+    example = {} if "example" in ret else {"example": values[0]}
+    return {"description": " ".join(filter(None, [ret.get("description"), known]))} | example
+
+
+def _count_of_members(_converter: Any, _field: Any, ret: dict[str, Any]) -> dict[str, Any]:
+    """The largest number of members of an object, which apispec writes as a length."""
+    return {"maxProperties": ret.pop("maxLength")} if ret.get("type") == "object" and "maxLength" in ret else {}
+
+
+def _storable_text(_converter: Any, field: fields.Field[Any], ret: dict[str, Any]) -> dict[str, Any]:
+    """The pattern of text in a request: no U+0000; an identifier's pattern in a body."""
+    is_free = isinstance(field, fields.String) and not ret.keys() & {"pattern", "enum", "format"}
+    if not is_free or isinstance(field.root, ResponseBody):
+        return {}
+    # A filter by something that is not an identifier finds nothing; a body with one is refused.
+    is_filter = isinstance(field.root, Query)
+    if is_filter:
+        return {"pattern": STORABLE_TEXT, "minLength": max(1, ret.get("minLength", 1))}
+    return {"pattern": examples.pattern(field.name or "") or STORABLE_TEXT}
+
+
+def _example_of_field(_converter: Any, field: fields.Field[Any], ret: dict[str, Any]) -> dict[str, Any]:
+    """An example, by the field's name, for a field that has none of its own."""
+    if "example" in ret or not isinstance(field.parent, Schema) or field.name is None:
+        return {}
+    example = examples.of_field(type(field.parent), field.name, "enum" in ret)
+    return {} if example is None else {"example": example}
+
+
+# Functions of apispec's converter, in the order in which they run; each sees what those before it made.
+ADDED = (_reference, _nullable_reference, _count_of_members, _storable_text, _example_of_field, _open_enumeration)

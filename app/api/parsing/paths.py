@@ -1,0 +1,51 @@
+"""Paths: how routes are found, and the types of their variables."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from flask import Flask, Request
+from werkzeug.routing import BaseConverter, MapAdapter, PathConverter
+
+_NOWHERE = "/\0"  # no route matches it
+_WORKSPACE, _SHORT = "/api/v1/workspaces/<workspace>/", "/api/v1/"
+
+
+class Rest(PathConverter):
+    """The rest of a path, which may begin with a slash: a tag's name may."""
+
+    regex = ".+"
+    part_isolating = False
+
+
+class Identifier(BaseConverter):
+    """One part of a path, except `import`: `contacts/import` is a route of its own with its own methods."""
+
+    regex = "(?!import$)[^/]+"
+    part_isolating = True  # werkzeug would not infer it from this regex, and would try all rules one by one
+
+
+def install(app: Flask) -> None:
+    """Makes `app` find its routes by path and method alone."""
+    app.url_map.strict_slashes = False
+    # Otherwise `//` is redirected, to an address built from the Host header.
+    app.url_map.merge_slashes = False
+    app.url_map.converters |= {"path": Rest, "default": Identifier}
+    app.create_url_adapter = partial(_adapter, app)  # type: ignore[method-assign]
+
+
+def shorten(app: Flask) -> None:
+    """Gives every route of `app` below a workspace a second address without it, for the token's own workspace."""
+    for rule in list(app.url_map.iter_rules()):
+        if rule.rule.startswith(_WORKSPACE):
+            methods = (rule.methods or set()) - {"HEAD", "OPTIONS"}
+            app.add_url_rule(rule.rule.replace(_WORKSPACE, _SHORT, 1), rule.endpoint, methods=methods)
+
+
+def _adapter(app: Flask, request: Request | None) -> MapAdapter | None:
+    """Flask's, without evaluating the request's Host header, which no route depends on."""
+    if request is None:
+        return None
+    # werkzeug would read `//api` as `/api`. A proxy that restricts `/api` does not, so its rules could be bypassed.
+    path = _NOWHERE if request.environ["PATH_INFO"].startswith("//") else request.path
+    return app.url_map.bind("", path_info=path, default_method=request.method)

@@ -1,0 +1,255 @@
+"""Runs: starting, reading and controlling them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from flask import Response
+from marshmallow import ValidationError, fields, validate
+
+from app.api.authentication import authorize, caller
+from app.api.jobs import accepts_write
+from app.api.lists import PageQuery, envelope, page_of
+from app.api.parsing.blueprints import Blueprint
+from app.api.responses import respond, time
+from app.api.schemas import RequestBody, ResponseBody
+from app.api.writes import accept
+from app.domain import automations, contacts, runs, simulations
+from app.lib import ids, json
+from app.models.runs import STATUSES, Run, RunStep
+
+blueprint = Blueprint("runs", __name__, description="Contacts on their way through automations.")
+
+MOST_VARIABLES = 64
+MOST_BYTES = 32 * 1024
+REASONS = ("request", "exit", "reentry", "erased", "pause")
+FAILURE_CODES = ("limit", "no_channel", "opted_out", "template", "gone", "error")
+_EXAMPLE_VARIABLES = {"order": "order-1042"}
+
+
+def is_small(value: dict[str, Any]) -> None:
+    """Raises ValidationError for variables that are too large together."""
+    if len(json.dumps(value)) > MOST_BYTES:
+        raise ValidationError(f"The variables have at most {MOST_BYTES:,} bytes as JSON.")
+
+
+def variables() -> fields.Dict:
+    """The field for the variables of a run."""
+    return fields.Dict(
+        keys=fields.String(validate=validate.Length(1, 100)),
+        values=fields.Raw(allow_none=True),
+        validate=[validate.Length(max=MOST_VARIABLES), is_small],
+        metadata={
+            "description": f"Any JSON by names of 1 to 100 characters, {MOST_BYTES // 1024} KiB in all. Templates read "
+            "them as `trigger.variables.<name>`.",
+            "example": _EXAMPLE_VARIABLES,
+        },
+    )
+
+
+class StartBody(RequestBody):
+    """The body that starts an automation for a contact."""
+
+    contact_id = fields.String(required=True, metadata={"description": "For whom it runs."})
+    variables = variables()
+
+
+class ReplayBody(RequestBody):
+    from_step = fields.String(
+        validate=validate.Length(1),
+        metadata={
+            "description": "The step to begin with, whose predecessors' results are kept; by default the first.",
+            "example": "mark",
+        },
+    )
+
+
+class FailureSchema(ResponseBody):
+    code = fields.String(required=True, validate=validate.OneOf(FAILURE_CODES))
+    detail = fields.String(
+        required=True,
+        allow_none=True,
+        metadata={
+            "description": "A sentence; null once the contact is erased.",
+            "example": "The contact has been deleted.",
+        },
+    )
+    step = fields.String(
+        required=True, allow_none=True, metadata={"description": "Where it failed.", "example": "mark"}
+    )
+
+
+class CauseSchema(ResponseBody):
+    job_id = fields.String(required=True, allow_none=True, metadata={"description": "The write that started it."})
+    event_id = fields.String(required=True, allow_none=True, metadata={"description": "The event that triggered it."})
+    run_id = fields.String(
+        required=True, allow_none=True, metadata={"description": "The run that started it, or that it replays."}
+    )
+
+
+class RunSchema(ResponseBody):
+    id = fields.String(required=True)
+    automation_id = fields.String(required=True)
+    version = fields.Integer(
+        required=True,
+        allow_none=True,
+        metadata={"description": "The version of the automation; null until its start takes effect.", "example": 1},
+    )
+    contact_id = fields.String(required=True)
+    conversation_id = fields.String(required=True, allow_none=True)
+    status = fields.String(required=True, validate=validate.OneOf(STATUSES))
+    reason = fields.String(
+        required=True,
+        allow_none=True,
+        validate=validate.OneOf(REASONS),
+        metadata={"description": "Why it is cancelled or held.", "example": None},
+    )
+    variables = fields.Dict(required=True, metadata={"example": _EXAMPLE_VARIABLES})
+    resume_at = time("When its wait is over at the latest.", allow_none=True)
+    failure = fields.Nested(FailureSchema, required=True, allow_none=True)
+    cause = fields.Nested(CauseSchema, required=True)
+    created_at = time("When its start was accepted, or its trigger happened.")
+    started_at = time("When a worker first took it up.", allow_none=True)
+    finished_at = time("When it ended.", allow_none=True)
+
+
+class StepDetailSchema(ResponseBody):
+    input = fields.Raw(required=True, allow_none=True, metadata={"example": None})
+    output = fields.Raw(required=True, allow_none=True, metadata={"example": None})
+    code = fields.String(required=True, allow_none=True, metadata={"description": "Why it failed.", "example": None})
+    text = fields.String(required=True, metadata={"description": "What happened, for people.", "example": "Done."})
+
+
+class LogEntrySchema(ResponseBody):
+    number = fields.Integer(required=True, metadata={"example": 1})
+    id = fields.String(required=True, metadata={"description": "The step in the definition.", "example": "mark"})
+    kind = fields.String(required=True, metadata={"example": "add_tag"})
+    status = fields.String(required=True, validate=validate.OneOf(["succeeded", "failed", "waiting"]))
+    at = time("When it happened.")
+    detail = fields.Nested(StepDetailSchema, required=True)
+
+
+class RunWithStepsSchema(RunSchema):
+    steps = fields.List(
+        fields.Nested(LogEntrySchema),
+        required=True,
+        metadata={"description": f"Its log, oldest first: the last {runs.LONGEST_LOG:,} entries."},
+    )
+
+
+class SimulationBody(RequestBody):
+    """The body that tries a draft out."""
+
+    contact_id = fields.String(metadata={"description": "For whom; by default a contact without data."})
+    variables = variables()
+    replies = fields.List(
+        fields.String(validate=validate.Length(max=4096)),
+        validate=validate.Length(max=100),
+        metadata={"description": "What the contact replies, wait by wait; then waits time out.", "example": ["Yes"]},
+    )
+
+
+class SimulationSchema(ResponseBody):
+    status = fields.String(required=True, validate=validate.OneOf(STATUSES))
+    failure = fields.Nested(FailureSchema, required=True, allow_none=True)
+    steps = fields.List(fields.Nested(LogEntrySchema), required=True)
+
+
+class RunsOfAutomationQuery(PageQuery):
+    contact_id = fields.String()
+    status = fields.String(validate=validate.OneOf(STATUSES))
+
+
+class RunQuery(RunsOfAutomationQuery):
+    automation_id = fields.String()
+
+
+@blueprint.route("/workspaces/<workspace>/automations/<automation_id>/start", methods=["POST"])
+@authorize("automations")
+@blueprint.arguments(StartBody)
+@accepts_write(RunSchema, made=True)
+def start_automation(body: dict[str, Any], automation_id: str) -> Response:
+    """Start a published automation for a contact. The run in the response can be read at once.
+
+    If `reentry` keeps the contact out, the write fails with `conflict`: `conflicting_run_id` is the run that does.
+    """
+    check = partial(automations.check_start, caller().workspace_id, automation_id, body["contact_id"])
+    return accept("automations.start", body | {"automation_id": automation_id}, ids.new("run"), check)
+
+
+@blueprint.route("/workspaces/<workspace>/automations/<automation_id>/simulate", methods=["POST"])
+@authorize("automations")
+@blueprint.arguments(SimulationBody, required=False)
+@blueprint.response(200, envelope(SimulationSchema))
+def simulate_automation(body: dict[str, Any], automation_id: str) -> Response:
+    """Run the draft without any effect, and show the log of that. Waits are over at once, and no request is sent."""
+    workspace_id = caller().workspace_id
+    automation = automations.find(workspace_id, automation_id)
+    contact = contacts.find_named(workspace_id, body["contact_id"]) if "contact_id" in body else None
+    run, log = simulations.simulate(automation, contact, body.get("variables", {}), body.get("replies", []))
+    steps = [runs.represent_step(step) for step in log]
+    return respond(200, {"data": {"status": run.status, "failure": run.failure, "steps": steps}})
+
+
+@blueprint.route("/workspaces/<workspace>/automations/<automation_id>/runs", methods=["GET"])
+@authorize("automations")
+@blueprint.arguments(RunsOfAutomationQuery)
+@blueprint.response(200, envelope(RunSchema, many=True))
+def list_runs_of_automation(query: dict[str, Any], automation_id: str) -> Response:
+    """List the runs of an automation, newest first."""
+    automation = automations.find(caller().workspace_id, automation_id)
+    return _page(query | {"automation_id": automation.id})
+
+
+@blueprint.route("/workspaces/<workspace>/runs", methods=["GET"])
+@authorize("automations")
+@blueprint.arguments(RunQuery)
+@blueprint.response(200, envelope(RunSchema, many=True))
+def list_runs(query: dict[str, Any]) -> Response:
+    """List runs, newest first."""
+    return _page(query)
+
+
+@blueprint.route("/workspaces/<workspace>/runs/<run_id>", methods=["GET"])
+@authorize("automations")
+@blueprint.response(200, envelope(RunWithStepsSchema))
+def show_run(run_id: str) -> Response:
+    """Show a run with its log; from the moment in which its start is accepted."""
+    run = runs.find(caller().workspace_id, run_id)
+    steps = [runs.represent_step(step) for step in RunStep.latest(run, runs.LONGEST_LOG)]
+    return respond(200, {"data": {**runs.represent(run), "steps": steps}})
+
+
+@blueprint.route("/workspaces/<workspace>/runs/<run_id>/cancel", methods=["POST"])
+@authorize("automations")
+@accepts_write(RunSchema)
+def cancel_run(run_id: str) -> Response:
+    """Cancel a run; nothing changes if it is already cancelled."""
+    run = runs.find(caller().workspace_id, run_id)
+    return accept("runs.cancel", {"contact_id": run.contact_id}, run.id, check=partial(runs.refuse_ended, run))
+
+
+@blueprint.route("/workspaces/<workspace>/runs/<run_id>/resume", methods=["POST"])
+@authorize("automations")
+@accepts_write(RunSchema)
+def resume_run(run_id: str) -> Response:
+    """Let a run go on that is held by a member's message."""
+    run = runs.find(caller().workspace_id, run_id)
+    return accept("runs.resume", {"contact_id": run.contact_id}, run.id)
+
+
+@blueprint.route("/workspaces/<workspace>/runs/<run_id>/replay", methods=["POST"])
+@authorize("automations")
+@blueprint.arguments(ReplayBody, required=False)
+@accepts_write(RunSchema, made=True)
+def replay_run(body: dict[str, Any], run_id: str) -> Response:
+    """Begin a run that has ended anew: a new run of the same version, for the same contact, with the same variables."""
+    run = runs.find(caller().workspace_id, run_id)
+    payload = body | {"run_id": run.id, "contact_id": run.contact_id, "automation_id": run.automation_id}
+    check = partial(runs.check_step, run, body.get("from_step"))
+    return accept("runs.replay", payload, ids.new("run"), check)
+
+
+def _page(query: dict[str, Any]) -> Response:
+    return respond(200, page_of(partial(Run.newest, caller().workspace_id, query), query, runs.represent))

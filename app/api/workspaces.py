@@ -1,0 +1,89 @@
+"""The workspace: its name, and when its automations may write to people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Response
+from marshmallow import ValidationError, fields, validate, validates_schema
+
+from app.api.authentication import authorize, caller
+from app.api.jobs import accepts_write
+from app.api.lists import envelope
+from app.api.parsing.blueprints import Blueprint
+from app.api.parsing.fields import Formatted
+from app.api.responses import respond, time
+from app.api.schemas import RequestBody, ResponseBody
+from app.api.writes import accept
+from app.domain import workspaces
+from app.domain.tokens import UNRESTRICTED
+from app.lib import formats
+
+blueprint = Blueprint("workspaces", __name__, description="The workspace that a token belongs to.")
+
+_CLOCK = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
+_QUIET_HOURS = "Automations send nothing in these hours of the contact's time zone, else of the workspace's."
+
+
+def _clock(description: str, example: str) -> fields.String:
+    return fields.String(
+        required=True,
+        validate=validate.Regexp(_CLOCK[:-1] + r"\Z", error='Give a time of day such as "21:00".'),
+        metadata={"description": description, "pattern": _CLOCK, "example": example},
+    )
+
+
+class _Hours(RequestBody):
+    """Hours of the day, which may span midnight."""
+
+    @validates_schema
+    def are_not_empty(self, data: dict[str, Any], **_: Any) -> None:
+        """Raises ValidationError if they end when they begin."""
+        if data["from"] == data["to"]:
+            raise ValidationError("This must differ from `from`.", "to")
+
+
+# `from` is a word of Python.
+_HOURS = {"from": _clock("When they begin.", "21:00"), "to": _clock("When they end.", "08:00")}
+QuietHours = _Hours.from_dict(_HOURS, name="QuietHours")  # type: ignore[arg-type]
+
+
+class WorkspacePatch(RequestBody):
+    """The body that changes a workspace."""
+
+    name = Formatted(formats.name, metadata={**formats.NAME_SCHEMA, "example": "Demo"})
+    timezone = Formatted(
+        formats.timezone, metadata={"format": "timezone", "description": "A name in the IANA time zone database."}
+    )
+    quiet_hours = fields.Nested(
+        QuietHours, allow_none=True, metadata={"description": f"{_QUIET_HOURS} null: there are none."}
+    )
+
+
+class WorkspaceSettingsSchema(ResponseBody):
+    id = fields.String(required=True)
+    name = fields.String(required=True, metadata={"example": "Demo"})
+    timezone = fields.String(required=True)
+    quiet_hours = fields.Dict(
+        required=True,
+        allow_none=True,
+        metadata={"description": _QUIET_HOURS, "example": {"from": "21:00", "to": "08:00"}},
+    )
+    created_at = time("When the workspace was created.")
+
+
+@blueprint.route("/workspaces/<workspace>", methods=["GET"])
+@authorize(UNRESTRICTED)
+@blueprint.response(200, envelope(WorkspaceSettingsSchema))
+def show_workspace() -> Response:
+    """Show the workspace."""
+    return respond(200, {"data": workspaces.represent(workspaces.find(caller().workspace_id))})
+
+
+@blueprint.route("/workspaces/<workspace>", methods=["PATCH"])
+@authorize(UNRESTRICTED)
+@blueprint.arguments(WorkspacePatch)
+@accepts_write(WorkspaceSettingsSchema)
+def update_workspace(body: dict[str, Any]) -> Response:
+    """Change the given fields of the workspace."""
+    return accept("workspaces.update", body, caller().workspace_id)

@@ -1,0 +1,83 @@
+"""Checks: whether this installation has everything that it needs to work.
+
+Each returns a few words about what it found. It raises SettingsError, or the error of the server it asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from app import bells, database, migrations, presence
+from app.config import settings
+from app.domain import jobs, secrets
+from app.errors import SettingsError
+
+
+def check_settings() -> str:
+    """All settings are present and valid; later checks may use the database."""
+    settings()
+    database.connect()
+    return "complete"
+
+
+def check_database() -> str:
+    """PostgreSQL responds."""
+    (version,) = database.rows("SHOW server_version")[0]
+    return f"PostgreSQL {version}"
+
+
+def check_redis() -> str:
+    """Redis responds."""
+    return f"Redis {bells.flags().info('server')['redis_version']}"
+
+
+def check_migrations() -> str:
+    """No migration is pending."""
+    if names := migrations.pending():
+        raise SettingsError(f"{len(names)} pending ({names[0]} first): python -m app db upgrade")
+    return "up to date"
+
+
+def check_secrets() -> str:
+    """SECRET_KEY decrypts all stored secrets."""
+    if migrations.pending():
+        raise SettingsError("run the migrations first")
+    if endpoint_id := secrets.unreadable():
+        raise SettingsError(
+            f"that of {endpoint_id} cannot be read: append the key that encrypted it to SECRET_KEY,"
+            " or give the endpoint a new secret (rotate-secret)"
+        )
+    return "readable"
+
+
+def check_jobs() -> str:
+    """Every accepted write is of a kind that some worker knows."""
+    if migrations.pending():
+        raise SettingsError("run the migrations first")
+    if kinds := jobs.unknown():
+        waiting = ", ".join(f"{kind} ({number:,})" for kind, number in kinds.items())
+        raise SettingsError(f"no worker knows {waiting}: run the version of `writes` that does")
+    return "of known kinds"
+
+
+def check_process(process_type: str) -> Callable[[], str]:
+    """The check that a process of that type is running."""
+
+    def look() -> str:
+        if not (number := presence.present()[process_type]):
+            seconds = presence.FORGOTTEN_AFTER_SECONDS
+            raise SettingsError(f"none reported in the last {seconds} seconds; start one as the Procfile says")
+        return f"{number} running"
+
+    return look
+
+
+# In the order in which they run, after `check_settings`.
+CHECKS: dict[str, Callable[[], str]] = {
+    "database": check_database,
+    "redis": check_redis,
+    "migrations": check_migrations,
+    "secrets": check_secrets,
+    "jobs": check_jobs,
+    **{process_type: check_process(process_type) for process_type in presence.TYPES},
+}

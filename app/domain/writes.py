@@ -1,0 +1,239 @@
+"""Writes: applies accepted jobs, in order, each once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+import structlog
+
+from app import mailbox, metrics, sql
+from app.config import settings
+from app.database import rows, transaction
+from app.domain import (
+    automations,
+    batches,
+    bookings,
+    contacts,
+    deliveries,
+    endpoints,
+    erasures,
+    imports,
+    jobs,
+    runs,
+    sales,
+    workspaces,
+)
+from app.domain.changes import Change, Effect
+from app.domain.events import Cause
+from app.domain.jobs import MAIL
+from app.domain.units import Unit
+from app.errors import BellhopError
+from app.lib import json
+from app.lib.problems import problem_of_error
+from app.mailbox import Claimed
+from app.models.jobs import Job
+from app.models.sets import Key
+
+log = structlog.get_logger(__name__)
+
+# A transaction with more than 64 savepoints makes everyone's snapshots slower (PostgreSQL keeps that many at hand).
+BATCH = 50
+# The pause before retrying a job that needs a row which another transaction holds.
+BUSY_SECONDS = 0.005
+# A job fails when this many workers have died of it, each while it worked on this job alone.
+MOST_DEATHS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """What a kind of write does.
+
+    `needs` returns the keys that the verb gets from its unit of work, for a job's workspace, payload and resource. A
+    verb without `needs` runs statements of its own, in a savepoint, after the jobs before it have been written. A verb
+    that returns None has done a part of the job and is called again for the rest; such jobs are claimed `alone`. `end`
+    is called with the resource when the job has succeeded or failed.
+    """
+
+    call: Callable[[Change], Effect | None]
+    needs: Callable[[str, Mapping[str, Any], str | None], Iterable[Key]] | None = None
+    end: Callable[[str], None] | None = None
+
+
+VERBS: Mapping[str, Verb] = {
+    "contacts.upsert": Verb(contacts.upsert, contacts.needs),
+    "contacts.update": Verb(contacts.update, contacts.needs),
+    "contacts.delete": Verb(erasures.delete),
+    "contacts.add_tag": Verb(contacts.add_tag, contacts.needs),
+    "contacts.remove_tag": Verb(contacts.remove_tag, contacts.needs),
+    "sales.create": Verb(sales.create, sales.needs),
+    "bookings.create": Verb(bookings.create, bookings.needs),
+    "bookings.cancel": Verb(bookings.cancel, bookings.needs),
+    "contacts.import": Verb(imports.go_on, end=imports.end),
+    "endpoints.create": Verb(endpoints.create),
+    "endpoints.rotate_secret": Verb(endpoints.rotate_secret),
+    "endpoints.test": Verb(endpoints.test),
+    "endpoints.update": Verb(endpoints.update),
+    "endpoints.delete": Verb(endpoints.delete),
+    "endpoints.enable": Verb(endpoints.enable),
+    "endpoints.resend": Verb(endpoints.resend),
+    "deliveries.resend": Verb(deliveries.resend),
+    "deliveries.create": Verb(deliveries.create),
+    "automations.create": Verb(automations.create),
+    "automations.update": Verb(automations.update),
+    "automations.delete": Verb(automations.delete),
+    "automations.publish": Verb(automations.publish),
+    "automations.unpublish": Verb(automations.unpublish),
+    "automations.pause": Verb(automations.pause),
+    "automations.resume": Verb(automations.resume),
+    "automations.start": Verb(automations.start, automations.needs),
+    "automations.cancel_runs": Verb(automations.cancel_runs),
+    "runs.cancel": Verb(runs.cancel, runs.needs),
+    "runs.resume": Verb(runs.resume, runs.needs),
+    "runs.replay": Verb(runs.replay, runs.needs),
+    "workspaces.update": Verb(workspaces.update),
+}
+
+
+def work(workspace_id: str) -> None:
+    """Applies the workspace's waiting writes, in order of acceptance, until none is left or the slice is over."""
+    mailbox.serve(MAIL, workspace_id, BATCH, _work_on)
+
+
+def take_up_known(limit: int = 1_000) -> int:
+    """Makes jobs of kinds that this version has come to know mail again, oldest first; returns how many.
+
+    Counts those that are left for the metrics.
+    """
+    known = rows(
+        """
+        UPDATE jobs SET due_at = now(), unknown_since = NULL WHERE id IN (
+            SELECT id FROM jobs WHERE unknown_since IS NOT NULL AND kind = ANY(%s)
+            ORDER BY unknown_since LIMIT %s FOR UPDATE SKIP LOCKED)
+        RETURNING workspace_id
+        """,
+        (list(VERBS), limit),
+    )
+    for workspace_id in {workspace_id for (workspace_id,) in known}:
+        mailbox.ring(MAIL, workspace_id)
+    metrics.JOBS_UNKNOWN.set(sum(jobs.unknown().values()))
+    return len(known)
+
+
+def _work_on(batch: Sequence[Claimed]) -> None:
+    apply = _apply_singly if any(claimed.is_suspect for claimed in batch) else _apply
+    if not apply(batch):
+        mailbox.release(MAIL, batch)
+        time.sleep(BUSY_SECONDS)
+
+
+def _apply_singly(batch: Sequence[Claimed]) -> bool:
+    """For jobs whose last worker did not say what became of them: a job that kills its worker shows itself."""
+    for claimed in batch:
+        with mailbox.in_progress(MAIL, claimed, batch):
+            is_through = _apply([claimed])
+        if not is_through:
+            return False
+    return True
+
+
+def _apply(batch: Sequence[Claimed]) -> bool:
+    """Applies the batch in one transaction. False if it stopped early, at a job that needs what another one holds."""
+    with transaction():
+        if not mailbox.holding(MAIL, batch):
+            log.warning("jobs.not_held", workspace=batch[0].owner, jobs=len(batch))
+            return True
+        claimed = Job.batch([each.id for each in batch])
+        if unknown := [job for job in claimed if job.kind not in VERBS]:
+            _set_aside(unknown)
+        known = [job for job in claimed if job.kind in VERBS]
+        ended, results = [], _run(known)
+        for job, result in zip(known, results, strict=False):
+            if result is None:
+                _put_back(job)
+            else:
+                _end(job, result)
+                ended.append(job)
+        rows(sql.load("finish_jobs"), _outcomes(ended))
+    for job in ended:
+        metrics.JOBS_FINISHED.labels(job.kind, job.status).inc()
+        log.info("job.finished", request_id=job.trace_id, job=job.id, kind=job.kind, status=job.status)
+    return len(results) == len(known)
+
+
+def _run(jobs: Sequence[Job]) -> list[Effect | Exception | None]:
+    """What each job returned or raised; shorter than the jobs if one needs what another transaction holds."""
+    results: list[Effect | Exception | None] = []
+    for works_in_unit, group in groupby(jobs, lambda job: VERBS[job.kind].needs is not None):
+        some = list(group)
+        tasks = [partial(_call, job) for job in some]
+        done = batches.run(tasks, _needs(some)) if works_in_unit else batches.run_each(tasks)
+        results += done
+        if len(done) < len(some):
+            break
+    return results
+
+
+def _needs(jobs: Sequence[Job]) -> Iterator[Key]:
+    for job in jobs:
+        needs = VERBS[job.kind].needs
+        assert needs is not None
+        yield from needs(job.workspace_id, job.payload or {}, job.resource_id)
+
+
+def _call(job: Job, unit: Unit) -> Effect | None:
+    if job.deaths > MOST_DEATHS:
+        raise RuntimeError(f"{MOST_DEATHS} workers died of job {job.id}")
+    cause = Cause(job.id, job.trace_id)
+    payload = job.payload or {}
+    change = Change(job.workspace_id, payload, job.resource_id, job.kind, job.token_id, cause, unit, job.progress)
+    return VERBS[job.kind].call(change)
+
+
+def _end(job: Job, result: Effect | Exception) -> None:
+    """Sets the outcome on the job."""
+    error = result.refusal if isinstance(result, Effect) else result
+    job.status = "succeeded" if error is None else "failed"
+    if isinstance(result, Effect):
+        job.effect, job.resource_type, job.resource_id = result.kind, result.resource_type, result.resource_id
+    if error is not None:
+        job.problem = problem_of_error(error, job.trace_id, base_url=settings().base_url)
+    if error is None or isinstance(error, BellhopError):
+        job.payload = None
+    else:  # kept for replay
+        log.error("job.broke", request_id=job.trace_id, job=job.id, kind=job.kind, exc_info=error)
+    if (end := VERBS[job.kind].end) is not None:
+        end(str(job.resource_id))
+
+
+def _put_back(job: Job) -> None:
+    """Leaves the job at the head of its mailbox for its next part. Deaths are counted for each part."""
+    rows("UPDATE jobs SET leased_until = NULL, deaths = 0 WHERE id = %s", (job.id,))
+
+
+def _set_aside(unknown: Sequence[Job]) -> None:
+    """Leaves jobs to a worker that knows their kinds; until then they are no mail, and hold up nothing."""
+    rows(
+        """
+        UPDATE jobs SET status = 'queued', due_at = NULL, leased_until = NULL, unknown_since = now()
+        WHERE id = ANY(%s)
+        """,
+        ([job.id for job in unknown],),
+    )
+    log.warning("jobs.unknown", kinds=sorted({job.kind for job in unknown}), jobs=len(unknown))
+
+
+def _outcomes(jobs: Sequence[Job]) -> dict[str, list[Any]]:
+    return {
+        "ids": [job.id for job in jobs],
+        "statuses": [job.status for job in jobs],
+        "effects": [job.effect for job in jobs],
+        "types": [job.resource_type for job in jobs],
+        "resources": [job.resource_id for job in jobs],
+        "problems": [json.dumps(job.problem).decode() if job.problem else None for job in jobs],
+        "keeps": [job.payload is not None for job in jobs],
+    }

@@ -1,0 +1,57 @@
+"""Deadlines of many requests under way, kept by one timer."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import defaultdict
+from typing import Protocol
+
+# In a queue of ours, for a connection or for a thread; then the request fails as ours. Added to its timeout, this must
+# end before the lease of its delivery does.
+MOST_QUEUED_SECONDS = 3
+
+
+class Limited(Protocol):
+    """Something that a deadline ends."""
+
+    def expire(self) -> None:
+        """Its time is up."""
+
+
+class Deadlines:
+    """Calls `expire` of each item once its time is up. Belongs to one event loop."""
+
+    def __init__(self) -> None:
+        # Items with the same time limit expire in the order in which they began.
+        self._groups: defaultdict[float, dict[Limited, float]] = defaultdict(dict)
+        self._timer: asyncio.TimerHandle | None = None
+        self._next = math.inf
+
+    def begin(self, item: Limited, seconds: float) -> None:
+        """Lets the item expire `seconds` from now."""
+        due = asyncio.get_running_loop().time() + seconds
+        self._groups[seconds][item] = due
+        if due < self._next:
+            self._wake_at(due)
+
+    def end(self, item: Limited, seconds: float) -> None:
+        """Takes back what `begin` did with the same values. Harmless once the item has expired."""
+        self._groups[seconds].pop(item, None)
+
+    def _wake_at(self, due: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._next = due
+        self._timer = asyncio.get_running_loop().call_at(due, self._expire) if due < math.inf else None
+
+    def _expire(self) -> None:
+        now = asyncio.get_running_loop().time()
+        try:
+            for group in list(self._groups.values()):
+                while group and group[item := next(iter(group))] <= now:
+                    del group[item]
+                    item.expire()
+        finally:  # one that breaks must not cost the others their deadline
+            self._groups = defaultdict(dict, {seconds: group for seconds, group in self._groups.items() if group})
+            self._wake_at(min((next(iter(group.values())) for group in self._groups.values()), default=math.inf))

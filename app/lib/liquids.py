@@ -1,0 +1,193 @@
+"""Liquid's machinery within limits: what a template can reach, and how many steps it may take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any, TextIO
+
+from liquid import Environment
+from liquid.ast import Node
+from liquid.builtin import content, illegal, output
+from liquid.builtin.expressions import FilteredExpression, LoopExpression
+from liquid.builtin.expressions.primitive import RangeLiteral
+from liquid.builtin.tags import (
+    assign_tag,
+    capture_tag,
+    case_tag,
+    comment_tag,
+    cycle_tag,
+    decrement_tag,
+    echo_tag,
+    for_tag,
+    if_tag,
+    increment_tag,
+    inline_comment_tag,
+    unless_tag,
+)
+from liquid.context import RenderContext
+from liquid.exceptions import LiquidError
+from liquid.parser import get_parser
+from liquid.stream import TokenStream
+from liquid.template import BoundTemplate
+from liquid.token import TOKEN_DOT, TOKEN_OUTPUT, TOKEN_WORD, Token
+from liquid.utils import ReadOnlyChainMap
+
+from app.lib import filters
+
+MOST_OUTPUT_BYTES = 64 * 1024
+MOST_STEPS = 25_000
+MOST_NAMES = 100
+LONGEST_RANGE = 10_000
+
+TAGS = (
+    *(assign_tag.AssignTag, capture_tag.CaptureTag, case_tag.CaseTag, comment_tag.CommentTag, cycle_tag.CycleTag),
+    *(decrement_tag.DecrementTag, echo_tag.EchoTag, if_tag.IfTag, increment_tag.IncrementTag, unless_tag.UnlessTag),
+    *(for_tag.BreakTag, for_tag.ContinueTag, inline_comment_tag.InlineCommentTag),
+)
+
+
+class Exhausted(LiquidError):
+    """The template takes more steps than it may."""
+
+
+class Context(RenderContext):
+    """The state of one rendering, with its budget."""
+
+    __slots__ = ("spent",)
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        # Without the library's `now` and `today`, which are in the server's own time zone.
+        self.scope = ReadOnlyChainMap(self.locals, self.globals, self.counters)
+        self.spent = 0
+
+    def spend(self, steps: int) -> None:
+        """Raises LiquidError once the budget is spent."""
+        self.spent += steps
+        if self.spent > MOST_STEPS:
+            raise Exhausted("it takes too many steps; use fewer or shorter loops", token=None)
+
+    def get(self, path: list[object], **options: Any) -> object:
+        """The value at the path."""
+        found = super().get(path, **options)
+        self.spend(1 + filters.cost(found) // 4)
+        return found
+
+    def get_item(self, obj: Any, key: Any) -> Any:
+        """The member of a JSON value; raises KeyError for any other object."""
+        if not isinstance(obj, (Mapping, list, str, range)):
+            raise KeyError(key)
+        return super().get_item(obj, key)
+
+    def assign(self, key: str, val: Any) -> None:
+        """Sets a name of the template's own. Raises LiquidError if it sets too many."""
+        if key not in self.locals and len(self.locals) >= MOST_NAMES:
+            raise Exhausted(f"it assigns more than {MOST_NAMES} names", token=None)
+        self.locals[key] = val
+
+
+class Template(BoundTemplate):
+    """A parsed template. `weight`: how many steps it takes to render it with one iteration of each loop."""
+
+    context_class = Context
+    weight = 0
+
+    def render(self, variables: Mapping[str, Any]) -> str:
+        """The text. Raises LiquidError, and whatever filters raise that are given what they do not expect."""
+        context, buffer = Context(self, globals=variables), self._get_buffer()
+        context.spend(self.weight)
+        self.render_with_context(context, buffer)
+        return buffer.getvalue()
+
+
+class _Loop(LoopExpression):
+    """What a loop runs over; each iteration costs what the loop's body weighs."""
+
+    __slots__ = ("weight",)
+
+    def __init__(self, of: LoopExpression) -> None:
+        super().__init__(
+            of.token, of.identifier, of.iterable, limit=of.limit, offset=of.offset, reversed_=of.reversed, cols=None
+        )
+        self.weight = 1
+
+    def evaluate(self, context: RenderContext) -> tuple[Iterator[object], int]:
+        elements, length = super().evaluate(context)
+        return self._paid(elements, context), length
+
+    def _paid(self, elements: Iterator[object], context: Any) -> Iterator[object]:
+        for element in elements:
+            context.spend(self.weight)
+            yield element
+
+
+class ForNode(for_tag.ForNode):
+    """A loop, refused once its iterations have cost too much."""
+
+    def __init__(self, token: Any, expression: LoopExpression, block: Any, default: Any = None) -> None:
+        self.loop = _Loop(expression)
+        super().__init__(token, self.loop, block, default)
+
+
+class _ForTag(for_tag.ForTag):
+    node_class = ForNode
+
+
+class Range(RangeLiteral):
+    """A range, refused if it is long: filters and loops may make a list of it."""
+
+    __slots__ = ()
+
+    def _make_range(self, start: Any, stop: Any) -> range:
+        made = super()._make_range(start, stop)
+        if made.stop - made.start > LONGEST_RANGE:
+            raise Exhausted(f"a range has more than {LONGEST_RANGE:,} elements", token=self.token)
+        return made
+
+
+class _OutputNode(output.OutputNode):
+    def render_to_output(self, context: Any, buffer: TextIO) -> int:
+        return buffer.write(filters.text_of(self.expression.evaluate(context)))
+
+
+class _EchoNode(_OutputNode, echo_tag.EchoNode):
+    pass
+
+
+class _Output(output.Output):
+    node_class = _OutputNode
+
+    def parse(self, stream: TokenStream) -> output.OutputNode:
+        token = stream.eat(TOKEN_OUTPUT)
+        return self.node_class(token, FilteredExpression.parse(self.env, stream.into_inner(eat=False)))
+
+
+class _EchoTag(echo_tag.EchoTag):
+    node_class = _EchoNode
+
+
+class _Tokens(TokenStream):
+    """Tokens in which what follows a dot is a name, even if Liquid has another use for the word, such as `limit`."""
+
+    def into_inner(self, *, tag: Token | None = None, eat: bool = True) -> TokenStream:
+        inner = super().into_inner(tag=tag, eat=eat)
+        for index, (before, token) in enumerate(pairwise(inner.tokens), 1):
+            if before.kind == TOKEN_DOT and token.kind == token.value and token.value.isidentifier():
+                inner.tokens[index] = token._replace(kind=TOKEN_WORD)
+        return inner
+
+
+class LimitedEnvironment(Environment):
+    """The tags and filters that templates have: none that reads other templates."""
+
+    output_stream_limit = MOST_OUTPUT_BYTES
+
+    def setup_tags_and_filters(self, *, extra: bool = False) -> None:
+        """Registers them."""
+        for tag in (content.Literal, _Output, illegal.Illegal, _ForTag, _EchoTag, *TAGS):
+            self.add_tag(tag)
+        self.filters |= filters.FILTERS
+
+    def _parse(self, source: str) -> list[Node]:
+        return get_parser(self).parse(_Tokens(self.tokenizer()(source)))

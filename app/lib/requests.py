@@ -1,0 +1,75 @@
+"""HTTP/1.1 requests as bytes, checked so that nothing can be smuggled into them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from yarl import URL
+
+from app.lib.addresses import Network, check_address
+
+# A request's own header of the same name replaces one of these.
+HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "Bellhop"}
+
+METHOD = re.compile(r"[A-Z]+(-[A-Z]+)*", re.ASCII)
+NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
+VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
+# They say where a message ends or concern one connection only (RFC 9110, section 7.6.1), so they are ours to set.
+RESERVED = {
+    *("connection", "content-length", "expect", "host", "keep-alive", "proxy-authorization", "proxy-connection"),
+    *("te", "trailer", "transfer-encoding", "upgrade"),
+}
+WITH_BODY = {"PATCH", "POST", "PUT"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A checked address. `rest` follows the method: the rest of the request line, and the Host header."""
+
+    host: str
+    port: int
+    rest: str
+
+
+def read_target(address: str, allowed: Sequence[Network]) -> Target | str:
+    """Returns what is dialled and sent for an address, or the sentence that says why it is refused."""
+    refusal = check_address(address, allowed)
+    if refusal is not None:
+        return refusal
+    url = URL(address)
+    assert url.raw_host is not None
+    assert url.port is not None
+    return Target(url.raw_host, url.port, f" {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n")
+
+
+def post_bytes(target: Target, headers: Mapping[str, str], body: bytes) -> bytes:
+    """Encodes a POST with headers of ours. Raises ValueError for one that would break its line.
+
+    A default header is replaced only by one that is spelled like it.
+    """
+    headers = {**HEADERS, **headers, "Content-Length": str(len(body))}
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+    if lines.count("\r") != len(headers) or lines.count("\n") != len(headers) or "\0" in lines:
+        raise ValueError("A header contains a line break or a NUL.")
+    return b"POST%b%b\r\n%b" % (target.rest.encode(), lines.encode(), body)
+
+
+def request_bytes(method: str, target: Target, headers: Mapping[str, str], body: bytes) -> bytes:
+    """Encodes any request with anyone's headers.
+
+    Raises ValueError for a method or a header that cannot be sent or is not the caller's to set.
+    """
+    if not METHOD.fullmatch(method) or method == "CONNECT":
+        raise ValueError("The method cannot be sent.")
+    given = {name.lower() for name in headers}
+    if given & RESERVED:
+        raise ValueError(f"The header {min(given & RESERVED)} cannot be set.")
+    if not all(NAME.fullmatch(name) and VALUE.fullmatch(value) for name, value in headers.items()):
+        raise ValueError("A header contains a character that cannot be sent.")
+    all_headers = {name: value for name, value in HEADERS.items() if name.lower() not in given} | dict(headers)
+    if body or method in WITH_BODY:
+        all_headers["Content-Length"] = str(len(body))
+    lines = "".join([f"{name}: {value}\r\n" for name, value in all_headers.items()])
+    return b"%b%b%b\r\n%b" % (method.encode(), target.rest.encode(), lines.encode(), body)

@@ -1,0 +1,169 @@
+"""Templates: texts in Liquid, which strangers write, rendered within limits.
+
+Every limit counts characters, elements or steps, never seconds, so whether a template renders does not depend on how
+busy the machine is. What a template can reach are the members of plain JSON values, never attributes of objects.
+
+The result is text, not HTML: it goes into messages, requests and fields, where people would see the escapes. A page
+that shows it escapes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from liquid.ast import Node
+from liquid.builtin.expressions import FilteredExpression
+from liquid.builtin.expressions.primitive import RangeLiteral
+from liquid.builtin.tags.case_tag import MultiExpressionBlockNode
+from liquid.builtin.tags.for_tag import BreakNode, ContinueNode
+from liquid.context import RenderContext
+from liquid.exceptions import LiquidError, LiquidSyntaxError, OutputStreamLimitError
+from liquid.expression import Expression
+
+from app.lib import filters
+from app.lib.caches import Cache
+from app.lib.liquids import MOST_OUTPUT_BYTES, MOST_STEPS, TAGS, Context, ForNode, LimitedEnvironment, Range, Template
+
+LONGEST_TEMPLATE = 16 * 1024
+LONGEST_TAG = 1_000
+# What the parsed templates that a process keeps weigh together.
+MOST_KEPT = 50_000
+
+_OPENING = re.compile(r"\{\{|\{%")
+_NAME = re.compile(r"-?\s*+(\w*)", re.ASCII)
+_GAP = re.compile(r"\s{100}")
+_END_OF_RAW = re.compile(r"\{%-?\s*+endraw\s*+-?%\}")
+# Words that continue or end a tag.
+_INNER = frozenset({"elsif", "else", "when", "raw", "endraw", ""})
+
+
+class TemplateError(ValueError):
+    """The template cannot be read or rendered; the text says where and why."""
+
+
+def check(template: str) -> None:
+    """Raises TemplateError if the template cannot be read, or could never be rendered."""
+    if "{" in template or len(template) > LONGEST_TEMPLATE:
+        _parsed(template)
+
+
+def render(template: str, variables: Mapping[str, Any]) -> str:
+    """The text that the template makes of the variables, which are JSON values. A name that is not there is empty.
+
+    Characters U+0000 are removed, as PostgreSQL cannot store them. Raises TemplateError.
+    """
+    if "{" not in template:
+        return template.replace("\x00", "")
+    parsed = _PARSED.get(template)
+    if parsed is None:
+        parsed = _parsed(template)
+        _PARSED.put(template, parsed, parsed.weight)
+    try:
+        return parsed.render(variables).replace("\x00", "")
+    except LiquidError as error:
+        raise TemplateError(_sentence("rendered", error)) from error
+    except Exception as error:  # of Python itself, for what the library does not foresee
+        raise TemplateError(f"The template cannot be rendered: a filter failed ({type(error).__name__}).") from error
+
+
+_ENVIRONMENT = LimitedEnvironment()
+_PARSED: Cache[str, Template] = Cache(MOST_KEPT)
+
+
+def _parsed(source: str) -> Template:
+    """Raises TemplateError."""
+    if len(source) > LONGEST_TEMPLATE:
+        raise TemplateError(f"A template has at most {LONGEST_TEMPLATE:,} characters.")
+    _refuse_open(source)
+    try:
+        template = Template(_ENVIRONMENT, _ENVIRONMENT.from_string(source).nodes)
+        context = Context(template)
+        template.weight = sum(_weigh(node, context) for node in template.nodes)
+    except LiquidError as error:
+        raise TemplateError(_sentence("read", error.__cause__ or error)) from error
+    except RecursionError as error:
+        raise TemplateError("The template cannot be read: it is nested too deeply.") from error
+    if template.weight > MOST_STEPS:
+        raise TemplateError("The template takes too many steps: make it shorter.")
+    return template
+
+
+def _refuse_open(source: str) -> None:
+    """Refuses tags that are unknown, too long or not closed.
+
+    The library looks for the end of such a tag again and again, which takes minutes for a hostile template.
+    """
+    position = 0
+    while opening := _OPENING.search(source, position):
+        begin, closing = opening.end(), "}}" if opening.group() == "{{" else "%}"
+        end = source.find(closing, begin)
+        if end < 0:
+            raise TemplateError(f"The template cannot be read: {_place(source, begin)} is not closed with '{closing}'.")
+        if end - begin > LONGEST_TAG or _GAP.search(source, begin, end):
+            raise TemplateError(f"The template cannot be read: {_place(source, begin)} is too long.")
+        position = end + 2
+        if closing == "%}":
+            name = _refuse_unknown(source, begin)
+            if name == "raw":
+                ending = _END_OF_RAW.search(source, position)
+                if ending is None:
+                    raise TemplateError("The template cannot be read: {% raw %} is not closed with '{% endraw %}'.")
+                position = ending.end()
+
+
+def _weigh(node: Node, context: RenderContext, is_looped: bool = False) -> int:
+    """How many steps it takes to render the node with one iteration of each loop. Raises LiquidError."""
+    if isinstance(node, (BreakNode, ContinueNode)) and not is_looped:
+        raise LiquidSyntaxError("it is not in a loop", token=node.token)
+    weight, times = 1 + len(node.token.value) // 64, 1
+    for expression in node.expressions():
+        weight += _count(expression)
+        if isinstance(node, MultiExpressionBlockNode):  # rendered as often as expressions match
+            times = len(list(expression.children()))
+    is_looped = is_looped or isinstance(node, ForNode)
+    weight += times * sum(_weigh(child, context, is_looped) for child in node.children(context))
+    if isinstance(node, ForNode):
+        node.loop.weight = weight
+    return weight
+
+
+def _count(expression: Expression) -> int:
+    """How many expressions it consists of. Raises LiquidError if a filter is unknown or has the wrong arguments."""
+    counted, pending = 0, [expression]
+    while pending:
+        counted, each = counted + 1, pending.pop()
+        if isinstance(each, RangeLiteral):
+            each.__class__ = Range  # the library's parser makes them
+        if isinstance(each, FilteredExpression):
+            for used in each.filters or ():
+                filters.check(used)
+        pending += each.children()
+    return counted
+
+
+def _refuse_unknown(source: str, begin: int) -> str:
+    """The name of the tag that begins there. Raises TemplateError if there is no such tag."""
+    found = _NAME.match(source, begin)
+    name = found.group(1) if found else ""
+    if name not in _ENVIRONMENT.tags and name not in _INNER and not name.startswith("end"):
+        known = ", ".join(sorted({tag.name for tag in TAGS if tag.name.isalpha()} | {"for", "echo", "raw"}))
+        raise TemplateError(f"There is no tag '{name}': see {_place(source, begin)}. The tags are {known}.")
+    return name
+
+
+def _place(source: str, begin: int) -> str:
+    line, column = source.count("\n", 0, begin) + 1, begin - 2 - source.rfind("\n", 0, begin)
+    return f"the tag at line {line}, column {column}"
+
+
+def _sentence(verb: str, error: BaseException) -> str:
+    """What is wrong, and where."""
+    if not isinstance(error, LiquidError):
+        return f"The template cannot be {verb}: it is too long or nested too deeply."
+    if isinstance(error, OutputStreamLimitError):
+        return f"The template cannot be rendered: the text has more than {MOST_OUTPUT_BYTES:,} bytes."
+    place = error.context()
+    at = f" at line {place[0]}, column {place[1] + 1}" if place else ""
+    return f"The template cannot be {verb}{at}: {error.message}."

@@ -1,0 +1,61 @@
+"""A kind of mail, and its bells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from app import bells
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """A kind of mail: where it is kept, who owns it, and what is promised about taking it.
+
+    `order`: the column by which the rows of a mailbox are taken. An `exclusive` mailbox is one worker's at a time, and
+    a row of it that is not due or is leased blocks those behind it.
+    The SQL fragments read the row as `mail`.
+    """
+
+    table: str
+    owner: str  # the column that names the owner
+    queue: str  # that its bells ring on
+    order: str = "due_at"
+    exclusive: bool = False
+    guard: str = "true"  # holds while the row's owner may be served
+    paused_until: str = "NULL::timestamptz"  # until when the row's owner is not served on purpose
+    alone: str = "false"  # of exclusive mail: holds for a row that is claimed without others
+    on_claim: str = ""  # further assignments that a claim makes
+    carries: tuple[str, ...] = ()  # further columns that a claim returns
+
+    @property
+    def is_free(self) -> str:
+        """The condition that no worker has the row."""
+        return "(mail.leased_until > now()) IS NOT TRUE"
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A row of mail under a lease.
+
+    `claim` is the number it was claimed under, `carried` what the mail `carries`, `waited` for how many seconds it
+    could have been claimed (NaN: unknown). `is_suspect`: a lease on it ended without an outcome, so its last worker may
+    have died.
+    """
+
+    id: str
+    owner: str
+    claim: int
+    carried: tuple[Any, ...] = ()
+    waited: float = 0.0
+    is_suspect: bool = False
+
+
+def ring(mail: Mail, owner: str) -> None:
+    """Tells some worker that the owner has mail. Never waits and never fails; call it after the commit."""
+    bells.ring(mail.queue, owner)
+
+
+def hear(mail: Mail, *owners: str) -> None:
+    """A worker is about to look: a bell that rings from now on is a new one."""
+    bells.hear(mail.queue, owners)

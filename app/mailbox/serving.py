@@ -1,0 +1,98 @@
+"""The loops that empty mailboxes: claim, work, repeat, and yield to other mailboxes after a slice of time."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from app.database import DatabaseAway, rows
+from app.mailbox.claims import LEASE_SECONDS, claim, claim_exclusive, release
+from app.mailbox.mail import Claimed, Mail, hear, ring
+
+log = structlog.get_logger(__name__)
+
+# After this time a mailbox that still has mail goes behind those that wait: its bell rings again.
+SLICE_SECONDS = 0.1
+
+
+def serve(mail: Mail, owner: str, room: int, work: Callable[[Sequence[Claimed]], object]) -> None:
+    """Calls `work` with what an exclusive mailbox has, up to `room` rows at a time, until it is empty.
+
+    Stops when the slice is over. `work` records the outcomes in a transaction that is `holding` the batch. What it
+    leaves without an outcome must be released by it; if it raises, the batch is released here, and the scheduler rings
+    for it.
+    """
+    ends = time.monotonic() + SLICE_SECONDS
+    while batch := _take(mail, owner, room):
+        _work_on(mail, batch, work)
+        if time.monotonic() > ends:
+            # Others that found the mailbox in hand have left its bell's flag up, which would keep it from ringing.
+            hear(mail, owner)
+            ring(mail, owner)
+            return
+
+
+def serve_shared(mail: Mail, owners: Sequence[str], room: int, work: Callable[[Sequence[Claimed]], object]) -> None:
+    """The same for shared mailboxes, with the rows of all these owners in one batch, in which each has an equal part.
+
+    What many owners have a little of costs far less together.
+    """
+    ends = time.monotonic() + SLICE_SECONDS
+    while owners:
+        hear(mail, *owners)
+        part = max(1, room // len(owners))
+        if not (batch := claim(mail, dict.fromkeys(owners, part), LEASE_SECONDS)):
+            return
+        numbers = Counter(claimed.owner for claimed in batch)
+        owners = [owner for owner in owners if numbers[owner] == part]
+        for owner in owners:  # there may be more, so another worker can help
+            ring(mail, owner)
+        _work_on(mail, batch, work)
+        if time.monotonic() > ends:
+            return
+
+
+def _work_on(mail: Mail, batch: Sequence[Claimed], work: Callable[[Sequence[Claimed]], object]) -> None:
+    try:
+        work(batch)
+    except BaseException:
+        _release_after_failure(mail, batch)
+        raise
+
+
+def _take(mail: Mail, owner: str, room: int) -> list[Claimed]:
+    is_free = _is_head_free(mail, owner)
+    if is_free is False:
+        # The flag of the bell stays up for the worker that has the mailbox, which looks again before it leaves.
+        return []
+    hear(mail, owner)
+    while is_free or _is_head_free(mail, owner):
+        locked, batch = claim_exclusive(mail, {owner: room}, LEASE_SECONDS)
+        if batch or not locked:
+            return batch
+        # A worker that found the mailbox locked by this one has left; what it was rung for is not left behind.
+        is_free = None
+    return []
+
+
+def _is_head_free(mail: Mail, owner: str) -> bool | None:
+    """Whether the first row of a mailbox can be claimed; None if the mailbox is empty."""
+    head = rows(
+        f"""
+        SELECT mail.due_at <= now() AND {mail.is_free} FROM {mail.table} mail
+        WHERE mail.{mail.owner} = %s AND mail.due_at IS NOT NULL AND {mail.guard}
+        ORDER BY mail.{mail.order} LIMIT 1
+        """,
+        (owner,),
+    )
+    return head[0][0] if head else None
+
+
+def _release_after_failure(mail: Mail, batch: Sequence[Claimed]) -> None:
+    try:
+        release(mail, batch)
+    except DatabaseAway as error:  # the leases end by themselves
+        log.warning("mailbox.not_released", table=mail.table, owner=batch[0].owner, error=str(error).strip())

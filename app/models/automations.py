@@ -1,0 +1,113 @@
+"""Automations: definitions, their published versions, who listens to what, and counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from peewee import BigIntegerField, CompositeKey, IntegerField, TextField
+
+from app.lib import ids
+from app.models.base import BaseModel, OwnedModel, TimeField, json_field
+
+
+class Automation(OwnedModel):
+    id = TextField(primary_key=True)
+    name = TextField()
+    status = TextField(default="draft")
+    version = IntegerField(null=True)
+    latest_version = IntegerField(default=0)
+    definition = json_field()
+    reentry = TextField(null=True)
+    exits = json_field(default=list)
+    created_at = TimeField()
+    updated_at = TimeField()
+
+    class Meta:
+        table_name = "automations"
+
+
+class AutomationVersion(OwnedModel):
+    """A definition as it was published; it never changes."""
+
+    automation_id = TextField()
+    number = IntegerField()
+    definition = json_field()
+    published_at = TimeField()
+
+    class Meta:
+        table_name = "automation_versions"
+        primary_key = CompositeKey("automation_id", "number")
+
+    @classmethod
+    def order(cls, filters: Mapping[str, Any]) -> tuple[str, ...]:
+        """The newest version has the highest number."""
+        return ("number",)
+
+
+class AutomationListener(OwnedModel):
+    """An event key that an automation's triggers or exits have, and since when."""
+
+    key = TextField()
+    automation_id = TextField()
+    since = TimeField()
+
+    class Meta:
+        table_name = "automation_listeners"
+        primary_key = CompositeKey("workspace_id", "key", "automation_id")
+
+
+class AutomationDelta(OwnedModel):
+    """A change of a count that has not been added up yet."""
+
+    id = TextField(primary_key=True)
+    automation_id = TextField()
+    key = TextField()
+    amount = IntegerField()
+
+    class Meta:
+        table_name = "automation_deltas"
+
+    @classmethod
+    def summed(cls, counted: Iterable[tuple[str, str, str, int]]) -> list[AutomationDelta]:
+        """One row for each count that changes, from workspace, automation, key and amount."""
+        amounts: Counter[tuple[str, str, str]] = Counter()
+        for workspace_id, automation_id, key, amount in counted:
+            amounts[workspace_id, automation_id, key] += amount
+        names = ("workspace_id", "automation_id", "key")
+        return [
+            cls(id=ids.new("dlt"), amount=amount, **dict(zip(names, of, strict=True)))
+            for of, amount in amounts.items()
+            if amount
+        ]
+
+
+class AutomationCount(BaseModel):
+    automation_id = TextField()
+    key = TextField()
+    amount = BigIntegerField()
+
+    class Meta:
+        table_name = "automation_counts"
+        primary_key = CompositeKey("automation_id", "key")
+
+
+class Enrolment(OwnedModel):
+    """That a contact has entered an automation, with the latest run and how many have not finished."""
+
+    FIXED: ClassVar[frozenset[str]] = frozenset({"contact_id", "automation_id"})
+
+    id = TextField(primary_key=True)
+    contact_id = TextField()
+    automation_id = TextField()
+    run_id = TextField()
+    active = IntegerField()
+
+    class Meta:
+        table_name = "enrolments"
+
+    @staticmethod
+    def id_of(contact_id: str, automation_id: str) -> str:
+        """The identifier of that contact's enrolment in that automation."""
+        return f"{contact_id}/{automation_id}"

@@ -1,0 +1,159 @@
+"""Runs of automations, the mail of a workspace; their log, and the requests that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from peewee import BooleanField, IntegerField, TextField, UUIDField
+
+from app.database import rows
+from app.lib import ids
+from app.models.base import OwnedModel, TimeField, json_field, page_before
+
+UNFINISHED = ("queued", "running", "waiting", "held")
+FINISHED = ("completed", "failed", "cancelled")
+STATUSES = (*UNFINISHED, *FINISHED)
+
+
+class Run(OwnedModel):
+    """A run changes only in a transaction that has locked its contact.
+
+    `step` is the step to take next, or the one that waits. A wait ends when its `answer` is there, or its time comes
+    (`resume_at`); both make the run mail. `taken` counts steps, `unbroken` those since the last wait, `logged` entries
+    of the log.
+    """
+
+    # What a run was started with.
+    FIXED: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("automation_id", "version", "contact_id", "variables", "event", "depth"),
+            *("job_id", "event_id", "parent_id", "trace_id", "created_at"),
+        }
+    )
+
+    id = TextField(primary_key=True)
+    automation_id = TextField()
+    version = IntegerField()
+    contact_id = TextField()
+    conversation_id = TextField(null=True)
+    status = TextField(default="queued")
+    reason = TextField(null=True)
+    failure = json_field(null=True)
+    variables = json_field(default=dict)
+    event = json_field(null=True)
+    saved = json_field(default=dict)
+    step = TextField(null=True)
+    taken = IntegerField(default=0)
+    unbroken = IntegerField(default=0)
+    logged = IntegerField(default=0)
+    wait = IntegerField(default=0)
+    waits_for = TextField(null=True)
+    answer = json_field(null=True)
+    prompted = TextField(null=True)
+    is_released = BooleanField(default=False)
+    depth = IntegerField(default=0)
+    job_id = TextField(null=True)
+    event_id = TextField(null=True)
+    parent_id = TextField(null=True)
+    trace_id = TextField()
+    resume_at = TimeField(null=True)
+    due_at = TimeField(null=True)
+    leased_until = TimeField(null=True)
+    claim = IntegerField(default=0)
+    deaths = IntegerField(default=0)
+    created_at = TimeField()
+    started_at = TimeField(null=True)
+    finished_at = TimeField(null=True)
+
+    class Meta:
+        table_name = "runs"
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it has come to an end, whichever."""
+        return self.status in FINISHED
+
+    @classmethod
+    def newest(cls, workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int) -> list[Run]:
+        """The first `limit` runs after `last_id` that match every filter, newest first.
+
+        Filters: `automation_id`, `contact_id`, `status`.
+        """
+        given = {name: filters[name] for name in ("automation_id", "contact_id", "status") if name in filters}
+        if not given:
+            return list(page_before(cls.in_workspace(workspace_id), cls, [last_id], limit))
+        values = {
+            "workspace_id": workspace_id,
+            "statuses": [given["status"]] if "status" in given else list(STATUSES),
+            "last_id": last_id or "run_~",
+            "limit": limit,
+            **given,
+        }
+        found = rows(_newest(given), values)
+        return list(cls.select().where(cls.id.in_([id for (id,) in found])).order_by(cls.id.desc())) if found else []
+
+
+class RunStep(OwnedModel):
+    """An entry of a run's log. `detail`: `input`, `output`, `code` and `text`."""
+
+    id = TextField(primary_key=True)
+    run_id = TextField()
+    number = IntegerField()
+    step = TextField()
+    kind = TextField()
+    status = TextField()
+    at = TimeField()
+    detail = json_field()
+
+    class Meta:
+        table_name = "run_steps"
+
+    @classmethod
+    def latest(cls, run: Run, limit: int) -> list[RunStep]:
+        """The last `limit` entries of the run's log, oldest first."""
+        # No entry is older than its run, so no partition before the run's is looked into.
+        of_run = (cls.run_id == run.id) & (cls.id >= ids.around("stp", run.created_at, -1))
+        return list(cls.select().where(of_run).order_by(cls.number.desc()).limit(limit))[::-1]
+
+
+class RunRequest(OwnedModel):
+    """A request that a run waits for. `wait`: the wait of the run that its response ends."""
+
+    id = TextField(primary_key=True)
+    run_id = TextField()
+    wait = IntegerField()
+    key = UUIDField()
+    request = json_field()
+    tries = IntegerField(default=0)
+    next_attempt_at = TimeField(null=True)
+    due_at = TimeField(null=True)
+    leased_until = TimeField(null=True)
+    claim = IntegerField(default=0)
+
+    class Meta:
+        table_name = "run_requests"
+
+
+def _newest(given: Mapping[str, Any]) -> str:
+    """The query for the identifiers of the newest runs that match: in pairs, so that no order but the index's will do.
+
+    An automation's runs have an index by status; with a contact, all its runs are looked through.
+    """
+    if "contact_id" in given:
+        columns, wanted = "contact_id", "%(contact_id)s"
+    elif "automation_id" in given:
+        columns, wanted = "automation_id, status", "%(automation_id)s, state.status"
+    else:
+        columns, wanted = "status", "state.status"
+    others = [f"{name} = %({name})s" for name in given if name not in columns.split(", ")]
+    states = "unnest(%(statuses)s::text[]) AS state(status)" if "status" in columns else "(SELECT) AS once"
+    conditions = " AND ".join(["workspace_id = %(workspace_id)s", *others])
+    return f"""
+        SELECT newest.id FROM {states} CROSS JOIN LATERAL (
+            SELECT id FROM runs
+            WHERE {conditions} AND ({columns}, id) >= ({wanted}, '') AND ({columns}, id) < ({wanted}, %(last_id)s)
+            ORDER BY {", ".join(f"{column} DESC" for column in columns.split(", "))}, id DESC
+            LIMIT %(limit)s) AS newest
+        ORDER BY newest.id DESC LIMIT %(limit)s
+    """

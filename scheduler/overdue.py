@@ -1,0 +1,41 @@
+"""Overdue mail: rings for its owners, a capped batch at a time, so that an outage ends without a flood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from app import mailbox, metrics
+from app.mailbox import Mail
+
+MOST_LOOKED_AT = 1000
+
+
+class Overdue:
+    """A pass over the mailboxes of one kind of mail; each call looks at the next ones, and begins again at the end.
+
+    `ring` is called with the owners of overdue mail and may return for how many it did something; by default the
+    mail's own bell rings for each.
+    """
+
+    def __init__(
+        self, mail: Mail, overdue_seconds: float, ring: Callable[[Collection[str]], int | None] | None = None
+    ) -> None:
+        self._mail = mail
+        self._overdue_seconds = overdue_seconds
+        self._ring = ring or self._ring_each
+        self._after = ""
+        self._oldest_seconds = 0.0  # of the mailboxes looked at since the beginning
+
+    def __call__(self) -> int:
+        """Rings, and returns for how many. A bell that is ringing already is not rung again."""
+        owners, self._after, seconds = mailbox.overdue(self._mail, self._overdue_seconds, MOST_LOOKED_AT, self._after)
+        self._oldest_seconds = max(self._oldest_seconds, seconds)
+        if not self._after:
+            metrics.OVERDUE_SECONDS.labels(self._mail.table).set(self._oldest_seconds)
+            self._oldest_seconds = 0.0
+        rung = self._ring(owners) if owners else 0
+        return len(owners) if rung is None else rung
+
+    def _ring_each(self, owners: Collection[str]) -> None:
+        for owner in owners:
+            mailbox.ring(self._mail, owner)

@@ -1,0 +1,375 @@
+"""Automations: drafts, versions, and what they listen to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app import database
+from app.domain import automations
+from app.lib import ids
+from tests.cast import KEY, Api, all_of, in_threads, one, row_counts, working
+
+STEPS = [{"id": "mark", "kind": "add_tag", "tag": "welcomed"}]
+DEFINITION = {"triggers": [{"event": "tag.added", "tag": "vip"}], "steps": STEPS}
+BODY = {"name": "Welcome", "definition": DEFINITION}
+UNKNOWN = "aut_01kaj5bd40e6rr3f5y2kq0w9xz"
+NO_RUNS = dict.fromkeys(("queued", "running", "waiting", "held", "completed", "failed", "cancelled"), 0)
+FULL = "A workspace has at most 1,000 automations. Delete one first."
+ACTIONS = ("publish", "unpublish", "pause", "resume", "cancel-runs")
+
+
+def act(api: Api, automation_id: str, action: str, body: Any = None) -> dict[str, Any]:
+    """Does the action and returns its job."""
+    return api.done(api.post(f"automations/{automation_id}/{action}", body))
+
+
+def show(api: Api, automation_id: str) -> dict[str, Any]:
+    return dict(api.get(f"automations/{automation_id}").json["data"])
+
+
+def listeners(automation_id: str) -> list[str]:
+    return all_of("SELECT key FROM automation_listeners WHERE automation_id = %s ORDER BY key", automation_id)
+
+
+# Drafts
+
+
+def test_an_automation_is_created_as_a_draft(api: Api) -> None:
+    made = api.automation(name="Welcome", definition=DEFINITION)
+
+    assert made == {
+        "id": made["id"],
+        "name": "Welcome",
+        "status": "draft",
+        "version": None,
+        "definition": DEFINITION,
+        "reentry": None,
+        "exits": [],
+        "runs": NO_RUNS,
+        "created_at": made["created_at"],
+        "updated_at": made["created_at"],
+    }
+    assert listeners(made["id"]) == []
+
+
+def test_the_identifier_is_known_at_once(api: Api) -> None:
+    accepted = api.post("automations", BODY)
+
+    resource = accepted.json["data"]["resource"]
+    assert resource["url"] == f"https://bellhop.test{api.path('automations')}/{resource['id']}"
+    assert api.get(f"automations/{resource['id']}").status_code == 404
+    assert api.done(accepted)["resource"] == resource
+
+
+def test_a_caller_who_waits_gets_the_automation(api: Api) -> None:
+    with working():
+        answer = api.post("automations", BODY | {"reentry": "once", "exits": [{"event": "sale.recorded"}]}, wait=20)
+
+    assert answer.status_code == 201
+    assert (answer.json["data"]["reentry"], answer.json["data"]["exits"]) == ("once", [{"event": "sale.recorded"}])
+
+
+def test_a_replay_creates_no_second_automation(api: Api) -> None:
+    first = api.post("automations", BODY, key=KEY)
+    api.apply()
+
+    again = api.post("automations", BODY, key=KEY)
+
+    assert again.json["data"]["id"] == first.json["data"]["id"]
+    assert one("SELECT count(*) FROM automations") == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"definition": DEFINITION}, "/name"),
+        (BODY | {"name": " "}, "/name"),
+        (BODY | {"name": "x" * 256}, "/name"),
+        ({"name": "Welcome"}, "/definition"),
+        (BODY | {"definition": []}, "/definition"),
+        (BODY | {"definition": {"steps": [{"id": "a", "kind": "dance"}]}}, "/definition/steps/0/kind"),
+        (BODY | {"definition": {"steps": [*STEPS, *STEPS]}}, "/definition/steps/1/id"),
+        (BODY | {"definition": DEFINITION | {"color": "red"}}, "/definition/color"),
+        (BODY | {"reentry": "twice"}, "/reentry"),
+        (BODY | {"exits": [{"event": "it.rained"}]}, "/exits/0/event"),
+        (BODY | {"exits": {}}, "/exits"),
+        (BODY | {"status": "published"}, "/status"),
+    ],
+    ids=str,
+)
+def test_what_cannot_run_is_refused_with_a_pointer(api: Api, body: dict[str, Any], pointer: str) -> None:
+    before = row_counts()
+
+    answer = api.post("automations", body)
+
+    assert answer.status_code == 422
+    assert [error["pointer"] for error in answer.get_json(force=True)["errors"]] == [pointer]
+    assert row_counts() == before
+
+
+def test_a_patch_is_checked_like_a_create(api: Api) -> None:
+    automation_id = api.automation()["id"]
+
+    answer = api.patch(f"automations/{automation_id}", {"definition": {"steps": [{"id": "a", "kind": "dance"}]}})
+
+    assert answer.get_json(force=True)["errors"][0]["pointer"] == "/definition/steps/0/kind"
+
+
+def test_a_patch_changes_the_given_fields(api: Api) -> None:
+    made = api.automation(name="Welcome")
+
+    changed = api.done(api.patch(f"automations/{made['id']}", {"name": "Greet", "definition": DEFINITION}))
+
+    assert changed["status"] == "succeeded"
+    shown = show(api, made["id"])
+    assert shown == made | {"name": "Greet", "definition": DEFINITION, "updated_at": shown["updated_at"]}
+
+
+def test_automations_are_listed_newest_first(api: Api, others: Api) -> None:
+    made = [api.automation(name=name)["id"] for name in ("first", "second", "third")]
+    others.automation()
+
+    first = api.get("automations?limit=2").json
+    second = api.get("automations", query_string={"limit": 2, "cursor": first["meta"]["nextCursor"]}).json
+
+    assert [each["id"] for each in first["data"] + second["data"]] == made[::-1]
+    assert second["meta"] == {"nextCursor": None, "hasMore": False}
+
+
+def test_an_automation_of_another_workspace_is_not_found(api: Api, others: Api) -> None:
+    theirs = others.automation()["id"]
+
+    answers = [
+        api.get(f"automations/{theirs}"),
+        api.patch(f"automations/{theirs}", {"name": "Ours"}),
+        api.delete(f"automations/{theirs}"),
+        api.get(f"automations/{theirs}/versions"),
+        api.get(f"automations/{theirs}/runs"),
+        api.post(f"automations/{theirs}/cancel-runs", {"dry_run": True}),
+        *(api.post(f"automations/{theirs}/{action}") for action in ACTIONS),
+    ]
+
+    assert {answer.status_code for answer in answers} == {404}
+    assert others.get(f"automations/{theirs}").json["data"]["name"] == "Welcome"
+
+
+def test_an_automation_that_is_not_there_is_not_found(api: Api) -> None:
+    answers = [api.get(f"automations/{UNKNOWN}"), *(api.post(f"automations/{UNKNOWN}/{each}") for each in ACTIONS)]
+
+    assert {answer.status_code for answer in answers} == {404}
+
+
+def test_a_workspace_has_at_most_1000_automations(api: Api) -> None:
+    database.rows(
+        "INSERT INTO automations (id, workspace_id, name, definition) SELECT unnest(%s::text[]), %s, 'Filler', '{}'",
+        ([ids.new("aut") for _ in range(999)], api.workspace_id),
+    )
+    thousandth, overtaken = api.post("automations", BODY), api.post("automations", BODY)
+    api.apply()
+
+    refused = api.post("automations", BODY)
+
+    assert automations.MOST_AUTOMATIONS == 1_000
+    assert api.job(thousandth)["status"] == "succeeded"
+    assert api.job(overtaken)["problem"]["detail"] == FULL
+    assert (refused.status_code, refused.json["detail"]) == (409, FULL)
+
+
+# Versions
+
+
+def test_publishing_freezes_the_draft_as_a_version(api: Api) -> None:
+    automation_id = api.automation(definition=DEFINITION)["id"]
+    assert act(api, automation_id, "publish")["status"] == "succeeded"
+    changed = DEFINITION | {"triggers": []}
+
+    api.done(api.patch(f"automations/{automation_id}", {"definition": changed}))
+
+    shown = show(api, automation_id)
+    assert (shown["status"], shown["version"], shown["definition"]) == ("published", 1, changed)
+    [version] = api.get(f"automations/{automation_id}/versions").json["data"]
+    assert version == {"number": 1, "definition": DEFINITION, "published_at": version["published_at"]}
+    assert listeners(automation_id) == ["tag.added:vip"]
+
+
+def test_publishing_again_makes_a_new_version(api: Api) -> None:
+    automation_id = api.automation(definition=DEFINITION)["id"]
+    act(api, automation_id, "publish")
+    api.done(api.patch(f"automations/{automation_id}", {"definition": {"steps": STEPS}}))
+
+    act(api, automation_id, "publish")
+
+    assert show(api, automation_id)["version"] == 2
+    first = api.get(f"automations/{automation_id}/versions?limit=1").json
+    cursor = {"limit": 1, "cursor": first["meta"]["nextCursor"]}
+    second = api.get(f"automations/{automation_id}/versions", query_string=cursor).json
+    assert [page["data"][0]["number"] for page in (first, second)] == [2, 1]
+    assert listeners(automation_id) == []
+
+
+def test_unpublishing_leaves_no_published_version(api: Api) -> None:
+    automation_id = api.published(definition=DEFINITION)
+
+    assert act(api, automation_id, "unpublish")["status"] == "succeeded"
+
+    shown = show(api, automation_id)
+    assert (shown["status"], shown["version"]) == ("unpublished", None)
+    assert listeners(automation_id) == []
+    act(api, automation_id, "publish")
+    assert show(api, automation_id)["version"] == 2
+
+
+def test_exits_count_at_once(api: Api) -> None:
+    automation_id = api.published(definition=DEFINITION)
+
+    api.done(api.patch(f"automations/{automation_id}", {"exits": [{"event": "sale.recorded"}]}))
+
+    assert listeners(automation_id) == ["sale.recorded", "tag.added:vip"]
+    api.done(api.patch(f"automations/{automation_id}", {"exits": []}))
+    assert listeners(automation_id) == ["tag.added:vip"]
+
+
+def test_exits_count_for_the_runs_of_an_automation_that_is_no_longer_published(api: Api) -> None:
+    automation_id = api.published(definition=DEFINITION, exits=[{"event": "sale.recorded"}])
+
+    act(api, automation_id, "unpublish")
+
+    assert listeners(automation_id) == ["sale.recorded"]
+    api.done(api.patch(f"automations/{automation_id}", {"exits": []}))
+    assert listeners(automation_id) == []
+
+
+def test_the_exits_of_a_draft_wait_for_its_publication(api: Api) -> None:
+    automation_id = api.automation(exits=[{"event": "sale.recorded"}])["id"]
+    api.done(api.patch(f"automations/{automation_id}", {"exits": [{"event": "tag.added"}]}))
+    assert listeners(automation_id) == []
+
+    act(api, automation_id, "publish")
+
+    assert listeners(automation_id) == ["tag.added"]
+
+
+def starter(automation_id: str) -> dict[str, Any]:
+    return {"id": "next", "kind": "start_automation", "automation_id": automation_id}
+
+
+def test_a_loop_over_three_automations_is_not_published(api: Api) -> None:
+    first = api.automation()["id"]
+    second = api.published(starter(first))
+    third = api.published(starter(second))
+    closing = api.automation(starter(third))["id"]
+    api.done(api.patch(f"automations/{first}", {"definition": {"steps": [starter(third)]}}))
+
+    job = act(api, first, "publish")
+
+    assert (job["status"], job["problem"]["status"]) == ("failed", 409)
+    assert all(each in job["problem"]["detail"] for each in (first, second, third))
+    assert show(api, first)["status"] == "draft"
+    assert act(api, closing, "publish")["status"] == "succeeded"
+
+
+# Pausing
+
+
+def test_a_published_automation_is_paused_and_resumed(api: Api) -> None:
+    automation_id = api.published(definition=DEFINITION)
+
+    assert act(api, automation_id, "pause")["status"] == "succeeded"
+    paused = show(api, automation_id)
+    assert act(api, automation_id, "resume")["status"] == "succeeded"
+
+    assert (paused["status"], paused["version"]) == ("paused", 1)
+    assert show(api, automation_id)["status"] == "published"
+    assert listeners(automation_id) == ["tag.added:vip"]
+
+
+def test_a_paused_automation_that_is_published_stays_paused(api: Api) -> None:
+    automation_id = api.published()
+    act(api, automation_id, "pause")
+
+    act(api, automation_id, "publish")
+
+    assert (show(api, automation_id)["status"], show(api, automation_id)["version"]) == ("paused", 2)
+
+
+@pytest.mark.parametrize(
+    ("before", "action"),
+    [
+        ([], "pause"),
+        ([], "resume"),
+        ([], "unpublish"),
+        (["publish"], "resume"),
+        (["publish", "pause"], "pause"),
+        (["publish", "unpublish"], "pause"),
+        (["publish", "unpublish"], "resume"),
+        (["publish", "unpublish"], "unpublish"),
+    ],
+    ids=str,
+)
+def test_an_action_that_the_state_rules_out_is_a_conflict(api: Api, before: list[str], action: str) -> None:
+    automation_id = api.automation()["id"]
+    for each in before:
+        act(api, automation_id, each)
+    shown = show(api, automation_id)
+
+    job = act(api, automation_id, action)
+
+    assert (job["status"], job["problem"]["status"]) == ("failed", 409)
+    assert show(api, automation_id) == shown
+
+
+def test_what_is_queued_may_make_an_action_possible(api: Api) -> None:
+    automation_id = api.post("automations", BODY).json["data"]["resource"]["id"]
+    jobs = [api.post(f"automations/{automation_id}/{each}") for each in ("publish", "pause", "resume", "unpublish")]
+
+    api.apply()
+
+    assert [api.job(job)["status"] for job in jobs] == ["succeeded"] * 4
+    assert show(api, automation_id)["status"] == "unpublished"
+
+
+# Deletion
+
+
+def test_a_deleted_automation_is_gone_with_all_that_is_its_own(api: Api) -> None:
+    automation_id = api.published(definition=DEFINITION)
+
+    job = api.done(api.delete(f"automations/{automation_id}"))
+
+    assert job["status"] == "succeeded"
+    assert api.get(f"automations/{automation_id}").status_code == 404
+    assert [one(f"SELECT count(*) FROM {table}") for table in ("automation_versions", "automation_listeners")] == [0, 0]
+    assert api.delete(f"automations/{automation_id}").status_code == 404
+
+
+def test_a_caller_who_waits_for_a_deletion_gets_204(api: Api) -> None:
+    automation_id = api.automation()["id"]
+
+    with working():
+        answer = api.delete(f"automations/{automation_id}", wait=20)
+
+    assert answer.status_code == 204
+
+
+def test_two_deletions_at_once_are_one(api: Api) -> None:
+    automation_id = api.automation()["id"]
+
+    jobs = in_threads([lambda: api.delete(f"automations/{automation_id}")] * 2)
+    api.apply()
+
+    assert sorted(api.job(job)["status"] for job in jobs) == ["failed", "succeeded"]
+
+
+# Who may
+
+
+def test_automations_need_their_restriction(api: Api) -> None:
+    automation_id = api.automation()["id"]
+    other, ours = api.restricted_to("contacts", "webhooks"), api.restricted_to("automations")
+
+    assert other.get("automations").status_code == 403
+    assert other.post(f"automations/{automation_id}/publish").status_code == 403
+    assert ours.get(f"automations/{automation_id}").status_code == 200
+    assert ours.post(f"automations/{automation_id}/publish").status_code == 202

@@ -1,0 +1,135 @@
+"""The examples of the OpenAPI document are responses of the real server.
+
+`RECORD_EXAMPLES=1 python -m pytest tests/app/api/test_examples.py` records them anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from app import database
+from app.api.lists import PageQuery
+from app.api.openapi import documents
+from tests import billing, surface
+from tests.automations import carry_on
+from tests.cast import Api, working
+from tests.schemas import faults
+from tests.surface import Operation
+
+FILE = Path(documents.__file__).parent / "responses.json"
+VALID = {
+    "external_id": "customer-1042",
+    "address": "https://shop.example/hooks",
+    "events": ["*"],
+    "ends_at": "2026-01-01T01:00:00Z",
+    "definition": {"steps": [{"id": "mark", "kind": "add_tag", "tag": "welcomed"}]},
+}
+Recorded = dict[str, dict[str, Any]]
+
+
+def test_every_response_is_as_the_document_says(
+    api: Api, app: Flask, client: FlaskClient, subtests: pytest.Subtests
+) -> None:
+    document = client.get("/api/v1/openapi.json").json
+    schemas, described = document["components"]["schemas"], by_name(document)
+    found = record(api, [each for each in surface.operations(app) if "/<workspace>/" in each.rule], document)
+    if os.environ.get("RECORD_EXAMPLES"):
+        lines = [f"{json.dumps(name)}: {json.dumps(found[name], ensure_ascii=False)}" for name in sorted(found)]
+        text = ("{\n" + ",\n".join(lines) + "\n}").replace("https://bellhop.test", "https://bellhop.example")
+        FILE.write_text(re.sub(r"whsec_[\w-]+", f"whsec_{'0' * 32}", text) + "\n")
+
+    recorded = json.loads(FILE.read_text())
+    assert {name: responses.keys() for name, responses in recorded.items()} == {
+        name: responses.keys() for name, responses in found.items()
+    }
+    for name, responses in found.items():
+        for status, body in responses.items():
+            with subtests.test(f"{name} {status}"):
+                content = described[name]["responses"][status]["content"]["application/json"]
+                assert faults(body, content["schema"], schemas) == []
+                assert faults(recorded[name][status], content["schema"], schemas) == []
+                assert content["example"] == recorded[name][status]
+
+
+def by_name(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {
+        operation["operationId"]: operation
+        for item in document["paths"].values()
+        for method, operation in item.items()
+        if method != "parameters"
+    }
+
+
+def record(api: Api, operations: list[Operation], document: dict[str, Any]) -> Recorded:
+    """The successful responses to all operations, by operation and status."""
+    known = furnish(api, {noun for operation in operations for noun in operation.nouns})
+    found: Recorded = {}
+    for operation in operations:
+        if operation.collection == "/contacts/import":
+            continue
+        path = operation.path(api.workspace_id, known)
+        item = document["paths"][re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", operation.rule)]
+        responses = found.setdefault(item[operation.method.lower()]["operationId"], {})
+        for status, body in successes(api, operation, path, known):
+            responses[str(status)] = body
+    return found
+
+
+def successes(api: Api, operation: Operation, path: str, known: dict[str, str]) -> list[tuple[int, Any]]:
+    if operation.method == "GET":
+        shown = [api.get(f"{path}?limit=1" if isinstance(operation.query, PageQuery) else path)]
+    else:
+        body = {"body": surface.sample(operation.body, known)} if operation.body else {}
+        for sent in body.values():
+            sent |= {name: value for name, value in VALID.items() if name in sent}
+        shown = [api.ask(operation.method, path, **body)]
+        api.apply()
+        with working():
+            shown.append(api.ask(operation.method, path, **body, wait=20))
+    return [(each.status_code, each.json) for each in shown if each.status_code < 300 and each.data]
+
+
+def furnish_automation(api: Api, contact_id: str) -> dict[str, str]:
+    """A published automation, and a run of it that waits."""
+    steps = {"id": "mark", "kind": "add_tag", "tag": "welcomed"}, {"id": "pause", "kind": "wait", "seconds": 86_400}
+    automation_id = api.published(*steps)
+    run_id = api.done(api.post(f"automations/{automation_id}/start", {"contact_id": contact_id}))["resource"]["id"]
+    carry_on(api.workspace_id)
+    return {"automation": automation_id, "run": run_id}
+
+
+def furnish(api: Api, nouns: set[str]) -> dict[str, str]:
+    """One of everything, with real data."""
+    billing.close_february(api.workspace_id)
+    address = {"email": "ada@example.com", "first_name": "Ada", "tags": ["vip"], "custom_fields": {"plan": "gold"}}
+    endpoint = api.endpoint(VALID["address"])  # type: ignore[arg-type]
+    contact = api.contact(external_id="customer-1042", phone="+4930123456", **address)["id"]
+    known = {"endpoint": endpoint, "contact": contact}
+    known |= {"sale": api.sale(contact)["id"], "booking": api.booking(contact)["id"]}
+    sent = api.post("contacts/import", data=b'{"email": "x"}\n{}', content_type="application/jsonl")
+    known |= furnish_automation(api, contact)
+    known["import"] = api.done(sent)["resource"]["id"]
+    known["sweep"] = api.done(api.post(f"webhooks/endpoints/{endpoint}/resend"))["resource"]["id"]
+    known["job"] = api.get("jobs?limit=1").json["data"][0]["id"]
+    known["invoice"] = api.get("invoices").json["data"][0]["id"]
+    known["event"] = api.get("events").json["data"][0]["id"]
+    delivery = known["delivery"] = api.get("webhooks/deliveries").json["data"][0]["id"]
+    database.rows(
+        "INSERT INTO attempts (delivery_id, number, at, duration_ms, status, response_body)"
+        " VALUES (%s, 1, now(), 42, 200, 'ok')",
+        (delivery,),
+    )
+    database.rows(
+        "UPDATE deliveries SET status = 'delivered', attempts = 1, delivered_at = now(), due_at = NULL WHERE id = %s",
+        (delivery,),
+    )
+    assert nouns <= known.keys()
+    return known

@@ -1,0 +1,96 @@
+"""Simulations: what a run of a draft would do, without doing it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.cast import Api, row_counts
+
+ASK = {
+    "id": "ask",
+    "kind": "wait_for_reply",
+    "timeout_seconds": 3600,
+    "save_as": "answer",
+    "otherwise": [{"id": "silent", "kind": "add_tag", "tag": "silent"}],
+}
+TWO_STEPS = (
+    {"id": "pause", "kind": "wait", "seconds": 86_400},
+    {"id": "mark", "kind": "add_tag", "tag": "{{ trigger.variables.tag }} of {{ contact.first_name }}"},
+)
+
+
+def simulate(api: Api, automation_id: str, body: Any = None) -> dict[str, Any]:
+    answer = api.post(f"automations/{automation_id}/simulate", body)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json["data"])
+
+
+def test_a_draft_is_simulated_without_a_trace(api: Api) -> None:
+    automation_id = api.automation(*TWO_STEPS)["id"]
+    contact_id = api.contact(email="ada@example.com", first_name="Ada")["id"]
+    before = row_counts()
+
+    found = simulate(api, automation_id, {"contact_id": contact_id, "variables": {"tag": "friend"}})
+
+    assert (found["status"], found["failure"]) == ("completed", None)
+    assert [(step["id"], step["status"]) for step in found["steps"]] == [
+        ("pause", "waiting"),
+        ("pause", "succeeded"),
+        ("mark", "succeeded"),
+    ]
+    assert "friend of Ada" in str(found["steps"][-1]["detail"])
+    assert row_counts() == before
+    assert api.show_contact(contact_id)["tags"] == []
+
+
+def test_it_is_the_draft_that_is_simulated(api: Api) -> None:
+    automation_id = api.published(*TWO_STEPS)
+    api.done(api.patch(f"automations/{automation_id}", {"definition": {"steps": []}}))
+
+    assert simulate(api, automation_id) == {"status": "completed", "failure": None, "steps": []}
+
+
+def test_without_a_contact_one_without_data_is_simulated(api: Api) -> None:
+    found = simulate(api, api.automation(*TWO_STEPS)["id"])
+
+    assert found["status"] == "completed"
+    assert found["steps"][-1]["detail"]["input"] is not None
+
+
+def test_replies_are_given_wait_by_wait(api: Api) -> None:
+    conversation = {"id": "hello", "kind": "send_message", "text": "Hello?"}
+    automation_id = api.automation(conversation, ASK, {**ASK, "id": "again", "otherwise": []})["id"]
+
+    answered = simulate(api, automation_id, {"replies": ["Yes"]})
+
+    assert "Yes" in str(answered)
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"contact_id": "con_01kaj5bd40e6rr3f5y2kq0w9xz"}, "/contact_id"),
+        ({"variables": []}, "/variables"),
+        ({"replies": "Yes"}, "/replies"),
+        ({"replies": [1]}, "/replies/0"),
+        ({"steps": []}, "/steps"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_is_refused(api: Api, body: dict[str, Any], pointer: str) -> None:
+    answer = api.post(f"automations/{api.automation()['id']}/simulate", body)
+
+    assert answer.status_code == 422
+    assert [error["pointer"] for error in answer.get_json(force=True)["errors"]] == [pointer]
+
+
+def test_the_contact_of_another_workspace_is_unknown(api: Api, others: Api) -> None:
+    theirs = others.contact(email="eve@example.com")["id"]
+
+    assert api.post(f"automations/{api.automation()['id']}/simulate", {"contact_id": theirs}).status_code == 422
+
+
+def test_the_automation_of_another_workspace_is_not_found(api: Api, others: Api) -> None:
+    assert api.post(f"automations/{others.automation()['id']}/simulate").status_code == 404

@@ -1,0 +1,97 @@
+"""Random definitions of automations: few names, so that runs get in each other's way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+from random import Random
+from typing import Any
+
+HOUR = 3600
+TAGS = ("a", "b", "c")
+_TEXTS = (
+    *(*TAGS * 4, "{{ contact.first_name }}", "{{ trigger.variables.word }}", "{{ trigger.event.data.tag }}"),
+    *("{{ steps.s1.text }}", "{{ steps.s2.text }}", "{{ steps.s1.body.tag }}", "{{ contact.custom_fields.plan }}!"),
+)
+_KINDS = (
+    *("add_tag", "add_tag", "remove_tag", "set_field", "wait", "http_request", "close_conversation", "stop"),
+    *("send_message", "send_message", "send_message", "wait_for_reply", "wait_for_reply", "start_automation", "branch"),
+)
+_EVENTS = (
+    *("tag.added", "tag.added", "tag.added", "tag.removed", "message.received"),
+    *("automation.completed", "automation.cancelled"),
+)
+
+
+def definition(random: Random, startable: Sequence[str]) -> dict[str, Any]:
+    """A definition without faults, which may start these automations."""
+    return {"triggers": triggers(random), "steps": _steps(random, startable, count(1), depth=1)}
+
+
+def triggers(random: Random) -> list[dict[str, Any]]:
+    """Two triggers or exits at most."""
+    return [_trigger(random) for _ in range(random.choice((0, 1, 1, 2)))]
+
+
+def _trigger(random: Random) -> dict[str, Any]:
+    event = random.choice(_EVENTS)
+    tag = {"tag": random.choice(TAGS)} if event.startswith("tag.") and random.random() < 0.7 else {}
+    return {"event": event, **tag} | ({"if": _of_contact(random)} if random.random() < 0.3 else {})
+
+
+def _steps(random: Random, startable: Sequence[str], numbers: Iterator[int], depth: int) -> list[dict[str, Any]]:
+    steps = []
+    for _ in range(random.randint(2 - depth, 5 - depth)):
+        kind = random.choice(_KINDS if startable else [kind for kind in _KINDS if kind != "start_automation"])
+        step = {"id": f"s{next(numbers)}", "kind": kind, **_fields(random, kind, startable)}
+        for name in {"branch": ("then", "else"), "wait_for_reply": ("otherwise",)}.get(kind, ()):
+            step[name] = _steps(random, startable, numbers, depth + 1) if depth < 3 else []
+        steps.append(step)
+    return steps
+
+
+def _fields(random: Random, kind: str, startable: Sequence[str]) -> dict[str, Any]:
+    text = random.choice(_TEXTS)
+    if kind == "set_field":
+        return random.choice(
+            (
+                {"field": "first_name", "value": text},
+                {"field": "plan", "value": random.choice((text, None))},
+                {"field": "email", "value": random.choice(("one@example.com", "two@example.com"))},
+                {"field": "opted_out", "value": random.choice(("true", "false", "false"))},
+            )
+        )
+    fields: dict[str, dict[str, Any]] = {
+        "add_tag": {"tag": text},
+        "remove_tag": {"tag": random.choice(TAGS)},
+        "wait": {"seconds": HOUR * random.randint(0, 2)},
+        "send_message": {"text": text},
+        "wait_for_reply": {"timeout_seconds": HOUR * random.randint(1, 3)},
+        "http_request": {"method": "POST", "address": "https://shop.example/", "body": text},
+        "start_automation": {"automation_id": random.choice(startable or [""]), "variables": {"word": text}},
+        "branch": {"if": _condition(random, 0)},
+    }
+    return fields.get(kind, {})
+
+
+def _of_contact(random: Random) -> dict[str, Any]:
+    return random.choice(
+        (
+            {"field": "contact.tags", "is": "contains", "value": random.choice(TAGS)},
+            {"field": "contact.first_name", "is": "equals", "value": random.choice(TAGS)},
+            {"field": "contact.custom_fields.plan", "is": "exists"},
+        )
+    )
+
+
+def _condition(random: Random, depth: int) -> dict[str, Any]:
+    name = random.choice(("all", "any", "not", *[""] * 6)) if depth < 2 else ""
+    if name:
+        inner = [_condition(random, depth + 1) for _ in range(random.randint(1, 2))]
+        return {name: inner[0] if name == "not" else inner}
+    of_run = (
+        {"field": "steps.s1.timed_out", "is": "equals", "value": True},
+        {"field": "steps.s1.error", "is": "exists"},
+        {"field": "trigger.variables.word", "is": "equals", "value": random.choice(TAGS)},
+    )
+    return random.choice((*of_run, *[_of_contact(random)] * 3))

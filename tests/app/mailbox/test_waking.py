@@ -1,0 +1,126 @@
+"""Waking, with deliveries that wait for their retry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg2
+import pytest
+
+from app import bells, mailbox
+from app.config import settings
+from app.database import rows
+from app.domain import attempts, lanes
+from app.lib import ids
+from app.mailbox import Mail, waking
+from tests.cast import Api, all_of, make_endpoint, one
+
+
+@pytest.fixture
+def endpoint_id(api: Api) -> str:
+    return make_endpoint(api.workspace_id, "https://shop.example/hooks")[0]
+
+
+def wait_for(endpoint_id: str, *seconds: float) -> list[str]:
+    """Deliveries to the endpoint whose next attempt is so many seconds from now; in the past where negative."""
+    made = [(ids.new("dlv"), each) for each in seconds]
+    for delivery_id, each in made:
+        rows(
+            """
+            INSERT INTO deliveries (id, workspace_id, event_id, endpoint_id, kind, tries, due_at, next_attempt_at)
+            SELECT %s, workspace_id, 'evt_1', id, 'contact.created', 1, NULL, now() + %s * interval '1 second'
+            FROM endpoints WHERE id = %s
+            """,
+            (delivery_id, each, endpoint_id),
+        )
+    return [delivery_id for delivery_id, _ in made]
+
+
+def due() -> list[str]:
+    return all_of("SELECT id FROM deliveries WHERE due_at IS NOT NULL ORDER BY due_at")
+
+
+def rung(lane: Mail) -> int:
+    bells.flush(20)
+    return int(bells.flags().llen(f"dramatiq:{lane.queue}"))
+
+
+@contextmanager
+def another(query: str) -> Iterator[None]:
+    """Another process, in the middle of a transaction with this query."""
+    connection = psycopg2.connect(settings().database_url)
+    connection.cursor().execute(query)
+    yield
+    connection.rollback()
+    connection.close()
+
+
+def test_what_waits_is_no_mail(endpoint_id: str) -> None:
+    wait_for(endpoint_id, 60, -60)
+
+    assert attempts.claim(lanes.FAST, {endpoint_id: 10}) == []
+    assert mailbox.overdue(lanes.FAST, 0, 10) == ([], "", 0.0)
+
+
+def test_what_falls_due_is_woken_with_the_time_that_it_waited_for(endpoint_id: str) -> None:
+    [late, _] = wait_for(endpoint_id, -60, 60)
+    [(at,)] = rows("SELECT next_attempt_at FROM deliveries WHERE id = %s", (late,))
+
+    assert waking.wake(lanes.WAITING) == [endpoint_id]
+
+    assert rows("SELECT id, due_at, next_attempt_at FROM deliveries WHERE due_at IS NOT NULL") == [(late, at, None)]
+    assert waking.wake(lanes.WAITING) == []
+
+
+def test_a_batch_is_the_earliest_of_what_fell_due(endpoint_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waking, "BATCH", 2)
+    latest, first, second = wait_for(endpoint_id, -1, -3, -2)
+
+    assert waking.wake(lanes.WAITING) == [endpoint_id] * 2
+    assert due() == [first, second]
+
+    assert waking.wake(lanes.WAITING) == [endpoint_id]
+    assert due() == [first, second, latest]
+
+
+def test_one_process_at_a_time_wakes(endpoint_id: str) -> None:
+    wait_for(endpoint_id, -1)
+
+    with another("SELECT pg_advisory_xact_lock(hashtextextended('waking deliveries', 0))"):
+        assert waking.wake(lanes.WAITING) == []
+
+    assert waking.wake(lanes.WAITING) == [endpoint_id]
+
+
+def test_what_is_locked_is_left_for_the_next_time(endpoint_id: str) -> None:
+    locked, free = wait_for(endpoint_id, -2, -1)
+
+    with another(f"SELECT FROM deliveries WHERE id = '{locked}' FOR UPDATE"):
+        waking.wake(lanes.WAITING)
+        assert due() == [free]
+
+    waking.wake(lanes.WAITING)
+    assert due() == [locked, free]
+
+
+def test_endpoints_are_rung_for_once_in_the_lane_that_they_are_in(api: Api, endpoint_id: str) -> None:
+    slow, _ = make_endpoint(api.workspace_id, "https://slow.example/hooks")
+    lanes.slow_down([slow])
+    wait_for(endpoint_id, -2, -1, 60)
+    wait_for(slow, -1)
+    rung(lanes.FAST)
+    bells.flags().flushall()
+
+    assert lanes.wake_retries() == 3
+
+    assert (rung(lanes.FAST), rung(lanes.SLOW)) == (1, 1)
+
+
+def test_nobody_is_rung_for_while_all_wait(endpoint_id: str) -> None:
+    wait_for(endpoint_id, 60)
+
+    assert lanes.wake_retries() == 0
+
+    assert rung(lanes.FAST) == 0
+    assert one("SELECT count(*) FROM deliveries WHERE next_attempt_at > now()") == 1

@@ -1,0 +1,604 @@
+"""The plans of all queries of lists, items and mailboxes with a million rows: none reads or sorts a whole table.
+
+It counts blocks, not time. A page deep in a list may cost no more than the first. Add a line to PAGES for a new list,
+and its rows to `seed`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from app import database, mailbox
+from app.api import lists
+from app.config import settings
+from app.database import Database, rows, transaction
+from app.domain import attempts, endpoints, imports, jobs, lanes, requests, run_states, sweep_batches, sweeps, writes
+from app.domain.requests import Dispatch, Outcome
+from app.domain.units import Unit
+from app.lib import clock, ids
+from app.lib.answers import answered
+from app.mailbox import Claimed
+from app.models import sets
+from app.models.contacts import SEGMENT_SIZE, Contact
+from app.sql import Prepared
+from tests import cast
+from tests.cast import Api, one
+from tests.conftest import TEMPLATE, Servers
+
+# All in one process, because each process has to create the million rows.
+pytestmark = pytest.mark.xdist_group("plans")
+
+MANY = 1_000_000
+SOME = 300_000
+FEWER = 100_000
+DAYS = 20  # over which a million were made
+START = clock.now() - timedelta(days=DAYS)
+# A page reads far fewer; the smallest table has several times as many.
+MOST_BLOCKS = 2_000
+MOST_SORTED = 20_000
+# A search looks into every segment, and reads a whole one if all of it matches.
+SEARCH_BLOCKS = 5_000
+SEGMENT_BLOCKS = 2_000
+
+# The table behind each list, its filters one by one, and some together; identifiers come from `places`.
+PAGES = {
+    "contacts": (
+        "contacts",
+        *("", "email=C-777@example.com", "phone=%2B49301000777", "external_id=c-777"),
+        *("tag=all", "tag=few", "tag=none", "tag=early", "tag=early&q=c-", "q=older", "q=older&tag=early"),
+        *("updated_since={old}", "updated_since={recent}", "updated_since={future}"),
+        *("q=example", "q=c-7777", "q=nobody", "q=c-", "q=zq", "q=%25_", "q=@e", "q=999999999"),
+        *("q=example&tag=few", "q=c-7777&tag=all", "q=zq&tag=none", "tag=few&updated_since={old}"),
+        *("external_id=c-777&q=c-", "tag=all&updated_since={recent}", "q=older&updated_since={recent}"),
+    ),
+    "jobs": (
+        "jobs",
+        *("", "status=succeeded", "status=failed", "status=queued", "status=running"),
+        *("kind=contacts.upsert", "kind=contacts.delete", "kind=contacts.import"),
+        *("status=failed&kind=contacts.upsert", "status=succeeded&kind=contacts.delete"),
+    ),
+    "sales": (
+        "sales",
+        *("", "contact_id={contact}", "contact_id={regular}", "contact_id=none"),
+        *("reference=order-777", "reference=none", "contact_id={regular}&reference=order-777"),
+        *("occurred_since={oldest}", "occurred_since={recent}", "occurred_since={future}", "occurred_until={old}"),
+        *("occurred_since={oldest}&occurred_until={old}", "occurred_since={old}&occurred_until={old}"),
+        *("contact_id={contact}&occurred_since={oldest}", "contact_id={regular}&occurred_since={oldest}"),
+        *("contact_id={regular}&occurred_since={oldest}&occurred_until={old}",),
+        *("reference=order-777&occurred_since={oldest}",),
+        *("contact_id={regular}&reference=order-777&occurred_since={oldest}&occurred_until={old}",),
+    ),
+    "bookings": (
+        "bookings",
+        *("", "contact_id={contact}", "contact_id={regular}", "contact_id=none", "status=booked", "status=cancelled"),
+        *("contact_id={regular}&status=booked", "contact_id={contact}&status=cancelled"),
+        *("starts_since={oldest}", "starts_since={recent}", "starts_since={future}", "starts_until={old}"),
+        *("starts_since={oldest}&starts_until={old}", "starts_since={old}&starts_until={old}"),
+        *("contact_id={contact}&starts_since={oldest}", "contact_id={regular}&starts_since={oldest}"),
+        *("contact_id={regular}&starts_since={oldest}&starts_until={old}", "status=booked&starts_since={oldest}"),
+        *("status=cancelled&starts_until={old}", "status=cancelled&starts_since={oldest}&starts_until={old}"),
+        *("contact_id={regular}&status=booked&starts_since={oldest}",),
+        *("contact_id={contact}&status=cancelled&starts_since={oldest}&starts_until={old}",),
+    ),
+    "invoices": ("invoices", ""),
+    "webhooks/deliveries": (
+        "deliveries",
+        *("", "endpoint_id={endpoint}", "endpoint_id={other_endpoint}", "kind=contact.created", "kind=contact.deleted"),
+        *("kind=sale.recorded", "status=delivered", "status=pending", "status=failed", "status=held"),
+        *("status=cancelled", "since={old}", "since={recent}", "until={old}", "until={recent}", "since={future}"),
+        *("endpoint_id={endpoint}&status=failed", "endpoint_id={endpoint}&kind=contact.deleted"),
+        *("status=failed&kind=contact.created", "status=failed&since={recent}", "kind=contact.deleted&until={old}"),
+        *("since={old}&until={old}", "endpoint_id={endpoint}&status=pending&since={recent}"),
+        *("error_code=status", "error_code=timeout", "error_code=gone", "status_code=503", "status_code=410"),
+        *("status_code=200", "error_code=status&status=failed", "error_code=status&since={recent}"),
+        *("endpoint_id={endpoint}&error_code=timeout", "status_code=503&kind=contact.created"),
+    ),
+    "webhooks/endpoints": ("endpoints", ""),
+    "events": (
+        "events",
+        *("", "kind=contact.created", "kind=contact.deleted", "kind=tag.added", "contact_id={contact}"),
+        *("contact_id={regular}", "contact_id={regular}&kind=contact.deleted", "since={old}", "since={recent}"),
+        *("until={old}", "since={future}", "since={old}&until={old}", "kind=contact.deleted&until={old}"),
+    ),
+    "automations": ("automations", ""),
+    "runs": (
+        "runs",
+        *("", "status=failed", "status=queued", "status=completed", "contact_id={contact}", "contact_id={regular}"),
+        *("automation_id={automation}", "automation_id={other_automation}", "automation_id=none"),
+        *("automation_id={automation}&status=failed", "automation_id={automation}&status=completed"),
+        *("automation_id={other_automation}&contact_id={contact}", "contact_id={regular}&status=failed"),
+        *("automation_id={automation}&contact_id={contact}&status=completed",),
+    ),
+    "automations/{automation}/runs": ("runs", "", "status=failed", "contact_id={regular}"),
+    "webhooks/sweeps": (
+        "sweeps",
+        *("", "endpoint_id={endpoint}", "action=resend", "action=cancel", "endpoint_id={endpoint}&action=cancel"),
+    ),
+    "webhooks/audit-log": (
+        "audit_entries",
+        *("", "endpoint_id={endpoint}", "action=deliveries.resend", "action=endpoints.create"),
+        *("endpoint_id={endpoint}&action=endpoints.create",),
+    ),
+    "imports/{import}/errors": ("import_errors", ""),
+}
+ITEMS = (
+    *("contacts/{contact}", "contacts/{contact}/export", "imports/{import}", "jobs/{job}"),
+    *("sales/{sale}", "bookings/{booking}", "invoices/{invoice}", "automations/{automation}", "runs/{run}"),
+    *("webhooks/endpoints/{endpoint}", "webhooks/deliveries/{delivery}", "webhooks/sweeps/{sweep}"),
+    "events/{event}",
+)
+LISTED = [(path, query) for path, (_, *queries) in PAGES.items() for query in queries]
+
+
+@dataclass(frozen=True)
+class World:
+    """Two workspaces, ours with many rows of everything, and the identifiers of some rows by name."""
+
+    api: Api
+    places: dict[str, str]
+
+    def path(self, template: str) -> str:
+        return template.format(**self.places)
+
+
+@pytest.fixture(scope="module")
+def world(servers: Servers, client: FlaskClient) -> Iterator[World]:
+    database.database.close()
+    database.connect_to(servers.new_database(ids.new("plans"), TEMPLATE))
+    try:
+        api = cast.found(client, "Ours")
+        yield World(api, seed(api))
+    finally:
+        database.database.close()
+        database.connect_to(settings().database_url)
+
+
+def seed(api: Api) -> dict[str, str]:
+    """Creates the rows of all tables, and the indexes afterwards, which is many times as fast."""
+    rows("SET statement_timeout = 0; SET session_replication_role = replica; SET synchronous_commit = off")
+    rows("SET maintenance_work_mem = '256MB'; SET max_parallel_maintenance_workers = 2")
+    endpoint, other_endpoint, regular = ids.new("whe"), ids.new("whe"), ids.new("con")
+    automation, other_automation = ids.new("aut"), ids.new("aut")
+    with without_indexes(
+        *("contacts", "sales", "bookings", "jobs", "deliveries", "events", "attempts", "sweeps", "audit_entries")
+    ):
+        fill(
+            "contacts",
+            "con",
+            MANY,
+            api,
+            "external_id, email, phone, first_name, tags, segment, created_at, updated_at",
+            f"""
+            'c-' || n, CASE WHEN n % 10 = 0 THEN 'C-' || n || '@example.com' END,
+            CASE WHEN n < 2000 THEN '+49301' || lpad(n::text, 6, '0') END,
+            CASE WHEN n < %(last)s / 2 THEN 'Older' END,
+            CASE WHEN n % 50000 = 0 THEN '{{all,few}}' ELSE '{{all}}' END::text[]
+                || CASE WHEN n < %(last)s - 100000 THEN '{{early}}' ELSE '{{}}' END::text[], n / {SEGMENT_SIZE}, at,
+            CASE WHEN n % 5000 = 0 THEN now() ELSE at END""",
+        )
+        rows(
+            "INSERT INTO contact_segments SELECT workspace_id, segment, min(id) FROM contacts WHERE segment > 0"
+            " GROUP BY workspace_id, segment"
+        )
+        # Times within the past days that are independent of the order in which rows were created.
+        whose = f"CASE WHEN n % 10 = 0 THEN '{regular}' ELSE 'con_' || substr(id, 5) END"
+        time = f"now() - n * 7001 % {SOME} * interval '{DAYS} days' / {SOME}"
+        fill(
+            "sales",
+            "sal",
+            SOME,
+            api,
+            "contact_id, amount, currency, reference, occurred_at, created_at",
+            f"{whose}, 1, 'EUR', CASE WHEN n % 2 = 1 THEN 'order-' || n END, {time}, at",
+        )
+        fill(
+            "bookings",
+            "bkg",
+            SOME,
+            api,
+            "contact_id, title, starts_at, ends_at, status, created_at",
+            f"""
+            {whose}, 'Haircut', {time}, now() + interval '1 hour',
+            CASE WHEN n % 5000 = 7 THEN 'cancelled' ELSE 'booked' END, at""",
+        )
+        fill(
+            "jobs",
+            "job",
+            MANY,
+            api,
+            "kind, status, trace_id, due_at, created_at",
+            """
+            CASE WHEN n % 50000 = 0 THEN 'contacts.delete' ELSE 'contacts.upsert' END,
+            CASE WHEN n > %(last)s - 100 THEN 'queued' WHEN n % 20000 = 7 THEN 'failed' ELSE 'succeeded' END, '',
+            CASE WHEN n > %(last)s - 100 THEN at END, at""",
+        )
+        fill(
+            "deliveries",
+            "dlv",
+            MANY,
+            api,
+            "event_id, endpoint_id, kind, contact_id, status, tries, last_error_code, last_status, due_at,"
+            " next_attempt_at, created_at",
+            f"""
+            'evt_' || substr(id, 5), CASE WHEN n % 50 = 0 THEN '{other_endpoint}' ELSE '{endpoint}' END,
+            CASE WHEN n % 50000 = 0 THEN 'contact.deleted' ELSE 'contact.created' END, 'con_' || substr(id, 5),
+            CASE WHEN n > %(last)s - 100 THEN 'pending' WHEN n % 20000 = 7 THEN 'failed'
+                WHEN n % 20000 = 8 THEN 'held' ELSE 'delivered' END,
+            n % 2, CASE n % 20000 WHEN 7 THEN 'status' WHEN 8 THEN 'timeout' END,
+            CASE n % 20000 WHEN 7 THEN 503 WHEN 8 THEN NULL ELSE 200 END,
+            CASE WHEN n > %(last)s - 100 THEN at END,
+            CASE WHEN n % 10 = 9 THEN now() + (n % 100000 - 40) * interval '1 minute' END, at""",
+        )
+        fill(
+            "events",
+            "evt",
+            FEWER,
+            api,
+            "kind, contact_id, trace_id, body, created_at",
+            f"""
+            CASE WHEN n % 5000 = 7 THEN 'contact.deleted' ELSE 'contact.created' END,
+            CASE WHEN n % 10 = 0 THEN '{regular}' ELSE 'con_' || substr(id, 5) END, '', '{{"data": {{}}}}', at""",
+        )
+        fill(
+            "sweeps",
+            "swp",
+            FEWER,
+            api,
+            "endpoint_id, action, statuses, last_id, trace_id, created_at, due_at",
+            f"""
+            CASE WHEN n % 2 = 0 THEN '{other_endpoint}' ELSE '{endpoint}' END,
+            CASE WHEN n % 5000 = 7 THEN 'cancel' ELSE 'hold' END, '{{}}', '', '', at, NULL""",
+        )
+        fill(
+            "audit_entries",
+            "aud",
+            FEWER,
+            api,
+            "action, actor_type, target_type, target_id, endpoint_id, trace_id, created_at",
+            f"""
+            CASE WHEN n % 5000 = 7 THEN 'endpoints.create' ELSE 'deliveries.resend' END, 'token', 'delivery',
+            'dlv_' || substr(id, 5), CASE WHEN n % 2 = 0 THEN '{other_endpoint}' ELSE '{endpoint}' END, '', at""",
+        )
+    fill(
+        "runs",
+        "run",
+        FEWER,
+        api,
+        "automation_id, version, contact_id, status, wait, waits_for, trace_id, resume_at, due_at, created_at,"
+        " finished_at",
+        f"""
+        CASE WHEN n % 50 = 0 THEN '{other_automation}' ELSE '{automation}' END, 1,
+        CASE WHEN n % 10 = 0 THEN '{regular}' ELSE 'con_' || substr(id, 5) END,
+        CASE WHEN n > %(last)s - 100 THEN 'queued' WHEN n % 2 = 0 THEN 'waiting' WHEN n % 20000 = 7 THEN 'failed'
+            ELSE 'completed' END, 1,
+        CASE WHEN n % 2 = 0 THEN CASE WHEN n % 1000 = 0 THEN 'response' ELSE 'time' END END, '',
+        CASE WHEN n <= %(last)s - 100 AND n % 2 = 0 THEN now() + (n - 40) * interval '1 minute' END,
+        CASE WHEN n > %(last)s - 100 THEN at END, at, CASE WHEN n <= %(last)s - 100 AND n % 2 = 1 THEN at END""",
+    )
+    fill(
+        "run_requests",
+        "req",
+        20_000,
+        api,
+        "run_id, wait, key, request, next_attempt_at, due_at",
+        """
+        'run_' || substr(id, 5), 1, gen_random_uuid(), '{}',
+        CASE WHEN n % 2 = 0 THEN now() + (n - 40) * interval '1 minute' END, CASE WHEN n % 2 = 1 THEN at END""",
+    )
+    fill("attempts", "dlv", FEWER, None, "number, at, duration_ms", "1, at, 5", key="delivery_id")
+    fill(
+        "endpoints",
+        "whe",
+        20_000,
+        api,
+        "address, events, secret, created_at",
+        "'https://shop.example', '{none}', '', at",
+    )
+    fill(
+        "invoices",
+        "inv",
+        20_000,
+        api,
+        "number, plan, currency, period_start, period_end, lines, total, created_at",
+        "n, 'free', 'EUR', at, at, '[]', 1, at",
+    )
+    fill("automations", "aut", 20_000, api, "name, definition, created_at", "'Welcome', '{\"steps\": []}', at")
+    rows("UPDATE automations SET id = %s WHERE id = (SELECT max(id) FROM automations)", (automation,))
+    rows("UPDATE endpoints SET id = %s WHERE id = (SELECT max(id) FROM endpoints)", (endpoint,))
+    imported = ids.new("imp")
+    rows(
+        "INSERT INTO imports (id, workspace_id, job_id, total, failed) VALUES (%s, %s, '', 10000, 10000)",
+        (imported, api.workspace_id),
+    )
+    rows("INSERT INTO import_errors SELECT %s, n, '{}' FROM generate_series(1, 10000) AS n", (imported,))
+    rows("VACUUM ANALYZE")
+    rows("SET session_replication_role = origin; RESET statement_timeout")
+    names = {"contact": "contacts", "job": "jobs", "delivery": "deliveries", "sweep": "sweeps", "event": "events"}
+    names |= {"sale": "sales", "booking": "bookings", "invoice": "invoices", "run": "runs"}
+    middle = {name: one(f"SELECT id FROM {table} ORDER BY id OFFSET 15000 LIMIT 1") for name, table in names.items()}
+    now = clock.now()
+    times = {
+        "oldest": now - timedelta(days=DAYS - 1),
+        "old": now - timedelta(days=DAYS / 2),
+        "recent": now - timedelta(hours=3),
+        "future": now + timedelta(days=9),
+    }
+    written = {name: at.isoformat().replace("+00:00", "Z") for name, at in times.items()}
+    others = {"endpoint": endpoint, "other_endpoint": other_endpoint, "regular": regular, "import": imported}
+    others |= {"automation": automation, "other_automation": other_automation}
+    return middle | written | others
+
+
+@contextmanager
+def without_indexes(*tables: str) -> Iterator[None]:
+    dropped = rows(
+        """
+        SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index
+        WHERE indrelid = ANY(%s::regclass[]) AND NOT indisprimary
+        """,
+        (list(tables),),
+    )
+    for name, _ in dropped:
+        rows(f"DROP INDEX {name}")
+    yield
+    for _, definition in dropped:
+        rows(definition.replace(" ON ONLY ", " ON ", 1))
+
+
+def fill(table: str, prefix: str, number: int, api: Api | None, columns: str, values: str, key: str = "id") -> None:
+    """Creates rows in the workspace; `values` may use `n`, a number from 0, and `id` and `at`, which grow with it."""
+    steps = 1000
+    starts = [
+        ids.bound(prefix, START + step * timedelta(days=DAYS) / steps)[: len(prefix) + 11] for step in range(steps)
+    ]
+    owner = f"'{api.workspace_id}'," if api else ""
+    rows(
+        f"""
+        INSERT INTO {table} ({key}, {"workspace_id," if api else ""} {columns})
+        SELECT id, {owner} {values.replace("%(last)s", str(number)).replace("%", "%%")} FROM (
+            SELECT n, (%s::text[])[1 + n / {MANY // steps}] || lpad(n::text, 16, '0') AS id,
+                %s + n * interval '{DAYS} days' / {MANY} AS at
+            FROM generate_series(0, {number} - 1) AS n) AS numbered
+        """,
+        (starts, START),
+    )
+
+
+@dataclass(frozen=True)
+class Plan:
+    statement: str
+    root: dict[str, Any]
+
+    @property
+    def blocks(self) -> int:
+        return int(self.root["Shared Hit Blocks"] + self.root["Shared Read Blocks"])
+
+    def nodes(self) -> Iterator[dict[str, Any]]:
+        waiting = [self.root]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting += node.get("Plans", [])
+
+
+@contextmanager
+def explained() -> Iterator[list[Plan]]:
+    """The actual plan of every statement that this thread runs in the block."""
+    plans: list[Plan] = []
+    real = Database.execute_sql
+
+    def execute(self: Database, sql: str, params: Any = None) -> Any:
+        words = [line for line in sql.splitlines() if line.strip() and not line.lstrip().startswith("--")]
+        if words and words[0].split()[0].strip("(") in ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "EXECUTE"):
+            plans.append(explain(self, sql, params))
+        return real(self, sql, params)
+
+    Database.execute_sql = execute  # type: ignore[method-assign]
+    try:
+        yield plans
+    finally:
+        Database.execute_sql = real  # type: ignore[method-assign]
+
+
+def explain(db: Database, sql: str, params: Any) -> Plan:
+    begin, end = ("SAVEPOINT plan", "ROLLBACK TO SAVEPOINT plan") if db.in_transaction() else ("BEGIN", "ROLLBACK")
+    with db.connection().cursor() as cursor:
+        if isinstance(sql, Prepared) and sql not in (prepared := db.connection().prepared):
+            cursor.execute(sql.preparation)
+            prepared.add(sql)
+        cursor.execute(begin)
+        cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}", params)
+        [(found,)] = cursor.fetchall()
+        cursor.execute(end)
+    return Plan(" ".join(sql.split()), found[0]["Plan"])
+
+
+def large_tables() -> set[str]:
+    return set(cast.all_of("SELECT relname FROM pg_class WHERE relkind = 'r' AND reltuples > 5000"))
+
+
+def check(plans: list[Plan], most: int = MOST_BLOCKS) -> int:
+    """Asserts that no plan reads a large table without an index or sorts many rows; returns the blocks of all."""
+    assert plans
+    large = large_tables()
+    for plan in plans:
+        for node in plan.nodes():
+            shown = f"{node['Node Type']} in: {plan.statement}\n{json.dumps(plan.root, indent=1)}"
+            assert not (node["Node Type"] == "Seq Scan" and node["Relation Name"] in large), shown
+            if "Sort" in node["Node Type"]:
+                assert sum(below["Actual Rows"] for below in node["Plans"]) <= MOST_SORTED, shown
+        assert plan.blocks <= most, f"{plan.blocks} blocks: {plan.statement}\n{json.dumps(plan.root, indent=1)}"
+    return sum(plan.blocks for plan in plans)
+
+
+def ask(world: World, path: str, api: Api | None = None, most: int = MOST_BLOCKS) -> tuple[int, Any]:
+    """The number of blocks that a request reads, and its response."""
+    with explained() as plans:
+        answer = (api or world.api).get(path)
+    assert answer.status_code == 200, answer.text
+    return check(plans, most), answer
+
+
+@pytest.mark.parametrize(("path", "query"), LISTED, ids=lambda value: value or "all")
+def test_a_page_is_found_by_index_and_costs_no_more_deep_down(
+    world: World, path: str, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = world.path(f"{path}?{query}&".replace("?&", "?"))
+    table = PAGES[path][0]
+    most = SEARCH_BLOCKS if table == "contacts" else MOST_BLOCKS
+    first, _ = ask(world, asked + "limit=50", most=most)
+
+    deep_row = row_far_back(table, query)
+    monkeypatch.setattr(lists, "_last", lambda *_: deep_row)
+    deep, _ = ask(world, asked + "limit=50&cursor=deep", most=most)
+
+    # Deep in the list, a match among the newest contacts may not fill the page, and a segment is read.
+    assert deep <= 2 * first + (SEGMENT_BLOCKS if table == "contacts" else 100)
+
+
+def row_far_back(table: str, query: str) -> list[str]:
+    """The sort values of the row after four fifths of the list."""
+    times = [f"{time}_at" for time in ("occurred", "starts") if f"{time}_" in query]
+    order = ", ".join([*times, "number" if table == "import_errors" else "id"])
+    [found] = rows(f"SELECT {order} FROM {table} ORDER BY {order} OFFSET (SELECT count(*) / 5 FROM {table}) LIMIT 1")
+    return [str(value) for value in found]
+
+
+@pytest.mark.parametrize("restriction", ["webhooks", "inbox"])
+def test_the_jobs_that_a_restricted_token_may_see_are_found_by_index(world: World, restriction: str) -> None:
+    ask(world, "jobs", world.api.restricted_to(restriction))
+    ask(world, "jobs?status=failed", world.api.restricted_to("contacts"))
+
+
+@pytest.mark.parametrize("path", ITEMS)
+def test_an_item_is_found_by_index(world: World, path: str) -> None:
+    with explained() as plans:
+        answer = world.api.get(world.path(path))
+        assert answer.data
+
+    assert answer.status_code == 200
+    assert check(plans) < 200
+
+
+def test_a_small_workspace_pays_nothing_for_what_others_have(world: World) -> None:
+    small = cast.found(world.api.client, "Small")
+    rows(
+        "INSERT INTO contacts (id, workspace_id, external_id, tags)"
+        " SELECT 'con_7' || lpad(n::text, 25, '0'), %s, 'c-' || n, '{all}' FROM generate_series(1, 100) AS n",
+        (small.workspace_id,),
+    )
+
+    for query in ("q=c-", "q=c-77", "q=nobody", "tag=all", "tag=few", "q=example", "updated_since={old}"):
+        blocks, answer = ask(world, world.path(f"contacts?{query}"), small)
+        assert blocks < 500, query
+        assert len(answer.json["data"]) <= 51
+
+
+def find_for_writing(workspace_id: str, identifiers: dict[str, str]) -> None:
+    with transaction():
+        Unit().read([sets.key(Contact, workspace_id, name, value) for name, value in identifiers.items()])
+
+
+def answer_runs(world: World) -> None:
+    found = rows("SELECT id, claim, run_id FROM run_requests ORDER BY id DESC LIMIT 20")
+    requests.record(
+        [
+            Outcome(Dispatch(Claimed(id, world.api.workspace_id, number), run_id, "GET", "", {}, b"", 0), answered(200))
+            for id, number, run_id in found
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda world: mailbox.claim(jobs.MAIL, {world.api.workspace_id: writes.BATCH}, 5),
+        lambda world: mailbox.overdue(jobs.MAIL, 1, 1000),
+        lambda world: mailbox.overdue(lanes.FAST, 1, 1000),
+        lambda world: mailbox.overdue(sweeps.MAIL, 1, 1000),
+        lambda world: lanes.wake_retries(),
+        lambda world: mailbox.claim(run_states.MAIL, {world.api.workspace_id: 50}, 5),
+        lambda world: mailbox.overdue(run_states.MAIL, 1, 1000),
+        lambda world: mailbox.wake(run_states.WAITING),
+        lambda world: mailbox.claim(requests.MAIL, {world.api.workspace_id: 20}, 40),
+        lambda world: mailbox.overdue(requests.MAIL, 1, 1000),
+        lambda world: mailbox.wake(requests.WAITING),
+        lambda world: answer_runs(world),
+        lambda world: attempts.claim(lanes.FAST, {world.places["endpoint"]: 50}),
+        lambda world: attempts.claim_restrained(lanes.FAST, {world.places["endpoint"]: 1}),
+        lambda world: sweeps.begin_missing([world.places["endpoint"]]),
+        lambda world: find_for_writing(world.api.workspace_id, {"external_id": "c-7", "email": "c-9@example.com"}),
+        lambda world: jobs.forget_old_keys(),
+        lambda world: imports.forget_old(),
+        lambda world: sweeps.forget_old(),
+    ],
+    ids=[
+        *(
+            "claim of jobs",
+            "overdue jobs",
+            "overdue deliveries",
+            "overdue sweeps",
+            "retries due",
+            "claim of runs",
+            "overdue runs",
+            "runs due",
+            "claim of requests",
+            "overdue requests",
+            "requests due",
+            "responses for runs",
+            "claim of deliveries",
+            "claim of probes",
+        ),
+        *("missing sweeps", "holders of identifiers", "old keys", "old imports", "old sweeps"),
+    ],
+)
+def test_what_works_on_mail_finds_it_by_index(world: World, work: Callable[[World], object]) -> None:
+    with explained() as plans:
+        work(world)
+
+    check(plans)
+
+
+def test_the_head_of_an_ordered_endpoint_and_what_a_sweep_is_about_are_found_by_index(world: World) -> None:
+    endpoint_id = world.places["endpoint"]
+    with database.database.atomic() as changes:
+        rows("UPDATE endpoints SET ordered = true WHERE id = %s", (endpoint_id,))
+        rows(
+            "UPDATE deliveries SET status = 'failed' WHERE id IN ("
+            "SELECT id FROM deliveries WHERE endpoint_id = %s AND status = 'delivered' ORDER BY id LIMIT 20000)",
+            (endpoint_id,),
+        )
+        sweeps.begin(world.api.workspace_id, endpoint_id, "resend", ["failed", "held", "pending"], "")
+
+        with explained() as plans:
+            attempts.claim_restrained(lanes.FAST, {endpoint_id: 50})
+            lanes.ring([endpoint_id])
+        assert one("SELECT head_id FROM endpoints WHERE id = %s", endpoint_id)
+        with explained() as walk:
+            sweep_batches.work(endpoint_id)
+        changes.rollback()
+
+    check(plans)
+    check([plan for plan in walk if "looked_at" in plan.statement])
+
+
+def test_a_write_and_a_deletion_find_what_they_change_by_index(world: World) -> None:
+    contact = world.places["contact"]
+    rows("UPDATE jobs SET due_at = NULL, status = 'succeeded' WHERE due_at IS NOT NULL")
+    world.api.post("contacts", {"external_id": "c-555", "tags": ["new"]})
+    world.api.delete(f"contacts/{one('SELECT id FROM contacts WHERE id > %s ORDER BY id LIMIT 1', contact)}")
+
+    with explained() as plans:
+        world.api.apply()
+
+    check(plans)
+    assert one("SELECT count(*) FROM jobs WHERE due_at IS NOT NULL") == 0
+    assert endpoints.drop_deleted() == 0

@@ -1,0 +1,51 @@
+"""Automations for tests: published without the API, and what became of their runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.database import rows
+from app.domain import executions, listeners
+from app.domain.definitions import listened_keys
+from app.lib import ids
+from app.models.automations import Automation, AutomationVersion
+from app.models.runs import Run
+
+
+def make_automation(workspace_id: str, definition: Mapping[str, Any] | None = None, **fields: Any) -> str:
+    """Publishes an automation with this definition as version 1, and returns its identifier.
+
+    Without a definition it has one `stop` step and no trigger. `fields` are columns of the automation.
+    """
+    definition = {"triggers": [], "steps": [{"id": "end", "kind": "stop"}]} | dict(definition or {})
+    automation = Automation(
+        **{
+            **{"id": ids.new("aut"), "workspace_id": workspace_id, "name": "Welcome", "status": "published"},
+            **{"version": 1, "latest_version": 1, "definition": definition, "exits": []},
+            **fields,
+        }
+    )
+    Automation.insert(automation.__data__).execute()
+    AutomationVersion.insert(
+        automation_id=automation.id, number=1, workspace_id=workspace_id, definition=definition
+    ).execute()
+    listeners.listen(workspace_id, automation.id, listened_keys(definition, automation.exits))
+    return str(automation.id)
+
+
+def carry_on(workspace_id: str) -> None:
+    """Carries on the workspace's runs until none is due, as a worker does."""
+    while rows("SELECT 1 FROM runs WHERE workspace_id = %s AND due_at <= now()", (workspace_id,)):
+        executions.work(workspace_id)
+
+
+def runs_of(contact_id: str) -> list[Run]:
+    """The contact's runs, oldest first."""
+    return list(Run.select().where(Run.contact_id == contact_id).order_by(Run.id))
+
+
+def deltas() -> dict[tuple[str, str], int]:
+    """What has been counted and not yet folded, by automation and key; without what adds up to nothing."""
+    found = rows("SELECT automation_id, key, sum(amount)::int FROM automation_deltas GROUP BY 1, 2")
+    return {(automation_id, key): amount for automation_id, key, amount in found if amount}

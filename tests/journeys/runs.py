@@ -1,0 +1,203 @@
+"""Runs in stories: an automation of many kinds of steps, its starts, and the account of what each step did."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.journeys.audit import rows
+from tests.journeys.faults import let_pass
+from tests.journeys.shops import Caller, NoAnswer, Shop
+from tests.stack.receiver import Receiver
+from tests.stack.stack import Stack
+
+GIVE_UP_SECONDS = 60
+PAUSE_BEFORE_RETRY_SECONDS = 0.1
+CALLS = "/calls"  # below it, requests of runs: each run has a path of its own
+NUMBER = "{{ trigger.variables.number }}"
+
+
+@dataclass(frozen=True)
+class Started:
+    """A run that was started with this number, unique in its workspace."""
+
+    number: int
+    run_id: str
+    contact_id: str
+
+    @property
+    def is_odd(self) -> bool:
+        return self.number % 2 == 1
+
+    @property
+    def path(self) -> str:
+        return f"{CALLS}/{self.number}"
+
+    @property
+    def tags(self) -> list[str]:
+        return [f"{what}-{self.number}" for what in ("begun", "odd" if self.is_odd else "even", "ended")]
+
+    @property
+    def log(self) -> Counter[tuple[str, str]]:
+        """Its log, by step and status, without what a request came to."""
+        branch = ("odd", "stage") if self.is_odd else ("even",)
+        done = ("begun", "pause", "which", *branch, "tell", "ended")
+        return Counter([*((step, "succeeded") for step in done), ("pause", "waiting"), ("call", "waiting")])
+
+
+def steps(receiver: Receiver, seconds: int) -> list[dict[str, Any]]:
+    """Steps with effects that can be counted: tags of the run's number, a field, a request and a message."""
+    return [
+        {"id": "begun", "kind": "add_tag", "tag": f"begun-{NUMBER}"},
+        {"id": "pause", "kind": "wait", "seconds": seconds},
+        {
+            "id": "which",
+            "kind": "branch",
+            "if": {"field": "trigger.variables.is_odd", "is": "equals", "value": True},
+            "then": [
+                {"id": "odd", "kind": "add_tag", "tag": f"odd-{NUMBER}"},
+                {"id": "stage", "kind": "set_field", "field": "stage", "value": f"stage-{NUMBER}"},
+            ],
+            "else": [{"id": "even", "kind": "add_tag", "tag": f"even-{NUMBER}"}],
+        },
+        {
+            "id": "call",
+            "kind": "http_request",
+            "method": "POST",
+            "address": f"{receiver.url(CALLS)}/{NUMBER}",
+            "body": {"contact": "{{ contact.id }}"},
+        },
+        {"id": "tell", "kind": "send_message", "text": f"Message {NUMBER}"},
+        {"id": "ended", "kind": "add_tag", "tag": f"ended-{NUMBER}"},
+    ]
+
+
+def publish(shop: Shop, definition_steps: Sequence[Mapping[str, Any]], name: str = "Journey") -> str:
+    """Creates and publishes an automation that only starts begin; returns its identifier."""
+    caller, definition = shop.caller(), {"triggers": [], "steps": definition_steps}
+    automation = caller.apply("POST", "automations", {"name": name, "definition": definition}).data["id"]
+    caller.apply("POST", f"automations/{automation}/publish")
+    return str(automation)
+
+
+def open_channel(stack: Stack, shop: Shop) -> None:
+    """Gives the shop a channel on which messages wait to be sent."""
+    channel = f"chn_{shop.workspace_id[-26:]}"
+    made = "INSERT INTO channels (id, workspace_id, kind, name) VALUES (%s, %s, 'test', 'Test') RETURNING id"
+    rows(stack, made, channel, shop.workspace_id)
+
+
+def make_contacts(shop: Shop, number: int) -> list[str]:
+    caller = shop.caller()
+    return [caller.apply("POST", "contacts", {"external_id": f"walker-{n}"}).data["id"] for n in range(number)]
+
+
+def start(caller: Caller, automation: str, contact_id: str, number: int) -> Started:
+    """Starts a run; repeats the request with its key until it is accepted."""
+    document = {"contact_id": contact_id, "variables": {"number": number, "is_odd": number % 2 == 1}}
+    headers, ends = {"Idempotency-Key": str(uuid.uuid4())}, time.monotonic() + GIVE_UP_SECONDS
+    while True:
+        try:
+            answer = caller.call("POST", f"automations/{automation}/start", document, headers)
+        except NoAnswer:
+            answer = None
+        if answer is not None and answer.status != 503:
+            assert answer.status == 202, answer
+            return Started(number, answer.data["resource"]["id"], contact_id)
+        assert time.monotonic() < ends, f"Not accepted in {GIVE_UP_SECONDS} seconds"
+        let_pass(PAUSE_BEFORE_RETRY_SECONDS)
+
+
+def calls(receiver: Receiver) -> int:
+    """How many requests of runs have arrived."""
+    return sum(count for path, count in list(receiver.counts.items()) if path.startswith(f"{CALLS}/"))
+
+
+def unfinished_runs(stack: Stack, shop: Shop) -> int:
+    """Starts that are not applied yet, and runs that have not ended."""
+    query = """
+        SELECT (SELECT count(*) FROM jobs
+                WHERE workspace_id = %s AND kind = 'automations.start' AND status IN ('queued', 'running'))
+            + (SELECT count(*) FROM runs WHERE workspace_id = %s AND finished_at IS NULL)
+    """
+    return int(rows(stack, query, shop.workspace_id, shop.workspace_id)[0][0])
+
+
+def flaws(stack: Stack, shop: Shop, receiver: Receiver, started: Sequence[Started]) -> Iterator[str]:
+    """What is wrong with the shop's runs, which have ended: each step must have taken effect once.
+
+    A request may have arrived several times, all under one key.
+    """
+    by_id = {each.run_id: each for each in started}
+    ended = dict(rows(stack, "SELECT id, status FROM runs WHERE workspace_id = %s", shop.workspace_id))
+    if ended != dict.fromkeys(by_id, "completed"):
+        yield f"runs: {Counter(ended.values())} of {len(started)}, {len(ended.keys() ^ by_id.keys())} lost or unknown"
+    if left := rows(stack, "SELECT id FROM run_requests WHERE workspace_id = %s", shop.workspace_id):
+        yield f"{len(left)} requests are left"
+    logs, events, messages = _logs(stack, shop), _events(stack, shop), _messages(stack, shop)
+    keys: dict[str, list[str]] = defaultdict(list)
+    for received in list(receiver.received):
+        if received.path.startswith(f"{CALLS}/"):
+            keys[received.path].append(received.headers["Idempotency-Key"])
+    for run_id, each in by_id.items():
+        yield from _flaws_of(each, logs[run_id], events[run_id], messages[run_id], keys[each.path])
+    yield from _flaws_of_contacts(stack, shop, started)
+
+
+def _flaws_of(
+    started: Started, log: Sequence[tuple[int, str, str]], events: Counter[str], messages: int, keys: Sequence[str]
+) -> Iterator[str]:
+    numbers, entries = [number for number, _, _ in log], Counter((step, status) for _, step, status in log)
+    answered = Counter({entry: entries[entry] for entry in (("call", "succeeded"), ("call", "failed"))})
+    if numbers != list(range(1, len(log) + 1)):
+        yield f"{started}: its log is numbered {numbers}"
+    if answered.total() != 1 or entries - answered != started.log:
+        yield f"{started}: its log has {entries}"
+    if entries[("call", "succeeded")] and not keys:
+        yield f"{started}: its request never arrived"
+    if len(set(keys)) > 1:
+        yield f"{started}: its request arrived under {len(set(keys))} keys"
+    expected = Counter([*started.tags, "automation.started", "automation.completed"])
+    if events != expected:
+        yield f"{started}: its events are {events}"
+    if messages != 1:
+        yield f"{started}: it sent {messages} messages"
+
+
+def _flaws_of_contacts(stack: Stack, shop: Shop, started: Sequence[Started]) -> Iterator[str]:
+    wanted: dict[str, set[str]] = defaultdict(set)
+    for each in started:
+        wanted[each.contact_id] |= set(each.tags)
+    for contact_id, tags in rows(stack, "SELECT id, tags FROM contacts WHERE workspace_id = %s", shop.workspace_id):
+        if sorted(tags) != sorted(wanted[contact_id]):
+            yield f"{contact_id} has the tags {tags}"
+
+
+def _logs(stack: Stack, shop: Shop) -> Mapping[str, list[tuple[int, str, str]]]:
+    found: dict[str, list[tuple[int, str, str]]] = defaultdict(list)
+    query = "SELECT run_id, number, step, status FROM run_steps WHERE workspace_id = %s ORDER BY number"
+    for run_id, *entry in rows(stack, query, shop.workspace_id):
+        found[run_id].append((entry[0], entry[1], entry[2]))
+    return found
+
+
+def _events(stack: Stack, shop: Shop) -> Mapping[str, Counter[str]]:
+    """By run: the tags that were added, and the kinds of events in the run's own life."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    query = "SELECT run_id, kind, body FROM events WHERE workspace_id = %s AND run_id IS NOT NULL"
+    for run_id, kind, body in rows(stack, query, shop.workspace_id):
+        if kind == "tag.added":
+            found[run_id][json.loads(bytes(body))["data"]["tag"]] += 1
+        elif kind.startswith("automation."):
+            found[run_id][kind] += 1
+    return found
+
+
+def _messages(stack: Stack, shop: Shop) -> Counter[str]:
+    query = "SELECT run_id FROM messages WHERE workspace_id = %s AND direction = 'out'"
+    return Counter(run_id for (run_id,) in rows(stack, query, shop.workspace_id))

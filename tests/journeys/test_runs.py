@@ -1,0 +1,114 @@
+"""Runs take each step once, whatever happens to the processes, and delay no others."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.journeys.audit import rows
+from tests.journeys.faults import empty_redis, kill
+from tests.journeys.runs import (
+    CALLS,
+    calls,
+    flaws,
+    make_contacts,
+    open_channel,
+    publish,
+    start,
+    steps,
+    unfinished_runs,
+)
+from tests.journeys.shops import open_shop
+from tests.journeys.waiting import wait_until
+from tests.stack.receiver import Answer, Receiver
+from tests.stack.stack import Stack
+
+CONTACTS, EACH = 10, 4
+# A request that was under way when its worker died is sent again when its lease ends, after 40 seconds.
+SETTLE_SECONDS = 120
+QUIET_RUNS = 5
+FINISHED = "SELECT 1 FROM runs WHERE id = %s AND finished_at IS NOT NULL"
+
+
+def kill_workers(stack: Stack) -> None:
+    kill(stack, "automations")
+
+
+def restart_postgres(stack: Stack) -> None:
+    stack.postgres.stop()
+    stack.postgres.start()
+
+
+@pytest.mark.parametrize("fault", [None, kill_workers, empty_redis, restart_postgres])
+def test_each_step_takes_effect_once(
+    fault: Callable[[Stack], None] | None, stack: Stack, receiver: Receiver, report: Callable[[object], None]
+) -> None:
+    shop = open_shop(stack, receiver)
+    open_channel(stack, shop)
+    automation, contacts, caller = publish(shop, steps(receiver, 1)), make_contacts(shop, CONTACTS), shop.caller()
+    receiver.behaviour = lambda path, _: Answer(delay_seconds=0.3 if path.startswith(CALLS) else 0)
+
+    began = time.monotonic()
+    started = [start(caller, automation, contacts[n % CONTACTS], n) for n in range(CONTACTS * EACH)]
+    if fault is not None:
+        fault(stack)  # while the first steps are taken
+        wait_until(lambda: calls(receiver), 20, "requests arrive")
+        fault(stack)
+
+    wait_until(lambda: unfinished_runs(stack, shop) == 0, SETTLE_SECONDS, "every run has ended")
+    report(f"{len(started)} runs, {time.monotonic() - began:.1f} s")
+    assert list(flaws(stack, shop, receiver, started)) == []
+
+
+def test_a_server_that_hangs_does_not_delay_the_runs_of_another_workspace(
+    stack: Stack, receiver: Receiver, report: Callable[[object], None]
+) -> None:
+    busy, quiet = open_shop(stack, receiver), open_shop(stack, receiver)
+    for shop in (busy, quiet):
+        open_channel(stack, shop)
+    released, automation = threading.Event(), publish(busy, steps(receiver, 1))
+    receiver.behaviour = lambda path, _: Answer(released=released if path.startswith(f"{CALLS}/1") else None)
+    try:
+        contacts, caller = make_contacts(busy, 1), busy.caller()
+        hanging = [start(caller, automation, contacts[0], 1000 + number) for number in range(60)]
+        wait_until(lambda: calls(receiver) >= 20, 20, "requests hang")
+        automation, contacts, caller = publish(quiet, steps(receiver, 1)), make_contacts(quiet, 1), quiet.caller()
+        taken = []
+        for number in range(QUIET_RUNS):
+            began = time.monotonic()
+            run = start(caller, automation, contacts[0], 2000 + number)
+            wait_until(lambda run=run: rows(stack, FINISHED, run.run_id), 20, "the quiet run ends")
+            taken.append(time.monotonic() - began)
+    finally:
+        released.set()
+
+    report(f"the slowest of {QUIET_RUNS} runs beside the server that hangs took {max(taken):.2f} s")
+    assert max(taken) < 5  # one of which the run waits
+    wait_until(lambda: unfinished_runs(stack, busy) == 0, SETTLE_SECONDS, "the runs that hung end")
+    assert len(rows(stack, "SELECT 1 FROM runs WHERE workspace_id = %s", busy.workspace_id)) == len(hanging)
+
+
+def test_a_run_is_woken_by_the_scheduler_where_no_worker_does(stack: Stack, receiver: Receiver) -> None:
+    """Every bell is lost while it waits."""
+    shop = open_shop(stack, receiver)
+    open_channel(stack, shop)
+    started = [start(shop.caller(), publish(shop, steps(receiver, 2)), make_contacts(shop, 1)[0], 1)]
+    wait_until(
+        lambda: rows(stack, "SELECT 1 FROM runs WHERE status = 'waiting' AND id = %s", started[0].run_id),
+        20,
+        "it waits",
+    )
+    stack.processes.stop("automations.1")
+    wait_until(
+        lambda: rows(stack, "SELECT 1 FROM runs WHERE due_at IS NOT NULL AND id = %s", started[0].run_id),
+        20,
+        "it is due",
+    )
+    empty_redis(stack)
+    stack.processes.start("automations.1")
+
+    wait_until(lambda: unfinished_runs(stack, shop) == 0, SETTLE_SECONDS, "the run has ended")
+    assert list(flaws(stack, shop, receiver, started)) == []

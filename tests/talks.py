@@ -1,0 +1,123 @@
+"""Conversations for tests: a channel, what is written in it, and tasks that have locked a contact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from app.database import rows, transaction
+from app.domain import batches, conversations, messages
+from app.domain.changes import Change
+from app.domain.events import Cause
+from app.domain.units import Unit
+from app.lib import ids
+from app.models import sets
+from app.models.contacts import Contact
+from app.models.conversations import Conversation, Message
+from app.models.runs import Run
+from tests.cast import until
+
+T = TypeVar("T")
+
+
+class Interrupted(Exception):
+    """What a task fails with."""
+
+
+def make_channel(workspace_id: str, state: str = "connected") -> str:
+    channel_id = ids.new("chn")
+    rows(
+        "INSERT INTO channels (id, workspace_id, kind, name, state) VALUES (%s, %s, 'test', 'Test', %s)",
+        (channel_id, workspace_id, state),
+    )
+    return channel_id
+
+
+def make_member(workspace_id: str) -> str:
+    member_id = ids.new("mem")
+    rows(
+        "INSERT INTO members (id, workspace_id, email, password_hash, role) VALUES (%s, %s, %s, 'x', 'agent')",
+        (member_id, workspace_id, f"{member_id}@example.com"),
+    )
+    return member_id
+
+
+def make_run(workspace_id: str, contact_id: str, **fields: Any) -> str:
+    """A run that is not due, of no automation in particular."""
+    fields = {"status": "waiting", "version": 1, "automation_id": ids.new("aut"), "trace_id": "trace-1"} | fields
+    run = Run(id=ids.new("run"), workspace_id=workspace_id, contact_id=contact_id, **fields)
+    with transaction():
+        sets.insert(Run, [Run(**{"created_at": "2026-11-21T10:00:00Z", **run.__data__})])
+    return str(run.id)
+
+
+def change(unit: Unit, workspace_id: str) -> Change:
+    return Change(workspace_id, {}, None, "test", None, Cause(None, "trace-1"), unit)
+
+
+def locked(workspace_id: str, contact_id: str, task: Callable[[Unit, Contact], T]) -> T:
+    """Does the task in a unit of its own that has locked the contact, as soon as nothing is in the way."""
+    key = sets.key(Contact, workspace_id, "id", contact_id)
+
+    def attempt() -> list[T | Exception]:
+        with transaction():
+            return batches.run([lambda unit: task(unit, unit.get(Contact, workspace_id, "id", contact_id))], [key])
+
+    [result] = until(attempt, seconds=60)
+    if isinstance(result, Exception):
+        raise result
+    return result
+
+
+def receive(workspace_id: str, contact_id: str, channel_id: str, text: str = "Yes") -> Message:
+    """The contact writes."""
+    return locked(
+        workspace_id,
+        contact_id,
+        lambda unit, contact: messages.receive(change(unit, workspace_id), contact, channel_id, text),
+    )
+
+
+def write(workspace_id: str, contact_id: str, member_id: str, text: str = "Hello") -> Message:
+    """A member writes in the contact's most recent conversation."""
+    return locked(
+        workspace_id,
+        contact_id,
+        lambda unit, contact: messages.by_member(
+            change(unit, workspace_id), contact, recent(unit, contact), text, member_id
+        ),
+    )
+
+
+def close(workspace_id: str, contact_id: str) -> Conversation:
+    """Closes the contact's most recent conversation."""
+    return locked(
+        workspace_id,
+        contact_id,
+        lambda unit, contact: conversations.close(change(unit, workspace_id), contact, recent(unit, contact)),
+    )
+
+
+def assign(workspace_id: str, contact_id: str, assignee_id: str | None) -> Conversation:
+    """Assigns the contact's most recent conversation."""
+    return locked(
+        workspace_id,
+        contact_id,
+        lambda unit, contact: conversations.assign(
+            change(unit, workspace_id), contact, recent(unit, contact), assignee_id
+        ),
+    )
+
+
+def undo(unit: Unit, work: Callable[[], object]) -> None:
+    """Does the work in the unit, and then fails."""
+    with suppress(Interrupted), unit.attempt():
+        work()
+        raise Interrupted
+
+
+def recent(unit: Unit, contact: Contact) -> Conversation:
+    found = conversations.most_recent(unit, contact.workspace_id, contact.id)
+    assert found is not None
+    return found

@@ -1,0 +1,25 @@
+"""The `runs` and `run-requests` queues: execute runs, send the requests they make, and wake both when they are due."""
+
+from __future__ import annotations
+
+import dramatiq
+
+from app import mailbox
+from app.domain import executions, requests, run_states
+from workers.mailboxes import serve, serve_together
+from workers.middleware.closing import Closing
+from workers.middleware.waking import Waking
+from workers.requester import Requester
+
+
+def wake() -> int:
+    """Makes runs and requests whose time has come due, a batch of each at most; returns the size of the larger."""
+    return max(mailbox.wake_and_ring(run_states.WAITING), mailbox.wake_and_ring(requests.WAITING))
+
+
+requester = Requester()
+serve_together(run_states.MAIL, executions.work)
+serve(requests.MAIL, requester.wake)
+broker = dramatiq.get_broker()
+broker.add_middleware(Closing(requester.stop))
+broker.add_middleware(Waking(wake))

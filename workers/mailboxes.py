@@ -1,0 +1,39 @@
+"""The actors of queues of mail: empty the mailboxes that their bells name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import dramatiq
+import structlog
+
+from app.database import DatabaseAway
+from app.mailbox import Mail
+
+log = structlog.get_logger(__name__)
+
+
+def serve(mail: Mail, work: Callable[[str], None]) -> None:
+    """Declares the actor in this process. `work` is called with each owner in turn; one that fails stops no other."""
+
+    @dramatiq.actor(queue_name=mail.queue, actor_name=mail.queue)
+    def empty(*owners: str) -> None:
+        for owner in owners:
+            _empty(mail, work, owner)
+
+
+def serve_together(mail: Mail, work: Callable[..., None]) -> None:
+    """The same for shared mail: `work` is called with all the owners of a message at once."""
+
+    @dramatiq.actor(queue_name=mail.queue, actor_name=mail.queue)
+    def empty(*owners: str) -> None:
+        _empty(mail, work, *owners)
+
+
+def _empty(mail: Mail, work: Callable[..., None], *owners: str) -> None:
+    try:
+        work(*owners)
+    except DatabaseAway as error:  # the scheduler rings again
+        log.warning("mailbox.interrupted", queue=mail.queue, owners=owners, error=str(error).strip())
+    except Exception:
+        log.exception("mailbox.broke", queue=mail.queue, owners=owners)
