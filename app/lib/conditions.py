@@ -226,36 +226,43 @@ COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "starts_with": _some(_starts),
 }
 
-# Component of the OpenAPI document; it refers to itself there.
-SCHEMA: Mapping[str, Any] = {
-    "description": "A comparison, or 'all', 'any' or 'not' of conditions.",
-    "oneOf": [
-        {
-            "type": "object",
-            "required": ["field", "is"],
-            "additionalProperties": False,
-            "properties": {
-                "field": {"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT, "example": "contact.tags"},
-                "is": {"type": "string", "enum": list(COMPARISONS)},
-                "value": {"type": ["string", "number", "boolean"]},
-            },
+_CONDITION = {"$ref": "#/components/schemas/Condition"}
+_CONDITIONS = {"type": "array", "minItems": 1, "items": _CONDITION}
+
+
+def _of(name: str, inner: Mapping[str, Any], description: str) -> Mapping[str, Any]:
+    return {
+        "type": "object",
+        "description": description,
+        "required": [name],
+        "additionalProperties": False,
+        "properties": {name: inner},
+    }
+
+
+_FORMS: Mapping[str, Mapping[str, Any]] = {
+    "Comparison": {
+        "type": "object",
+        "description": "A comparison of a value of the run's with another.",
+        "required": ["field", "is"],
+        "additionalProperties": False,
+        "properties": {
+            "field": {"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT, "example": "contact.tags"},
+            "is": {"type": "string", "enum": list(COMPARISONS)},
+            "value": {"type": ["string", "number", "boolean"]},
         },
-        *(
-            {
-                "type": "object",
-                "required": [name],
-                "additionalProperties": False,
-                "properties": {
-                    name: {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/Condition"}}
-                },
-            }
-            for name in _LISTS
-        ),
-        {
-            "type": "object",
-            "required": ["not"],
-            "additionalProperties": False,
-            "properties": {"not": {"$ref": "#/components/schemas/Condition"}},
-        },
-    ],
+    },
+    "AllCondition": _of("all", _CONDITIONS, "Holds if all of these hold."),
+    "AnyCondition": _of("any", _CONDITIONS, "Holds if at least one of these holds."),
+    "NotCondition": _of("not", _CONDITION, "Holds if this does not."),
+}
+
+# Components of the OpenAPI document, where a condition refers to itself. Each form has a name, because generators of
+# clients make classes of named schemas, and only a class can contain itself.
+SCHEMAS: Mapping[str, Mapping[str, Any]] = {
+    "Condition": {
+        "description": "A comparison, or 'all', 'any' or 'not' of conditions.",
+        "oneOf": [{"$ref": f"#/components/schemas/{name}"} for name in _FORMS],
+    },
+    **_FORMS,
 }

@@ -88,7 +88,7 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
         },
         "example": {"event": "tag.added", "tag": "vip"},
     },
-    "Condition": conditions.SCHEMA,
+    **conditions.SCHEMAS,
     "Step": {
         "description": "A step; its members depend on its kind.",
         "oneOf": [{"$ref": f"#/components/schemas/{name_of(name)}"} for name in KINDS],
