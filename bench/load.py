@@ -5,6 +5,7 @@ answered, or at a given rate, or with a window of writes that have not been rece
 input reports one as received.
 """
 
+import io
 import json
 import os
 import selectors
@@ -124,4 +125,7 @@ class Load:
 
 
 if __name__ == "__main__":
-    print(json.dumps(Load(Plan(**json.loads(sys.argv[1]))).run()))
+    # Unbuffered, because what follows the plan is read from the descriptor.
+    with io.FileIO(sys.stdin.fileno(), closefd=False) as given:
+        plan = Plan(**json.loads(given.readline()))
+    print(json.dumps(Load(plan).run()))
