@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from flask import Flask
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+# What programs ask for. All other paths are pages.
+_API_PATHS = ("/api/", "/problems", "/healthz", "/readyz", "/metrics")
 
 
 def create_app() -> Flask:
-    """The WSGI application: the API, its documentation and the health checks."""
-    from app import api, database, logs
+    """The WSGI application: the API, its documentation, the health checks, and the pages.
+
+    The pages are an application of their own, so that their sessions and hooks cost API requests nothing;
+    `app.extensions["pages"]` is that one.
+    """
+    from app import api, database, logs, web
+    from app.api import request_ids
     from app.config import settings
 
     logs.configure("web", gather=True)
     database.connect()
     app = Flask(__name__, static_folder=None)
     api.install(app, settings().base_url)
+    pages = app.extensions["pages"] = web.create_pages()
+    request_ids.install(pages)
+    app.wsgi_app = _by_path(app.wsgi_app, pages.wsgi_app)  # type: ignore[method-assign]
     return app
+
+
+def _by_path(api: WSGIApplication, pages: WSGIApplication) -> WSGIApplication:
+    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        chosen = api if environ["PATH_INFO"].startswith(_API_PATHS) else pages
+        return chosen(environ, start_response)
+
+    return application

@@ -1,0 +1,68 @@
+"""The pages: for support staff, and for the members of a workspace. Server-rendered, over the same verbs as the API."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from flask import Flask, Response
+from flask_wtf import CSRFProtect
+
+from app.config import settings
+from app.lib import keys
+from app.web import access, assets, errors, formats, navigation, sign_ins, start, unbuilt, visit_pages
+
+# Nothing from elsewhere, no inline script or style, no frames: a page shows what strangers wrote.
+_POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+MODULES = (start, sign_ins, visit_pages)
+
+
+def create_pages() -> Flask:
+    """The WSGI application of the pages."""
+    pages = Flask("app.web", static_folder=None)
+    _configure_sessions(pages)
+    CSRFProtect(pages)
+    access.install(pages)
+    errors.install(pages)
+    assets.install(pages)
+    formats.install(pages)
+    navigation.install(pages)
+    for module in MODULES:
+        pages.register_blueprint(module.blueprint)
+    unbuilt.install(pages)
+    pages.after_request(_secure)
+    return pages
+
+
+def _configure_sessions(pages: Flask) -> None:
+    is_https = settings().base_url.startswith("https://")
+    newest, *older = (keys.derived(key, "sessions") for key in settings().secret_keys)
+    pages.config.update(
+        SECRET_KEY=newest,
+        SECRET_KEY_FALLBACKS=older,
+        # A browser accepts `__Host-` only from this host and over TLS, so no other host can plant a cookie.
+        SESSION_COOKIE_NAME="__Host-bellhop" if is_https else "bellhop",
+        SESSION_COOKIE_SECURE=is_https,
+        SESSION_COOKIE_HTTPONLY=True,
+        SESSION_COOKIE_SAMESITE="Lax",
+        PERMANENT_SESSION_LIFETIME=timedelta(days=30),
+        WTF_CSRF_TIME_LIMIT=None,  # as long as the session: a page may stay open for days
+        MAX_CONTENT_LENGTH=32 * 1024 * 1024,
+        MAX_FORM_MEMORY_SIZE=1024 * 1024,
+    )
+
+
+def _secure(response: Response) -> Response:
+    for name, value in _HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response

@@ -1,0 +1,196 @@
+"""Access: who looks at a page, and who may. Every route declares it with one of the decorators below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from flask import Flask, current_app, g, redirect, request, session, url_for
+from flask_login import LoginManager, current_user, login_user, logout_user
+from werkzeug.wrappers import Response
+
+from app.domain import roles, sessions, workspaces
+from app.domain.sessions import Membership, Signed
+from app.domain.visits import Visit
+from app.errors import BellhopError, NotFound
+from app.lib import ids
+
+View = TypeVar("View", bound=Callable[..., Any])
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+
+
+class Forbidden(BellhopError):
+    """The role of this member does not include the action."""
+
+    slug = "insufficient-scope"
+    detail = "Your role in this workspace does not include this. Ask an owner of the workspace."
+
+
+class VisitRequired(BellhopError):
+    """A member of staff changes something without having said why."""
+
+    slug = "insufficient-scope"
+    detail = "Say first why you change something in this workspace: give a reason and a ticket number."
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """Who looks at the page. In a workspace: by a membership, or as staff, and then perhaps on a visit."""
+
+    signed: Signed
+    workspace_id: str | None = None
+    workspace_name: str | None = None
+    membership: Membership | None = None
+    visit: Visit | None = None
+
+    is_active = is_authenticated = True  # for Flask-Login
+    is_anonymous = False
+
+    def get_id(self) -> str:
+        """For Flask-Login, which keeps the session's token by itself (see `sign_in`)."""
+        return str(session.get("_user_id"))
+
+    @property
+    def actor_id(self) -> str:
+        """The identifier under which the viewer's changes are recorded."""
+        if self.membership is not None:
+            return self.membership.member_id
+        assert self.visit is not None
+        return self.visit.id
+
+    def may(self, action: str) -> bool:
+        """Whether the viewer may do this in the workspace now. Staff need a visit for what changes something."""
+        if self.membership is not None:
+            return roles.may(self.membership.role, action)
+        return self.signed.is_support and roles.support_may(action, visiting=self.visit is not None)
+
+
+class _SessionToken:
+    """What Flask-Login stores at the sign-in: the token of the session."""
+
+    is_active = is_authenticated = True
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def get_id(self) -> str:
+        return self._token
+
+
+def public(view: View) -> View:
+    """Declares a page for everybody, signed in or not."""
+    return _declare(view, public=True)
+
+
+def signed_in(view: View) -> View:
+    """Declares a page for everybody who is signed in, about no workspace."""
+    return _declare(view)
+
+
+def staff(view: View) -> View:
+    """Declares a page for support staff, about all workspaces."""
+    return _declare(view, staff=True)
+
+
+def page(action: str) -> Callable[[View], View]:
+    """Declares a page about the workspace in its path, for those who may do `action`, a key of `roles.ACTIONS`.
+
+    The view does not get `workspace` as an argument: it is `viewer().workspace_id`.
+    """
+    if action not in roles.ACTIONS:
+        raise ValueError(f"{action} is not in the matrix of roles")
+    return lambda view: _declare(view, action=action)
+
+
+def viewer() -> Viewer:
+    """Who looks at this page. Only where someone is signed in."""
+    found: Viewer = g.viewer
+    return found
+
+
+def workspace_id() -> str:
+    """The workspace that this page is about."""
+    found = viewer().workspace_id
+    assert found is not None
+    return found
+
+
+def sign_in(token: str) -> None:
+    """Makes this the browser's session. Whatever the browser sent before is dropped, so nobody can fix a session."""
+    session.clear()
+    session.permanent = True
+    login_user(_SessionToken(token))
+
+
+def sign_out() -> None:
+    """Forgets the browser's session. The session itself is ended by `sessions.end`."""
+    logout_user()
+    session.clear()
+
+
+def install(pages: Flask) -> None:
+    """Checks every request before its view: 404 for a stranger to the workspace, 403 without the role."""
+    manager = LoginManager(pages)
+    manager.session_protection = None  # a session is a row that can be ended; addresses change on the way to work
+    manager.user_loader(_load)
+    pages.before_request(_check)
+    pages.context_processor(lambda: {"viewer": g.get("viewer")})
+
+
+def _declare(view: View, **access: Any) -> View:
+    view.access = access  # type: ignore[attr-defined]
+    return view
+
+
+def _load(token: str) -> Viewer | None:
+    signed = sessions.find(token)
+    return Viewer(signed) if signed else None
+
+
+def _check() -> Response | None:
+    if request.endpoint is None:
+        return None  # 404 or 405
+    access = current_app.view_functions[request.endpoint].access  # type: ignore[attr-defined]
+    g.viewer = _viewer() if current_user.is_authenticated else None
+    if access.get("public"):
+        return None
+    if g.viewer is None:
+        return _to_sign_in()
+    if access.get("staff") and not g.viewer.signed.is_support:
+        raise NotFound("There is no such page.")
+    if action := access.get("action"):
+        _must_be_allowed(action)
+    return None
+
+
+def _viewer() -> Viewer:
+    """The viewer in the workspace of the path. Raises NotFound for a workspace that is not theirs."""
+    signed = current_user.signed
+    path_id = (request.view_args or {}).pop("workspace", None)
+    if path_id is None:
+        return Viewer(signed)
+    for membership in signed.memberships:
+        if membership.workspace_id == path_id:
+            return Viewer(signed, path_id, membership.workspace_name, membership)
+    if not signed.is_support or not ids.is_id(path_id, "ws"):
+        raise NotFound("There is no such workspace, or you are not a member of it.")
+    found = workspaces.find(path_id)
+    return Viewer(signed, found.id, found.name, visit=sessions.visit_in(signed.account_id, found.id))
+
+
+def _must_be_allowed(action: str) -> None:
+    who = viewer()
+    if who.may(action):
+        return
+    if who.membership is None and roles.support_may(action, visiting=True):
+        if request.method in SAFE_METHODS:
+            return  # staff see every page; its form asks for the visit
+        raise VisitRequired
+    raise Forbidden
+
+
+def _to_sign_in() -> Response:
+    if request.method not in SAFE_METHODS:
+        return redirect(url_for("sign_ins.show"), 303)
+    return redirect(url_for("sign_ins.show", next=request.full_path.rstrip("?")), 303)

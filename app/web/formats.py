@@ -1,0 +1,66 @@
+"""Formats: how values read on a page."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+from flask import Flask
+
+MOST_COUNTED = 10_000
+
+
+def install(pages: Flask) -> None:
+    """Gives templates the filters of this module, and `new_once()`, a key that makes a form count once."""
+    pages.jinja_env.trim_blocks = pages.jinja_env.lstrip_blocks = True
+    for filter_ in (number, capped, duration, exact_time, short_time, size, words):
+        pages.jinja_env.filters[filter_.__name__] = filter_
+    pages.jinja_env.globals["new_once"] = lambda: str(uuid.uuid4())
+
+
+def number(value: float | None) -> str:
+    """1234567 as 1,234,567; an en dash for nothing."""
+    return "–" if value is None else f"{value:,}"
+
+
+def capped(value: int) -> str:
+    """A count that stopped at MOST_COUNTED: 10,000+ beyond that."""
+    return f"{MOST_COUNTED:,}+" if value > MOST_COUNTED else f"{value:,}"
+
+
+def duration(milliseconds: float | None) -> str:
+    """A duration in the unit in which it is read best: 850 ms, 2.4 s, 3 min, 5 h, 2 d."""
+    if milliseconds is None:
+        return "–"
+    if milliseconds < 1000:
+        return f"{milliseconds:.0f} ms"
+    seconds = milliseconds / 1000
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    for limit, size_, unit in ((3600, 60, "min"), (86400, 3600, "h"), (float("inf"), 86400, "d")):
+        if seconds < limit:
+            return f"{seconds / size_:.0f} {unit}"
+    raise AssertionError
+
+
+def exact_time(value: datetime) -> str:
+    """RFC 3339 in UTC, for machines and for the reader who hovers."""
+    return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def short_time(value: datetime) -> str:
+    """For readers without the script, which shows the time in the reader's own zone."""
+    return value.astimezone(UTC).strftime("%d %b %Y, %H:%M:%S UTC")
+
+
+def size(value: int) -> str:
+    """Bytes: 512 B, 12 kB, 3.4 MB."""
+    if value < 1000:
+        return f"{value} B"
+    return f"{value / 1000:.0f} kB" if value < 1_000_000 else f"{value / 1_000_000:.1f} MB"
+
+
+def words(value: Any) -> str:
+    """A code as words: `private_address` as 'private address'."""
+    return str(value).replace("_", " ")

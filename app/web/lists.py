@@ -1,0 +1,106 @@
+"""Lists: pages of rows by keyset, capped counts, and a list as CSV or JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flask import Response, request, url_for
+
+from app.lib import json
+from app.models.base import page_before
+from app.web.access import viewer
+from app.web.formats import MOST_COUNTED
+
+ROWS = 50
+MOST_EXPORTED = 10_000
+# What a spreadsheet would run as a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some rows of a list. `next_address` is None on the last page, `first_address` on the first."""
+
+    rows: list[Any]
+    next_address: str | None
+    first_address: str | None
+
+
+def page_of(query: Any, model: Any) -> Page:
+    """The page of the query, newest first, that the address asks for with `after`, the identifier of a row."""
+    return sliced(lambda after, limit: list(page_before(query, model, [after], limit)))
+
+
+def sliced(fetch: Callable[[str | None, int], Sequence[Any]], key: Callable[[Any], str] = lambda row: row.id) -> Page:
+    """The same of `fetch(after, limit)`, for lists that are no query."""
+    after = request.args.get("after") or None
+    if after is not None and (len(after) > 200 or not after.isprintable()):
+        after = None
+    found = list(fetch(after, ROWS + 1))
+    has_more = len(found) > ROWS
+    rows = found[:ROWS]
+    return Page(rows, address(after=key(rows[-1])) if has_more else None, address() if after else None)
+
+
+def capped_count(query: Any) -> int:
+    """How many rows the query finds, at most MOST_COUNTED + 1."""
+    return int(query.limit(MOST_COUNTED + 1).count())
+
+
+def filters(*names: str) -> dict[str, str]:
+    """Those of the named filters that the address has, without the empty ones, which a form sends too."""
+    return {
+        name: value
+        for name in names
+        if (value := request.args.get(name, "").strip()) and len(value) <= 200 and value.isprintable()
+    }
+
+
+def address(**changes: str | None) -> str:
+    """The address of this page with these parameters changed (None: left out), without the place in the list."""
+    given: dict[str, Any] = {**request.args, "after": None, "format": None, **changes}
+    kept = {name: value for name, value in given.items() if value}
+    path: dict[str, Any] = {**(request.view_args or {})}
+    if (who := viewer()) and who.workspace_id:
+        path["workspace"] = who.workspace_id
+    return url_for(str(request.endpoint), **{**path, **kept})
+
+
+def wanted_format() -> str | None:
+    """`csv` or `json` if the address asks for the list as a file."""
+    asked = request.args.get("format")
+    return asked if asked in ("csv", "json") else None
+
+
+def file_of(rows: Sequence[Mapping[str, Any]], name: str) -> Response:
+    """The rows, all with the same keys, as the file that the address asks for; the caller caps them at MOST_EXPORTED.
+
+    In CSV, text that a spreadsheet would run as a formula begins with an apostrophe.
+    """
+    if wanted_format() == "json":
+        response = Response(json.dumps(list(rows)), mimetype="application/json")
+    else:
+        response = Response(_csv(rows), mimetype="text/csv")
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}.{wanted_format()}"'
+    return response
+
+
+def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text)
+    if rows:
+        writer.writerow(rows[0])
+        writer.writerows([_cell(value) for value in row.values()] for row in rows)
+    return text.getvalue()
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        value = json.dumps(value).decode().strip('"')
+    return f"'{value}" if value.startswith(_FORMULA) else value

@@ -1,0 +1,95 @@
+"""Navigation: the menu of a workspace and of staff, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from flask import Flask, current_app, request, url_for
+
+from app.web.access import Viewer
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An entry of the menu: its label, the endpoint of its page, and the letter that goes there after `g`."""
+
+    label: str
+    endpoint: str
+    key: str
+
+
+Group = tuple[str, Sequence[Place]]
+
+WORKSPACE: Sequence[Group] = (
+    (
+        "Dashboard",
+        (
+            Place("Overview", "overviews.show", "o"),
+            Place("Failures", "failures.show", "f"),
+            Place("Deliveries", "delivery_pages.index", "d"),
+            Place("Endpoints", "endpoint_pages.index", "e"),
+            Place("Replays", "replay_pages.index", "r"),
+            Place("Jobs", "job_pages.index", "j"),
+            Place("Runs", "run_pages.index", "u"),
+        ),
+    ),
+    ("Customers", (Place("Contacts", "contact_pages.index", "c"),)),
+    (
+        "Settings",
+        (
+            Place("Tokens", "token_pages.index", "t"),
+            Place("Endpoints", "developer_endpoints.index", "w"),
+            Place("Verify a webhook", "verify_pages.show", "v"),
+            Place("Members", "member_pages.index", "m"),
+            Place("Billing", "billing_pages.show", "b"),
+            Place("Audit log", "audit_pages.index", "a"),
+        ),
+    ),
+)
+STAFF: Sequence[Group] = (
+    (
+        "All workspaces",
+        (
+            Place("Overview", "overviews.show_all", "o"),
+            Place("Failures", "failures.show_all", "f"),
+            Place("Workspaces", "workspace_pages.index", "w"),
+        ),
+    ),
+)
+
+
+def install(pages: Flask) -> None:
+    """Gives templates `menu(viewer)`: the groups of places that the viewer may see."""
+    pages.jinja_env.globals["menu"] = _menu
+
+
+def _menu(viewer: Viewer) -> Iterator[tuple[str, list[tuple[Place, str, bool]]]]:
+    if viewer.workspace_id:
+        groups, path = WORKSPACE, {"workspace": viewer.workspace_id}
+    else:
+        groups, path = (STAFF if viewer.signed.is_support else ()), {}
+    for label, places in groups:
+        seen = [
+            (place, url_for(place.endpoint, **path), _is_here(place))
+            for place in places
+            if _may_see(viewer, place)
+        ]
+        if seen:
+            yield label, seen
+
+
+def _may_see(viewer: Viewer, place: Place) -> bool:
+    view = current_app.view_functions.get(place.endpoint)
+    if view is None:
+        return False
+    action = view.access.get("action")  # type: ignore[attr-defined]
+    return action is None or viewer.may(action)
+
+
+def _is_here(place: Place) -> bool:
+    """Whether the page belongs to the place: pages of one blueprint share theirs."""
+    here = request.endpoint or ""
+    return here == place.endpoint or (
+        here.partition(".")[0] == place.endpoint.partition(".")[0] and not here.endswith("_all")
+    )

@@ -1,0 +1,107 @@
+// What saves a reload or a reach for the mouse. Every page works without it; behaviours are bound by attributes.
+"use strict";
+
+const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+
+// [data-local]: times in the reader's zone; UTC stays in the title.
+const zoned = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const localize = (within) => {
+  for (const each of all("time[data-local]", within)) each.textContent = zoned.format(new Date(each.dateTime));
+};
+
+// form[data-once]: one click counts. The server knows a second one by its key; this only shows it.
+addEventListener("submit", (event) => {
+  const form = event.target;
+  if (!form.matches("form[data-once]") || event.defaultPrevented) return;
+  form.setAttribute("aria-busy", "true");
+  setTimeout(() => all("button", form).forEach((each) => (each.disabled = true)));
+});
+// Back and forward: the browser shows the form as it was left.
+addEventListener("pageshow", () => {
+  for (const form of all("form[aria-busy]")) {
+    form.removeAttribute("aria-busy");
+    all("button", form).forEach((each) => (each.disabled = false));
+  }
+});
+
+// [data-submit]: a filter that applies when it changes.
+addEventListener("change", (event) => event.target.closest("[data-submit]")?.form.requestSubmit());
+
+// Empty filters stay out of the address.
+addEventListener("submit", (event) => {
+  if (event.target.method === "get") for (const each of all("input, select", event.target)) each.disabled = !each.value;
+});
+
+addEventListener("click", async (event) => {
+  const copier = event.target.closest("[data-copy]");
+  if (copier) {
+    const said = copier.textContent;
+    await navigator.clipboard.writeText(copier.dataset.copy);
+    copier.textContent = "Copied";
+    setTimeout(() => (copier.textContent = said), 1500);
+  }
+  const opener = event.target.closest("[data-dialog]");
+  if (opener) document.getElementById(opener.dataset.dialog).showModal();
+  // Menus close when the reader clicks elsewhere.
+  for (const menu of all("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
+});
+
+// [data-refresh="seconds"] with an id: fetched again and replaced, until the server leaves the attribute out.
+const refresh = async (id) => {
+  const now = document.getElementById(id);
+  if (!now?.dataset.refresh) return;
+  const seconds = Number(now.dataset.refresh);
+  if (!document.hidden && !now.contains(document.activeElement)) {
+    try {
+      const response = await fetch(location.href, { headers: { Accept: "text/html" } });
+      const fresh = new DOMParser().parseFromString(await response.text(), "text/html").getElementById(id);
+      if (fresh) {
+        now.replaceWith(fresh);
+        localize(fresh);
+      }
+    } catch {
+      // The server is away for a moment; the next round tries again.
+    }
+  }
+  setTimeout(refresh, seconds * 1000, id);
+};
+for (const each of all("[data-refresh]")) setTimeout(refresh, Number(each.dataset.refresh) * 1000, each.id);
+
+// Keys. `g` waits a second for the letter of a place.
+const rows = () => all("table[data-rows] tbody tr");
+const step = (by) => {
+  const found = rows();
+  const at = found.findIndex((each) => each.getAttribute("aria-selected") === "true");
+  const next = found[Math.min(Math.max(at + by, 0), found.length - 1)];
+  if (!next) return;
+  found[at]?.removeAttribute("aria-selected");
+  next.setAttribute("aria-selected", "true");
+  next.querySelector("a, button")?.focus();
+  next.scrollIntoView({ block: "nearest" });
+};
+let going = 0;
+const follow = (selector) => {
+  const found = document.querySelector(selector);
+  if (!found) return false;
+  found.click();
+  return true;
+};
+addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select")) return;
+  if (document.querySelector("dialog[open]")) return;
+  const key = event.key;
+  const isGoing = Date.now() - going < 1000;
+  going = 0;
+  let done = true;
+  if (isGoing && /^[a-z]$/.test(key)) done = follow(`[data-go="${key}"]`);
+  else if (key === "g") going = Date.now();
+  else if (key === "/") document.querySelector("[data-focus='/']")?.focus();
+  else if (key === "?") document.getElementById("keys")?.showModal();
+  else if (key === "j") step(1);
+  else if (key === "k") step(-1);
+  else if (/^[a-z]$/.test(key)) done = follow(`[data-key="${key}"]`);
+  else done = false;
+  if (done) event.preventDefault();
+});
+
+localize(document);

@@ -1,0 +1,50 @@
+"""Places that are not built yet. To be deleted."""
+
+from __future__ import annotations
+
+from flask import Flask, abort
+
+from app.web.access import page, staff
+
+W = "/workspaces/<workspace>"
+PLACES = {
+    "overviews.show": f"{W}/dashboard",
+    "failures.show": f"{W}/dashboard/failures",
+    "searches.show": f"{W}/dashboard/search",
+    "delivery_pages.index": f"{W}/dashboard/deliveries",
+    "delivery_pages.show": f"{W}/dashboard/deliveries/<delivery_id>",
+    "event_pages.show": f"{W}/dashboard/events/<event_id>",
+    "endpoint_pages.index": f"{W}/dashboard/endpoints",
+    "endpoint_pages.show": f"{W}/dashboard/endpoints/<endpoint_id>",
+    "replay_pages.index": f"{W}/dashboard/replays",
+    "replay_pages.new": f"{W}/dashboard/replays/new",
+    "replay_pages.show": f"{W}/dashboard/replays/<replay_id>",
+    "job_pages.index": f"{W}/dashboard/jobs",
+    "job_pages.show": f"{W}/dashboard/jobs/<job_id>",
+    "run_pages.index": f"{W}/dashboard/runs",
+    "run_pages.show": f"{W}/dashboard/runs/<run_id>",
+    "contact_pages.index": f"{W}/contacts",
+    "contact_pages.show": f"{W}/contacts/<contact_id>",
+    "timeline_pages.show": f"{W}/dashboard/contacts/<contact_id>",
+    "token_pages.index": f"{W}/settings/developers/tokens",
+    "developer_endpoints.index": f"{W}/settings/developers/endpoints",
+    "developer_endpoints.show": f"{W}/settings/developers/endpoints/<endpoint_id>",
+    "verify_pages.show": f"{W}/settings/developers/verify",
+    "member_pages.index": f"{W}/settings/members",
+    "billing_pages.show": f"{W}/settings/billing",
+    "audit_pages.index": f"{W}/settings/audit",
+    "account_pages.show": "/account",
+    "overviews.show_all": "/dashboard",
+    "failures.show_all": "/dashboard/failures",
+    "searches.show_all": "/dashboard/search",
+    "workspace_pages.index": "/dashboard/workspaces",
+}
+
+
+def install(pages: Flask) -> None:
+    """Gives each place that has no page yet an address, so that links to it can be written."""
+    for endpoint, rule in PLACES.items():
+        if endpoint in pages.view_functions:
+            continue
+        view = (page("dashboard.see") if W in rule else staff)(lambda **_: abort(404))
+        pages.add_url_rule(rule, endpoint, view)

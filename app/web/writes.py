@@ -1,0 +1,57 @@
+"""Writes from pages: the same jobs as those of the API. A page waits for its job and shows its problem."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from flask import flash, request
+
+from app.domain import jobs
+from app.domain.jobs import OnceKey, Write
+from app.errors import BellhopError, Conflict, Fault, Invalid
+from app.models.jobs import Job
+from app.web.access import viewer, workspace_id
+
+WAIT_SECONDS = 10
+STILL_QUEUED = "This was accepted and is waiting for its place in the queue. Reload the page in a moment."
+
+
+def submit(kind: str, payload: Mapping[str, Any], resource_id: str | None = None) -> Job:
+    """Accepts a write of the viewer's and waits for it; of one form, only the first counts.
+
+    Raises what the write raises: Invalid with pointers, Conflict, NotFound. A job that has not ended after
+    WAIT_SECONDS is returned as it is, and the next page says so.
+    """
+    write = Write(workspace_id(), kind, payload, trace_id(), resource_id, viewer().actor_id)
+    job, _ = jobs.accept(write, _once())
+    job = jobs.wait(job, WAIT_SECONDS)
+    if job.status == "failed":
+        raise _refusal(job)
+    if not job.is_finished:
+        flash(STILL_QUEUED, "info")
+    return job
+
+
+def trace_id() -> str:
+    """The identifier of this request."""
+    return str(request.environ["bellhop.request_id"])
+
+
+def _once() -> OnceKey | None:
+    """The key of the form that was sent, by which its second click is recognized."""
+    try:
+        key = str(uuid.UUID(request.form.get("once", "")))
+    except ValueError:
+        return None
+    fields = sorted((name, value) for name, value in request.form.items(multi=True) if name != "csrf_token")
+    body = "\n".join(f"{len(value)} {name}={value}" for name, value in fields).encode()
+    return OnceKey(key, jobs.fingerprint(request.method.encode(), request.path.encode(), body))
+
+
+def _refusal(job: Job) -> BellhopError:
+    problem = job.problem or {}
+    if faults := [Fault(each["pointer"], each["detail"]) for each in problem.get("errors", [])]:
+        return Invalid(*faults)
+    return Conflict(str(problem.get("detail", "The write failed.")))
