@@ -1,0 +1,103 @@
+"""Who may see a page, and what everybody else gets."""
+
+from __future__ import annotations
+
+import pytest
+from flask import Flask
+
+from app.domain import sessions
+from tests.pages import Person
+
+
+def test_who_has_not_signed_in_is_sent_to_the_form_and_back_afterwards(app: Flask, owner: Person) -> None:
+    nobody = app.test_client()
+
+    answer = nobody.get(owner.path("dashboard?days=7"))
+
+    assert answer.status_code == 303
+    assert answer.location == f"/sign-in?next=/workspaces/{owner.workspace_id}/dashboard?days%3D7"
+
+
+def test_another_workspace_is_not_there(stranger: Person, owner: Person) -> None:
+    assert owner.get("dashboard").status_code == 200
+    assert stranger.get("dashboard").status_code == 404
+
+
+@pytest.mark.parametrize("workspace", ["ws_0", "x", "ws_01hzzzzzzzzzzzzzzzzzzzzzzz", "%00"])
+def test_a_workspace_that_never_was_is_not_there_for_staff_either(support: Person, workspace: str) -> None:
+    assert support.get(f"/workspaces/{workspace}/dashboard").status_code == 404
+
+
+def test_pages_of_staff_are_not_there_for_members(owner: Person, support: Person) -> None:
+    assert support.get("/dashboard").status_code == 200
+    assert owner.get("/dashboard").status_code == 404
+
+
+def test_a_role_without_the_action_is_refused(agent: Person) -> None:
+    assert agent.get("settings/billing").status_code == 403
+
+
+def test_staff_change_something_only_during_a_visit(support: Person) -> None:
+    fields = {"email": "new@shop.example"}
+
+    assert support.post("contacts/new", fields).status_code == 403
+    support.visit()
+    assert support.post("contacts/new", fields).status_code == 303
+
+
+def test_a_form_without_its_token_changes_nothing(owner: Person) -> None:
+    answer = owner.client.post("/sign-out")
+
+    assert answer.status_code == 400
+    assert owner.get("/workspaces").status_code == 200
+
+
+def test_an_ended_session_is_over_at_once(owner: Person) -> None:
+    sessions.end_all(owner.account_id)
+
+    assert owner.get("/workspaces").status_code == 303
+
+
+def test_signing_out_ends_the_session_itself_not_only_the_cookie(owner: Person) -> None:
+    assert owner.post("/sign-out").location == "/sign-in"
+
+    assert sessions.of(owner.account_id) == []
+
+
+def test_signing_in_drops_what_the_browser_sent_before(app: Flask, owner: Person) -> None:
+    client = app.extensions["pages"].test_client()
+    with client.session_transaction() as session:
+        session["_user_id"] = "planted"
+        session["planted"] = True
+    nobody = Person(client, owner.workspace_id, "", "")
+    sent = {"csrf_token": _token(client.get("/sign-in").text), "email": owner.email, "password": "correct horse battery"}
+
+    assert nobody.client.post("/sign-in", data=sent).status_code == 303
+
+    with client.session_transaction() as session:
+        assert "planted" not in session
+        assert session["_user_id"] != "planted"
+
+
+@pytest.mark.parametrize("wanted", ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)"])
+def test_nobody_is_sent_elsewhere_after_signing_in(app: Flask, owner: Person, wanted: str) -> None:
+    client = app.extensions["pages"].test_client()
+    sent = {"csrf_token": _token(client.get("/sign-in").text), "email": owner.email, "password": "correct horse battery"}
+
+    answer = client.post("/sign-in", query_string={"next": wanted}, data=sent)
+
+    assert answer.status_code == 303
+    assert answer.location in ("/", wanted.removeprefix("https://evil.example"))
+
+
+def test_every_page_forbids_frames_scripts_from_elsewhere_and_caching(owner: Person) -> None:
+    headers = owner.get("/workspaces").headers
+
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+    assert "unsafe" not in headers["Content-Security-Policy"]
+    assert headers["Cache-Control"] == "no-store"
+    assert headers["X-Request-Id"]
+
+
+def _token(page: str) -> str:
+    return page.split('name="csrf_token" value="')[1].split('"')[0]

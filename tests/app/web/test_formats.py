@@ -1,0 +1,42 @@
+"""How values read on a page."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from app.web import formats
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (None, "–"),
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (2_400, "2.4 s"),
+        (180_000, "3 min"),
+        (18_000_000, "5 h"),
+        (172_800_000, "2 d"),
+    ],
+)
+def test_a_duration_has_the_unit_in_which_it_is_read_best(milliseconds: float | None, text: str) -> None:
+    assert formats.duration(milliseconds) == text
+
+
+def test_a_count_stops_where_counting_stops() -> None:
+    assert formats.capped(10_000) == "10,000"
+    assert formats.capped(10_001) == "10,000+"
+
+
+def test_times_are_in_utc() -> None:
+    at = datetime(2026, 11, 23, 6, 40, 1, 500_000, tzinfo=UTC)
+
+    assert formats.exact_time(at) == "2026-11-23T06:40:01.500Z"
+    assert formats.short_time(at) == "23 Nov 2026, 06:40:01 UTC"
+
+
+@pytest.mark.parametrize(("count", "text"), [(512, "512 B"), (12_300, "12 kB"), (3_400_000, "3.4 MB")])
+def test_bytes_have_a_unit(count: int, text: str) -> None:
+    assert formats.size(count) == text

@@ -1,0 +1,47 @@
+"""Lists of pages: their places, counts and files."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from flask import Flask
+
+from app.web import lists
+from tests.pages import Person
+
+
+@pytest.fixture
+def rows() -> list[dict[str, object]]:
+    return [{"name": "=HYPERLINK()", "number": 1, "none": None}, {"name": 'quote "and", comma', "number": 2, "none": None}]
+
+
+def test_a_list_as_csv_runs_no_formula(app: Flask, rows: list[dict[str, object]]) -> None:
+    with app.extensions["pages"].test_request_context("/?format=csv"):
+        response = lists.file_of(rows, "things")
+
+    read = list(csv.DictReader(io.StringIO(response.text)))
+    assert [each["name"] for each in read] == ["'=HYPERLINK()", 'quote "and", comma']
+    assert read[0]["none"] == ""
+    assert response.headers["Content-Disposition"] == 'attachment; filename="things.csv"'
+
+
+def test_a_list_as_json_is_what_the_api_shows(app: Flask, rows: list[dict[str, object]]) -> None:
+    with app.extensions["pages"].test_request_context("/?format=json"):
+        assert lists.file_of(rows, "things").json == rows
+
+
+def test_empty_and_unprintable_filters_do_not_count(app: Flask) -> None:
+    with app.extensions["pages"].test_request_context("/?kind=&status=failed&q=%00&long=" + "x" * 201):
+        assert lists.filters("kind", "status", "q", "long") == {"status": "failed"}
+
+
+def test_a_page_has_rows_and_the_address_of_the_next(app: Flask, owner: Person) -> None:
+    with app.extensions["pages"].test_request_context("/workspaces?after=90"):
+        app.extensions["pages"].preprocess_request()
+        page = lists.sliced(lambda after, limit: list(range(int(after or 0), int(after or 0) - limit, -1)), key=str)
+
+    assert len(page.rows) == lists.ROWS
+    assert page.next_address == "/workspaces?after=41"
+    assert page.first_address == "/workspaces"
