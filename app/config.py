@@ -49,6 +49,7 @@ class Settings:
     metrics_host: str
     metrics_port: int
     web_concurrency: int
+    trusted_proxies: int
 
 
 @cache
@@ -97,6 +98,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         metrics_host=setting("METRICS_HOST", _address, "127.0.0.1"),
         metrics_port=setting("METRICS_PORT", _whole(0, 65_000), "9464"),
         web_concurrency=setting("WEB_CONCURRENCY", _whole(1, 1000), "1"),
+        trusted_proxies=setting("TRUSTED_PROXIES", _whole(0, 10), "0"),
     )
 
 

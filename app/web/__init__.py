@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from flask import Flask, Response
 from flask_wtf import CSRFProtect
+from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app.config import settings
 from app.lib import keys
@@ -41,6 +42,8 @@ def create_pages() -> Flask:
         pages.register_blueprint(module.blueprint)
     unbuilt.install(pages)
     pages.after_request(_secure)
+    if proxies := settings().trusted_proxies:
+        pages.wsgi_app = ProxyFix(pages.wsgi_app, x_for=proxies, x_proto=0)  # type: ignore[method-assign]
     return pages
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from flask import Flask
 
 MOST_COUNTED = 10_000
+NOTHING = "\N{EN DASH}"
 
 
 def install(pages: Flask) -> None:
@@ -21,7 +22,7 @@ def install(pages: Flask) -> None:
 
 def number(value: float | None) -> str:
     """1234567 as 1,234,567; an en dash for nothing."""
-    return "–" if value is None else f"{value:,}"
+    return NOTHING if value is None else f"{value:,}"
 
 
 def capped(value: int) -> str:
@@ -32,7 +33,7 @@ def capped(value: int) -> str:
 def duration(milliseconds: float | None) -> str:
     """A duration in the unit in which it is read best: 850 ms, 2.4 s, 3 min, 5 h, 2 d."""
     if milliseconds is None:
-        return "–"
+        return NOTHING
     if milliseconds < 1000:
         return f"{milliseconds:.0f} ms"
     seconds = milliseconds / 1000

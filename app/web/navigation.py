@@ -71,9 +71,7 @@ def _menu(viewer: Viewer) -> Iterator[tuple[str, list[tuple[Place, str, bool]]]]
         groups, path = (STAFF if viewer.signed.is_support else ()), {}
     for label, places in groups:
         seen = [
-            (place, url_for(place.endpoint, **path), _is_here(place))
-            for place in places
-            if _may_see(viewer, place)
+            (place, url_for(place.endpoint, **path), _is_here(place)) for place in places if _may_see(viewer, place)
         ]
         if seen:
             yield label, seen

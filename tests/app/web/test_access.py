@@ -70,7 +70,11 @@ def test_signing_in_drops_what_the_browser_sent_before(app: Flask, owner: Person
         session["_user_id"] = "planted"
         session["planted"] = True
     nobody = Person(client, owner.workspace_id, "", "")
-    sent = {"csrf_token": _token(client.get("/sign-in").text), "email": owner.email, "password": "correct horse battery"}
+    sent = {
+        "csrf_token": _token(client.get("/sign-in").text),
+        "email": owner.email,
+        "password": "correct horse battery",
+    }
 
     assert nobody.client.post("/sign-in", data=sent).status_code == 303
 
@@ -79,10 +83,16 @@ def test_signing_in_drops_what_the_browser_sent_before(app: Flask, owner: Person
         assert session["_user_id"] != "planted"
 
 
-@pytest.mark.parametrize("wanted", ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)"])
+@pytest.mark.parametrize(
+    "wanted", ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)"]
+)
 def test_nobody_is_sent_elsewhere_after_signing_in(app: Flask, owner: Person, wanted: str) -> None:
     client = app.extensions["pages"].test_client()
-    sent = {"csrf_token": _token(client.get("/sign-in").text), "email": owner.email, "password": "correct horse battery"}
+    sent = {
+        "csrf_token": _token(client.get("/sign-in").text),
+        "email": owner.email,
+        "password": "correct horse battery",
+    }
 
     answer = client.post("/sign-in", query_string={"next": wanted}, data=sent)
 

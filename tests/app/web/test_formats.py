@@ -12,7 +12,7 @@ from app.web import formats
 @pytest.mark.parametrize(
     ("milliseconds", "text"),
     [
-        (None, "–"),
+        (None, formats.NOTHING),
         (0, "0 ms"),
         (999, "999 ms"),
         (2_400, "2.4 s"),

@@ -14,7 +14,10 @@ from tests.pages import Person
 
 @pytest.fixture
 def rows() -> list[dict[str, object]]:
-    return [{"name": "=HYPERLINK()", "number": 1, "none": None}, {"name": 'quote "and", comma', "number": 2, "none": None}]
+    return [
+        {"name": "=HYPERLINK()", "number": 1, "none": None},
+        {"name": 'quote "and", comma', "number": 2, "none": None},
+    ]
 
 
 def test_a_list_as_csv_runs_no_formula(app: Flask, rows: list[dict[str, object]]) -> None:
