@@ -4,69 +4,28 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
 
 import click
-import peewee
-import psycopg2
 import redis
 
-from app import checks, database, logs, migrations
+from app import checks, command_lines, member_commands, migrations
+from app.command_lines import Commands, DatabaseRefuses, first_line, print_json
 from app.config import settings
 from app.database import DatabaseAway
-from app.domain import catalogue, endpoints, jobs, members, plans, secrets, tokens, workspaces, writes
+from app.domain import catalogue, endpoints, jobs, plans, secrets, tokens, workspaces, writes
 from app.domain.jobs import Write
 from app.errors import BellhopError, Conflict, Fault, Invalid, SettingsError
-from app.lib import addresses, formats, ids, json
+from app.lib import addresses, ids
 
 LONGEST_LIFE_SECONDS = 100 * 365 * 24 * 3600
-# A missing table or privilege. Migrations bypass peewee.
-_DatabaseRefuses = (peewee.ProgrammingError, psycopg2.ProgrammingError)
-
-
-class Command(click.Command):
-    """A command that reads the settings only when it runs: help and usage errors need none."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command, connected to the database. Raises SettingsError."""
-        settings()
-        logs.configure("command")
-        database.connect()
-        return super().invoke(ctx)
-
-
-class Commands(click.Group):
-    """A group of commands that prints expected errors as one line and exits with 1."""
-
-    command_class = Command
-    group_class = type  # click: subgroups are of this class, too
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command in the group, with its expected errors as exits."""
-        try:
-            return super().invoke(ctx)
-        except Invalid as error:
-            sys.exit("\n".join(f"bellhop: {fault.pointer.lstrip('/')}: {fault.detail}" for fault in error.faults))
-        except BellhopError as error:
-            sys.exit(f"bellhop: {error.detail}")
-        except UnicodeError:
-            sys.exit("bellhop: the input is not UTF-8 text")
-        except DatabaseAway as error:
-            sys.exit(f"bellhop: the database does not respond: {_first_line(error)}")
-        except _DatabaseRefuses as error:
-            sys.exit(f"bellhop: the database refuses: {_first_line(error)}; see python -m app check")
-
-
-def _name(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
-    try:
-        return formats.name(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
 
 
 @click.group(cls=Commands)
 def main() -> None:
     """Operate Bellhop. docs/settings.md describes the settings."""
+
+
+main.add_command(member_commands.member)
 
 
 @main.group()
@@ -88,11 +47,11 @@ def workspace() -> None:
 
 
 @workspace.command("create")
-@click.argument("name", callback=_name)
+@click.argument("name", callback=command_lines.name)
 def create_workspace(name: str) -> None:
     """Create a workspace and an unrestricted token; prints both as JSON."""
     made, token = workspaces.create(name)
-    _print({"workspace": {"id": made.id, "name": made.name}, "token": token})
+    print_json({"workspace": {"id": made.id, "name": made.name}, "token": token})
 
 
 @workspace.command("plan")
@@ -103,7 +62,7 @@ def change_plan(workspace_id: str, plan: str, at_once: bool) -> None:
     """Change a workspace's plan from the next month on; prints it as JSON."""
     workspaces.find(workspace_id)
     since = plans.change(workspace_id, plan, at_once=at_once)
-    _print({"workspace": workspace_id, "plan": plan, "since": since.starts_at})
+    print_json({"workspace": workspace_id, "plan": plan, "since": since.starts_at})
 
 
 @main.group()
@@ -121,7 +80,7 @@ def token() -> None:
     help="Limit it to one or more of these.",
 )
 @click.option("--expires-in", type=click.IntRange(1, LONGEST_LIFE_SECONDS), metavar="SECONDS")
-@click.option("--name", default="Made on the command line", callback=_name)
+@click.option("--name", default="Made on the command line", callback=command_lines.name)
 def create_token(
     workspace_id: str, further: tuple[str, ...], restrict: tuple[str, ...], expires_in: int | None, name: str
 ) -> None:
@@ -130,7 +89,7 @@ def create_token(
         raise click.UsageError(f"'{further[0]}' is a restriction: put --restrict before it.")
     workspaces.find(workspace_id)
     token_id, made = tokens.issue(workspace_id, name, (*restrict, *further) or None, expires_in)
-    _print({"id": token_id, "token": made})
+    print_json({"id": token_id, "token": made})
 
 
 @token.command("list")
@@ -138,7 +97,7 @@ def create_token(
 def list_tokens(workspace_id: str) -> None:
     """Print the workspace's tokens as JSON, oldest first, including expired and revoked ones."""
     workspaces.find(workspace_id)
-    _print({"tokens": tokens.of_workspace(workspace_id)})
+    print_json({"tokens": tokens.of_workspace(workspace_id)})
 
 
 @token.command("revoke")
@@ -146,24 +105,7 @@ def list_tokens(workspace_id: str) -> None:
 def revoke_token(token_id: str) -> None:
     """Revoke a token by its identifier (tok_…)."""
     tokens.revoke(token_id)
-    _print({"id": token_id, "revoked": True})
-
-
-@main.group()
-def member() -> None:
-    """Members: the people who sign in."""
-
-
-@member.command("create")
-@click.argument("workspace_id", metavar="WORKSPACE")
-@click.argument("email")
-@click.option("--role", type=click.Choice(members.ROLES), required=True)
-@click.option("--support", is_flag=True, help="Staff of the service, who see the job dashboard across workspaces.")
-def create_member(workspace_id: str, email: str, role: str, support: bool) -> None:
-    """Create a member. The password is read from standard input or a prompt."""
-    workspaces.find(workspace_id)
-    made = members.create(workspace_id, email, _password(), role, support)
-    _print({"id": made.id, "email": made.email, "role": made.role, "support": made.is_support})
+    print_json({"id": token_id, "revoked": True})
 
 
 @main.group()
@@ -204,7 +146,7 @@ def create_endpoint(workspace_id: str, address: str, events: str, max_per_second
     if problem := jobs.wait(job, seconds=30).problem:
         raise Conflict(problem["detail"])
     made = endpoints.represent(endpoints.find(workspace_id, endpoint_id))
-    _print({"endpoint": made, "secret": secret})
+    print_json({"endpoint": made, "secret": secret})
 
 
 @main.group("secrets")
@@ -216,7 +158,7 @@ def stored_secrets() -> None:
 def reencrypt_secrets() -> None:
     """Encrypt all stored secrets with the newest key of SECRET_KEY. Safe to repeat, and while the service runs."""
     found = secrets.reencrypt()
-    _print({"reencrypted": found.reencrypted, "already": found.already, "unreadable": found.unreadable})
+    print_json({"reencrypted": found.reencrypted, "already": found.already, "unreadable": found.unreadable})
     if number := len(found.unreadable):
         raise SettingsError(f"no key in SECRET_KEY decrypts {number} of the stored secrets")
 
@@ -230,24 +172,10 @@ def check() -> None:
     sys.exit(0 if all(results) else 1)
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or ["no response"])[0]
-
-
 def _report(name: str, look: Callable[[], str]) -> bool:
     try:
         found, good = look(), True
-    except (BellhopError, *DatabaseAway, *_DatabaseRefuses, redis.RedisError) as error:
-        found, good = _first_line(error), False
+    except (BellhopError, *DatabaseAway, *DatabaseRefuses, redis.RedisError) as error:
+        found, good = first_line(error), False
     click.echo(f"{'ok   ' if good else 'WRONG'}  {name}: {found}")
     return good
-
-
-def _password() -> str:
-    if sys.stdin.isatty():
-        return str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
-    return sys.stdin.readline().rstrip("\r\n")
-
-
-def _print(document: object) -> None:
-    click.echo(json.dumps(document).decode())

@@ -50,6 +50,8 @@ class Settings:
     metrics_port: int
     web_concurrency: int
     trusted_proxies: int
+    smtp_url: str | None
+    mail_from: str
 
 
 @cache
@@ -78,12 +80,13 @@ def read(environment: Mapping[str, str]) -> Settings:
         raise SettingsError(
             f"HISTORY_RETENTION_DAYS is wrong: it must not be less than BODY_RETENTION_DAYS, which is {body_days}."
         )
+    base_url = setting("BASE_URL", _base, "http://127.0.0.1:8000").rstrip("/")
     return Settings(
         database_url=setting("DATABASE_URL", _database),
         redis_url=redis_url,
         broker_url=setting("BROKER_URL", _server("redis", "rediss", "amqp", "amqps"), redis_url),
         secret_keys=setting("SECRET_KEY", _keys),
-        base_url=setting("BASE_URL", _base, "http://127.0.0.1:8000").rstrip("/"),
+        base_url=base_url,
         port=setting("PORT", _whole(1, 65535), "8000"),
         retry_schedule_seconds=setting("RETRY_SCHEDULE", _schedule, "60,300,1800,7200,43200"),
         stop_after_failures=setting("STOP_AFTER_FAILURES", _whole(1, 1_000_000), "50"),
@@ -99,6 +102,8 @@ def read(environment: Mapping[str, str]) -> Settings:
         metrics_port=setting("METRICS_PORT", _whole(0, 65_000), "9464"),
         web_concurrency=setting("WEB_CONCURRENCY", _whole(1, 1000), "1"),
         trusted_proxies=setting("TRUSTED_PROXIES", _whole(0, 10), "0"),
+        smtp_url=setting("SMTP_URL", _smtp, " "),
+        mail_from=setting("MAIL_FROM", _mail_from, f"bellhop@{urlsplit(base_url).hostname}"),
     )
 
 
@@ -154,6 +159,25 @@ def _base(text: str) -> str:
         raise ValueError("it must have a host, and no user name, query or fragment")
     if not text.isascii() or " " in text:  # it is sent in headers
         raise ValueError("it must be plain ASCII without spaces")
+    return text
+
+
+def _smtp(text: str) -> str | None:
+    if not text.strip():
+        return None
+    parts = urlsplit(_url("smtp", "smtps")(text))
+    _check_port(parts)
+    if not parts.hostname or parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise ValueError("it must be smtp:// or smtps://, then user:password@ if the server asks for it, host and port")
+    if (parts.username is None) != (parts.password is None):
+        raise ValueError("it must have both a user name and a password, or neither")
+    return text
+
+
+def _mail_from(text: str) -> str:
+    # Without a domain that others know, as in 'bellhop@127.0.0.1', it still serves a server on the same machine.
+    if not re.fullmatch(r"[^\s@<>]{1,64}@[^\s@<>]{1,190}", text) or not text.isascii():
+        raise ValueError("it must be an e-mail address, such as bellhop@example.com")
     return text
 
 

@@ -78,6 +78,25 @@ class RateLimited(BellhopError):
         self.retry_after_seconds = retry_after_seconds
 
 
+class SignInRefused(BellhopError):
+    """Address and password are not those of an account. Which of them is wrong is not told."""
+
+    slug = "unauthenticated"
+    detail = "This e-mail address and password do not match."
+
+
+class SignInThrottled(BellhopError):
+    """Too many attempts to sign in have failed. The next counts again in `retry_after_seconds`."""
+
+    slug = "rate-limited"
+
+    def __init__(self, retry_after_seconds: int) -> None:
+        minutes = -(-retry_after_seconds // 60)
+        in_time = "a minute" if minutes == 1 else f"{minutes} minutes"
+        super().__init__(f"Too many attempts to sign in have failed. Try again in {in_time}.")
+        self.retry_after_seconds = retry_after_seconds
+
+
 class Unavailable(BellhopError):
     """The database cannot be reached or the service is overloaded; the caller may retry.
 

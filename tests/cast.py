@@ -167,7 +167,7 @@ def tables() -> list[str]:
     """All tables but `migrations`, without partitions, in an order in which they can be emptied."""
     return all_of(
         "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')"
-        " AND NOT relispartition AND relname <> 'migrations' ORDER BY relname = 'workspaces', relname"
+        " AND NOT relispartition AND relname <> 'migrations' ORDER BY relname IN ('accounts', 'workspaces'), relname"
     )
 
 

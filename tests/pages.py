@@ -12,10 +12,9 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from app.domain import accounts, members, sessions
-
-PASSWORD = "correct horse battery"
-
+from app.domain import sessions
+from app.models.accounts import Account
+from tests import people
 
 @dataclass(frozen=True)
 class Person:
@@ -56,22 +55,17 @@ class Person:
 
 def member(app: Flask, workspace_id: str, role: str = "owner", email: str | None = None) -> Person:
     """A signed-in member of the workspace."""
-    email = email or f"{role}@shop.example"
-    members.create(workspace_id, email, PASSWORD, role)
-    return _signed_in(app, workspace_id, email)
+    account, _ = people.make_member(workspace_id, email or f"{role}@shop.example", role)
+    return _signed_in(app, workspace_id, account)
 
 
 def supporter(app: Flask, workspace_id: str, email: str = "support@bellhop.example") -> Person:
     """A signed-in member of staff, who belongs to no workspace; paths are relative to the one given."""
-    accounts.make_support(email, PASSWORD)
-    return _signed_in(app, workspace_id, email)
+    return _signed_in(app, workspace_id, people.make_account(email, is_support=True))
 
 
-def _signed_in(app: Flask, workspace_id: str, email: str) -> Person:
-    account = accounts.find(email)
-    assert account is not None
-    token = sessions.begin(account.id, "127.0.0.1", "tests")
+def _signed_in(app: Flask, workspace_id: str, account: Account) -> Person:
     client = app.extensions["pages"].test_client()
     with client.session_transaction() as session:
-        session["_user_id"] = token
-    return Person(client, workspace_id, account.id, email)
+        session["_user_id"] = sessions.begin(account.id, "127.0.0.1", "tests")
+    return Person(client, workspace_id, account.id, account.email)

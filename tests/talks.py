@@ -35,10 +35,11 @@ def make_channel(workspace_id: str, state: str = "connected") -> str:
 
 
 def make_member(workspace_id: str) -> str:
-    member_id = ids.new("mem")
+    account_id, member_id = ids.new("acc"), ids.new("mem")
+    rows("INSERT INTO accounts (id, email) VALUES (%s, %s)", (account_id, f"{member_id}@example.com"))
     rows(
-        "INSERT INTO members (id, workspace_id, email, password_hash, role) VALUES (%s, %s, %s, 'x', 'agent')",
-        (member_id, workspace_id, f"{member_id}@example.com"),
+        "INSERT INTO members (id, workspace_id, account_id, role) VALUES (%s, %s, %s, 'agent')",
+        (member_id, workspace_id, account_id),
     )
     return member_id
 

@@ -30,6 +30,7 @@ from app.domain import (
 )
 from app.domain.jobs import KINDS
 from app.domain.writes import VERBS
+from app.models.accounts import Account, PasswordLink
 from app.models.audit_entries import AuditEntry
 from app.models.automations import (
     Automation,
@@ -53,9 +54,11 @@ from app.models.members import Member
 from app.models.plans import Subscription
 from app.models.runs import Run, RunRequest, RunStep
 from app.models.sales import Sale
+from app.models.sessions import Session, SignInFailure
 from app.models.sweeps import Sweep
 from app.models.tokens import Token
 from app.models.usage import ActiveContact, UsageDay, UsageProgress
+from app.models.visits import Visit
 from app.models.workspaces import Workspace
 from tests.cast import tables
 
@@ -66,6 +69,7 @@ MODELS = [
     *(Subscription, UsageDay, UsageProgress, ActiveContact, BillingPeriod, Invoice, Unbilled),
     *(Import, ImportLine, LineError),
     *(Automation, AutomationVersion, AutomationListener, AutomationDelta, AutomationCount, Enrolment),
+    *(Account, PasswordLink, Session, SignInFailure, Visit),
     *(Run, RunStep, RunRequest, Channel, Conversation, Message),
 ]
 NOUNS: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The audit log: who changed endpoints and deliveries, and how."""
+"""The audit log: who did what, such as changes to endpoints and deliveries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ACTIONS = [name for name, kind in KINDS.items() if kind.restriction == "webhooks
 
 
 class ActorSchema(ResponseBody):
-    type = fields.String(required=True, validate=validate.OneOf(["token", "member", "command"]))
+    type = fields.String(required=True, validate=validate.OneOf(["token", "member", "support", "command"]))
     id = fields.String(required=True, allow_none=True, metadata={"description": "null for a command."})
 
 
@@ -33,10 +33,21 @@ class TargetSchema(ResponseBody):
 
 class AuditEntrySchema(ResponseBody):
     id = fields.String(required=True)
-    action = fields.String(required=True, metadata={"description": "The job's kind.", "example": "endpoints.enable"})
+    action = fields.String(
+        required=True,
+        metadata={"description": "The job's kind, or what was done on a page.", "example": "endpoints.enable"},
+    )
     actor = fields.Nested(ActorSchema, required=True)
     target = fields.Nested(TargetSchema, required=True)
     detail = fields.Dict(required=True, metadata={"description": "The request; its members depend on the action."})
+    reason = fields.String(
+        required=True,
+        allow_none=True,
+        metadata={"description": "Why support staff did it; null for all others.", "example": "They asked us to."},
+    )
+    ticket = fields.String(
+        required=True, allow_none=True, metadata={"description": "Their ticket for it.", "example": "T-1042"}
+    )
     created_at = time("When the change took effect.")
 
 

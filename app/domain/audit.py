@@ -1,4 +1,4 @@
-"""The audit log: who did what to endpoints, their secrets and their deliveries."""
+"""The audit log: who did what in a workspace."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import Any
 
 from app.database import batches
 from app.domain.changes import Change
-from app.lib import ids
+from app.lib import ids, request_ids
 from app.models.audit_entries import AuditEntry
+from app.models.visits import Visit
+
+_TYPES = {"tok": "token", "mem": "member", "vis": "support"}
 
 
 def record(
@@ -22,8 +25,7 @@ def record(
         id=ids.new("aud"),
         workspace_id=change.workspace_id,
         action=change.kind,
-        actor_type="token" if change.token_id else "command",
-        actor_id=change.token_id,
+        **_actor(change.actor_id),
         target_type=target_type,
         target_id=target_id,
         endpoint_id=target_id if target_type == "endpoint" else endpoint_id,
@@ -31,6 +33,43 @@ def record(
         job_id=change.events.cause.job_id,
         trace_id=change.events.cause.trace_id,
     ).execute()
+
+
+def note(
+    workspace_id: str,
+    actor_id: str | None,
+    action: str,
+    target_type: str,
+    target_id: str,
+    detail: Mapping[str, Any] | None = None,
+    trace_id: str | None = None,
+) -> None:
+    """Records what was done without a job, in the caller's transaction. `detail` must not contain secrets.
+
+    `actor_id`: of a token (`tok_…`), a member (`mem_…`) or a visit (`vis_…`); None for a command.
+    """
+    AuditEntry.insert(
+        id=ids.new("aud"),
+        workspace_id=workspace_id,
+        action=action,
+        **_actor(actor_id),
+        target_type=target_type,
+        target_id=target_id,
+        endpoint_id=target_id if target_type == "endpoint" else None,
+        detail=detail or {},
+        trace_id=trace_id or request_ids.kept_or_new(None),
+    ).execute()
+
+
+def _actor(actor_id: str | None) -> dict[str, Any]:
+    """Who it was, as columns. Reason and ticket of a visit are looked up by the statement that inserts them."""
+    if actor_id is None:
+        return {"actor_type": "command"}
+    actor = {"actor_type": _TYPES[actor_id.partition("_")[0]], "actor_id": actor_id}
+    if actor["actor_type"] != "support":
+        return actor
+    visit = Visit.select().where(Visit.id == actor_id)
+    return actor | {"reason": visit.columns(Visit.reason), "ticket": visit.columns(Visit.ticket)}
 
 
 def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
@@ -48,5 +87,7 @@ def represent(entry: AuditEntry) -> dict[str, Any]:
         "actor": {"type": entry.actor_type, "id": entry.actor_id},
         "target": {"type": entry.target_type, "id": entry.target_id},
         "detail": entry.detail,
+        "reason": entry.reason,
+        "ticket": entry.ticket,
         "created_at": entry.created_at,
     }

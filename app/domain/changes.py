@@ -16,15 +16,16 @@ from app.models.jobs import Job
 class Change:
     """One write. `payload` has been checked; `resource_id` is the one in the path, or the new one of a create.
 
-    `token_id` is None if a command asked for the write. The verb reads and writes through `unit`;
-    `progress` is what an earlier part of a long write has kept for the next one.
+    `actor_id` is that of a token (`tok_…`), a member on a page (`mem_…`) or a visit of support staff (`vis_…`); None if
+    a command asked for the write. The verb reads and writes through `unit`; `progress` is what an earlier part of a
+    long write has kept for the next one.
     """
 
     workspace_id: str
     payload: Mapping[str, Any]
     resource_id: str | None
     kind: str
-    token_id: str | None
+    actor_id: str | None
     cause: Cause
     unit: Unit
     progress: Mapping[str, Any] | None = None

@@ -92,7 +92,7 @@ class Write:
     payload: Mapping[str, Any]
     trace_id: str
     resource_id: str | None = None
-    token_id: str | None = None
+    actor_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def accept(write: Write, once: OnceKey | None = None, store: Callable[[str], Non
     columns: dict[str, Any] = {
         "id": ids.new("job"),
         "workspace_id": write.workspace_id,
-        "token_id": write.token_id,
+        "actor_id": write.actor_id,
         "kind": write.kind,
         "resource_type": KINDS[write.kind].resource_type,
         "resource_id": write.resource_id,
@@ -140,7 +140,7 @@ def accept(write: Write, once: OnceKey | None = None, store: Callable[[str], Non
                 store(job.id)
     if not stored:
         assert once is not None
-        return _earlier(write.token_id, once), True
+        return _earlier(write.actor_id, once), True
     job.created_at = stored[0][0]
     mailbox.ring(MAIL, write.workspace_id)
     metrics.JOBS_ACCEPTED.labels(job.kind).inc()
@@ -148,11 +148,11 @@ def accept(write: Write, once: OnceKey | None = None, store: Callable[[str], Non
     return job, False
 
 
-def replayed(token_id: str, once: OnceKey) -> Job | None:
+def replayed(actor_id: str, once: OnceKey) -> Job | None:
     """The job that this key made before, if it still counts. Raises IdempotencyKeyReused."""
     try:
         counts = IdempotencyKey.created_at > SQL("now() - %s::interval", (IDEMPOTENCY_WINDOW,))
-        return _earlier(token_id, once, counts)
+        return _earlier(actor_id, once, counts)
     except NotFound:
         return None
 
@@ -188,11 +188,11 @@ def forget_old_keys(limit: int = 10_000) -> int:
     return len(rows(sql.load("forget_old_keys"), {"window": KEY_FORGOTTEN_AFTER, "limit": limit}))
 
 
-def _earlier(token_id: str | None, once: OnceKey, *conditions: Any) -> Job:
+def _earlier(actor_id: str | None, once: OnceKey, *conditions: Any) -> Job:
     found = (
         Job.select(Job, IdempotencyKey.fingerprint)
         .join(IdempotencyKey, on=(IdempotencyKey.job_id == Job.id), attr="once")
-        .where(IdempotencyKey.token_id == token_id, IdempotencyKey.key == once.key, *conditions)
+        .where(IdempotencyKey.actor_id == actor_id, IdempotencyKey.key == once.key, *conditions)
         .first()
     )
     if found is None:

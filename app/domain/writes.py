@@ -190,7 +190,7 @@ def _call(job: Job, unit: Unit) -> Effect | None:
         raise RuntimeError(f"{MOST_DEATHS} workers died of job {job.id}")
     cause = Cause(job.id, job.trace_id)
     payload = job.payload or {}
-    change = Change(job.workspace_id, payload, job.resource_id, job.kind, job.token_id, cause, unit, job.progress)
+    change = Change(job.workspace_id, payload, job.resource_id, job.kind, job.actor_id, cause, unit, job.progress)
     return VERBS[job.kind].call(change)
 
 

@@ -20,6 +20,8 @@ class AuditEntry(OwnedModel):
     detail = json_field()
     job_id = TextField(null=True)
     trace_id = TextField()
+    reason = TextField(null=True)
+    ticket = TextField(null=True)
     created_at = TimeField()
 
     class Meta:

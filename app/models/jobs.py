@@ -15,7 +15,8 @@ STATUSES = ["queued", "running", "succeeded", "failed"]
 class Job(OwnedModel):
     id = TextField(primary_key=True)
     position = BigIntegerField()
-    token_id = TextField(null=True)
+    # A token (`tok_…`), a member on a page (`mem_…`) or a visit of support staff (`vis_…`); null for a command.
+    actor_id = TextField(null=True, column_name="token_id")
     kind = TextField()
     status = TextField(default="queued")
     payload = json_field(null=True)
@@ -88,7 +89,7 @@ class Job(OwnedModel):
 
 
 class IdempotencyKey(BaseModel):
-    token_id = TextField()
+    actor_id = TextField(column_name="token_id")
     key = TextField()
     fingerprint = BlobField()
     job_id = TextField()

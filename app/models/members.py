@@ -1,19 +1,16 @@
-"""Members: the people who sign in to a workspace."""
+"""Members: the accounts that belong to a workspace, each with its role."""
 
 from __future__ import annotations
 
-from peewee import BooleanField, TextField
+from peewee import TextField
 
-from app.models.base import BaseModel, TimeField
+from app.models.base import OwnedModel, TimeField
 
 
-class Member(BaseModel):
+class Member(OwnedModel):
     id = TextField(primary_key=True)
-    workspace_id = TextField()
-    email = TextField()
-    password_hash = TextField()
+    account_id = TextField()
     role = TextField()
-    is_support = BooleanField(default=False)
     created_at = TimeField()
 
     class Meta:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from click.testing import CliRunner, Result
 
-from app import bells, commands, database, logs, presence
+from app import bells, commands, database, logs, member_commands, presence
 from app.config import settings
 from app.database import rows
 from app.domain import endpoints, tokens
@@ -149,18 +149,6 @@ def test_the_tokens_of_a_workspace_are_listed_without_what_they_are(run: Run, ap
     assert api.token not in done.output
 
 
-def test_a_member_is_made_with_the_password_of_standard_input(run: Run, api: Api) -> None:
-    done = run("member", "create", api.workspace_id, "ada@example.com", "--role", "owner", stdin="correct horse\n")
-
-    assert json.loads(done.output) == {
-        "id": one("SELECT id FROM members"),
-        "email": "ada@example.com",
-        "role": "owner",
-        "support": False,
-    }
-    assert one("SELECT password_hash FROM members").startswith("$argon2id$")
-
-
 def test_an_endpoint_is_printed_with_its_secret(run: Run, api: Api) -> None:
     done = run(
         "endpoint", "create", api.workspace_id, "https://shop.example/", "--events", "contact.created, tag.added"
@@ -238,7 +226,7 @@ def test_a_name_that_is_none_is_refused(run: Run, api: Api, name: str) -> None:
 def test_bytes_that_are_no_text_are_one_line(
     run: Run, api: Api, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], stdin: str
 ) -> None:
-    monkeypatch.setattr(commands, "_password", lambda: stdin)
+    monkeypatch.setattr(member_commands, "_password", lambda: stdin)
 
     done = run(*(argument.format(workspace=api.workspace_id) for argument in arguments))
 

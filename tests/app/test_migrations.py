@@ -141,3 +141,28 @@ def test_what_was_resent_before_the_upgrade_has_had_its_attempt_or_is_still_to_h
         ("dlv_asked_for", "resend"),
         ("dlv_retried", "automatic"),
     ]
+
+
+def test_members_with_one_address_get_one_account_with_the_newest_password(
+    bare: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(migrations, "pending", lambda: [name for name in every_file() if name < "0016"])
+        migrations.upgrade()
+    rows("INSERT INTO workspaces (id, name) VALUES ('ws_1', 'Shop'), ('ws_2', 'Bakery')")
+    rows(
+        "INSERT INTO members (id, workspace_id, email, password_hash, role, is_support) VALUES"
+        " ('mem_1', 'ws_1', 'Ada@example.com', 'old', 'owner', true),"
+        " ('mem_2', 'ws_2', 'ada@example.com', 'new', 'agent', false),"
+        " ('mem_3', 'ws_2', 'bob@example.com', 'his', 'owner', false)"
+    )
+
+    assert migrations.upgrade()[0] == "0016_people.sql"
+
+    accounts = rows("SELECT id, email, password_hash, is_support FROM accounts ORDER BY id")
+    assert accounts == [("acc_2", "ada@example.com", "new", True), ("acc_3", "bob@example.com", "his", False)]
+    assert rows("SELECT id, account_id, role FROM members ORDER BY id") == [
+        ("mem_1", "acc_2", "owner"),
+        ("mem_2", "acc_2", "agent"),
+        ("mem_3", "acc_3", "owner"),
+    ]

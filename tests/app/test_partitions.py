@@ -487,7 +487,7 @@ def test_a_job_is_found_by_its_key_in_one_partition(read: Callable[..., set[str]
     )
     found = Job.select(Job).join(IdempotencyKey, on=(IdempotencyKey.job_id == Job.id))
 
-    looked_at = read(*found.where(IdempotencyKey.token_id == "tok_1", IdempotencyKey.key == str(KEY)).sql())
+    looked_at = read(*found.where(IdempotencyKey.actor_id == "tok_1", IdempotencyKey.key == str(KEY)).sql())
 
     assert looked_at == {"idempotency_keys", home_of(JOBS, job_id)}
 

@@ -29,7 +29,7 @@ def test_what_was_accepted_is_there_for_any_other_connection(workspace_id: str) 
 
 def test_a_write_with_a_key_that_is_taken_is_the_earlier_one(workspace_id: str) -> None:
     once = OnceKey("7f1b8f5e-3c0d-4a53-9d0e-2f6a1c9b8d47", jobs.fingerprint(b"POST", b"/x"))
-    write = Write(workspace_id, "contacts.upsert", {"external_id": "one"}, "trace-1", token_id="tok_1")
+    write = Write(workspace_id, "contacts.upsert", {"external_id": "one"}, "trace-1", actor_id="tok_1")
 
     (first, again) = (jobs.accept(write, once), jobs.accept(write, once))
 

@@ -1,0 +1,157 @@
+"""Links that reach somebody at their e-mail address: to set a password once, or to join a workspace."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from app.config import settings
+from app.database import count, rows, transaction
+from app.domain import accounts, audit, members
+from app.errors import Conflict, NotFound
+from app.lib import clock, ids, tokens
+from app.models.accounts import Account, PasswordLink
+
+INVITATION_LIFE = timedelta(days=7)
+RESET_LIFE = timedelta(hours=1)
+# That are open at a time, of a workspace and of an account.
+MOST_INVITATIONS = 200
+MOST_RESETS = 5
+_GONE = "This link has been used, has expired or was withdrawn. Ask for a new one."
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A link that can be used. `sets_password`: whether using it needs a new password."""
+
+    link_id: str
+    account_id: str
+    email: str
+    purpose: Literal["invitation", "reset"]
+    workspace_id: str | None
+    workspace_name: str | None
+    role: str | None
+    sets_password: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A new link. `address` contains its token and cannot be shown again."""
+
+    link_id: str
+    account: Account
+    address: str
+
+
+def invite(workspace_id: str, email: str, role: str, actor_id: str | None = None) -> Made:
+    """Makes a link that lets somebody join the workspace. Somebody without a password sets one with it.
+
+    Raises Invalid for a bad address, Conflict for a member or where too many invitations are open.
+    """
+    with transaction():
+        # One at a time in a workspace, so that the bound holds.
+        rows("SELECT 1 FROM workspaces WHERE id = %s FOR NO KEY UPDATE", (workspace_id,))
+        account = accounts.find_or_make(email)
+        if members.of_account(workspace_id, account.id) is not None:
+            raise Conflict(f"{account.email} is a member of this workspace already.")
+        if len(invitations(workspace_id)) >= MOST_INVITATIONS:
+            raise Conflict(f"At most {MOST_INVITATIONS} invitations are open at a time. Withdraw one first.")
+        made = _make(account, "invitation", INVITATION_LIFE, workspace_id, role)
+        audit.note(workspace_id, actor_id, "members.invite", "invitation", made.link_id, {"role": role})
+    return made
+
+
+def reset(account: Account) -> Made:
+    """Makes a link that sets a new password. Beyond MOST_RESETS that are open, the oldest is void."""
+    made = _make(account, "reset", RESET_LIFE)
+    is_reset = (PasswordLink.account_id == account.id) & (PasswordLink.purpose == "reset")
+    newest = PasswordLink.select(PasswordLink.id).where(is_reset).order_by(PasswordLink.id.desc()).limit(MOST_RESETS)
+    PasswordLink.update(used_at=clock.now()).where(is_reset, _is_open(), PasswordLink.id.not_in(newest)).execute()
+    return made
+
+
+def find(token: str) -> Open:
+    """What the link is for. Raises NotFound if it cannot be used any more, or never was one."""
+    found = rows(
+        """
+        SELECT links.id, accounts.id, accounts.email, purpose, workspaces.id, workspaces.name, role,
+            purpose = 'reset' OR password_hash IS NULL
+        FROM password_links AS links JOIN accounts ON accounts.id = account_id
+        LEFT JOIN workspaces ON workspaces.id = workspace_id
+        WHERE token_hash = %s AND used_at IS NULL AND expires_at > %s
+        """,
+        (tokens.digest(token), clock.now()),
+    )
+    if not found:
+        raise NotFound(_GONE)
+    return Open(*found[0])
+
+
+def use(token: str, password: str) -> Open:
+    """Does what the link is for, once, and returns it. `password` counts only if the link sets one.
+
+    An invitation never changes a password that is set: it may have been read by others than its owner. Raises NotFound
+    if the link cannot be used any more, Invalid for a password that is too short or too long, Conflict.
+    """
+    link = find(token)
+    if link.sets_password:
+        accounts.check_password(password)
+    with transaction():
+        used = PasswordLink.update(used_at=clock.now()).where(PasswordLink.id == link.link_id, _is_open()).execute()
+        if not used:
+            raise NotFound(_GONE)
+        if link.sets_password:
+            accounts.set_password(link.account_id, password)
+        if link.workspace_id is not None and link.role is not None:
+            member = members.add(link.workspace_id, link.account_id, link.role)
+            audit.note(link.workspace_id, member.id, "members.join", "member", member.id, {"role": member.role})
+    return link
+
+
+def invitations(workspace_id: str) -> list[PasswordLink]:
+    """The open invitations of a workspace, newest first."""
+    found = PasswordLink.select().where(PasswordLink.workspace_id == workspace_id, _is_open())
+    return list(found.order_by(PasswordLink.id.desc()).limit(MOST_INVITATIONS))
+
+
+def withdraw(workspace_id: str, link_id: str, actor_id: str | None) -> None:
+    """Makes an open invitation of the workspace useless. Raises NotFound if there is none."""
+    is_it = (PasswordLink.id == link_id) & (PasswordLink.workspace_id == workspace_id)
+    with transaction():
+        if not PasswordLink.update(used_at=clock.now()).where(is_it, _is_open()).execute():
+            raise NotFound()
+        audit.note(workspace_id, actor_id, "members.withdraw_invitation", "invitation", link_id)
+
+
+def forget_old(limit: int = 1_000) -> int:
+    """Deletes up to `limit` links that have expired; returns how many."""
+    return count(
+        """
+        DELETE FROM password_links WHERE id IN (
+            SELECT id FROM password_links WHERE expires_at < %s ORDER BY expires_at LIMIT %s FOR UPDATE SKIP LOCKED)
+        """,
+        (clock.now(), limit),
+    )
+
+
+def _is_open() -> bool:
+    return PasswordLink.used_at.is_null() & (PasswordLink.expires_at > clock.now())  # type: ignore[no-any-return]
+
+
+def _make(
+    account: Account, purpose: str, life: timedelta, workspace_id: str | None = None, role: str | None = None
+) -> Made:
+    token, link_id, now = secrets.token_urlsafe(32), ids.new("lnk"), clock.now()
+    PasswordLink.insert(
+        id=link_id,
+        token_hash=tokens.digest(token),
+        account_id=account.id,
+        purpose=purpose,
+        workspace_id=workspace_id,
+        role=role,
+        created_at=now,
+        expires_at=now + life,
+    ).execute()
+    return Made(link_id, account, f"{settings().base_url}/links/{token}")

@@ -1,0 +1,135 @@
+"""Sessions: who has signed in, from where, and what they may enter."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+
+from app.database import count, rows
+from app.lib import clock, ids, tokens
+from app.models.sessions import Session
+from app.models.visits import Visit
+
+# A session ends after that long, and sooner if nobody uses it.
+LIFE = timedelta(days=30)
+IDLE = timedelta(days=7)
+# `seen_at` is accurate to the minute, so that not every request writes it.
+_SEEN_EVERY = timedelta(minutes=1)
+LONGEST_AGENT = 200
+# An account has at most so many sessions, and belongs to at most so many workspaces.
+MOST_SESSIONS = 50
+MOST_MEMBERSHIPS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """A workspace that somebody belongs to, and as what."""
+
+    member_id: str
+    workspace_id: str
+    workspace_name: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """Somebody who has signed in."""
+
+    session_id: str
+    account_id: str
+    email: str
+    is_support: bool
+    memberships: tuple[Membership, ...]
+
+    def membership(self, workspace_id: str) -> Membership | None:
+        """Their membership of that workspace."""
+        return next((each for each in self.memberships if each.workspace_id == workspace_id), None)
+
+
+def begin(account_id: str, address: str, user_agent: str) -> str:
+    """Begins a session and returns its token, which cannot be shown again. Ends the oldest beyond MOST_SESSIONS."""
+    token, now = secrets.token_urlsafe(32), clock.now()
+    Session.insert(
+        id=ids.new("ses"),
+        token_hash=tokens.digest(token),
+        account_id=account_id,
+        address=address,
+        user_agent=user_agent[:LONGEST_AGENT].replace("\0", ""),
+        created_at=now,
+        seen_at=now,
+        expires_at=now + LIFE,
+    ).execute()
+    rows(
+        """
+        UPDATE sessions SET ended_at = %(now)s WHERE ended_at IS NULL AND account_id = %(account_id)s AND id <= (
+            SELECT id FROM sessions WHERE account_id = %(account_id)s AND ended_at IS NULL AND expires_at > %(now)s
+            ORDER BY id DESC OFFSET %(most)s LIMIT 1)
+        """,
+        {"account_id": account_id, "now": now, "most": MOST_SESSIONS},
+    )
+    return token
+
+
+def find(token: str) -> Signed | None:
+    """Who has signed in with this token; None if the session has ended, has expired or never was."""
+    now = clock.now()
+    found = rows(
+        """
+        SELECT sessions.id, sessions.seen_at, accounts.id, accounts.email, accounts.is_support,
+            belongs.id, belongs.workspace_id, belongs.name, belongs.role
+        FROM sessions JOIN accounts ON accounts.id = sessions.account_id
+        LEFT JOIN LATERAL (
+            SELECT members.id, workspace_id, workspaces.name, role
+            FROM members JOIN workspaces ON workspaces.id = members.workspace_id
+            WHERE members.account_id = accounts.id ORDER BY workspace_id LIMIT %(most)s
+        ) AS belongs ON true
+        WHERE token_hash = %(digest)s AND ended_at IS NULL AND expires_at > %(now)s AND seen_at > %(idle_since)s
+        """,
+        {"most": MOST_MEMBERSHIPS, "digest": tokens.digest(token), "now": now, "idle_since": now - IDLE},
+    )
+    if not found:
+        return None
+    session_id, seen_at, account_id, email, is_support, *_ = found[0]
+    if now - seen_at > _SEEN_EVERY:
+        # If several requests find it outdated at once, one of them writes.
+        Session.update(seen_at=now).where(Session.id == session_id, Session.seen_at == seen_at).execute()
+    memberships = tuple(Membership(*each[5:]) for each in found if each[5] is not None)
+    return Signed(session_id, account_id, email, is_support, memberships)
+
+
+def end(session_id: str) -> None:
+    """Ends the session at once. Safe to repeat."""
+    Session.update(ended_at=clock.now()).where(Session.id == session_id, Session.ended_at.is_null()).execute()
+
+
+def end_all(account_id: str, except_: str | None = None) -> None:
+    """Ends all sessions of the account at once, but for the one of that identifier."""
+    theirs = (Session.account_id == account_id) & Session.ended_at.is_null()
+    Session.update(ended_at=clock.now()).where(theirs, Session.id != (except_ or "")).execute()
+
+
+def of(account_id: str) -> list[Session]:
+    """The sessions of the account that have not ended, newest first."""
+    now = clock.now()
+    is_live = Session.ended_at.is_null() & (Session.expires_at > now) & (Session.seen_at > now - IDLE)
+    found = Session.select().where(Session.account_id == account_id, is_live)
+    return list(found.order_by(Session.id.desc()).limit(MOST_SESSIONS))
+
+
+def visit_in(account_id: str, workspace_id: str) -> Visit | None:
+    """The visit that lets this account act in the workspace now."""
+    theirs = Visit.in_workspace(workspace_id).where(Visit.account_id == account_id, Visit.expires_at > clock.now())
+    found: Visit | None = theirs.order_by(Visit.id.desc()).first()
+    return found
+
+
+def forget_old(limit: int = 1_000) -> int:
+    """Deletes up to `limit` sessions that have expired; returns how many."""
+    return count(
+        """
+        DELETE FROM sessions WHERE id IN (
+            SELECT id FROM sessions WHERE expires_at < %s ORDER BY expires_at LIMIT %s FOR UPDATE SKIP LOCKED)
+        """,
+        (clock.now(), limit),
+    )

@@ -1,0 +1,33 @@
+"""Accounts: one for each person's e-mail address, with the password, and links that set it."""
+
+from __future__ import annotations
+
+from peewee import BlobField, BooleanField, TextField
+
+from app.models.base import BaseModel, TimeField
+
+
+class Account(BaseModel):
+    id = TextField(primary_key=True)
+    email = TextField()
+    password_hash = TextField(null=True)
+    is_support = BooleanField(default=False)
+    created_at = TimeField()
+
+    class Meta:
+        table_name = "accounts"
+
+
+class PasswordLink(BaseModel):
+    id = TextField(primary_key=True)
+    token_hash = BlobField()
+    account_id = TextField()
+    purpose = TextField()
+    workspace_id = TextField(null=True)
+    role = TextField(null=True)
+    created_at = TimeField()
+    expires_at = TimeField()
+    used_at = TimeField(null=True)
+
+    class Meta:
+        table_name = "password_links"

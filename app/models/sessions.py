@@ -1,0 +1,31 @@
+"""Sessions of people who have signed in, and failed attempts to sign in."""
+
+from __future__ import annotations
+
+from peewee import BlobField, IntegerField, TextField
+
+from app.models.base import BaseModel, TimeField
+
+
+class Session(BaseModel):
+    id = TextField(primary_key=True)
+    token_hash = BlobField()
+    account_id = TextField()
+    address = TextField()
+    user_agent = TextField()
+    created_at = TimeField()
+    seen_at = TimeField()
+    expires_at = TimeField()
+    ended_at = TimeField(null=True)
+
+    class Meta:
+        table_name = "sessions"
+
+
+class SignInFailure(BaseModel):
+    key = BlobField(primary_key=True)
+    failures = IntegerField()
+    ends_at = TimeField()
+
+    class Meta:
+        table_name = "sign_in_failures"

@@ -1,0 +1,19 @@
+"""Visits: the hours in which support staff may act in a workspace."""
+
+from __future__ import annotations
+
+from peewee import TextField
+
+from app.models.base import OwnedModel, TimeField
+
+
+class Visit(OwnedModel):
+    id = TextField(primary_key=True)
+    account_id = TextField()
+    reason = TextField()
+    ticket = TextField()
+    created_at = TimeField()
+    expires_at = TimeField()
+
+    class Meta:
+        table_name = "visits"
