@@ -30,7 +30,7 @@ def create_app() -> Flask:
     api.install(app, settings().base_url)
     pages = app.extensions["pages"] = web.create_pages()
     request_ids.install(pages)
-    app.wsgi_app = _by_path(app.wsgi_app, pages.wsgi_app)  # type: ignore[method-assign]
+    app.wsgi_app = _by_path(app.wsgi_app, pages.wsgi_app)  # type: ignore[assignment, method-assign]
     return app
 
 

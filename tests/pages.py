@@ -16,6 +16,7 @@ from app.domain import sessions
 from app.models.accounts import Account
 from tests import people
 
+
 @dataclass(frozen=True)
 class Person:
     """Somebody who has signed in. Paths are relative to the workspace, unless they begin with '/'."""

@@ -16,7 +16,6 @@ from app.database import count, rows, transaction
 from app.domain import accounts, sessions
 from app.errors import SignInRefused, SignInThrottled
 from app.lib import clock
-from app.models.accounts import Account
 from app.models.sessions import Session
 
 
@@ -52,8 +51,8 @@ def sign_in(email: str, password: str, address: str, user_agent: str) -> str:
     _take_back(limits)
     with transaction():
         # A new password, set since this one was checked, ends all sessions; this one must not begin after that.
-        is_same = (Account.id == account.id) & (Account.password_hash == account.password_hash)
-        if Account.select(Account.id).where(is_same).for_update("FOR SHARE").first() is None:
+        unchanged = "SELECT 1 FROM accounts WHERE id = %s AND password_hash = %s FOR SHARE"
+        if not rows(unchanged, (account.id, account.password_hash)):
             raise SignInRefused()
         return sessions.begin(account.id, address, user_agent)
 

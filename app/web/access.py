@@ -12,9 +12,9 @@ from werkzeug.wrappers import Response
 
 from app.domain import roles, sessions, workspaces
 from app.domain.sessions import Membership, Signed
-from app.domain.visits import Visit
 from app.errors import BellhopError, NotFound
 from app.lib import ids
+from app.models.visits import Visit
 
 View = TypeVar("View", bound=Callable[..., Any])
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
@@ -103,6 +103,12 @@ def page(action: str) -> Callable[[View], View]:
     return lambda view: _declare(view, action=action)
 
 
+def declared(endpoint: str) -> dict[str, Any]:
+    """What the view of that endpoint declares about access. A view without a declaration is an error."""
+    found: dict[str, Any] = vars(current_app.view_functions[endpoint])["access"]
+    return found
+
+
 def viewer() -> Viewer:
     """Who looks at this page. Only where someone is signed in."""
     found: Viewer = g.viewer
@@ -151,7 +157,7 @@ def _load(token: str) -> Viewer | None:
 def _check() -> Response | None:
     if request.endpoint is None:
         return None  # 404 or 405
-    access = current_app.view_functions[request.endpoint].access  # type: ignore[attr-defined]
+    access = declared(request.endpoint)
     g.viewer = _viewer() if current_user.is_authenticated else None
     if access.get("public"):
         return None

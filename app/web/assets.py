@@ -34,7 +34,7 @@ def install(pages: Flask) -> None:
         asset = found.get(name)
         if asset is None or asset.version != version:
             abort(404)
-        is_compressed = "gzip" in request.accept_encodings
+        is_compressed = request.accept_encodings["gzip"] > 0
         response = Response(asset.compressed if is_compressed else asset.content, mimetype=asset.media_type)
         if is_compressed:
             response.headers["Content-Encoding"] = "gzip"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from flask import Flask, current_app, request, url_for
+from flask import Flask, request, url_for
 
-from app.web.access import Viewer
+from app.web.access import Viewer, declared
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +66,8 @@ def install(pages: Flask) -> None:
 
 
 def _menu(viewer: Viewer) -> Iterator[tuple[str, list[tuple[Place, str, bool]]]]:
-    if viewer.workspace_id:
-        groups, path = WORKSPACE, {"workspace": viewer.workspace_id}
-    else:
-        groups, path = (STAFF if viewer.signed.is_support else ()), {}
+    groups = WORKSPACE if viewer.workspace_id else STAFF if viewer.signed.is_support else ()
+    path: dict[str, Any] = {"workspace": viewer.workspace_id} if viewer.workspace_id else {}
     for label, places in groups:
         seen = [
             (place, url_for(place.endpoint, **path), _is_here(place)) for place in places if _may_see(viewer, place)
@@ -78,10 +77,7 @@ def _menu(viewer: Viewer) -> Iterator[tuple[str, list[tuple[Place, str, bool]]]]
 
 
 def _may_see(viewer: Viewer, place: Place) -> bool:
-    view = current_app.view_functions.get(place.endpoint)
-    if view is None:
-        return False
-    action = view.access.get("action")  # type: ignore[attr-defined]
+    action = declared(place.endpoint).get("action")
     return action is None or viewer.may(action)
 
 

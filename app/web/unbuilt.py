@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flask import Flask, abort
+from flask import Flask, render_template
 
 from app.web.access import page, staff
 
@@ -46,5 +46,5 @@ def install(pages: Flask) -> None:
     for endpoint, rule in PLACES.items():
         if endpoint in pages.view_functions:
             continue
-        view = (page("dashboard.see") if W in rule else staff)(lambda **_: abort(404))
+        view = (page("dashboard.see") if W in rule else staff)(lambda **_: render_template("unbuilt.html"))
         pages.add_url_rule(rule, endpoint, view)

@@ -24,7 +24,7 @@ def test_a_list_as_csv_runs_no_formula(app: Flask, rows: list[dict[str, object]]
     with app.extensions["pages"].test_request_context("/?format=csv"):
         response = lists.file_of(rows, "things")
 
-    read = list(csv.DictReader(io.StringIO(response.text)))
+    read = list(csv.DictReader(io.StringIO(response.get_data(as_text=True))))
     assert [each["name"] for each in read] == ["'=HYPERLINK()", 'quote "and", comma']
     assert read[0]["none"] == ""
     assert response.headers["Content-Disposition"] == 'attachment; filename="things.csv"'
