@@ -16,6 +16,7 @@ from app.database import count, rows, transaction
 from app.domain import accounts, sessions
 from app.errors import SignInRefused, SignInThrottled
 from app.lib import clock
+from app.models.accounts import Account
 from app.models.sessions import Session
 
 
