@@ -6,11 +6,30 @@ Each returns a few words about what it found. It raises SettingsError, or the er
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+
+import peewee
+import psycopg2
+import redis
 
 from app import bells, database, migrations, presence
 from app.config import settings
+from app.database import DatabaseAway
 from app.domain import jobs, secrets
-from app.errors import SettingsError
+from app.errors import BellhopError, SettingsError
+
+# What a check raises: besides ours, the error of a server that is away, or lacks a table or privilege. Migrations
+# bypass peewee.
+FAILURES = (BellhopError, *DatabaseAway, peewee.ProgrammingError, psycopg2.ProgrammingError, redis.RedisError)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a check found, in a line."""
+
+    name: str
+    is_good: bool
+    text: str
 
 
 def check_settings() -> str:
@@ -81,3 +100,12 @@ CHECKS: dict[str, Callable[[], str]] = {
     "jobs": check_jobs,
     **{process_type: check_process(process_type) for process_type in presence.TYPES},
 }
+
+
+def look(name: str) -> Result:
+    """Makes the check of that name, or `settings`, which comes before all others."""
+    check = check_settings if name == "settings" else CHECKS[name]
+    try:
+        return Result(name, True, check())
+    except FAILURES as error:
+        return Result(name, False, (str(error).strip().splitlines() or ["no response"])[0])

@@ -7,11 +7,17 @@ import socket
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
 
 import redis
 import structlog
 
-from app import bells
+from app import bells, versions
+from app.lib import clock, json
 
 log = structlog.get_logger(__name__)
 
@@ -20,23 +26,82 @@ TYPES = ("web", "writes", "automations", "deliveries", "slow-deliveries", "retri
 SAID_EVERY_SECONDS = 5
 FORGOTTEN_AFTER_SECONDS = 15
 _KEY = "process:"
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+# What this process says of itself besides.
+_facts: dict[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process that has been heard from recently. None: it did not say, as its version does not."""
+
+    type: str
+    host: str
+    pid: int
+    version: str | None = None
+    started_at: datetime | None = None
+    rss_bytes: int | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 def announce(process_type: str) -> None:
     """Starts a thread that announces this process for as long as it lives."""
     key = f"{_KEY}{process_type}:{socket.gethostname()}:{os.getpid()}"
-    threading.Thread(target=_keep_saying, args=(key,), name="presence", daemon=True).start()
+    said = {"version": versions.running(), "started_at": clock.now().isoformat()}
+    threading.Thread(target=_keep_saying, args=(key, said), name="presence", daemon=True).start()
+
+
+def tell(name: str, fact: object) -> None:
+    """Has this process say so of itself from now on, until told otherwise. `fact` can be written as JSON."""
+    _facts[name] = fact
 
 
 def present() -> Counter[str]:
     """How many processes of each type have been heard from recently. Raises redis.RedisError."""
-    return Counter(key.decode().split(":")[1] for key in bells.flags().scan_iter(f"{_KEY}*", count=1000))
+    return Counter(key.split(":")[1] for key in _keys())
 
 
-def _keep_saying(key: str) -> None:
+def processes() -> list[Process]:
+    """The processes that have been heard from recently, in the order of TYPES. Raises redis.RedisError."""
+    keys = _keys()
+    values = bells.flags().mget(keys) if keys else []
+    # One that expired meanwhile has gone.
+    found = [_process(key, value) for key, value in zip(keys, values, strict=True) if value is not None]
+    return sorted(found, key=lambda each: (_place(each.type), each.host, each.pid))
+
+
+def _keys() -> list[str]:
+    return [key.decode() for key in bells.flags().scan_iter(f"{_KEY}*", count=1000)]
+
+
+def _place(process_type: str) -> int:
+    return TYPES.index(process_type) if process_type in TYPES else len(TYPES)
+
+
+def _process(key: str, value: bytes) -> Process:
+    _, process_type, rest = key.split(":", 2)
+    host, _, pid = rest.rpartition(":")
+    said = json.loads(value)
+    if not isinstance(said, dict):  # a process of an older version only says that it is there
+        return Process(process_type, host, int(pid))
+    started_at = datetime.fromisoformat(said["started_at"]) if "started_at" in said else None
+    facts = said.get("facts", {})
+    return Process(process_type, host, int(pid), said.get("version"), started_at, said.get("rss_bytes"), facts)
+
+
+def _keep_saying(key: str, said: Mapping[str, Any]) -> None:
     while True:
         try:
-            bells.flags().set(key, b"1", ex=FORGOTTEN_AFTER_SECONDS)
+            value = json.dumps({**said, "rss_bytes": _rss_bytes(), "facts": dict(_facts)})
+            bells.flags().set(key, value, ex=FORGOTTEN_AFTER_SECONDS)
         except redis.RedisError as error:
             log.info("presence.not_said", error=str(error))
         time.sleep(SAID_EVERY_SECONDS)
+
+
+def _rss_bytes() -> int | None:
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE_BYTES
+    except OSError:  # not Linux
+        return None

@@ -44,9 +44,11 @@ def run(stopping: threading.Event) -> None:
         began = time.monotonic()
         if leadership.is_held():
             metrics.LEADS.set(1)
+            presence.tell("leads", True)
             timetable.run_due()
         else:
             metrics.LEADS.set(0)
+            presence.tell("leads", False)
             metrics.OVERDUE_SECONDS.clear()  # the leader's to say
         stopping.wait(max(0.0, TICK_SECONDS - (time.monotonic() - began)))
     leadership.give_up()

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from functools import partial
+from typing import Any
 
 import structlog
 
-from app import mailbox, metrics, partitions
+from app import checks, mailbox, metrics, partitions, presence
 from app.database import DatabaseAway
 from app.domain import (
     counts,
     endpoints,
     fan_out,
+    figures,
     imports,
     invoices,
     jobs,
     lanes,
     links,
+    queues,
     requests,
     run_history,
     run_states,
@@ -29,6 +33,7 @@ from app.domain import (
     usage,
     writes,
 )
+from app.lib import clock
 from scheduler.overdue import Overdue
 
 log = structlog.get_logger(__name__)
@@ -42,6 +47,22 @@ class Pass:
     every_seconds: float
     make: Callable[[], int]
     due: float = field(default=0.0)
+    # What came of it the last time it was made.
+    made_at: datetime | None = field(default=None)
+    seconds: float = field(default=0.0)
+    found: int = field(default=0)
+    error: str | None = field(default=None)
+
+    def describe(self) -> dict[str, Any]:
+        """What came of it, for the pages; `error` is None if it did not fail."""
+        return {
+            "name": self.name,
+            "every_seconds": self.every_seconds,
+            "made_at": self.made_at and self.made_at.isoformat(),
+            "ms": round(self.seconds * 1000),
+            "found": self.found,
+            "error": self.error,
+        }
 
 
 class Timetable:
@@ -76,6 +97,11 @@ class Timetable:
             Pass("old_sessions", 60, sessions.forget_old),
             Pass("old_sign_in_failures", 60, sign_ins.forget_old),
             Pass("old_password_links", 60, links.forget_old),
+            Pass("figures_of_outcomes", 5, figures.count_outcomes),
+            Pass("figures_of_writes", 20, figures.count_writes),
+            Pass("figures_of_queues", 15, queues.sample),
+            Pass("old_figures", 60, figures.forget_old),
+            Pass("checks", 60, _check),
             Pass("old_runs", 60, run_history.forget_old),
             Pass("partitions_ahead", 3600, partitions.make_ahead),
             Pass("expired_partitions", 3600, partitions.drop_expired),
@@ -87,19 +113,28 @@ class Timetable:
             if time.monotonic() >= each.due:
                 each.due = time.monotonic() + each.every_seconds
                 self._run(each)
+        presence.tell("passes", [each.describe() for each in self.passes])
 
     def _run(self, each: Pass) -> None:
-        began = time.monotonic()
+        began, each.made_at, each.found, each.error = time.monotonic(), clock.now(), 0, None
         try:
-            found = each.make()
+            each.found = each.make()
         except DatabaseAway as error:
             metrics.PASSES_FAILED.labels(each.name).inc()
             log.warning("pass.interrupted", name=each.name, error=str(error).strip())
-        except Exception:
+            each.error = "the database is away"
+        except Exception as error:
             metrics.PASSES_FAILED.labels(each.name).inc()
             log.exception("pass.failed", name=each.name)
-        else:
-            seconds = time.monotonic() - began
-            metrics.PASS_SECONDS.labels(each.name).observe(seconds)
-            if found:
-                log.info("pass.made", name=each.name, found=found, ms=round(seconds * 1000))
+            each.error = type(error).__name__
+        each.seconds = time.monotonic() - began
+        if each.error is None:
+            metrics.PASS_SECONDS.labels(each.name).observe(each.seconds)
+            if each.found:
+                log.info("pass.made", name=each.name, found=each.found, ms=round(each.seconds * 1000))
+
+
+def _check() -> int:
+    """Has the pages show what `python -m app check` says. Returns 0: what is wrong is no work that was done."""
+    presence.tell("checks", [asdict(checks.look(name)) for name in checks.CHECKS])
+    return 0

@@ -47,6 +47,16 @@ from app.models.conversations import Channel, Conversation, Message
 from app.models.deliveries import Attempt, Delivery
 from app.models.endpoints import Endpoint
 from app.models.events import Event
+from app.models.figures import (
+    DeliveryHour,
+    DeliveryMinute,
+    FailureGroup,
+    FailureHour,
+    FailureMinute,
+    FigureProgress,
+    JobMinute,
+    QueueMinute,
+)
 from app.models.imports import Import, ImportLine, LineError
 from app.models.invoices import BillingPeriod, Invoice, Unbilled
 from app.models.jobs import IdempotencyKey, Job
@@ -71,6 +81,8 @@ MODELS = [
     *(Automation, AutomationVersion, AutomationListener, AutomationDelta, AutomationCount, Enrolment),
     *(Account, PasswordLink, Session, SignInFailure, Visit),
     *(Run, RunStep, RunRequest, Channel, Conversation, Message),
+    *(DeliveryMinute, DeliveryHour, FailureGroup, FailureMinute, FailureHour),
+    *(JobMinute, QueueMinute, FigureProgress),
 ]
 NOUNS: dict[str, Any] = {
     "automations": automations,

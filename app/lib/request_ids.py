@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import random
 import re
+
+from uuid_utils import uuid7
 
 _is_acceptable = re.compile(r"[A-Za-z0-9._-]{1,128}").fullmatch
 
 
 def kept_or_new(proposed: str | None) -> str:
-    """The caller's identifier if it is 1 to 128 characters of `A-Za-z0-9._-`, otherwise a new random one."""
+    """The caller's identifier if it is 1 to 128 characters of `A-Za-z0-9._-`, otherwise a new one of 32 digits."""
     if proposed and _is_acceptable(proposed):
         return proposed
-    return f"{random.getrandbits(128):032x}"  # unique, not secret
+    return uuid7().hex  # later ones sort higher, so that an index of them grows at its end

@@ -74,6 +74,7 @@ class Attempt(BaseModel):
     error_code = TextField(null=True)
     response_body = TextField(null=True)
     trigger = TextField(default="automatic")
+    recorded_at = TimeField(null=True)
 
     class Meta:
         table_name = "attempts"

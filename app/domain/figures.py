@@ -1,0 +1,144 @@
+"""Figures: attempts, failures and writes by minute and hour, counted after the fact, each exactly once.
+
+Recording an outcome writes nothing for it. The scheduler reads what was recorded since the last time, slice by slice;
+the figures of a slice and the moment up to which it counted are stored in one transaction.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from app import sql
+from app.database import count, now, rows, transaction
+from app.lib import ids
+
+KEPT = timedelta(days=30)
+# Upper bounds of the buckets of durations, in milliseconds; the last bucket has none.
+BOUNDS_MS = (10, 25, 50, 100, 250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000)
+TABLES = ("delivery_minutes", "delivery_hours", "failure_minutes", "failure_hours", "job_minutes", "queue_minutes")
+
+MINUTE = timedelta(minutes=1)
+# The first pass of an installation looks this far back.
+LOOKS_BACK = timedelta(days=1)
+# Slices of times with little in them grow, so that a pass catches up; those with much shrink.
+SHORTEST_SLICE, LONGEST_SLICE = timedelta(seconds=1), timedelta(minutes=10)
+MANY_IN_A_SLICE = 50_000
+# A pass stops counting after this long; the next one goes on.
+SLICE_SECONDS = 0.25
+# A transaction shows up among the running ones a moment after its time was taken.
+LAG_SECONDS = 1.0
+# What was accepted in a minute is looked at when the minute is over, and once more after this long.
+SETTLED_AFTER = timedelta(minutes=5)
+
+_OUTCOMES, _WRITES = "outcomes", "writes"
+
+
+def count_outcomes() -> int:
+    """Counts attempts, failed jobs and failed runs that were not counted yet; returns how many.
+
+    Bounded in time. Safe to run concurrently: one of the callers counts. Nothing is missed that commits late, because
+    it never counts beyond the start of a transaction that is still running.
+    """
+    _begin(_OUTCOMES)
+    ends, length, counted = time.monotonic() + SLICE_SECONDS, timedelta(seconds=10), 0
+    while (found := _count_slice(length)) is not None:
+        counted += found
+        length = max(length / 2, SHORTEST_SLICE) if found > MANY_IN_A_SLICE else min(length * 2, LONGEST_SLICE)
+        if time.monotonic() > ends:
+            break
+    return counted
+
+
+def count_writes() -> int:
+    """Counts the writes accepted in minutes that are over; returns how many figures it wrote.
+
+    Bounded in time; safe to repeat and to run concurrently: a minute is counted as a whole.
+    """
+    _begin(_WRITES)
+    ends, written = time.monotonic() + SLICE_SECONDS, 0
+    for minute in _uncounted_minutes():
+        written += _count_writes_of(minute) + _count_writes_of(minute - SETTLED_AFTER)
+        count(
+            "UPDATE figure_progress SET counted_until = greatest(counted_until, %s) WHERE name = %s",
+            (minute + MINUTE, _WRITES),
+        )
+        if time.monotonic() > ends:
+            break
+    return written
+
+
+def forget_old(limit: int = 10_000) -> int:
+    """Deletes up to `limit` figures of each kind that are older than 30 days; returns how many. Safe concurrently."""
+    before = now() - KEPT
+    return _delete("failure_groups", "last_seen_at", before, limit) + sum(
+        _delete(table, "starts_at", before, limit) for table in TABLES
+    )
+
+
+def _begin(name: str) -> None:
+    begun = "INSERT INTO figure_progress VALUES (%s, date_trunc('minute', now() - %s)) ON CONFLICT DO NOTHING"
+    count(begun, (name, LOOKS_BACK))
+
+
+def _count_slice(length: timedelta) -> int | None:
+    """Counts a slice; None if nothing has settled or another scheduler is counting."""
+    with transaction():
+        progress = "SELECT counted_until FROM figure_progress WHERE name = %s FOR UPDATE SKIP LOCKED"
+        behind = rows(progress, (_OUTCOMES,))
+        if not behind:
+            return None
+        since = behind[0][0]
+        # In a statement of its own, before the rows are read: what is not running any more is then visible.
+        [(settled,)] = rows(_SETTLED, (LAG_SECONDS,))
+        if settled <= since:
+            return None
+        until = min(since + length, settled)
+        slice = {"since": since, "until": until, "bounds": list(BOUNDS_MS)}
+        [(found,)] = rows(sql.load("count_outcomes"), slice)
+        count("UPDATE figure_progress SET counted_until = %s WHERE name = %s", (until, _OUTCOMES))
+    return int(found)
+
+
+def _uncounted_minutes() -> Iterator[datetime]:
+    [(until, at)] = rows("SELECT counted_until, now() FROM figure_progress WHERE name = %s", (_WRITES,))
+    minute = until.astimezone(UTC).replace(second=0, microsecond=0)
+    # A write becomes visible when its transaction commits, a moment after its identifier was made.
+    while minute + MINUTE + timedelta(seconds=LAG_SECONDS) <= at:
+        yield minute
+        minute += MINUTE
+
+
+def _count_writes_of(minute: datetime) -> int:
+    return count(_WRITES_OF, (minute, ids.bound("job", minute), ids.bound("job", minute + MINUTE)))
+
+
+def _delete(table: str, column: str, before: datetime, limit: int) -> int:
+    return count(
+        f"""
+        DELETE FROM {table} WHERE ctid = ANY(ARRAY(
+            SELECT ctid FROM {table} WHERE {column} < %s ORDER BY {column} LIMIT %s FOR UPDATE SKIP LOCKED))
+        """,
+        (before, limit),
+    )
+
+
+# Up to when everything is committed. Ours write soon after they begin and end within minutes, by the limits of every
+# session (`app/database.py`); others, like a backup, are not waited for.
+_SETTLED = """
+    SELECT least(now(), min(xact_start)) - %s * interval '1 second' FROM pg_stat_activity
+    WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+        AND xact_start > now() - CASE WHEN backend_xid IS NULL THEN interval '30 seconds' ELSE interval '5 minutes' END
+"""
+
+_WRITES_OF = """
+    INSERT INTO job_minutes (workspace_id, starts_at, accepted, succeeded, failed)
+    SELECT coalesce(workspace_id, ''), %s, count(*), count(*) FILTER (WHERE status = 'succeeded'),
+        count(*) FILTER (WHERE status = 'failed')
+    FROM jobs WHERE id >= %s AND id < %s
+    GROUP BY GROUPING SETS ((workspace_id), ()) HAVING count(*) > 0
+    ORDER BY 1
+    ON CONFLICT (workspace_id, starts_at) DO UPDATE SET
+        accepted = excluded.accepted, succeeded = excluded.succeeded, failed = excluded.failed
+"""

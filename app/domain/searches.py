@@ -1,0 +1,163 @@
+"""Searches: what a text is that somebody pastes: an identifier, an e-mail address, a phone number, a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from app.database import rows
+from app.lib import formats, ids
+
+MOST_FOUND = 20
+LONGEST = 255
+# Contacts are indexed for each workspace, so a search over all of them looks into one after the other.
+MOST_WORKSPACES = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A kind of thing that has identifiers: where it is kept, what it is called, and the path of its page.
+
+    `title` and `parent` are SQL: what people know it by, and whose page shows it if it has none of its own.
+    """
+
+    name: str
+    table: str
+    title: str
+    path: str
+    parent: str = "NULL"
+    condition: str = "true"
+    workspace: str = "workspace_id"
+
+
+# By the prefix of their identifiers. Paths begin after that of the workspace.
+TYPES: Mapping[str, Type] = {
+    "dlv": Type("delivery", "deliveries", "kind || ', ' || status", "dashboard/deliveries/{id}"),
+    "evt": Type("event", "events", "kind", "dashboard/events/{id}"),
+    "job": Type("job", "jobs", "kind || ', ' || status", "dashboard/jobs/{id}"),
+    "run": Type("run", "runs", "status", "dashboard/runs/{id}"),
+    "con": Type(
+        "contact", "contacts", "coalesce(nullif(concat_ws(' ', first_name, last_name), ''), email)", "contacts/{id}"
+    ),
+    "whe": Type("endpoint", "endpoints", "address", "dashboard/endpoints/{id}", condition="state <> 'deleted'"),
+    "aut": Type("automation", "automations", "name", "dashboard/runs?automation_id={id}"),
+    "swp": Type("sweep", "sweeps", "action", "dashboard/endpoints/{parent}", parent="endpoint_id"),
+    "imp": Type("import", "imports", "total || ' lines'", "dashboard/jobs/{parent}", parent="job_id"),
+    "cnv": Type("conversation", "conversations", "status", "dashboard/contacts/{parent}", parent="contact_id"),
+    "msg": Type("message", "messages", "direction", "dashboard/contacts/{parent}", parent="contact_id"),
+    "sal": Type("sale", "sales", "amount || ' ' || currency", "dashboard/contacts/{parent}", parent="contact_id"),
+    "bkg": Type("booking", "bookings", "title", "dashboard/contacts/{parent}", parent="contact_id"),
+    "inv": Type("invoice", "invoices", "'No. ' || number", "settings/billing/invoices/{id}"),
+    "tok": Type("token", "tokens", "name", "settings/developers/tokens"),
+    "ws": Type("workspace", "workspaces", "name", "dashboard", workspace="id"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Something that the text names. `matched` says by what: `id`, `email`, `phone`, `external_id` or `trace`.
+
+    `path` is that of its page, from the root; None if nothing shows it any more.
+    """
+
+    type: str
+    id: str
+    workspace_id: str
+    workspace_name: str
+    title: str | None
+    path: str | None
+    matched: str
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was found. `is_complete`: False if more matches, or if not every workspace was looked into."""
+
+    text: str
+    found: Sequence[Found]
+    is_complete: bool = True
+
+
+def find(text: str, workspace_id: str | None = None) -> Findings:
+    """Everything in a workspace, or (None) in all, that has the text as its identifier: MOST_FOUND things at most.
+
+    Takes one statement for an identifier of ours, else four at most. What is in another workspace is not found.
+    """
+    text = text.strip().strip("\"'").strip()[:LONGEST]
+    if not text or "\0" in text:
+        return Findings(text, [])
+    prefix = text.rpartition("_")[0].lower()
+    if prefix in TYPES and ids.is_id(text.lower(), prefix):
+        return Findings(text, _by_id(TYPES[prefix], text.lower(), workspace_id))
+    found, is_complete = _by_keys(text, workspace_id)
+    return Findings(text, found[:MOST_FOUND], is_complete and len(found) <= MOST_FOUND)
+
+
+def _by_id(type: Type, identifier: str, workspace_id: str | None) -> list[Found]:
+    return [_found(type, "id", *row) for row in rows(_shown(type, "id = %s"), (identifier, workspace_id, workspace_id))]
+
+
+def _by_keys(text: str, workspace_id: str | None) -> tuple[list[Found], bool]:
+    sought = _keys(text)
+    scope = "SELECT %(ws)s AS id" if workspace_id is not None else _NEWEST_WORKSPACES
+    contacts = " UNION ALL ".join(
+        f"(SELECT id, '{name}' AS matched FROM contacts"
+        f" WHERE workspace_id = looked_into.id AND {_COMPARED[name].format(name, f'%({name})s')} LIMIT 1)"
+        for name in sought
+    )
+    values = sought | {"text": text, "ws": workspace_id, "most": MOST_WORKSPACES, "limit": MOST_FOUND + 1}
+    matched = rows(_MATCHES.format(scope=scope, contacts=contacts), values)
+    found = []
+    for prefix in ("con", "job"):
+        by_id = {id: by for name, id, by in reversed(matched) if name == prefix}
+        if by_id:
+            shown = rows(_shown(TYPES[prefix], "id = ANY(%s)"), (list(by_id), workspace_id, workspace_id))
+            found += [_found(TYPES[prefix], by_id[row[0]], *row) for row in shown]
+    [(workspaces,)] = rows(_WORKSPACES, (MOST_WORKSPACES + 1,)) if workspace_id is None else [(1,)]
+    return found, workspaces <= MOST_WORKSPACES
+
+
+def _keys(text: str) -> dict[str, str]:
+    """What the text may be of a contact, by the name of the column, as it is stored."""
+    keys = {"external_id": text}
+    for name, normalised in (("email", formats.email), ("phone", formats.phone)):
+        try:
+            keys[name] = normalised(text)
+        except ValueError:
+            continue
+    return keys
+
+
+def _shown(type: Type, condition: str) -> str:
+    return f"""
+        SELECT shown.id, shown.workspace_id, workspaces.name, shown.title, shown.parent FROM (
+            SELECT id, {type.workspace} AS workspace_id, {type.title} AS title, {type.parent} AS parent
+            FROM {type.table} WHERE {condition} AND {type.condition}) AS shown
+        JOIN workspaces ON workspaces.id = shown.workspace_id
+        WHERE %s::text IS NULL OR shown.workspace_id = %s
+        ORDER BY shown.id DESC
+    """
+
+
+def _found(
+    type: Type, matched: str, id: str, workspace_id: str, workspace_name: str, title: str | None, parent: str | None
+) -> Found:
+    path = None
+    if parent is not None or "{parent}" not in type.path:
+        path = f"/workspaces/{workspace_id}/{type.path.format(id=id, parent=parent)}"
+    return Found(type.name, id, workspace_id, workspace_name, title, path, matched)
+
+
+# As the unique indexes of contacts compare them.
+_COMPARED = {"email": "lower({}) = lower({})", "phone": "{} = {}", "external_id": "{} = {}"}
+
+_NEWEST_WORKSPACES = "SELECT id FROM workspaces ORDER BY id DESC LIMIT %(most)s"
+_WORKSPACES = "SELECT count(*) FROM (SELECT 1 FROM workspaces LIMIT %s) AS some"
+
+_MATCHES = """
+    (SELECT 'con', found.id, found.matched FROM ({scope}) AS looked_into CROSS JOIN LATERAL ({contacts}) AS found
+    LIMIT %(limit)s)
+    UNION ALL
+    (SELECT 'job', id, 'trace' FROM jobs
+    WHERE trace_id = %(text)s AND (%(ws)s::text IS NULL OR workspace_id = %(ws)s) LIMIT %(limit)s)
+"""

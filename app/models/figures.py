@@ -1,0 +1,107 @@
+"""Figures: attempts, failures, writes and queues by minute and hour, groups of failures, and how far all is counted."""
+
+from __future__ import annotations
+
+from peewee import BigAutoField, BigIntegerField, CompositeKey, FloatField, IntegerField, TextField
+from playhouse.postgres_ext import ArrayField
+
+from app.models.base import BaseModel, OwnedModel, TimeField
+
+
+class DeliveryMinute(OwnedModel):
+    """Attempts of a minute; an empty `endpoint_id` stands for the workspace, an empty `workspace_id` for all."""
+
+    endpoint_id = TextField()
+    starts_at = TimeField()
+    attempts = IntegerField()
+    delivered = IntegerField()
+    final = IntegerField()
+    duration_ms = BigIntegerField()
+    buckets = ArrayField(IntegerField, index=False)
+
+    class Meta:
+        table_name = "delivery_minutes"
+        primary_key = CompositeKey("workspace_id", "endpoint_id", "starts_at")
+
+
+class DeliveryHour(OwnedModel):
+    endpoint_id = TextField()
+    starts_at = TimeField()
+    attempts = IntegerField()
+    delivered = IntegerField()
+    final = IntegerField()
+    duration_ms = BigIntegerField()
+    buckets = ArrayField(IntegerField, index=False)
+
+    class Meta:
+        table_name = "delivery_hours"
+        primary_key = CompositeKey("workspace_id", "endpoint_id", "starts_at")
+
+
+class FailureGroup(OwnedModel):
+    """Failures with one cause. `subject` is an endpoint, a kind of job or an automation; `status` is 0 without one."""
+
+    id = BigAutoField()
+    kind = TextField()
+    subject = TextField()
+    code = TextField()
+    status = IntegerField()
+    first_seen_at = TimeField()
+    last_seen_at = TimeField()
+
+    class Meta:
+        table_name = "failure_groups"
+
+
+class FailureMinute(BaseModel):
+    group_id = BigIntegerField()
+    starts_at = TimeField()
+    failed = IntegerField()
+    final = IntegerField()
+
+    class Meta:
+        table_name = "failure_minutes"
+        primary_key = CompositeKey("group_id", "starts_at")
+
+
+class FailureHour(BaseModel):
+    group_id = BigIntegerField()
+    starts_at = TimeField()
+    failed = IntegerField()
+    final = IntegerField()
+
+    class Meta:
+        table_name = "failure_hours"
+        primary_key = CompositeKey("group_id", "starts_at")
+
+
+class JobMinute(OwnedModel):
+    """Writes accepted in a minute, and what had become of them; an empty `workspace_id` stands for all."""
+
+    starts_at = TimeField()
+    accepted = IntegerField()
+    succeeded = IntegerField()
+    failed = IntegerField()
+
+    class Meta:
+        table_name = "job_minutes"
+        primary_key = CompositeKey("workspace_id", "starts_at")
+
+
+class QueueMinute(BaseModel):
+    queue = TextField()
+    starts_at = TimeField()
+    depth = IntegerField()
+    oldest_seconds = FloatField()
+
+    class Meta:
+        table_name = "queue_minutes"
+        primary_key = CompositeKey("queue", "starts_at")
+
+
+class FigureProgress(BaseModel):
+    name = TextField(primary_key=True)
+    counted_until = TimeField()
+
+    class Meta:
+        table_name = "figure_progress"
