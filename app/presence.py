@@ -47,9 +47,8 @@ class Process:
 
 def announce(process_type: str) -> None:
     """Starts a thread that announces this process for as long as it lives."""
-    key = f"{_KEY}{process_type}:{socket.gethostname()}:{os.getpid()}"
     said = {"version": versions.running(), "started_at": clock.now().isoformat()}
-    threading.Thread(target=_keep_saying, args=(key, said), name="presence", daemon=True).start()
+    threading.Thread(target=_keep_saying, args=(process_type, said), name="presence", daemon=True).start()
 
 
 def tell(name: str, fact: object) -> None:
@@ -90,14 +89,19 @@ def _process(key: str, value: bytes) -> Process:
     return Process(process_type, host, int(pid), said.get("version"), started_at, said.get("rss_bytes"), facts)
 
 
-def _keep_saying(key: str, said: Mapping[str, Any]) -> None:
+def _keep_saying(process_type: str, said: Mapping[str, Any]) -> None:
     while True:
         try:
-            value = json.dumps({**said, "rss_bytes": _rss_bytes(), "facts": dict(_facts)})
-            bells.flags().set(key, value, ex=FORGOTTEN_AFTER_SECONDS)
+            _say(process_type, said)
         except redis.RedisError as error:
             log.info("presence.not_said", error=str(error))
         time.sleep(SAID_EVERY_SECONDS)
+
+
+def _say(process_type: str, said: Mapping[str, Any]) -> None:
+    key = f"{_KEY}{process_type}:{socket.gethostname()}:{os.getpid()}"
+    value = json.dumps({**said, "rss_bytes": _rss_bytes(), "facts": dict(_facts)})
+    bells.flags().set(key, value, ex=FORGOTTEN_AFTER_SECONDS)
 
 
 def _rss_bytes() -> int | None:

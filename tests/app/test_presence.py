@@ -1,0 +1,59 @@
+"""Processes say that they are there, and what they are."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from app import bells, presence, versions
+
+pytestmark = pytest.mark.usefixtures("empty")
+
+
+@pytest.fixture(autouse=True)
+def without_facts() -> Iterator[None]:
+    yield
+    presence._facts.clear()
+
+
+def test_a_process_says_what_it_is() -> None:
+    presence.tell("leads", True)
+    presence._say("writes", {"version": "v1", "started_at": "2026-11-23T06:00:00+00:00"})
+
+    [process] = presence.processes()
+
+    assert (process.type, process.host, process.pid) == ("writes", socket.gethostname(), os.getpid())
+    assert process.version == "v1"
+    assert process.started_at == datetime(2026, 11, 23, 6, tzinfo=UTC)
+    assert process.rss_bytes is not None
+    assert process.rss_bytes > 1_000_000
+    assert process.facts == {"leads": True}
+    assert presence.present() == {"writes": 1}
+
+
+def test_a_process_of_an_older_version_is_there_all_the_same() -> None:
+    bells.flags().set("process:deliveries:host:7", b"1")
+    bells.flags().set("process:web:host:8", b"1")
+    bells.flags().set("process:unheard-of:host:9", b'{"version": "v9"}')
+
+    found = presence.processes()
+
+    assert [(each.type, each.pid, each.version) for each in found] == [
+        ("web", 8, None),
+        ("deliveries", 7, None),
+        ("unheard-of", 9, "v9"),
+    ]
+
+
+def test_nobody_is_there_at_first() -> None:
+    assert presence.processes() == []
+
+
+def test_the_version_is_that_of_the_code(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    assert versions.running.__wrapped__() not in ("", versions.UNKNOWN)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert versions.running.__wrapped__() == versions.UNKNOWN
