@@ -8,19 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import peewee
-import psycopg2
 import redis
 
 from app import bells, database, migrations, presence
 from app.config import settings
-from app.database import DatabaseAway
+from app.database import DatabaseAway, DatabaseRefuses
 from app.domain import jobs, secrets
-from app.errors import BellhopError, SettingsError
+from app.errors import BellhopError, SettingsError, first_line
 
-# What a check raises: besides ours, the error of a server that is away, or lacks a table or privilege. Migrations
-# bypass peewee.
-FAILURES = (BellhopError, *DatabaseAway, peewee.ProgrammingError, psycopg2.ProgrammingError, redis.RedisError)
+FAILURES = (BellhopError, *DatabaseAway, *DatabaseRefuses, redis.RedisError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,4 +104,4 @@ def look(name: str) -> Result:
     try:
         return Result(name, True, check())
     except FAILURES as error:
-        return Result(name, False, (str(error).strip().splitlines() or ["no response"])[0])
+        return Result(name, False, first_line(error))

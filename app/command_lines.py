@@ -6,17 +6,12 @@ import sys
 from typing import Any
 
 import click
-import peewee
-import psycopg2
 
 from app import database, logs
 from app.config import settings
-from app.database import DatabaseAway
-from app.errors import BellhopError, Invalid
+from app.database import DatabaseAway, DatabaseRefuses
+from app.errors import BellhopError, Invalid, first_line
 from app.lib import formats, json
-
-# A missing table or privilege. Migrations bypass peewee.
-DatabaseRefuses = (peewee.ProgrammingError, psycopg2.ProgrammingError)
 
 
 class Command(click.Command):
@@ -58,11 +53,6 @@ def name(_context: click.Context, _parameter: click.Parameter, value: str) -> st
         return formats.name(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
-
-
-def first_line(error: Exception) -> str:
-    """The first line of what the error says."""
-    return (str(error).strip().splitlines() or ["no response"])[0]
 
 
 def print_json(document: object) -> None:

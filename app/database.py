@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 import psycopg2.extensions
-from peewee import InterfaceError, OperationalError, PostgresqlDatabase
+from peewee import InterfaceError, OperationalError, PostgresqlDatabase, ProgrammingError
 
 from app import metrics
 from app.config import settings
@@ -20,6 +20,8 @@ from app.sql import Prepared
 
 # Raised when the server is away or the connection is lost.
 DatabaseAway = (OperationalError, InterfaceError)
+# A missing table or privilege. Migrations bypass peewee.
+DatabaseRefuses = (ProgrammingError, psycopg2.ProgrammingError)
 
 # No transaction waits for anything but the database, so an idle one belongs to a frozen process.
 # Every query has an index, but a prepared plan may have been made while a table or a future partition was still empty.

@@ -134,3 +134,8 @@ class Invalid(BellhopError):
             detail = f"{detail.removesuffix('.')} … and {len(others)} more {faults}"
         super().__init__(detail)
         self.faults = (first, *others)[:MAX_FAULTS]
+
+
+def first_line(error: Exception) -> str:
+    """The first line of what the error says."""
+    return (str(error).strip().splitlines() or ["no response"])[0]
