@@ -78,7 +78,7 @@ def _place(process_type: str) -> int:
     return TYPES.index(process_type) if process_type in TYPES else len(TYPES)
 
 
-def _process(key: str, value: bytes) -> Process:
+def _process(key: str, value: bytes | str) -> Process:
     _, process_type, rest = key.split(":", 2)
     host, _, pid = rest.rpartition(":")
     said = json.loads(value)

@@ -22,7 +22,7 @@ TABLES = ("delivery_minutes", "delivery_hours", "failure_minutes", "failure_hour
 MINUTE = timedelta(minutes=1)
 # The first pass of an installation looks this far back.
 LOOKS_BACK = timedelta(days=1)
-# Slices of times with little in them grow, so that a pass catches up; those with much shrink.
+# A slice of a time with little in it is followed by a longer one, so that a pass catches up.
 SHORTEST_SLICE, LONGEST_SLICE = timedelta(seconds=1), timedelta(minutes=10)
 MANY_IN_A_SLICE = 50_000
 # A pass stops counting after this long; the next one goes on.
@@ -42,7 +42,7 @@ def count_outcomes() -> int:
     it never counts beyond the start of a transaction that is still running.
     """
     _begin(_OUTCOMES)
-    ends, length, counted = time.monotonic() + SLICE_SECONDS, timedelta(seconds=10), 0
+    ends, length, counted = time.monotonic() + SLICE_SECONDS, MINUTE, 0
     while (found := _count_slice(length)) is not None:
         counted += found
         length = max(length / 2, SHORTEST_SLICE) if found > MANY_IN_A_SLICE else min(length * 2, LONGEST_SLICE)
@@ -95,8 +95,8 @@ def _count_slice(length: timedelta) -> int | None:
         if settled <= since:
             return None
         until = min(since + length, settled)
-        slice = {"since": since, "until": until, "bounds": list(BOUNDS_MS)}
-        [(found,)] = rows(sql.load("count_outcomes"), slice)
+        slice = {"since": since, "until": until, "bounds": sql.array(BOUNDS_MS)}
+        [(found,)] = rows(sql.prepared("count_outcomes"), slice)
         count("UPDATE figure_progress SET counted_until = %s WHERE name = %s", (until, _OUTCOMES))
     return int(found)
 

@@ -152,7 +152,7 @@ def _found(
 _COMPARED = {"email": "lower({}) = lower({})", "phone": "{} = {}", "external_id": "{} = {}"}
 
 _NEWEST_WORKSPACES = "SELECT id FROM workspaces ORDER BY id DESC LIMIT %(most)s"
-_WORKSPACES = "SELECT count(*) FROM (SELECT 1 FROM workspaces LIMIT %s) AS some"
+_WORKSPACES = "SELECT count(*) FROM (SELECT 1 FROM workspaces LIMIT %s) AS first"
 
 _MATCHES = """
     (SELECT 'con', found.id, found.matched FROM ({scope}) AS looked_into CROSS JOIN LATERAL ({contacts}) AS found

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from app import database
-from app.domain import failures, figures
+from app.domain import failures
 from app.domain.failures import Group
 from app.domain.trends import WINDOWS
 from app.models.endpoints import Endpoint
@@ -19,10 +19,7 @@ from tests.sending import BROKEN, SILENT
 
 Happen = Callable[[int], None]
 
-
-@pytest.fixture(autouse=True)
-def without_lag(empty: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "LAG_SECONDS", 0.0)
+pytestmark = pytest.mark.usefixtures("without_lag")
 
 
 def shown(group: Group) -> tuple[object, ...]:

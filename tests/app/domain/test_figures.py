@@ -20,11 +20,6 @@ Happen = Callable[[int], None]
 pytestmark = pytest.mark.usefixtures("without_lag")
 
 
-@pytest.fixture
-def without_lag(empty: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "LAG_SECONDS", 0.0)
-
-
 def minutes(workspace_id: str = "", endpoint_id: str = "") -> list[tuple[int, int, int, int]]:
     """Attempts, delivered, final and duration, of every minute, oldest first."""
     return database.rows(
@@ -149,8 +144,8 @@ def test_a_group_knows_when_it_was_first_and_last_seen(api: Api) -> None:
 
 def test_a_pass_is_bounded_and_the_next_one_goes_on(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "SLICE_SECONDS", 0.0)
-    database.rows("INSERT INTO figure_progress VALUES ('outcomes', %s)", (ago(minutes=1),))
-    attempted(api.workspace_id, "whe_1", ago(seconds=55))
+    database.rows("INSERT INTO figure_progress VALUES ('outcomes', %s)", (ago(minutes=5),))
+    attempted(api.workspace_id, "whe_1", ago(minutes=4))
     attempted(api.workspace_id, "whe_1", ago(seconds=1))
 
     passes = 0

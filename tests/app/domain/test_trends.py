@@ -12,10 +12,7 @@ from tests.figures import ago, attempted, counted
 
 AT = datetime(2026, 11, 23, 6, 51, 30, tzinfo=UTC)
 
-
-@pytest.fixture(autouse=True)
-def without_lag(empty: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "LAG_SECONDS", 0.0)
+pytestmark = pytest.mark.usefixtures("without_lag")
 
 
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
