@@ -43,6 +43,7 @@ class Made:
     link_id: str
     account: Account
     address: str
+    workspace_id: str | None
 
 
 def invite(workspace_id: str, email: str, role: str, actor_id: str | None = None) -> Made:
@@ -116,6 +117,19 @@ def invitations(workspace_id: str) -> list[PasswordLink]:
     return list(found.order_by(PasswordLink.id.desc()).limit(MOST_INVITATIONS))
 
 
+def renew(invitation_id: str) -> Made | None:
+    """Gives an open invitation another token, and the time of a new one; None if it cannot be used any more.
+
+    The address that it had before is useless then.
+    """
+    token, now = secrets.token_urlsafe(32), clock.now()
+    is_it = (PasswordLink.id == invitation_id) & (PasswordLink.purpose == "invitation") & _is_open()
+    renewed = PasswordLink.update(token_hash=tokens.digest(token), expires_at=now + INVITATION_LIFE).where(is_it)
+    for link in renewed.returning(PasswordLink).execute():
+        return Made(link.id, accounts.get(link.account_id), _address(token), link.workspace_id)
+    return None
+
+
 def withdraw(workspace_id: str, link_id: str, actor_id: str | None) -> None:
     """Makes an open invitation of the workspace useless. Raises NotFound if there is none."""
     is_it = (PasswordLink.id == link_id) & (PasswordLink.workspace_id == workspace_id)
@@ -154,4 +168,8 @@ def _make(
         created_at=now,
         expires_at=now + life,
     ).execute()
-    return Made(link_id, account, f"{settings().base_url}/links/{token}")
+    return Made(link_id, account, _address(token), workspace_id)
+
+
+def _address(token: str) -> str:
+    return f"{settings().base_url}/links/{token}"

@@ -10,7 +10,7 @@ from app.domain import accounts, audit
 from app.domain.roles import ROLES
 from app.domain.sessions import MOST_MEMBERSHIPS
 from app.errors import Conflict, Fault, Invalid, NotFound
-from app.lib import ids
+from app.lib import clock, ids
 from app.models.accounts import Account
 from app.models.members import Member
 
@@ -63,7 +63,13 @@ def add(workspace_id: str, account_id: str, role: str) -> Member:
             raise Conflict(f"A workspace has at most {MOST_MEMBERS} members.")
         if Member.select().where(Member.account_id == account_id).limit(MOST_MEMBERSHIPS).count() >= MOST_MEMBERSHIPS:
             raise Conflict(f"Somebody can be a member of at most {MOST_MEMBERSHIPS} workspaces.")
-        member = Member(id=ids.new("mem"), workspace_id=workspace_id, account_id=account_id, role=role)
+        member = Member(
+            id=ids.new("mem"),
+            workspace_id=workspace_id,
+            account_id=account_id,
+            role=role,
+            read_until=ids.bound("ntf", clock.now()),  # what was before them is not new to them
+        )
         Member.insert(member.__data__).execute()
     return member
 
