@@ -26,6 +26,8 @@ BATCH = 20
 CLAIMED = timedelta(minutes=10)
 # After a failed attempt, doubled with each.
 RETRY_AFTER, RETRY_AT_MOST = timedelta(seconds=30), timedelta(hours=1)
+# Anybody may ask for a link to anybody's address, who gets no more than these.
+MOST_RESETS, RESETS_SPAN = 3, timedelta(hours=1)
 # After that, nobody waits for the link any more.
 LINK_EXPECTED = timedelta(days=1)
 
@@ -43,9 +45,11 @@ def arrange_invitation(link_id: str) -> None:
 def arrange_reset(address: str) -> None:
     """Arranges for a link to reset the password to be sent there, if somebody has an account with that address.
 
-    That is looked up later, so that the caller takes as long for an unknown address.
+    That is looked up later, so that the caller takes as long for an unknown address. While one waits for an address,
+    there is no second.
     """
-    _arrange("reset", address=address)
+    if len(address) <= accounts.LONGEST_EMAIL and "\0" not in address:
+        _arrange("reset", address=address.strip())
 
 
 def send_due() -> int:
@@ -70,7 +74,8 @@ def send_due() -> int:
 
 
 def _arrange(kind: str, subject_id: str | None = None, address: str | None = None) -> None:
-    Email.insert(id=ids.new("eml"), kind=kind, subject_id=subject_id, address=address, due_at=clock.now()).execute()
+    new = Email.insert(id=ids.new("eml"), kind=kind, subject_id=subject_id, address=address, due_at=clock.now())
+    new.on_conflict_ignore().execute()
 
 
 def _claim() -> list[Email]:
@@ -108,14 +113,21 @@ def _compose(email: Email) -> tuple[EmailMessage | None, str]:
         made = links.renew(str(email.subject_id))
         return (letters.invitation(made, str(made.workspace_id)) if made else None), ""
     if email.kind == "reset":
-        is_late = clock.now() - email.created_at > LINK_EXPECTED
-        account = None if is_late else accounts.find(str(email.address))
-        return (letters.reset(links.reset(account)) if account else None), ""
+        made = _reset(email)
+        return (letters.reset(made) if made else None), ""
     account = Account.get_by_id(email.subject_id)
     found = _untold(account) if account.wants_email else []
     if not found:
         return None, ""
     return letters.notifications(account, found), max(each.id for each in found)
+
+
+def _reset(email: Email) -> links.Made | None:
+    is_late = clock.now() - email.created_at > LINK_EXPECTED
+    account = None if is_late else accounts.find(str(email.address))
+    if account is None or (email.attempts == 1 and links.resets_within(account, RESETS_SPAN) >= MOST_RESETS):
+        return None
+    return links.reset(account)
 
 
 def _untold(account: Account) -> list[Notification]:

@@ -36,3 +36,5 @@ CREATE TABLE emails (
     created_at timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX emails_due ON emails (due_at);
+-- However often somebody asks, one waits for each address.
+CREATE UNIQUE INDEX emails_address ON emails (lower(address)) WHERE address IS NOT NULL;
