@@ -94,6 +94,7 @@ class SignInThrottled(BellhopError):
         minutes = -(-retry_after_seconds // 60)
         in_time = "a minute" if minutes == 1 else f"{minutes} minutes"
         super().__init__(f"Too many attempts to sign in have failed. Try again in {in_time}.")
+        self.in_general = f"Too many attempts from here. Try again in {in_time}."
         self.retry_after_seconds = retry_after_seconds
 
 

@@ -68,6 +68,7 @@ RUN_BATCH_SECONDS = Histogram(
 RUN_REQUESTS = Counter("bellhop_run_requests", "Attempts at requests of runs, and what came of them.", ["outcome"])
 OUR_FAULTS = Counter("bellhop_our_faults", "Requests to other servers that failed for a fault of ours.", ["cause"])
 ENDPOINTS_STOPPED = Counter("bellhop_endpoints_stopped", "Endpoints stopped, and why.", ["reason"])
+EMAILS = Counter("bellhop_emails", "E-mail to members, by what came of an attempt to send it.", ["outcome"])
 
 LEADS = Gauge("bellhop_scheduler_leads", "1 in the scheduler that leads.", multiprocess_mode="livemax")
 OVERDUE_SECONDS = Gauge("bellhop_overdue_seconds", "For how long the oldest mail of a kind has been due.", ["mail"])

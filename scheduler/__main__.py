@@ -9,9 +9,10 @@ import time
 
 import structlog
 
-from app import bells, database, logs, metrics, presence
+from app import bells, database, logs, metrics, presence, smtp
 from app.config import settings
 from app.errors import SettingsError
+from scheduler import mailing
 from scheduler.leadership import Leadership
 from scheduler.timetable import Timetable
 
@@ -39,6 +40,7 @@ def main() -> None:
 def run(stopping: threading.Event) -> None:
     """Runs the passes that are due, while this process leads, until it is told to stop."""
     leadership, timetable = Leadership(), Timetable()
+    mailer = mailing.start(stopping)
     log.info("scheduler.started")
     while not stopping.is_set():
         began = time.monotonic()
@@ -52,6 +54,8 @@ def run(stopping: threading.Event) -> None:
             metrics.OVERDUE_SECONDS.clear()  # the leader's to say
         stopping.wait(max(0.0, TICK_SECONDS - (time.monotonic() - began)))
     leadership.give_up()
+    if mailer is not None:
+        mailer.join(smtp.TIMEOUT_SECONDS)  # what it was sending is sent again if it does not hear the answer
     bells.flush()
     log.info("scheduler.stopped")
 

@@ -23,6 +23,7 @@ from app.domain import (
     jobs,
     lanes,
     links,
+    notifications,
     queues,
     requests,
     run_history,
@@ -35,6 +36,7 @@ from app.domain import (
 )
 from app.lib import clock
 from scheduler.overdue import Overdue
+from scheduler.usage_watch import UsageWatch
 
 log = structlog.get_logger(__name__)
 
@@ -94,6 +96,9 @@ class Timetable:
             Pass("old_imports", 60, imports.forget_old),
             Pass("old_sweeps", 60, sweeps.forget_old),
             Pass("counts", 1, counts.fold),
+            Pass("usage_warnings", 30, UsageWatch()),
+            Pass("new_notifications", 5, notifications.announce),
+            Pass("old_notifications", 60, notifications.forget_old),
             Pass("old_sessions", 60, sessions.forget_old),
             Pass("old_sign_in_failures", 60, sign_ins.forget_old),
             Pass("old_password_links", 60, links.forget_old),

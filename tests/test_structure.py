@@ -61,6 +61,7 @@ from app.models.imports import Import, ImportLine, LineError
 from app.models.invoices import BillingPeriod, Invoice, Unbilled
 from app.models.jobs import IdempotencyKey, Job
 from app.models.members import Member
+from app.models.notifications import Email, Notification
 from app.models.plans import Subscription
 from app.models.runs import Run, RunRequest, RunStep
 from app.models.sales import Sale
@@ -79,7 +80,7 @@ MODELS = [
     *(Subscription, UsageDay, UsageProgress, ActiveContact, BillingPeriod, Invoice, Unbilled),
     *(Import, ImportLine, LineError),
     *(Automation, AutomationVersion, AutomationListener, AutomationDelta, AutomationCount, Enrolment),
-    *(Account, PasswordLink, Session, SignInFailure, Visit),
+    *(Account, PasswordLink, Session, SignInFailure, Visit, Notification, Email),
     *(Run, RunStep, RunRequest, Channel, Conversation, Message),
     *(DeliveryMinute, DeliveryHour, FailureGroup, FailureMinute, FailureHour),
     *(JobMinute, QueueMinute, FigureProgress),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from app.database import batches
+from app.database import batches, rows
 from app.domain.changes import Change
 from app.lib import ids, request_ids
 from app.models.audit_entries import AuditEntry
@@ -77,6 +77,20 @@ def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
     targets = "SELECT %s UNION ALL SELECT id FROM deliveries WHERE contact_id = %s"
     for batch in batches(targets, (contact_id, contact_id)):
         yield from map(represent, AuditEntry.select().where(AuditEntry.target_id.in_(batch)).order_by(AuditEntry.id))
+
+
+def names_of(workspace_id: str, actor_ids: Collection[str]) -> dict[str, str]:
+    """The e-mail addresses and names behind the identifiers of members and tokens, of those that are still there."""
+    return dict(
+        rows(
+            """
+            SELECT members.id, email FROM members JOIN accounts ON accounts.id = account_id
+            WHERE members.workspace_id = %(workspace_id)s AND members.id = ANY(%(ids)s)
+            UNION ALL SELECT id, name FROM tokens WHERE workspace_id = %(workspace_id)s AND id = ANY(%(ids)s)
+            """,
+            {"workspace_id": workspace_id, "ids": list(set(actor_ids))},
+        )
+    )
 
 
 def represent(entry: AuditEntry) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import structlog
 
 from app.config import settings
 from app.database import count, rows
-from app.domain import batches, contacts
+from app.domain import batches, contacts, notifications
 from app.domain.changes import Change, Effect
 from app.domain.units import Busy, Unit
 from app.errors import BellhopError
@@ -80,9 +80,16 @@ def go_on(change: Change) -> Effect | None:
 
 
 def end(import_id: str) -> None:
-    """Marks the import finished and deletes the lines that are left."""
+    """Marks the import finished, notifies its workspace and deletes the lines that are left."""
     count("DELETE FROM import_lines WHERE import_id = %s", (import_id,))
-    count("UPDATE imports SET finished_at = clock_timestamp() WHERE id = %s", (import_id,))
+    for workspace_id, total, done, failed in rows(
+        """
+        UPDATE imports SET finished_at = clock_timestamp() WHERE id = %s RETURNING workspace_id, total, done, failed
+        """,
+        (import_id,),
+    ):
+        detail = {"import_id": import_id, "total": total, "done": done, "failed": failed}
+        notifications.note(workspace_id, "import_ended", import_id, detail)
 
 
 def forget_old(limit: int = 100) -> int:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 from app.config import settings
 from app.database import count, rows, transaction
 from app.domain import accounts, audit, members
+from app.domain.members import check_role
 from app.errors import Conflict, NotFound
 from app.lib import clock, ids, tokens
 from app.models.accounts import Account, PasswordLink
 
 INVITATION_LIFE = timedelta(days=7)
 RESET_LIFE = timedelta(hours=1)
-# That are open at a time, of a workspace and of an account.
+# That a workspace makes in a day, in all and to one address: each may be an e-mail to a stranger.
 MOST_INVITATIONS = 200
+MOST_TO_ONE = 5
+# That are open at a time, of an account.
 MOST_RESETS = 5
 _GONE = "This link has been used, has expired or was withdrawn. Ask for a new one."
 
@@ -37,27 +40,42 @@ class Open:
 
 
 @dataclass(frozen=True, slots=True)
+class Invitation:
+    """An open invitation, as its workspace sees it."""
+
+    link_id: str
+    email: str
+    role: str
+    created_at: datetime
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Made:
     """A new link. `address` contains its token and cannot be shown again."""
 
     link_id: str
     account: Account
     address: str
+    workspace_id: str | None
 
 
 def invite(workspace_id: str, email: str, role: str, actor_id: str | None = None) -> Made:
     """Makes a link that lets somebody join the workspace. Somebody without a password sets one with it.
 
-    Raises Invalid for a bad address, Conflict for a member or where too many invitations are open.
+    It replaces an earlier one for the same person. Raises Invalid for a bad address or role, Conflict for a member or
+    where there were too many invitations within a day.
     """
+    check_role(role)
     with transaction():
-        # One at a time in a workspace, so that the bound holds.
+        # One at a time in a workspace, so that the bounds hold.
         rows("SELECT 1 FROM workspaces WHERE id = %s FOR NO KEY UPDATE", (workspace_id,))
         account = accounts.find_or_make(email)
         if members.of_account(workspace_id, account.id) is not None:
             raise Conflict(f"{account.email} is a member of this workspace already.")
-        if len(invitations(workspace_id)) >= MOST_INVITATIONS:
-            raise Conflict(f"At most {MOST_INVITATIONS} invitations are open at a time. Withdraw one first.")
+        _check_bounds(workspace_id, account)
+        theirs = (PasswordLink.workspace_id == workspace_id) & (PasswordLink.account_id == account.id)
+        PasswordLink.update(used_at=clock.now()).where(theirs, _is_open()).execute()
         made = _make(account, "invitation", INVITATION_LIFE, workspace_id, role)
         audit.note(workspace_id, actor_id, "members.invite", "invitation", made.link_id, {"role": role})
     return made
@@ -70,6 +88,13 @@ def reset(account: Account) -> Made:
     newest = PasswordLink.select(PasswordLink.id).where(is_reset).order_by(PasswordLink.id.desc()).limit(MOST_RESETS)
     PasswordLink.update(used_at=clock.now()).where(is_reset, _is_open(), PasswordLink.id.not_in(newest)).execute()
     return made
+
+
+def resets_within(account: Account, span: timedelta) -> int:
+    """How many links to reset its password the account was given in that time; no more than MOST_RESETS are counted."""
+    is_reset = (PasswordLink.account_id == account.id) & (PasswordLink.purpose == "reset")
+    made = PasswordLink.select(PasswordLink.id).where(is_reset, PasswordLink.id > ids.bound("lnk", clock.now() - span))
+    return int(made.limit(MOST_RESETS).count())
 
 
 def find(token: str) -> Open:
@@ -110,10 +135,30 @@ def use(token: str, password: str) -> Open:
     return link
 
 
-def invitations(workspace_id: str) -> list[PasswordLink]:
-    """The open invitations of a workspace, newest first."""
-    found = PasswordLink.select().where(PasswordLink.workspace_id == workspace_id, _is_open())
-    return list(found.order_by(PasswordLink.id.desc()).limit(MOST_INVITATIONS))
+def invitations(workspace_id: str) -> list[Invitation]:
+    """The open invitations of a workspace, newest first, the newest of very many."""
+    found = rows(
+        """
+        SELECT links.id, email, role, links.created_at, expires_at
+        FROM password_links AS links JOIN accounts ON accounts.id = account_id
+        WHERE workspace_id = %s AND used_at IS NULL AND expires_at > %s ORDER BY links.id DESC LIMIT %s
+        """,
+        (workspace_id, clock.now(), MOST_INVITATIONS),
+    )
+    return [Invitation(*each) for each in found]
+
+
+def renew(invitation_id: str) -> Made | None:
+    """Gives an open invitation another token, and the time of a new one; None if it cannot be used any more.
+
+    The address that it had before is useless then.
+    """
+    token, now = secrets.token_urlsafe(32), clock.now()
+    is_it = (PasswordLink.id == invitation_id) & (PasswordLink.purpose == "invitation") & _is_open()
+    renewed = PasswordLink.update(token_hash=tokens.digest(token), expires_at=now + INVITATION_LIFE).where(is_it)
+    for link in renewed.returning(PasswordLink).execute():
+        return Made(link.id, accounts.get(link.account_id), _address(token), link.workspace_id)
+    return None
 
 
 def withdraw(workspace_id: str, link_id: str, actor_id: str | None) -> None:
@@ -136,6 +181,16 @@ def forget_old(limit: int = 1_000) -> int:
     )
 
 
+def _check_bounds(workspace_id: str, account: Account) -> None:
+    of_today = PasswordLink.id > ids.bound("lnk", clock.now() - timedelta(days=1))
+    made = PasswordLink.select(PasswordLink.id).where(PasswordLink.workspace_id == workspace_id, of_today)
+    theirs = made.where(PasswordLink.account_id == account.id)
+    if theirs.limit(MOST_TO_ONE).count() >= MOST_TO_ONE:
+        raise Conflict(f"{account.email} was invited {MOST_TO_ONE} times within a day. Try again tomorrow.")
+    if made.limit(MOST_INVITATIONS).count() >= MOST_INVITATIONS:
+        raise Conflict(f"A workspace makes at most {MOST_INVITATIONS} invitations in a day. Try again tomorrow.")
+
+
 def _is_open() -> bool:
     return PasswordLink.used_at.is_null() & (PasswordLink.expires_at > clock.now())  # type: ignore[no-any-return]
 
@@ -154,4 +209,8 @@ def _make(
         created_at=now,
         expires_at=now + life,
     ).execute()
-    return Made(link_id, account, f"{settings().base_url}/links/{token}")
+    return Made(link_id, account, _address(token), workspace_id)
+
+
+def _address(token: str) -> str:
+    return f"{settings().base_url}/links/{token}"

@@ -10,7 +10,7 @@ from app.domain import accounts, audit
 from app.domain.roles import ROLES
 from app.domain.sessions import MOST_MEMBERSHIPS
 from app.errors import Conflict, Fault, Invalid, NotFound
-from app.lib import ids
+from app.lib import clock, ids
 from app.models.accounts import Account
 from app.models.members import Member
 
@@ -50,10 +50,15 @@ def create(workspace_id: str, email: str, password: str, role: str, is_support: 
     return member, accounts.get(account.id)
 
 
-def add(workspace_id: str, account_id: str, role: str) -> Member:
-    """Makes the account a member. A member stays what they are. Raises Conflict where there are too many."""
+def check_role(role: str) -> None:
+    """Raises Invalid for what is no role."""
     if role not in ROLES:
         raise Invalid(Fault("/role", f"A role is one of {', '.join(ROLES)}."))
+
+
+def add(workspace_id: str, account_id: str, role: str) -> Member:
+    """Makes the account a member. A member stays what they are. Raises Conflict where there are too many."""
+    check_role(role)
     with transaction():
         rows("SELECT 1 FROM workspaces WHERE id = %s FOR NO KEY UPDATE", (workspace_id,))
         rows("SELECT 1 FROM accounts WHERE id = %s FOR NO KEY UPDATE", (account_id,))
@@ -63,7 +68,13 @@ def add(workspace_id: str, account_id: str, role: str) -> Member:
             raise Conflict(f"A workspace has at most {MOST_MEMBERS} members.")
         if Member.select().where(Member.account_id == account_id).limit(MOST_MEMBERSHIPS).count() >= MOST_MEMBERSHIPS:
             raise Conflict(f"Somebody can be a member of at most {MOST_MEMBERSHIPS} workspaces.")
-        member = Member(id=ids.new("mem"), workspace_id=workspace_id, account_id=account_id, role=role)
+        member = Member(
+            id=ids.new("mem"),
+            workspace_id=workspace_id,
+            account_id=account_id,
+            role=role,
+            read_until=ids.bound("ntf", clock.now()),  # what was before them is not new to them
+        )
         Member.insert(member.__data__).execute()
     return member
 
@@ -89,8 +100,7 @@ def of_workspace(workspace_id: str) -> list[Person]:
 
 def change_role(workspace_id: str, member_id: str, role: str, actor_id: str | None) -> None:
     """Gives a member another role. Raises NotFound, Invalid, and Conflict for the last owner."""
-    if role not in ROLES:
-        raise Invalid(Fault("/role", f"A role is one of {', '.join(ROLES)}."))
+    check_role(role)
     with transaction():
         member = _lock(workspace_id, member_id, keeps_owner=role == "owner")
         if member.role != role:

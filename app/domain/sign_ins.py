@@ -42,6 +42,17 @@ def sign_in(email: str, password: str, address: str, user_agent: str) -> str:
 
     Raises SignInRefused, which does not tell why; SignInThrottled; Unavailable while too many are signing in.
     """
+    account = confirm(email, password, address)
+    with transaction():
+        # A new password, set since this one was checked, ends all sessions; this one must not begin after that.
+        unchanged = "SELECT 1 FROM accounts WHERE id = %s AND password_hash = %s FOR SHARE"
+        if not rows(unchanged, (account.id, account.password_hash)):
+            raise SignInRefused()
+        return sessions.begin(account.id, address, user_agent)
+
+
+def confirm(email: str, password: str, address: str) -> Account:
+    """The account whose password this is. Raises like `sign_in`, and counts what fails."""
     limits = _limits(email, address)
     _refuse_beyond(limits, _standing(limits))
     # Counted before the password is checked: attempts at one moment must not all find room for one more.
@@ -50,12 +61,17 @@ def sign_in(email: str, password: str, address: str, user_agent: str) -> str:
     if account is None:
         raise SignInRefused()
     _take_back(limits)
-    with transaction():
-        # A new password, set since this one was checked, ends all sessions; this one must not begin after that.
-        unchanged = "SELECT 1 FROM accounts WHERE id = %s AND password_hash = %s FOR SHARE"
-        if not rows(unchanged, (account.id, account.password_hash)):
-            raise SignInRefused()
-        return sessions.begin(account.id, address, user_agent)
+    return account
+
+
+def count_request(address: str) -> None:
+    """Counts a request from that address, for a link to set a password, like a failed attempt. Raises SignInThrottled.
+
+    So the limit does not tell whose account there is.
+    """
+    limits = {_key("address", _network(address)): ADDRESS}
+    _refuse_beyond(limits, _standing(limits))
+    _refuse_beyond(limits, _count(limits))
 
 
 def forget_old(limit: int = 10_000) -> int:

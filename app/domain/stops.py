@@ -11,7 +11,7 @@ from peewee import SQL
 from app import metrics
 from app.config import settings
 from app.database import rows
-from app.domain import fan_out, sweeps
+from app.domain import fan_out, notifications, sweeps
 from app.domain.events import Recorder
 from app.lib import clock
 from app.models.endpoints import Endpoint
@@ -96,6 +96,8 @@ def _stop(endpoint: Endpoint, reason: str) -> None:
     recorder = Recorder(endpoint.workspace_id)
     recorder.record("endpoint.stopped", represent(endpoint, _count_unfinished(endpoint.id)))
     fan_out.write(recorder, but=endpoint.id)
+    detail = {"endpoint_id": endpoint.id, "address": endpoint.address, "reason": reason}
+    notifications.note(endpoint.workspace_id, "endpoint_stopped", f"{endpoint.id} {endpoint.stopped_at}", detail)
     log.warning("endpoint.stopped", endpoint=endpoint.id, reason=reason)
 
 

@@ -12,6 +12,8 @@ class Account(BaseModel):
     email = TextField()
     password_hash = TextField(null=True)
     is_support = BooleanField(default=False)
+    wants_email = BooleanField(default=True)
+    mailed_at = TimeField(null=True)
     created_at = TimeField()
 
     class Meta:

@@ -11,6 +11,8 @@ class Member(OwnedModel):
     id = TextField(primary_key=True)
     account_id = TextField()
     role = TextField()
+    read_until = TextField(default="")
+    mailed_until = TextField(default="")
     created_at = TimeField()
 
     class Meta:

@@ -10,7 +10,22 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app.config import settings
 from app.lib import keys
-from app.web import access, assets, errors, formats, navigation, sign_ins, start, unbuilt, visit_pages
+from app.web import (
+    access,
+    account_pages,
+    assets,
+    audit_pages,
+    errors,
+    formats,
+    member_pages,
+    navigation,
+    notification_pages,
+    password_pages,
+    sign_ins,
+    start,
+    unbuilt,
+    visit_pages,
+)
 
 # Nothing from elsewhere, no inline script or style, no frames: a page shows what strangers wrote.
 _POLICY = (
@@ -25,14 +40,18 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-MODULES = (start, sign_ins, visit_pages)
+MODULES = (
+    *(start, sign_ins, visit_pages),
+    *(password_pages, account_pages, member_pages, audit_pages, notification_pages),
+)
 
 
 def create_pages() -> Flask:
     """The WSGI application of the pages."""
     pages = Flask("app.web", static_folder=None)
     _configure_sessions(pages)
-    CSRFProtect(pages)
+    csrf = CSRFProtect(pages)
+    csrf.exempt(notification_pages.unsubscribe)  # mail programs send it; its token is the permission
     access.install(pages)
     errors.install(pages)
     assets.install(pages)

@@ -6,7 +6,8 @@ from flask import Blueprint, Response, redirect, render_template, request, url_f
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain import sessions, sign_ins
-from app.errors import SignInRefused, SignInThrottled
+from app.domain.accounts import LONGEST_EMAIL
+from app.errors import BellhopError, SignInRefused, SignInThrottled, Unavailable
 from app.web import access
 from app.web.access import public, signed_in, viewer
 from app.web.addresses import ours
@@ -26,15 +27,16 @@ def show() -> str | AnyResponse:
 @blueprint.post("/sign-in")
 @public
 def sign_in() -> AnyResponse:
-    """Signs in, and goes where the person wanted to go."""
+    """Signs in, and goes where the person wanted to go. A refusal stands above the form, which keeps the e-mail."""
     email, password = request.form.get("email", ""), request.form.get("password", "")
     try:
         token = sign_ins.sign_in(email, password, request.remote_addr or "", request.user_agent.string)
     except SignInThrottled as error:
-        headers = {"Retry-After": str(error.retry_after_seconds)}
-        return Response(render_template("sign_in.html", email=email, refusal=error.detail), 429, headers)
+        return _again(email, error, 429, {"Retry-After": str(error.retry_after_seconds)})
     except SignInRefused as error:
-        return Response(render_template("sign_in.html", email=email, refusal=error.detail), 422)
+        return _again(email, error, 422)
+    except Unavailable as error:
+        return _again(email, error, 503, {"Retry-After": "2"})
     access.sign_in(token)
     return redirect(_wanted(), 303)
 
@@ -46,6 +48,11 @@ def sign_out() -> AnyResponse:
     sessions.end(viewer().signed.session_id)
     access.sign_out()
     return redirect(url_for("sign_ins.show"), 303)
+
+
+def _again(email: str, error: BellhopError, status: int, headers: dict[str, str] | None = None) -> Response:
+    html = render_template("sign_in.html", email=email[:LONGEST_EMAIL], refusal=error.detail)
+    return Response(html, status, headers)
 
 
 def _wanted() -> str:

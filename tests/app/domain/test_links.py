@@ -124,18 +124,28 @@ def test_a_member_is_not_invited_again(api: Api) -> None:
     assert one("SELECT count(*) FROM password_links") == 0
 
 
-def test_a_second_invitation_does_not_change_the_role_of_who_has_joined(api: Api) -> None:
-    first, second = (links.invite(api.workspace_id, "ada@example.com", role) for role in ("agent", "owner"))
-    links.use(token_of(first), NEW)
+def test_a_second_invitation_replaces_the_first(api: Api) -> None:
+    first, second = (links.invite(api.workspace_id, "ada@example.com", role) for role in ("owner", "agent"))
 
-    links.use(token_of(second), "")
+    with pytest.raises(NotFound):
+        links.use(token_of(first), NEW)
+    links.use(token_of(second), NEW)
+
+    assert [person.role for person in members.of_workspace(api.workspace_id)] == ["agent"]
+
+
+def test_an_invitation_does_not_change_the_role_of_who_has_joined(api: Api) -> None:
+    made = links.invite(api.workspace_id, "ada@example.com", "owner")
+    members.add(api.workspace_id, made.account.id, "agent")
+
+    links.use(token_of(made), NEW)
 
     assert [person.role for person in members.of_workspace(api.workspace_id)] == ["agent"]
 
 
 def test_an_invitation_can_be_withdrawn_by_its_workspace_only(api: Api, others: Api) -> None:
     made = links.invite(api.workspace_id, "ada@example.com", "agent")
-    assert [link.id for link in links.invitations(api.workspace_id)] == [made.link_id]
+    assert [each.link_id for each in links.invitations(api.workspace_id)] == [made.link_id]
     assert links.invitations(others.workspace_id) == []
 
     with pytest.raises(NotFound):
@@ -147,13 +157,39 @@ def test_an_invitation_can_be_withdrawn_by_its_workspace_only(api: Api, others: 
         links.use(token_of(made), NEW)
 
 
-def test_a_workspace_has_a_bound_of_open_invitations(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workspace_makes_so_many_invitations_in_a_day(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links, "MOST_INVITATIONS", 2)
     for number in range(2):
-        links.invite(api.workspace_id, f"person-{number}@example.com", "agent")
+        made = links.invite(api.workspace_id, f"person-{number}@example.com", "agent")
+        links.withdraw(api.workspace_id, made.link_id, None)
 
     with pytest.raises(Conflict):
         links.invite(api.workspace_id, "ada@example.com", "agent")
+    with clock.moved_by(days=1, minutes=1):
+        links.invite(api.workspace_id, "ada@example.com", "agent")
+
+
+def test_nobody_is_invited_over_and_over(api: Api) -> None:
+    for _ in range(5):
+        links.invite(api.workspace_id, "ada@example.com", "agent")
+
+    with pytest.raises(Conflict):
+        links.invite(api.workspace_id, "ada@example.com", "agent")
+    links.invite(api.workspace_id, "bob@example.com", "agent")
+
+
+def test_an_invitation_is_renewed_while_it_can_be_used(api: Api) -> None:
+    made = links.invite(api.workspace_id, "ada@example.com", "agent")
+
+    renewed = links.renew(made.link_id)
+
+    assert renewed is not None
+    assert renewed.workspace_id == api.workspace_id
+    with pytest.raises(NotFound):
+        links.find(token_of(made))
+    links.use(token_of(renewed), NEW)
+    assert links.renew(made.link_id) is None
+    assert links.renew(links.reset(made.account).link_id) is None
 
 
 def test_an_account_has_a_bound_of_links_and_the_newest_count(empty: None) -> None:

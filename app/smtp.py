@@ -1,0 +1,91 @@
+"""The way to the server of SMTP_URL: one connection for some messages, with a deadline for each of its answers."""
+
+from __future__ import annotations
+
+import smtplib
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email.message import EmailMessage
+from ipaddress import ip_address
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from app.config import settings
+
+TIMEOUT_SECONDS = 10
+
+
+class Refused(Exception):
+    """The server will never take this message for this recipient."""
+
+
+class Postponed(Exception):
+    """The server does not take this message now."""
+
+
+class Away(Exception):
+    """The server cannot be used now, or not in a safe way, or not by us."""
+
+
+class Connection:
+    """A connection that has been opened, and signed in where SMTP_URL has a password."""
+
+    def __init__(self, server: smtplib.SMTP) -> None:
+        self._server = server
+
+    def send(self, message: EmailMessage) -> None:
+        """Hands the message over. Returns once the server has taken it. Raises Refused, Postponed, Away."""
+        try:
+            self._server.send_message(message)
+        except smtplib.SMTPRecipientsRefused as error:
+            raise _kind_of(next(iter(error.recipients.values()))[0])(str(error.recipients)) from error
+        except smtplib.SMTPDataError as error:
+            raise _kind_of(error.smtp_code)(str(error)) from error
+        except smtplib.SMTPNotSupportedError as error:  # an address that is not ASCII
+            raise Refused(str(error)) from error
+        except (smtplib.SMTPException, OSError) as error:  # it does not know our MAIL_FROM, for one
+            raise Away(str(error)) from error
+
+
+@contextmanager
+def connected() -> Iterator[Connection]:
+    """A connection to the server of SMTP_URL. Raises Away."""
+    try:
+        server = _connect(urlsplit(settings().smtp_url or ""))
+    except (smtplib.SMTPException, OSError) as error:
+        raise Away(str(error)) from error
+    try:
+        yield Connection(server)
+    finally:
+        # What was sent was sent; whether the server hears that this is all does not matter.
+        server.close()
+
+
+def _connect(address: SplitResult) -> smtplib.SMTP:
+    host, tls = address.hostname or "", ssl.create_default_context()
+    if address.scheme == "smtps":
+        server: smtplib.SMTP = smtplib.SMTP_SSL(host, address.port or 465, timeout=TIMEOUT_SECONDS, context=tls)
+    else:
+        server = smtplib.SMTP(host, address.port or 25, timeout=TIMEOUT_SECONDS)
+        server.ehlo()
+        # A server on this machine often offers it, with a certificate that nobody signed.
+        if not _is_here(host) and server.has_extn("starttls"):
+            server.starttls(context=tls)
+            server.ehlo()
+    if address.username is not None and address.password is not None:
+        if not (_is_here(host) or isinstance(server.sock, ssl.SSLSocket)):
+            server.close()
+            raise OSError("the server offers no STARTTLS, and a password is not sent in the clear")
+        server.login(unquote(address.username), unquote(address.password))
+    return server
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _kind_of(code: int) -> type[Exception]:
+    return Refused if 500 <= code < 600 else Postponed

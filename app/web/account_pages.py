@@ -1,0 +1,90 @@
+"""The account of the person who has signed in: password, sessions, e-mail."""
+
+from __future__ import annotations
+
+from flask import Blueprint, flash, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from app.domain import accounts, emails, notifications, sessions, sign_ins
+from app.errors import Invalid, NotFound, SignInRefused, SignInThrottled
+from app.web import access
+from app.web.access import signed_in, viewer
+
+blueprint = Blueprint("account_pages", __name__, url_prefix="/account")
+
+
+@blueprint.get("")
+@signed_in
+def show() -> str:
+    """The account, and where it is signed in."""
+    return _page({})
+
+
+@blueprint.post("/password")
+@signed_in
+def change_password() -> Response | tuple[str, int]:
+    """Sets another password. Ends all sessions, and begins a new one for this browser."""
+    current, password = request.form.get("current", ""), request.form.get("password", "")
+    if password != request.form.get("repeated", ""):
+        return _page({"repeated": "This is not the same as above."}), 422
+    signed, address = viewer().signed, request.remote_addr or ""
+    try:
+        accounts.check_password(password)
+        sign_ins.confirm(signed.email, current, address)
+    except Invalid as error:
+        return _page({"password": error.faults[0].detail}), 422
+    except SignInRefused:
+        return _page({"current": "This is not your password."}), 422
+    except SignInThrottled as error:
+        return _page({"current": error.in_general}), 429
+    accounts.set_password(signed.account_id, password)
+    access.sign_in(sessions.begin(signed.account_id, address, request.user_agent.string))
+    flash("Your password was changed. All other sessions have ended.", "good")
+    return redirect(url_for("account_pages.show"), 303)
+
+
+@blueprint.post("/sessions/<session_id>/end")
+@signed_in
+def end_session(session_id: str) -> Response:
+    """Ends one of the viewer's sessions. Ending this one is signing out."""
+    signed = viewer().signed
+    if session_id not in {each.id for each in sessions.of(signed.account_id)}:
+        raise NotFound("This session has ended already.")
+    sessions.end(session_id)
+    if session_id == signed.session_id:
+        access.sign_out()
+        return redirect(url_for("sign_ins.show"), 303)
+    flash("The session was ended.", "good")
+    return redirect(url_for("account_pages.show"), 303)
+
+
+@blueprint.post("/sessions/end-others")
+@signed_in
+def end_other_sessions() -> Response:
+    """Ends all sessions of the viewer but this one."""
+    signed = viewer().signed
+    sessions.end_all(signed.account_id, except_=signed.session_id)
+    flash("All other sessions were ended.", "good")
+    return redirect(url_for("account_pages.show"), 303)
+
+
+@blueprint.post("/email")
+@signed_in
+def choose_email() -> Response:
+    """Whether the viewer gets notifications by e-mail."""
+    wanted = request.form.get("wants_email") == "true"
+    notifications.want_email(viewer().signed.account_id, wanted)
+    flash("You get notifications by e-mail." if wanted else "You get no notifications by e-mail.", "good")
+    return redirect(url_for("account_pages.show"), 303)
+
+
+def _page(errors: dict[str, str]) -> str:
+    signed = viewer().signed
+    return render_template(
+        "account/show.html",
+        signed=signed,
+        sessions=sessions.of(signed.account_id),
+        account=accounts.get(signed.account_id),
+        can_be_sent=emails.can_be_sent(),
+        errors=errors,
+    )

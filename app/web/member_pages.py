@@ -1,0 +1,99 @@
+"""Settings → Members: who belongs to the workspace, and as what."""
+
+from __future__ import annotations
+
+from flask import Blueprint, flash, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from app.database import transaction
+from app.domain import emails, links, members
+from app.domain.roles import ROLES
+from app.errors import Conflict, Invalid, NotFound
+from app.web.access import page, viewer, workspace_id
+
+blueprint = Blueprint("member_pages", __name__, url_prefix="/workspaces/<workspace>/settings/members")
+
+OPENS = {
+    "owner": "Everything, members included.",
+    "admin": "Everything but members: tokens, endpoints, replays, imports and exports, billing.",
+    "agent": "The dashboard, contacts, runs, and resending single deliveries.",
+}
+
+
+@blueprint.get("")
+@page("members.see")
+def index() -> str:
+    """The members and, for those who may manage them, the open invitations and a form for another."""
+    return _page("", "agent", {})
+
+
+@blueprint.post("/invite")
+@page("members.manage")
+def invite() -> Response | tuple[str, int]:
+    """Invites somebody by e-mail."""
+    email, role = request.form.get("email", "").strip(), request.form.get("role", "")
+    if not emails.can_be_sent():
+        return _page(email, role, {"email": "This installation sends no e-mail. Ask your operator for the link."}), 409
+    try:
+        with transaction():
+            made = links.invite(workspace_id(), email, role, viewer().actor_id)
+            emails.arrange_invitation(made.link_id)
+    except Invalid as error:
+        return _page(email, role, {fault.pointer.lstrip("/"): fault.detail for fault in error.faults}), 422
+    except Conflict as error:
+        return _page(email, role, {"email": error.detail}), 409
+    return _done(f"An invitation is on its way to {made.account.email}. It is valid for 7 days.")
+
+
+@blueprint.post("/invitations/<link_id>/withdraw")
+@page("members.manage")
+def withdraw(link_id: str) -> Response:
+    """Makes an invitation useless."""
+    try:
+        links.withdraw(workspace_id(), link_id, viewer().actor_id)
+    except NotFound:
+        return _done("That invitation has been used or withdrawn already.", "info")
+    return _done("The invitation was withdrawn.")
+
+
+@blueprint.post("/<member_id>/role")
+@page("members.manage")
+def change_role(member_id: str) -> Response:
+    """Gives a member another role."""
+    try:
+        members.change_role(workspace_id(), member_id, request.form.get("role", ""), viewer().actor_id)
+    except (Conflict, Invalid) as error:
+        return _done(error.detail, "error")
+    return _done("The role was changed.")
+
+
+@blueprint.post("/<member_id>/remove")
+@page("members.manage")
+def remove(member_id: str) -> Response:
+    """Removes a member."""
+    try:
+        members.remove(workspace_id(), member_id, viewer().actor_id)
+    except Conflict as error:
+        return _done(error.detail, "error")
+    if member_id == viewer().actor_id:
+        flash(f"You have left {viewer().workspace_name}.", "good")
+        return redirect(url_for("start.choose"), 303)
+    return _done("The member was removed.")
+
+
+def _page(email: str, role: str, errors: dict[str, str]) -> str:
+    return render_template(
+        "members/index.html",
+        members=members.of_workspace(workspace_id()),
+        invitations=links.invitations(workspace_id()) if viewer().may("members.manage") else [],
+        can_be_sent=emails.can_be_sent(),
+        roles=[(each, f"{each.capitalize()}: {OPENS[each]}") for each in ROLES],
+        email=email,
+        role=role,
+        errors=errors,
+    )
+
+
+def _done(said: str, category: str = "good") -> Response:
+    flash(said, category)
+    return redirect(url_for("member_pages.index", workspace=workspace_id()), 303)

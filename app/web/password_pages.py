@@ -1,0 +1,79 @@
+"""Passwords without a session: asking for a link, and using one."""
+
+from __future__ import annotations
+
+from flask import Blueprint, flash, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from app.domain import emails, links, sessions, sign_ins
+from app.domain.accounts import LONGEST_EMAIL
+from app.errors import Conflict, Invalid, NotFound, SignInThrottled
+from app.web import access
+from app.web.access import public
+
+blueprint = Blueprint("password_pages", __name__)
+
+
+@blueprint.get("/forgotten")
+@public
+def ask() -> str:
+    """The form that asks for a link to set a new password; where no e-mail is sent, whom to ask."""
+    return render_template("passwords/ask.html", can_be_sent=emails.can_be_sent(), email="")
+
+
+@blueprint.post("/forgotten")
+@public
+def send() -> str | tuple[str, int, dict[str, str]]:
+    """Arranges for the link to be sent. The answer is the same for every address."""
+    email = request.form.get("email", "").strip()[:LONGEST_EMAIL]
+    try:
+        sign_ins.count_request(request.remote_addr or "")
+    except SignInThrottled as error:
+        headers = {"Retry-After": str(error.retry_after_seconds)}
+        again = render_template("passwords/ask.html", can_be_sent=True, email=email, refusal=error.in_general)
+        return again, 429, headers
+    if emails.can_be_sent():
+        emails.arrange_reset(email)
+    return render_template("passwords/asked.html", can_be_sent=emails.can_be_sent(), email=email)
+
+
+@blueprint.get("/links/<token>")
+@public
+def open_link(token: str) -> str | tuple[str, int]:
+    """What the link is for. Looking at it does not use it: mail servers look at links, too."""
+    try:
+        return render_template("passwords/link.html", link=links.find(token), errors={})
+    except NotFound as error:
+        return _gone(error)
+
+
+@blueprint.post("/links/<token>")
+@public
+def use_link(token: str) -> Response | str | tuple[str, int]:
+    """Sets the password, or joins the workspace, once."""
+    password, repeated = request.form.get("password", ""), request.form.get("repeated", "")
+    try:
+        link = links.find(token)
+        if link.sets_password and password != repeated:
+            return _again(link, {"repeated": "This is not the same as above."})
+        link = links.use(token, password)
+    except NotFound as error:
+        return _gone(error)
+    except Invalid as error:
+        return _again(link, {fault.pointer.lstrip("/"): fault.detail for fault in error.faults})
+    except Conflict as error:
+        return _again(link, {"password": error.detail})
+    if not link.sets_password:
+        flash(f"You have joined {link.workspace_name}.", "good")
+        return redirect(url_for("start.show"), 303)
+    access.sign_in(sessions.begin(link.account_id, request.remote_addr or "", request.user_agent.string))
+    flash("Your password is set, and you are signed in.", "good")
+    return redirect(url_for("start.show"), 303)
+
+
+def _again(link: links.Open, errors: dict[str, str]) -> tuple[str, int]:
+    return render_template("passwords/link.html", link=link, errors=errors), 422
+
+
+def _gone(error: NotFound) -> tuple[str, int]:
+    return render_template("passwords/gone.html", detail=error.detail), 404

@@ -1,0 +1,41 @@
+"""Mailing: a thread that sends e-mail, so that a slow server holds up no pass. Every scheduler has one."""
+
+from __future__ import annotations
+
+import threading
+
+import structlog
+
+from app.database import DatabaseAway, database
+from app.domain import emails
+
+log = structlog.get_logger(__name__)
+
+EVERY_SECONDS = 2.0
+
+
+def start(stopping: threading.Event) -> threading.Thread | None:
+    """Sends e-mail that is due until `stopping` is set. Without SMTP_URL there is nothing to do."""
+    if not emails.can_be_sent():
+        return None
+    thread = threading.Thread(target=_run, args=(stopping,), name="mailing", daemon=True)
+    thread.start()
+    return thread
+
+
+def _run(stopping: threading.Event) -> None:
+    while not stopping.is_set():
+        if not _send():
+            stopping.wait(EVERY_SECONDS)
+    database.close()
+
+
+def _send() -> int:
+    try:
+        database.freshen()
+        return emails.send_due()
+    except DatabaseAway as error:
+        log.warning("mailing.interrupted", error=str(error).strip())
+    except Exception:
+        log.exception("mailing.failed")
+    return 0
