@@ -8,7 +8,7 @@ from collections.abc import Callable
 import click
 import redis
 
-from app import checks, command_lines, member_commands, migrations
+from app import checks, command_lines, member_commands, migrations, replay_commands
 from app.command_lines import Commands, DatabaseRefuses, first_line, print_json
 from app.config import settings
 from app.database import DatabaseAway
@@ -26,6 +26,7 @@ def main() -> None:
 
 
 main.add_command(member_commands.member)
+main.add_command(replay_commands.replay)
 
 
 @main.group()

@@ -5,9 +5,7 @@ from __future__ import annotations
 from app.database import count
 from app.domain import audit, jobs
 from app.domain.changes import Change, Effect
-from app.domain.events import Cause
 from app.domain.jobs import OnceKey, Write
-from app.domain.units import Unit
 from app.errors import Conflict
 from app.models.jobs import Job
 
@@ -18,14 +16,13 @@ _NOT_KEPT = (
 _NO_LINES = "The lines of an import are not kept once it has ended. Send those that failed again."
 
 
-def replay(failed: Job, trace_id: str, token_id: str | None, once: OnceKey | None = None) -> tuple[Job, bool]:
+def replay(failed: Job, trace_id: str, actor_id: str | None, once: OnceKey | None = None) -> tuple[Job, bool]:
     """Accepts a new job that asks for the same, about the same resource, and goes on where the failed one was.
 
     Returns it, and whether it was there before. Raises Conflict unless the job has failed with its payload kept and
     was neither replayed nor discarded, and IdempotencyKeyReused.
     """
-    payload = failed.payload or {}
-    write = Write(failed.workspace_id, failed.kind, payload, trace_id, failed.resource_id, token_id)
+    write = Write(failed.workspace_id, failed.kind, failed.payload or {}, trace_id, failed.resource_id, actor_id)
 
     def take_over(job_id: str) -> None:
         if failed.kind == "contacts.import":
@@ -33,9 +30,8 @@ def replay(failed: Job, trace_id: str, token_id: str | None, once: OnceKey | Non
         if not count(_TAKE_OVER, {"new": job_id, "old": failed.id}):
             refuse(jobs.find(failed.workspace_id, failed.id))
             raise Conflict(_NOT_KEPT)
-        cause = Cause(job_id, trace_id)
-        change = Change(failed.workspace_id, payload, failed.id, "jobs.replay", token_id, cause, Unit())
-        audit.record(change, "job", failed.id, {"kind": failed.kind, "replayed_as": job_id})
+        detail = {"kind": failed.kind, "replayed_as": job_id}
+        audit.note(failed.workspace_id, actor_id, "jobs.replay", "job", failed.id, detail, trace_id)
 
     return jobs.accept(write, once, take_over)
 

@@ -45,7 +45,7 @@ def create(change: Change) -> Effect:
         filter=replay_choices.whole(payload["filter"]),
         count=chosen,
         per_second=payload.get("per_second"),
-        created_by=change.token_id,
+        created_by=change.actor_id,
         trace_id=change.cause.trace_id,
         due_at=fn.now() if chosen else None,
         created_at=fn.now(),
