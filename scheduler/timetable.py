@@ -25,6 +25,7 @@ from app.domain import (
     links,
     notifications,
     queues,
+    replays,
     requests,
     run_history,
     run_states,
@@ -85,6 +86,9 @@ class Timetable:
             # Where a bell was lost, this brings a delivery out within a second or two of its time.
             Pass("overdue_deliveries", 0.5, Overdue(lanes.FAST, overdue_seconds=0.5, ring=lanes.ring)),
             Pass("overdue_sweeps", 1, Overdue(sweeps.MAIL, overdue_seconds=1)),
+            # Where no `retries` process runs, this wakes replays, which then wait for one.
+            Pass("waiting_replays", 0.5, partial(mailbox.wake_and_ring, replays.WAITING)),
+            Pass("overdue_replays", 1, Overdue(replays.MAIL, overdue_seconds=1)),
             # Nobody takes the mail of an endpoint that is stopped or deleted, so it becomes overdue.
             Pass("unserved_deliveries", 5, Overdue(lanes.FAST, overdue_seconds=1, ring=sweeps.begin_missing)),
             Pass("unknown_jobs", 5, writes.take_up_known),
@@ -95,6 +99,7 @@ class Timetable:
             Pass("contacts_counted", 60, usage.forget_contacts),
             Pass("old_imports", 60, imports.forget_old),
             Pass("old_sweeps", 60, sweeps.forget_old),
+            Pass("old_replays", 10, replays.forget_old),
             Pass("counts", 1, counts.fold),
             Pass("usage_warnings", 30, UsageWatch()),
             Pass("new_notifications", 5, notifications.announce),

@@ -15,7 +15,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from app import bells, database
-from app.domain import endpoints, fan_out_parts, jobs, sweep_batches, tokens, workspaces, writes
+from app.domain import endpoints, fan_out_parts, jobs, replay_batches, sweep_batches, tokens, workspaces, writes
 from app.domain.jobs import Write
 from app.lib import ids
 from app.models.jobs import Job
@@ -137,6 +137,12 @@ def sweep(endpoint_id: str) -> None:
     """Runs all sweeps of the endpoint to their end."""
     while database.rows("SELECT 1 FROM sweeps WHERE endpoint_id = %s AND due_at IS NOT NULL", (endpoint_id,)):
         sweep_batches.work(endpoint_id)
+
+
+def replay(replay_id: str) -> None:
+    """Works on the replay until it has ended, or waits for somebody or its limit."""
+    while database.rows("SELECT 1 FROM replays WHERE id = %s AND due_at IS NOT NULL", (replay_id,)):
+        replay_batches.work(replay_id)
 
 
 def accept(workspace_id: str, kind: str, payload: dict[str, Any], resource_id: str | None = None) -> Job:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 from app import database
 from app.domain import attempts, lanes
 from app.domain.attempts import Dispatch, Outcome
-from app.lib import clock
+from app.lib import clock, ids
 from app.models.endpoints import Endpoint
 from app.outbound import Answer, Reason, answered, failed
 from tests.cast import all_of
@@ -60,3 +65,52 @@ def failures(endpoint: Endpoint) -> int:
 def set_failures(endpoint: Endpoint, number: int) -> None:
     """As if so many attempts in a row had failed, without probing."""
     Endpoint.update(consecutive_failures=number).where(Endpoint.id == endpoint.id).execute()
+
+
+def make(endpoint: Endpoint, number: int, status: str = "failed", *, body: bool = True, **fields: Any) -> list[str]:
+    """So many deliveries of one event, oldest first."""
+    event_id = ids.new("evt")
+    if body:
+        database.rows(
+            "INSERT INTO events (id, workspace_id, kind, trace_id, body, created_at)"
+            " VALUES (%s, %s, 'contact.created', '', '{}', now())",
+            (event_id, endpoint.workspace_id),
+        )
+    made = [ids.new("dlv") for _ in range(number)]
+    columns = {"kind": "contact.created", "attempts": 0, "tries": 0, "last_error": None, "created_at": clock.now()}
+    columns |= fields
+    database.rows(
+        f"""
+        INSERT INTO deliveries (id, workspace_id, event_id, endpoint_id, status, due_at, {", ".join(columns)})
+        SELECT id, %s, %s, %s, %s, CASE WHEN %s = 'pending' THEN now() END, {", ".join(["%s"] * len(columns))}
+        FROM unnest(%s::text[]) AS id
+        """,
+        (endpoint.workspace_id, event_id, endpoint.id, status, status, *columns.values(), made),
+    )
+    return made
+
+
+def set_state(endpoint: Endpoint, state: str) -> None:
+    Endpoint.update(state=state).where(Endpoint.id == endpoint.id).execute()
+
+
+@contextmanager
+def locked(*delivery_ids: str) -> Iterator[None]:
+    """Another transaction has locked these, as who records an attempt does, until the block ends."""
+    ready, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with database.transaction():
+            database.rows("UPDATE deliveries SET claim = claim + 1 WHERE id = ANY(%s)", (list(delivery_ids),))
+            ready.set()
+            leave.wait(20)
+        database.database.close()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert ready.wait(20)
+    try:
+        yield
+    finally:
+        leave.set()
+        thread.join(20)

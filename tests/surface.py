@@ -159,10 +159,12 @@ def furnish(api: Api, email: str, nouns: set[str]) -> dict[str, str]:
     for number in range(2):
         contact = api.contact(email=f"{number}.{email}", tags=["vip"])
         sweep = api.done(api.post(f"webhooks/endpoints/{endpoint}/resend"))["resource"]["id"]
+        replay = api.done(api.post("webhooks/replays", {"filter": {"statuses": ["failed"]}}))["resource"]["id"]
     api.endpoint("https://shop.example/second")
     automation = api.published()
     run = api.done(api.post(f"automations/{automation}/start", {"contact_id": contact["id"]}))["resource"]["id"]
     known = {"endpoint": endpoint, "contact": contact["id"], "sweep": sweep, "automation": automation, "run": run}
+    known["replay"] = replay
     for table in owned_tables():
         noun = noun_of(table)
         if noun not in nouns:

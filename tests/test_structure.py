@@ -22,7 +22,9 @@ from app.domain import (
     deliveries,
     endpoints,
     erasures,
+    failed_jobs,
     imports,
+    replays,
     runs,
     sales,
     tokens,
@@ -63,6 +65,7 @@ from app.models.jobs import IdempotencyKey, Job
 from app.models.members import Member
 from app.models.notifications import Email, Notification
 from app.models.plans import Subscription
+from app.models.replays import Replay, ReplayPart, ReplayRow
 from app.models.runs import Run, RunRequest, RunStep
 from app.models.sales import Sale
 from app.models.sessions import Session, SignInFailure
@@ -76,7 +79,7 @@ from tests.cast import tables
 ROOT = Path(__file__).parent.parent
 MODELS = [
     *(Workspace, Token, Member, Contact, ContactSegment, Sale, Booking, Job, IdempotencyKey),
-    *(Endpoint, Event, Delivery, Attempt, Sweep, AuditEntry),
+    *(Endpoint, Event, Delivery, Attempt, Sweep, AuditEntry, Replay, ReplayPart, ReplayRow),
     *(Subscription, UsageDay, UsageProgress, ActiveContact, BillingPeriod, Invoice, Unbilled),
     *(Import, ImportLine, LineError),
     *(Automation, AutomationVersion, AutomationListener, AutomationDelta, AutomationCount, Enrolment),
@@ -91,11 +94,14 @@ NOUNS: dict[str, Any] = {
     "contacts": contacts,
     "deliveries": deliveries,
     "endpoints": endpoints,
+    "replays": replays,
     "runs": runs,
     "sales": sales,
     "workspaces": workspaces,
 }
 RESTRICTIONS = {*tokens.RESTRICTIONS, tokens.UNRESTRICTED}
+# Kinds whose verbs have another name, or stand elsewhere.
+NAMED_OTHERWISE = {"contacts.import", "contacts.delete", "replays.continue", "jobs.discard"}
 
 
 def operations(app: Flask) -> set[tuple[str, str]]:
@@ -124,7 +130,7 @@ def test_every_restriction_of_a_route_is_one_that_a_token_can_have(app: Flask) -
     assert used - {None} <= RESTRICTIONS
 
 
-@pytest.mark.parametrize("name", sorted(KINDS.keys() - {"contacts.import", "contacts.delete"}))
+@pytest.mark.parametrize("name", sorted(KINDS.keys() - NAMED_OTHERWISE))
 def test_every_kind_of_job_has_a_verb_of_its_name_and_a_restriction(name: str) -> None:
     noun, verb = name.split(".")
 
@@ -141,8 +147,13 @@ def test_the_verb_that_deletes_a_contact_is_that_of_its_erasure() -> None:
     assert VERBS["contacts.delete"].call is erasures.delete
 
 
-def test_the_verb_of_an_import_has_another_name_as_import_is_a_word_of_python() -> None:
+def test_a_verb_whose_name_is_a_word_of_python_has_another() -> None:
     assert VERBS["contacts.import"].call is imports.go_on
+    assert VERBS["replays.continue"].call is replays.go_on
+
+
+def test_the_verb_that_discards_a_job_stands_with_failed_jobs() -> None:
+    assert VERBS["jobs.discard"].call is failed_jobs.discard
 
 
 def test_the_verb_of_a_deletion_stands_with_what_it_erases() -> None:

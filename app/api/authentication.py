@@ -61,7 +61,7 @@ def caller() -> Caller:
     return found
 
 
-def require(restriction: str) -> None:
+def require(restriction: str | None) -> None:
     """Raises InsufficientScope if the restrictions of the caller's token do not include `restriction`."""
     _must_have(caller(), restriction)
 
@@ -75,7 +75,7 @@ def token_for(restriction: str | None, quote: str = "") -> str:
     return f"a token with access to {quote}{restriction}{quote}, or an unrestricted one"
 
 
-def _must_have(who: Caller, restriction: str) -> None:
+def _must_have(who: Caller, restriction: str | None) -> None:
     if not who.may(restriction):
         raise InsufficientScope(f"This needs {token_for(restriction)}.")
 

@@ -14,9 +14,11 @@ from app.api.authentication import authorize, caller, require
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.openapi.problems import response_name
 from app.api.parsing.blueprints import Blueprint
+from app.api.request_ids import request_id
 from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
-from app.domain import jobs
+from app.api.schemas import RequestBody, ResponseBody
+from app.api.writes import accept, answer, once_key
+from app.domain import failed_jobs, jobs
 from app.models.jobs import STATUSES, Job
 
 blueprint = Blueprint("jobs", __name__, description="Accepted writes and their outcomes.")
@@ -57,9 +59,27 @@ class JobSchema(ResponseBody):
         },
     )
     progress = fields.Nested(ProgressSchema, metadata={"description": "Only imports have it."})
+    replayed_from = fields.String(metadata={"description": "Only for a replay: the job that failed."})
+    replayed_as = fields.String(metadata={"description": "Only if it was replayed: the job that replays it."})
+    discarded_at = fields.DateTime(metadata={"description": "Only if it was discarded: when."})
+    discard_reason = fields.String(metadata={"description": "Only if it was discarded: why."})
     created_at = time("When the write was accepted.")
     started_at = time("When a worker first claimed the job.", allow_none=True)
     finished_at = time("When the job ended.", allow_none=True)
+
+
+class DiscardBody(RequestBody):
+    """The body that discards a job."""
+
+    reason = fields.String(
+        required=True,
+        validate=validate.Length(1, 500),
+        metadata={"description": "Why it need not be done any more.", "example": "The customer corrected it."},
+    )
+
+
+class ResultSchema(ResponseBody):
+    """Whatever a write of the job's kind returns."""
 
 
 class JobQuery(PageQuery):
@@ -105,6 +125,40 @@ def list_jobs(query: dict[str, Any]) -> Response:
 @blueprint.response(200, envelope(JobSchema))
 def show_job(job_id: str) -> Response:
     """Show a job."""
+    return respond(200, {"data": resources.represent_job(_find(job_id))})
+
+
+@blueprint.route("/workspaces/<workspace>/jobs/<job_id>/replay", methods=["POST"])
+@authorize(None)
+@accepts_write(ResultSchema, made=True)
+@blueprint.alt_response(204, description="The same, if the write is a deletion.", success=True)
+def replay_job(job_id: str) -> Response:
+    """Ask for a failed write again, as a new job of the same kind; for writes that failed by a fault of ours.
+
+    One that failed for a reason of its own is refused with 409, as are one that was replayed or discarded, and an
+    import.
+    """
+    once, found = once_key(), _find(job_id)
+    return answer(*failed_jobs.replay(found, request_id(), caller().token_id, once))
+
+
+@blueprint.route("/workspaces/<workspace>/jobs/<job_id>/discard", methods=["POST"])
+@authorize(None)
+@blueprint.arguments(DiscardBody)
+@accepts_write(JobSchema)
+def discard_job(body: dict[str, Any], job_id: str) -> Response:
+    """Discard a failed job: it no longer counts as an open failure, and what it was asked to do is forgotten."""
+    found = _find(job_id)
+
+    def check() -> None:
+        if found.is_finished and found.discarded_at is None:
+            failed_jobs.refuse(found)
+
+    return accept("jobs.discard", body, job_id, check)
+
+
+def _find(job_id: str) -> Job:
+    """Raises NotFound, and InsufficientScope if the token does not cover its kind."""
     job = jobs.find(caller().workspace_id, job_id)
     require(jobs.KINDS[job.kind].restriction)
-    return respond(200, {"data": resources.represent_job(job)})
+    return job

@@ -14,6 +14,8 @@ from app.domain import (
     deliveries,
     endpoints,
     imports,
+    jobs,
+    replays,
     runs,
     sales,
     sweeps,
@@ -44,14 +46,20 @@ TYPES: Mapping[str, ResourceType] = {
     "delivery": ResourceType("webhooks/deliveries", lambda *ids: deliveries.represent(deliveries.find(*ids))),
     "import": ResourceType("imports", lambda *ids: imports.represent(imports.find(*ids))),
     "sweep": ResourceType("webhooks/sweeps", lambda *ids: sweeps.represent(sweeps.find(*ids))),
+    "replay": ResourceType("webhooks/replays", lambda *ids: replays.represent(replays.find(*ids))),
     "automation": ResourceType("automations", lambda *ids: automations.represent(automations.find(*ids))),
     "run": ResourceType("runs", lambda *ids: runs.represent(runs.find(*ids))),
+    "job": ResourceType("jobs", lambda *ids: represent_job(jobs.find(*ids))),
     "workspace": ResourceType(None, lambda *ids: workspaces.represent(workspaces.find(ids[0]))),
 }
 
 
+# What became of a failed job; shown where there is any.
+AFTERMATH = ("replayed_from", "replayed_as", "discarded_at", "discard_reason")
+
+
 def represent_job(job: Job) -> Represented:
-    """The job as the API shows it; that of an import with its progress."""
+    """The job as the API shows it; that of an import with its progress, a failed one with what came of that."""
     resource = None
     if job.resource_id is not None and job.resource_type is not None:
         resource = {"type": job.resource_type, "id": job.resource_id, "url": url(job)}
@@ -66,6 +74,8 @@ def represent_job(job: Job) -> Represented:
         "started_at": job.started_at,
         "finished_at": job.finished_at,
     }
+    aftermath = {name: getattr(job, name) for name in AFTERMATH}
+    document |= {name: value for name, value in aftermath.items() if value is not None}
     if job.resource_type == "import" and (progress := imports.progress(str(job.resource_id))):
         document["progress"] = progress
     return document

@@ -28,7 +28,7 @@ MAIL = Mail(
     on_claim=", status = 'running', started_at = coalesce(mail.started_at, now())",
     alone="""kind IN (
         'contacts.import', 'contacts.delete', 'automations.delete', 'automations.unpublish', 'automations.resume',
-        'automations.cancel_runs')""",
+        'automations.cancel_runs', 'replays.create')""",
 )
 
 IDEMPOTENCY_WINDOW = "24 hours"
@@ -40,10 +40,10 @@ KEY_FORGOTTEN_AFTER = "24 hours 1 minute"
 class Kind:
     """A kind of write: the restriction that a token needs for it, and the type of the resource it is about.
 
-    `restriction`: UNRESTRICTED if it needs an unrestricted token.
+    `restriction`: UNRESTRICTED if it needs an unrestricted token, None if any will do.
     """
 
-    restriction: str
+    restriction: str | None
     resource_type: str
 
 
@@ -67,6 +67,10 @@ KINDS: Mapping[str, Kind] = {
     "endpoints.resend": Kind("webhooks", "sweep"),
     "deliveries.resend": Kind("webhooks", "delivery"),
     "deliveries.create": Kind("webhooks", "delivery"),
+    "replays.create": Kind("webhooks", "replay"),
+    "replays.pause": Kind("webhooks", "replay"),
+    "replays.continue": Kind("webhooks", "replay"),
+    "replays.abort": Kind("webhooks", "replay"),
     "automations.create": Kind("automations", "automation"),
     "automations.update": Kind("automations", "automation"),
     "automations.delete": Kind("automations", "automation"),
@@ -80,6 +84,7 @@ KINDS: Mapping[str, Kind] = {
     "runs.resume": Kind("automations", "run"),
     "runs.replay": Kind("automations", "run"),
     "workspaces.update": Kind(UNRESTRICTED, "workspace"),
+    "jobs.discard": Kind(None, "job"),
 }
 
 

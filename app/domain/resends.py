@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from app.database import count
+from app.database import count, rows
 from app.lib import ids
 
 # The condition on a delivery with one of the statuses of a resend. A pending one has to wait for its retry: one that is
@@ -36,6 +36,11 @@ def send_again(deliveries: Sequence[Resent]) -> list[str]:
     return [new_ids.get(each.id, each.id) for each in deliveries]
 
 
+def with_bodies(event_ids: Collection[str]) -> set[str]:
+    """Those of the events whose bodies are kept, so that their deliveries can be sent."""
+    return {id for (id,) in rows("SELECT id FROM events WHERE id = ANY(%s)", (list(event_ids),))}
+
+
 def _again(again: Sequence[str], ranks: dict[str, int]) -> None:
     if again:
         count(
@@ -52,6 +57,8 @@ def _again(again: Sequence[str], ranks: dict[str, int]) -> None:
 
 def _anew(new_ids: dict[str, str], ranks: dict[str, int]) -> None:
     if new_ids:
+        # Their number of claims says to a replay that chose them before that they were sent meanwhile.
+        count("UPDATE deliveries SET claim = claim + 1 WHERE id = ANY(%s)", (list(new_ids),))
         count(
             """
             INSERT INTO deliveries

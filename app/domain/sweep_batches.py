@@ -140,7 +140,7 @@ def _with_bodies(deliveries: Sequence[Resent]) -> list[Resent]:
     # In two steps: joined, the planner may prefer to read all events there are.
     found = rows("SELECT id, event_id FROM deliveries WHERE id = ANY(%s)", ([each.id for each in deliveries],))
     event_of = dict(found)
-    kept = {id for (id,) in rows("SELECT id FROM events WHERE id = ANY(%s)", (list({*event_of.values()}),))}
+    kept = resends.with_bodies({*event_of.values()})
     return [each for each in deliveries if event_of[each.id] in kept]
 
 

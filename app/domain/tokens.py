@@ -37,9 +37,9 @@ class Caller:
     expires_at: datetime | None
     last_used_at: datetime | None
 
-    def may(self, restriction: str) -> bool:
-        """Whether the token covers what needs this restriction."""
-        return self.restrictions is None or restriction in self.restrictions
+    def may(self, restriction: str | None) -> bool:
+        """Whether the token covers what needs this restriction; None: what needs none."""
+        return self.restrictions is None or restriction is None or restriction in self.restrictions
 
 
 def issue(

@@ -22,8 +22,10 @@ from app.domain import (
     deliveries,
     endpoints,
     erasures,
+    failed_jobs,
     imports,
     jobs,
+    replays,
     runs,
     sales,
     workspaces,
@@ -83,6 +85,10 @@ VERBS: Mapping[str, Verb] = {
     "endpoints.resend": Verb(endpoints.resend),
     "deliveries.resend": Verb(deliveries.resend),
     "deliveries.create": Verb(deliveries.create),
+    "replays.create": Verb(replays.create),
+    "replays.pause": Verb(replays.pause),
+    "replays.continue": Verb(replays.go_on),
+    "replays.abort": Verb(replays.abort),
     "automations.create": Verb(automations.create),
     "automations.update": Verb(automations.update),
     "automations.delete": Verb(automations.delete),
@@ -96,6 +102,7 @@ VERBS: Mapping[str, Verb] = {
     "runs.resume": Verb(runs.resume, runs.needs),
     "runs.replay": Verb(runs.replay, runs.needs),
     "workspaces.update": Verb(workspaces.update),
+    "jobs.discard": Verb(failed_jobs.discard),
 }
 
 

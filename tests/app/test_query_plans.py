@@ -20,7 +20,20 @@ from app import database, mailbox
 from app.api import lists
 from app.config import settings
 from app.database import Database, rows, transaction
-from app.domain import attempts, endpoints, imports, jobs, lanes, requests, run_states, sweep_batches, sweeps, writes
+from app.domain import (
+    attempts,
+    endpoints,
+    imports,
+    jobs,
+    lanes,
+    replay_choices,
+    replays,
+    requests,
+    run_states,
+    sweep_batches,
+    sweeps,
+    writes,
+)
 from app.domain.requests import Dispatch, Outcome
 from app.domain.units import Unit
 from app.lib import clock, ids
@@ -122,6 +135,8 @@ PAGES = {
         "sweeps",
         *("", "endpoint_id={endpoint}", "action=resend", "action=cancel", "endpoint_id={endpoint}&action=cancel"),
     ),
+    "webhooks/replays": ("replays", ""),
+    "webhooks/replays/{replay}/rows": ("replay_rows", "", "outcome=sent", "outcome=skipped"),
     "webhooks/audit-log": (
         "audit_entries",
         *("", "endpoint_id={endpoint}", "action=deliveries.resend", "action=endpoints.create"),
@@ -133,7 +148,7 @@ ITEMS = (
     *("contacts/{contact}", "contacts/{contact}/export", "imports/{import}", "jobs/{job}"),
     *("sales/{sale}", "bookings/{booking}", "invoices/{invoice}", "automations/{automation}", "runs/{run}"),
     *("webhooks/endpoints/{endpoint}", "webhooks/deliveries/{delivery}", "webhooks/sweeps/{sweep}"),
-    "events/{event}",
+    *("events/{event}", "webhooks/replays/{replay}"),
 )
 LISTED = [(path, query) for path, (_, *queries) in PAGES.items() for query in queries]
 
@@ -310,6 +325,16 @@ def seed(api: Api) -> dict[str, str]:
         "number, plan, currency, period_start, period_end, lines, total, created_at",
         "n, 'free', 'EUR', at, at, '[]', 1, at",
     )
+    fill("replays", "rpl", 20_000, api, "count, trace_id, created_at", "0, '', at")
+    replay = one("SELECT max(id) FROM replays")
+    rows(
+        """
+        INSERT INTO replay_rows (replay_id, number, delivery_id, outcome)
+        SELECT %s, n, 'dlv_' || n, CASE WHEN n %% 5000 = 7 THEN 'skipped' ELSE 'sent' END
+        FROM generate_series(1, 20000) AS n
+        """,
+        (replay,),
+    )
     fill("automations", "aut", 20_000, api, "name, definition, created_at", "'Welcome', '{\"steps\": []}', at")
     rows("UPDATE automations SET id = %s WHERE id = (SELECT max(id) FROM automations)", (automation,))
     rows("UPDATE endpoints SET id = %s WHERE id = (SELECT max(id) FROM endpoints)", (endpoint,))
@@ -333,7 +358,7 @@ def seed(api: Api) -> dict[str, str]:
     }
     written = {name: at.isoformat().replace("+00:00", "Z") for name, at in times.items()}
     others = {"endpoint": endpoint, "other_endpoint": other_endpoint, "regular": regular, "import": imported}
-    others |= {"automation": automation, "other_automation": other_automation}
+    others |= {"automation": automation, "other_automation": other_automation, "replay": replay}
     return middle | written | others
 
 
@@ -467,7 +492,7 @@ def test_a_page_is_found_by_index_and_costs_no_more_deep_down(
 def row_far_back(table: str, query: str) -> list[str]:
     """The sort values of the row after four fifths of the list."""
     times = [f"{time}_at" for time in ("occurred", "starts") if f"{time}_" in query]
-    order = ", ".join([*times, "number" if table == "import_errors" else "id"])
+    order = ", ".join([*times, "number" if table in ("import_errors", "replay_rows") else "id"])
     [found] = rows(f"SELECT {order} FROM {table} ORDER BY {order} OFFSET (SELECT count(*) / 5 FROM {table}) LIMIT 1")
     return [str(value) for value in found]
 
@@ -539,6 +564,9 @@ def answer_runs(world: World) -> None:
         lambda world: jobs.forget_old_keys(),
         lambda world: imports.forget_old(),
         lambda world: sweeps.forget_old(),
+        lambda world: mailbox.overdue(replays.MAIL, 1, 1000),
+        lambda world: mailbox.wake(replays.WAITING),
+        lambda world: replays.forget_old(),
     ],
     ids=[
         *(
@@ -558,6 +586,7 @@ def answer_runs(world: World) -> None:
             "claim of probes",
         ),
         *("missing sweeps", "holders of identifiers", "old keys", "old imports", "old sweeps"),
+        *("overdue replays", "replays that may send more", "old replays"),
     ],
 )
 def test_what_works_on_mail_finds_it_by_index(world: World, work: Callable[[World], object]) -> None:
@@ -588,6 +617,38 @@ def test_the_head_of_an_ordered_endpoint_and_what_a_sweep_is_about_are_found_by_
 
     check(plans)
     check([plan for plan in walk if "looked_at" in plan.statement])
+
+
+@pytest.mark.parametrize(
+    ("chosen", "found"),
+    [
+        ({"statuses": ["failed", "held"]}, 100),
+        ({"endpoint_ids": ["{endpoint}"]}, 50),
+        ({"error_codes": ["timeout"]}, 50),
+        ({"status_codes": [503]}, 50),
+        ({"kinds": ["contact.deleted"], "statuses": ["delivered", "failed"]}, 20),
+        ({"since": "{recent}", "statuses": ["delivered"]}, None),
+    ],
+    ids=str,
+)
+def test_what_a_replay_is_about_is_found_by_index(world: World, chosen: dict[str, Any], found: int | None) -> None:
+    rows("UPDATE endpoints SET state = 'active' WHERE id = %s", (world.places["endpoint"],))
+    filled = {
+        name: [world.path(each) if isinstance(each, str) else each for each in value]
+        if isinstance(value, list)
+        else world.path(value)
+        for name, value in chosen.items()
+    }
+
+    with explained() as plans:
+        preview = replay_choices.preview(world.api.workspace_id, filled)
+        with database.database.atomic() as changes:
+            written = replay_choices.write_down(world.api.workspace_id, filled, "rpl_test")
+            changes.rollback()
+
+    assert preview.count == written
+    assert found is None or preview.count + sum(preview.left_out.values()) <= found
+    check(plans, most=SEGMENT_BLOCKS * 40)
 
 
 def test_a_write_and_a_deletion_find_what_they_change_by_index(world: World) -> None:

@@ -90,6 +90,9 @@ def _mend(body: dict[str, Any]) -> None:
     if "amount" in body:
         # The number of decimal places depends on the currency.
         body["amount"] = "19"
+    if "filter" in body:
+        # A filter needs a field, and times in order.
+        body["filter"] = {"statuses": ["failed"]}
     _order(body, "since", "until")
     _order(body, "starts_at", "ends_at")
 

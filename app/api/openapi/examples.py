@@ -21,6 +21,7 @@ PREFIXES: Mapping[str, str] = {
     "event": "evt",
     "delivery": "dlv",
     "sweep": "swp",
+    "replay": "rpl",
     "audit_entry": "aud",
     "job": "job",
     "import": "imp",

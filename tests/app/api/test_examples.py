@@ -18,10 +18,13 @@ from flask.testing import FlaskClient
 from app import database
 from app.api.lists import PageQuery
 from app.api.openapi import documents
+from app.lib.problems import problem_document
+from app.models.endpoints import Endpoint
 from tests import billing, surface
 from tests.automations import carry_on
-from tests.cast import Api, working
+from tests.cast import Api, replay, working
 from tests.schemas import faults
+from tests.sending import make
 from tests.surface import Operation
 
 FILE = Path(documents.__file__).parent / "responses.json"
@@ -106,6 +109,21 @@ def furnish_automation(api: Api, contact_id: str) -> dict[str, str]:
     return {"automation": automation_id, "run": run_id}
 
 
+def furnish_failures(api: Api, endpoint_id: str) -> dict[str, str]:
+    """A job that failed by a fault of ours, and a replay that has come to one of three deliveries."""
+    job_id = api.done(api.post("contacts", {"email": "grace@example.com"}))["id"]
+    database.rows(
+        """UPDATE jobs SET status = 'failed', payload = '{"email": "grace@example.com"}', problem = %s WHERE id = %s""",
+        (json.dumps(problem_document("internal-error", None, base_url="https://bellhop.test")), job_id),
+    )
+    make(Endpoint.get_by_id(endpoint_id), 3)
+    replay_id = api.done(api.post("webhooks/replays", {"filter": {"statuses": ["failed"]}, "canary": True}))[
+        "resource"
+    ]["id"]
+    replay(replay_id)
+    return {"job": job_id, "replay": replay_id}
+
+
 def furnish(api: Api, nouns: set[str]) -> dict[str, str]:
     """One of everything, with real data."""
     billing.close_february(api.workspace_id)
@@ -118,7 +136,7 @@ def furnish(api: Api, nouns: set[str]) -> dict[str, str]:
     known |= furnish_automation(api, contact)
     known["import"] = api.done(sent)["resource"]["id"]
     known["sweep"] = api.done(api.post(f"webhooks/endpoints/{endpoint}/resend"))["resource"]["id"]
-    known["job"] = api.get("jobs?limit=1").json["data"][0]["id"]
+    known |= furnish_failures(api, endpoint)
     known["invoice"] = api.get("invoices").json["data"][0]["id"]
     known["event"] = api.get("events").json["data"][0]["id"]
     delivery = known["delivery"] = api.get("webhooks/deliveries").json["data"][0]["id"]

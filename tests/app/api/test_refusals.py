@@ -29,6 +29,7 @@ BOOKING = {
     "starts_at": "2026-11-24T12:00:00Z",
     "ends_at": "2026-11-24T12:45:00Z",
 }
+REPLAY: dict[str, Any] = {"filter": {"statuses": ["failed"]}}
 AUTOMATION: dict[str, Any] = {"name": "Welcome", "definition": {"steps": []}}
 
 
@@ -60,6 +61,8 @@ LISTS = [
     *both("webhooks/endpoints", "webhooks"),
     *both("webhooks/deliveries", "webhooks"),
     *both("webhooks/sweeps", "webhooks"),
+    *both("webhooks/replays", "webhooks"),
+    *both("webhooks/replays/{replay}/rows", "webhooks"),
     *both("events", "webhooks"),
     *both("webhooks/audit-log", "webhooks"),
     *both("invoices", "billing"),
@@ -80,6 +83,7 @@ ITEMS = [
     Route("GET", "webhooks/endpoints/{endpoint}", "webhooks"),
     Route("GET", "webhooks/deliveries/{delivery}", "webhooks"),
     Route("GET", "webhooks/sweeps/{sweep}", "webhooks"),
+    Route("GET", "webhooks/replays/{replay}", "webhooks"),
     Route("GET", "events/{event}", "webhooks"),
     Route("GET", "invoices/{invoice}", "billing"),
     Route("GET", "automations/{automation}", "automations"),
@@ -94,6 +98,7 @@ NAMING_A_CONTACT = [
 MAKING = [
     Route("POST", "contacts", "contacts", {"email": "new@example.com"}),
     Route("POST", "webhooks/endpoints", "webhooks", {"address": HTTPS, "events": ["*"]}),
+    Route("POST", "webhooks/replays", "webhooks", REPLAY),
     Route("POST", "automations", "automations", AUTOMATION),
     *NAMING_A_CONTACT,
 ]
@@ -110,6 +115,11 @@ CHANGING = [
     Route("POST", "webhooks/endpoints/{endpoint}/resend", "webhooks"),
     Route("POST", "webhooks/deliveries/{delivery}/resend", "webhooks"),
     Route("POST", "events/{event}/resend", "webhooks", {"endpoint_id": "{endpoint}"}),
+    Route("POST", "webhooks/replays/{replay}/pause", "webhooks"),
+    Route("POST", "webhooks/replays/{replay}/continue", "webhooks"),
+    Route("POST", "webhooks/replays/{replay}/abort", "webhooks"),
+    Route("POST", "jobs/{job}/replay", "contacts"),
+    Route("POST", "jobs/{job}/discard", "contacts", {"reason": "It was a test."}),
     Route("POST", "bookings/{booking}/cancel", "contacts"),
     Route("PATCH", "automations/{automation}", "automations", {"name": "Other"}),
     Route("DELETE", "automations/{automation}", "automations"),
@@ -173,6 +183,7 @@ def furnish(api: Api, email: str) -> dict[str, str]:
         "delivery": api.get("webhooks/deliveries").json["data"][0]["id"],
         "event": api.get("events").json["data"][0]["id"],
         "sweep": api.done(api.post(f"webhooks/endpoints/{endpoint}/resend"))["resource"]["id"],
+        "replay": api.done(api.post("webhooks/replays", REPLAY))["resource"]["id"],
         "invoice": api.get("invoices").json["data"][0]["id"],
         "import": api.post("contacts/import", data=b"{}", content_type="application/jsonl").json["data"]["resource"][
             "id"
@@ -437,6 +448,8 @@ BELOW_A_WORKSPACE = [
     ("bookings/{booking}/cancel", "POST"),
     ("jobs", "GET"),
     ("jobs/{job}", "GET"),
+    ("jobs/{job}/replay", "POST"),
+    ("jobs/{job}/discard", "POST"),
     ("webhooks/events", "GET"),
     ("webhooks/endpoints", "GET POST"),
     ("webhooks/endpoints/{endpoint}", "DELETE GET PATCH"),
@@ -449,6 +462,12 @@ BELOW_A_WORKSPACE = [
     ("webhooks/deliveries/{delivery}/resend", "POST"),
     ("webhooks/sweeps", "GET"),
     ("webhooks/sweeps/{sweep}", "GET"),
+    ("webhooks/replays", "GET POST"),
+    ("webhooks/replays/{replay}", "GET"),
+    ("webhooks/replays/{replay}/rows", "GET"),
+    ("webhooks/replays/{replay}/pause", "POST"),
+    ("webhooks/replays/{replay}/continue", "POST"),
+    ("webhooks/replays/{replay}/abort", "POST"),
     ("webhooks/audit-log", "GET"),
     ("events", "GET"),
     ("events/{event}", "GET"),

@@ -23,7 +23,7 @@ from app.models.sweeps import Sweep
 from app.outbound import answered
 from scheduler.timetable import Timetable
 from tests.cast import Api, all_of, in_threads, make_endpoint, one, sweep, until
-from tests.sending import record_all
+from tests.sending import locked, make, record_all, set_state
 
 OK = answered(204, b"", 12)
 BROKEN = answered(500, b"oops", 7)
@@ -33,33 +33,6 @@ BROKEN = answered(500, b"oops", 7)
 def endpoint(api: Api) -> Endpoint:
     identifier, _ = make_endpoint(api.workspace_id, "https://shop.example/hooks")
     return Endpoint.get_by_id(identifier)
-
-
-def make(endpoint: Endpoint, number: int, status: str = "failed", *, body: bool = True, **fields: Any) -> list[str]:
-    """So many deliveries of one event, oldest first."""
-    event_id = ids.new("evt")
-    if body:
-        database.rows(
-            "INSERT INTO events (id, workspace_id, kind, trace_id, body, created_at)"
-            " VALUES (%s, %s, 'contact.created', '', '{}', now())",
-            (event_id, endpoint.workspace_id),
-        )
-    made = [ids.new("dlv") for _ in range(number)]
-    columns = {"kind": "contact.created", "attempts": 0, "tries": 0, "last_error": None, "created_at": clock.now()}
-    columns |= fields
-    database.rows(
-        f"""
-        INSERT INTO deliveries (id, workspace_id, event_id, endpoint_id, status, due_at, {", ".join(columns)})
-        SELECT id, %s, %s, %s, %s, CASE WHEN %s = 'pending' THEN now() END, {", ".join(["%s"] * len(columns))}
-        FROM unnest(%s::text[]) AS id
-        """,
-        (endpoint.workspace_id, event_id, endpoint.id, status, status, *columns.values(), made),
-    )
-    return made
-
-
-def set_state(endpoint: Endpoint, state: str) -> None:
-    Endpoint.update(state=state).where(Endpoint.id == endpoint.id).execute()
 
 
 def begin(endpoint: Endpoint, action: str, *statuses: str, **options: Any) -> str:
@@ -424,28 +397,6 @@ def test_the_sweeps_of_an_endpoint_are_done_in_order(endpoint: Endpoint) -> None
 
 
 # What changes meanwhile
-
-
-@contextmanager
-def locked(*delivery_ids: str) -> Iterator[None]:
-    """Another transaction has locked these, as who records an attempt does, until the block ends."""
-    ready, leave = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with database.transaction():
-            database.rows("UPDATE deliveries SET claim = claim + 1 WHERE id = ANY(%s)", (list(delivery_ids),))
-            ready.set()
-            leave.wait(20)
-        database.database.close()
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    assert ready.wait(20)
-    try:
-        yield
-    finally:
-        leave.set()
-        thread.join(20)
 
 
 def test_a_delivery_that_somebody_else_is_changing_is_waited_for_and_not_left_out(endpoint: Endpoint) -> None:

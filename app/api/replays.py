@@ -1,0 +1,234 @@
+"""Replays: chosen deliveries sent again, over any number of endpoints, and what became of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Response
+from marshmallow import ValidationError, fields, validate, validates_schema
+
+from app.api.authentication import authorize, caller
+from app.api.deliveries import DeliverySchema
+from app.api.jobs import accepts_write
+from app.api.lists import PageQuery, envelope, page, page_of
+from app.api.parsing.blueprints import Blueprint
+from app.api.parsing.fields import STORABLE, StrictBoolean, StrictInteger, Time
+from app.api.responses import respond, time
+from app.api.schemas import RequestBody, ResponseBody
+from app.api.writes import accept, must_exist, once_key
+from app.domain import catalogue, replay_choices, replays
+from app.errors import NotFound
+from app.lib import ids
+from app.lib.answers import ERROR_CODES
+from app.models.replays import OUTCOMES, STATES, Replay, ReplayRow
+
+blueprint = Blueprint("replays", __name__, description="Chosen deliveries sent again, over any number of endpoints.")
+
+MOST_VALUES = 1_000  # of a filter's field; a workspace has no more endpoints
+
+
+def _any_of(values: fields.Field[Any], description: str, most: int = MOST_VALUES) -> fields.List:
+    return fields.List(values, validate=validate.Length(1, most), metadata={"description": description})
+
+
+class ReplayFilter(RequestBody):
+    """Which deliveries: those that match all the fields that are given, of which there must be one."""
+
+    endpoint_ids = _any_of(fields.String(metadata={"example": "whe_01kaj5bd40e6rr3f5y2kq0w9xz"}), "Their endpoints.")
+    statuses = _any_of(
+        fields.String(validate=validate.OneOf(replay_choices.STATUSES)),
+        "By default failed and held. Of pending ones, those that wait for their retry become due. Delivered ones go "
+        "out as new deliveries.",
+    )
+    kinds = _any_of(fields.String(validate=validate.OneOf(list(catalogue.KINDS))), "Event kinds.")
+    error_codes = _any_of(fields.String(validate=validate.OneOf(list(ERROR_CODES))), "Why the last attempt failed.")
+    status_codes = _any_of(
+        StrictInteger(validate=validate.Range(100, 599), metadata={"example": 503}),
+        "The receiver's status in the last attempt.",
+    )
+    since = Time(validate=STORABLE, metadata={"description": "RFC 3339; created at this time or later."})
+    until = Time(validate=STORABLE, metadata={"description": "RFC 3339; created before this time."})
+
+    @validates_schema
+    def chooses_something(self, data: dict[str, Any], **_: Any) -> None:
+        """Raises ValidationError for an empty filter, and unless `until` is later than `since`."""
+        if not data:
+            raise ValidationError("A filter needs at least one field. An empty one would replay everything.")
+        if "since" in data and "until" in data and data["since"] >= data["until"]:
+            raise ValidationError("This must be after since.", "until")
+
+
+class ReplayCreate(RequestBody):
+    filter = fields.Nested(ReplayFilter, required=True, metadata={"example": {"error_codes": ["timeout"]}})
+    dry_run = StrictBoolean(metadata={"description": "Only count what would go out."})
+    per_second = StrictInteger(
+        allow_none=True,
+        validate=validate.Range(1, replays.MOST_PER_SECOND),
+        metadata={"description": "The most deliveries that are sent in a second; null, the default: no limit."},
+    )
+    canary = StrictBoolean(metadata={"description": "Send one, then wait for `…/continue`."})
+
+
+class ChosenSchema(ResponseBody):
+    """The filter of a replay with all its members."""
+
+    endpoint_ids = fields.List(fields.String(), required=True, allow_none=True)
+    statuses = fields.List(fields.String(), required=True)
+    kinds = fields.List(fields.String(), required=True, allow_none=True)
+    error_codes = fields.List(fields.String(), required=True, allow_none=True)
+    status_codes = fields.List(fields.Integer(), required=True, allow_none=True)
+    since = time("As given.", allow_none=True)
+    until = time("As given.", allow_none=True)
+
+
+class ReplaySchema(ResponseBody):
+    id = fields.String(required=True)
+    state = fields.String(required=True, validate=validate.OneOf(STATES))
+    filter = fields.Nested(ChosenSchema, required=True)
+    count = fields.Integer(
+        required=True, metadata={"description": "How many deliveries it is about; fixed when it was made."}
+    )
+    sent = fields.Integer(required=True, metadata={"description": "How many it has sent so far."})
+    skipped = fields.Integer(
+        required=True, metadata={"description": "How many it has left alone so far; its rows say why."}
+    )
+    per_second = fields.Integer(required=True, allow_none=True)
+    created_by = fields.String(
+        required=True,
+        allow_none=True,
+        metadata={"description": "Who asked for it; null: a command.", "example": "tok_01kaj5bd40e6rr3f5y2kq0w9xz"},
+    )
+    created_at = time("When it was made.")
+    finished_at = time("When it was done or aborted.", allow_none=True)
+
+
+class ReplayRowSchema(ResponseBody):
+    delivery_id = fields.String(required=True)
+    outcome = fields.String(required=True, validate=validate.OneOf(OUTCOMES))
+    reason = fields.String(
+        required=True,
+        allow_none=True,
+        validate=validate.OneOf(replay_choices.REASONS),
+        metadata={"description": "Why it was skipped.", "example": None},
+    )
+    sent_as = fields.String(
+        required=True,
+        allow_none=True,
+        metadata={
+            "description": "The delivery that went out: the same, or a new one of a delivery that had arrived.",
+            "example": "dlv_01kaj5bd40e6rr3f5y2kq0w9xz",
+        },
+    )
+    at = time("When the replay came to it.")
+
+
+class ReplayPreviewSchema(ResponseBody):
+    count = fields.Integer(required=True, metadata={"description": "How many would go out; exact."})
+    left_out = fields.Dict(
+        keys=fields.String(),
+        values=fields.Integer(),
+        required=True,
+        metadata={"description": "How many more match and cannot be sent, by reason.", "example": {"body_gone": 12}},
+    )
+    may_arrive_twice = fields.Integer(
+        required=True,
+        metadata={"description": "How many of the count may have arrived before: delivered, timed out or reset."},
+    )
+    sample = fields.List(
+        fields.Nested(DeliverySchema), required=True, metadata={"description": "The first that would go out."}
+    )
+
+
+class RowQuery(PageQuery):
+    outcome = fields.String(validate=validate.OneOf(OUTCOMES))
+
+
+@blueprint.route("/workspaces/<workspace>/webhooks/replays", methods=["GET"])
+@authorize("webhooks")
+@blueprint.arguments(PageQuery)
+@blueprint.response(200, envelope(ReplaySchema, many=True))
+def list_replays(query: dict[str, Any]) -> Response:
+    """List replays, newest first."""
+    found = Replay.in_workspace(caller().workspace_id)
+    return respond(200, page(found, Replay, query, replays.represent))
+
+
+@blueprint.route("/workspaces/<workspace>/webhooks/replays", methods=["POST"])
+@authorize("webhooks")
+@blueprint.arguments(ReplayCreate)
+@accepts_write(ReplaySchema, made=True)
+@blueprint.alt_response(200, schema=envelope(ReplayPreviewSchema), description="The result of a dry run.", success=True)
+def create_replay(body: dict[str, Any]) -> Response:
+    """Send chosen deliveries again, oldest first, in a worker, or count them with `dry_run`.
+
+    The replay in the response shows the progress. What it is about is fixed when it begins; a delivery that somebody
+    sends, or that arrives, before the replay comes to it is skipped.
+    """
+    # Unlike JSON's form, isoformat() keeps microseconds.
+    chosen = body["filter"]
+    chosen |= {name: chosen[name].isoformat() for name in chosen.keys() & {"since", "until"}}
+    if body.pop("dry_run", False):
+        once_key()  # unused here, but an invalid one is refused all the same
+        return respond(200, {"data": replays.preview(caller().workspace_id, chosen)})
+    return accept("replays.create", body, ids.new("rpl"))
+
+
+@blueprint.route("/workspaces/<workspace>/webhooks/replays/<replay_id>", methods=["GET"])
+@authorize("webhooks")
+@blueprint.response(200, envelope(ReplaySchema))
+def show_replay(replay_id: str) -> Response:
+    """Show a replay and its progress."""
+    return respond(200, {"data": replays.represent(replays.find(caller().workspace_id, replay_id))})
+
+
+@blueprint.route("/workspaces/<workspace>/webhooks/replays/<replay_id>/rows", methods=["GET"])
+@authorize("webhooks")
+@blueprint.arguments(RowQuery)
+@blueprint.response(200, envelope(ReplayRowSchema, many=True))
+def list_replay_rows(query: dict[str, Any], replay_id: str) -> Response:
+    """List what became of the deliveries that the replay has come to, the latest first."""
+    found = replays.find(caller().workspace_id, replay_id)
+    return respond(
+        200,
+        page_of(
+            lambda before, limit: ReplayRow.newest(found.id, query.get("outcome"), before, limit),
+            {**query, "replay_id": found.id},
+            replays.represent_row,
+            order=["number"],
+        ),
+    )
+
+
+@blueprint.route("/workspaces/<workspace>/webhooks/replays/<replay_id>/pause", methods=["POST"])
+@authorize("webhooks")
+@accepts_write(ReplaySchema)
+def pause_replay(replay_id: str) -> Response:
+    """Send nothing more until the replay is continued."""
+    return _move("replays.pause", replay_id, "paused")
+
+
+@blueprint.route("/workspaces/<workspace>/webhooks/replays/<replay_id>/continue", methods=["POST"])
+@authorize("webhooks")
+@accepts_write(ReplaySchema)
+def continue_replay(replay_id: str) -> Response:
+    """Go on after a pause, or with the rest after the canary."""
+    return _move("replays.continue", replay_id, "running")
+
+
+@blueprint.route("/workspaces/<workspace>/webhooks/replays/<replay_id>/abort", methods=["POST"])
+@authorize("webhooks")
+@accepts_write(ReplaySchema)
+def abort_replay(replay_id: str) -> Response:
+    """End the replay. What it has sent goes its way; the rest stays as it is."""
+    return _move("replays.abort", replay_id, "aborted")
+
+
+def _move(kind: str, replay_id: str, state: str) -> Response:
+    def check() -> None:
+        must_exist("replay", replay_id)
+        try:
+            replays.refuse_ended(replays.find(caller().workspace_id, replay_id), state)
+        except NotFound:  # a queued write will make it
+            return
+
+    return accept(kind, {}, replay_id, check)

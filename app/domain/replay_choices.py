@@ -1,0 +1,151 @@
+"""Choices: which deliveries a replay is about, counted for a preview or written down for the replay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg2.errors import QueryCanceled
+
+from app.database import rows, transaction
+from app.errors import Conflict
+from app.lib import ids
+
+# What a filter without statuses is about: what has not arrived and will not without a replay.
+DEFAULT_STATUSES = ("failed", "held")
+STATUSES = ("failed", "held", "pending", "delivered")
+# After these errors of its last attempt the receiver may have the delivery all the same.
+UNCERTAIN = ("timeout", "reset")
+# Why a delivery is left out, or skipped once a replay is under way; the last three only then.
+REASONS = (
+    *("endpoint_stopped", "endpoint_deleted", "in_progress", "body_gone"),
+    *("delivered", "sent_meanwhile", "expired"),
+)
+# Deliveries in a part, which is what one transaction of a replay comes to at most.
+PART = 500
+SAMPLE = 10
+# A count is exact or not given at all. A million deliveries take about a third of this.
+LONGEST_SECONDS = 15
+TOO_MANY = (
+    f"So many deliveries match that they cannot be counted in {LONGEST_SECONDS} seconds. Narrow the filter, for "
+    "instance with `since` and `until`."
+)
+BUSY = "Another preview of this workspace is being counted. Try again when it has ended."
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a replay would send now.
+
+    `left_out`: how many more match and cannot be sent, by reason. `sample`: identifiers of the first that would go out.
+    `may_arrive_twice`: how many of the `count` may have arrived before.
+    """
+
+    count: int
+    left_out: Mapping[str, int]
+    may_arrive_twice: int
+    sample: list[str]
+
+
+def whole(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The filter with all its members; None: not given."""
+    filters = {name: given.get(name) for name in (*_CONDITIONS, "since", "until")}
+    return filters | {"statuses": filters["statuses"] or list(DEFAULT_STATUSES)}
+
+
+def preview(workspace_id: str, given: Mapping[str, Any]) -> Preview:
+    """Counts exactly. Raises Conflict if that takes too long, or while another preview of the workspace is counted."""
+    chosen, parameters = _chosen(workspace_id, given)
+    with transaction(), _in_time():
+        if rows(_ONE_AT_A_TIME, (f"previews:{workspace_id}",)) == [(False,)]:
+            raise Conflict(BUSY)
+        [(count, twice, sample, left_out)] = rows(_COUNT.format(chosen=chosen), (*parameters, SAMPLE))
+    return Preview(count, left_out or {}, twice, sample)
+
+
+def write_down(workspace_id: str, given: Mapping[str, Any], replay_id: str) -> int:
+    """Writes down, for this replay, all that a preview counts in this moment; returns how many deliveries that is.
+
+    It is one statement, so no delivery that changes meanwhile is in it twice or half. Raises Conflict if it takes too
+    long.
+    """
+    chosen, parameters = _chosen(workspace_id, given)
+    with _in_time():
+        [(count,)] = rows(_WRITE_DOWN.format(chosen=chosen), (*parameters, replay_id, PART))
+    return int(count)
+
+
+@contextmanager
+def _in_time() -> Iterator[None]:
+    """Inside a transaction, which an error undoes: no statement of this block takes longer than it may."""
+    rows(f"SET LOCAL statement_timeout = '{LONGEST_SECONDS}s'")
+    try:
+        yield
+    except QueryCanceled as error:
+        raise Conflict(TOO_MANY) from error
+    rows("RESET statement_timeout")
+
+
+def _chosen(workspace_id: str, given: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    filters = whole(given)
+    conditions = {sql: filters[name] for name, sql in _CONDITIONS.items() if filters[name] is not None}
+    # By the time exactly, and by identifiers roughly, for the index and the choice of partitions.
+    for name, sign, side in (("since", ">=", -1), ("until", "<", 1)):
+        if filters[name] is not None:
+            at = datetime.fromisoformat(filters[name])
+            conditions[f"deliveries.created_at {sign} %s"] = at
+            conditions[f"deliveries.id {sign} %s"] = ids.around("dlv", at, side)
+    condition = "".join(f" AND {sql}" for sql in conditions)
+    return _CHOSEN.format(condition=condition), [list(UNCERTAIN), workspace_id, workspace_id, *conditions.values()]
+
+
+_CONDITIONS = {
+    "endpoint_ids": "deliveries.endpoint_id = ANY(%s)",
+    "statuses": "deliveries.status = ANY(%s)",
+    "kinds": "deliveries.kind = ANY(%s)",
+    "error_codes": "deliveries.last_error_code = ANY(%s)",
+    "status_codes": "deliveries.last_status = ANY(%s)",
+}
+
+_ONE_AT_A_TIME = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
+
+# The body of each is looked up by itself: in a join, the planner may prefer to read all events there are.
+_CHOSEN = """
+    SELECT deliveries.id, deliveries.claim,
+        deliveries.status = 'delivered' OR deliveries.last_error_code = ANY(%s) AS may_arrive_twice,
+        CASE WHEN endpoints.state = 'stopped' THEN 'endpoint_stopped'
+            WHEN endpoints.state IS DISTINCT FROM 'active' THEN 'endpoint_deleted'
+            WHEN deliveries.leased_until > now() OR (
+                deliveries.status = 'pending' AND deliveries.next_attempt_at IS NULL) THEN 'in_progress'
+            WHEN (SELECT true FROM events WHERE events.id = deliveries.event_id LIMIT 1) IS NULL THEN 'body_gone'
+        END AS reason
+    FROM deliveries
+    LEFT JOIN (SELECT id, state FROM endpoints WHERE workspace_id = %s) AS endpoints
+        ON endpoints.id = deliveries.endpoint_id
+    WHERE deliveries.workspace_id = %s{condition}
+"""
+
+_COUNT = """
+    WITH chosen AS MATERIALIZED ({chosen})
+    SELECT count(*) FILTER (WHERE reason IS NULL), count(*) FILTER (WHERE reason IS NULL AND may_arrive_twice),
+        ARRAY(SELECT id FROM chosen WHERE reason IS NULL ORDER BY id LIMIT %s),
+        (SELECT json_object_agg(reason, number ORDER BY reason) FROM (
+            SELECT reason, count(*) AS number FROM chosen WHERE reason IS NOT NULL GROUP BY reason) AS reasons)
+    FROM chosen
+"""
+
+_WRITE_DOWN = """
+    WITH chosen AS ({chosen}), parts AS (
+        INSERT INTO replay_parts (replay_id, number, delivery_ids, claims)
+        SELECT %s, part, array_agg(id ORDER BY id), array_agg(claim ORDER BY id)
+        FROM (
+            SELECT id, claim, (row_number() OVER (ORDER BY id) - 1) / %s AS part FROM chosen WHERE reason IS NULL
+        ) AS numbered
+        GROUP BY part
+        RETURNING cardinality(delivery_ids) AS size
+    )
+    SELECT coalesce(sum(size), 0) FROM parts
+"""

@@ -1,0 +1,73 @@
+"""Replays, each a mailbox of its own; the deliveries they still have to come to, and what became of the others."""
+
+from __future__ import annotations
+
+from peewee import IntegerField, TextField
+from playhouse.postgres_ext import ArrayField
+
+from app.models.base import BaseModel, OwnedModel, TimeField, json_field, text_array
+
+STATES = ("canary", "running", "paused", "done", "aborted")
+OUTCOMES = ("sent", "skipped")
+
+
+class Replay(OwnedModel):
+    id = TextField(primary_key=True)
+    state = TextField(default="running")
+    filter = json_field()
+    count = IntegerField()
+    sent = IntegerField(default=0)
+    skipped = IntegerField(default=0)
+    per_second = IntegerField(null=True)
+    created_by = TextField(null=True)
+    trace_id = TextField()
+    paced_until = TimeField(null=True)
+    wakes_at = TimeField(null=True)
+    due_at = TimeField(null=True)
+    leased_until = TimeField(null=True)
+    claim = IntegerField(default=0)
+    created_at = TimeField()
+    finished_at = TimeField(null=True)
+
+    class Meta:
+        table_name = "replays"
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it is done or aborted."""
+        return self.state in ("done", "aborted")
+
+
+class ReplayPart(BaseModel):
+    replay_id = TextField()
+    number = IntegerField()
+    delivery_ids = text_array()
+    claims = ArrayField(IntegerField, index=False)
+
+    class Meta:
+        table_name = "replay_parts"
+        primary_key = False
+
+
+class ReplayRow(BaseModel):
+    replay_id = TextField()
+    number = IntegerField()
+    delivery_id = TextField()
+    outcome = TextField()
+    reason = TextField(null=True)
+    sent_as = TextField(null=True)
+    at = TimeField()
+
+    class Meta:
+        table_name = "replay_rows"
+        primary_key = False
+
+    @classmethod
+    def newest(cls, replay_id: str, outcome: str | None, before: str | None, limit: int) -> list[ReplayRow]:
+        """The last `limit` rows before number `before`, the latest first; with an outcome, only those."""
+        query = cls.select().where(cls.replay_id == replay_id)
+        if outcome is not None:
+            query = query.where(cls.outcome == outcome)
+        if before is not None:
+            query = query.where(cls.number < int(before))
+        return list(query.order_by(cls.number.desc()).limit(limit))
