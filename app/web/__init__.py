@@ -10,7 +10,22 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app.config import settings
 from app.lib import keys
-from app.web import access, assets, errors, formats, navigation, sign_ins, start, unbuilt, visit_pages
+from app.web import (
+    access,
+    assets,
+    delivery_pages,
+    endpoint_pages,
+    errors,
+    event_pages,
+    formats,
+    navigation,
+    run_pages,
+    sign_ins,
+    start,
+    timeline_pages,
+    unbuilt,
+    visit_pages,
+)
 
 # Nothing from elsewhere, no inline script or style, no frames: a page shows what strangers wrote.
 _POLICY = (
@@ -25,7 +40,16 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-MODULES = (start, sign_ins, visit_pages)
+MODULES = (
+    start,
+    sign_ins,
+    visit_pages,
+    delivery_pages,
+    event_pages,
+    run_pages,
+    endpoint_pages,
+    timeline_pages,
+)
 
 
 def create_pages() -> Flask:
