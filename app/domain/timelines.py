@@ -55,7 +55,7 @@ def newest(
     if "runs" in sources:
         found += (Entry(_place(step.id), "step", step.at, step) for step in reader.steps())
     if "events" in sources:
-        found += reader.writes(_first_results(events, runs))
+        found += reader.writes(_first_results(*events, *runs))
     if "deliveries" in sources:
         sent = reader.newest(Delivery, "dlv")
         found += (Entry(_place(delivery.id), "delivery", delivery.created_at, delivery) for delivery in sent)
@@ -123,10 +123,10 @@ def _place(identifier: str) -> str:
     return identifier.rpartition("_")[2] + "1"
 
 
-def _first_results(events: Iterable[Event], runs: Iterable[Run]) -> dict[str, str]:
+def _first_results(*results: Any) -> dict[str, str]:
     """The place of each job that these came of: below the oldest of its results."""
-    results = sorted([*events, *runs], key=lambda row: _place(row.id), reverse=True)
-    return {row.job_id: row.id.rpartition("_")[2] + "0" for row in results if row.job_id}
+    newest_first = sorted(results, key=lambda row: _place(row.id), reverse=True)
+    return {row.job_id: row.id.rpartition("_")[2] + "0" for row in newest_first if row.job_id}
 
 
 _STEP = ("id", "run_id", "number", "step", "kind", "status", "at", "detail")

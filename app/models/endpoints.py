@@ -45,7 +45,7 @@ class Endpoint(OwnedModel):
         if not endpoint_ids:
             return {}
         found = cls.select(cls.id, cls.address).where(cls.id.in_(list(endpoint_ids)), cls.workspace_id == workspace_id)
-        return dict(found.tuples())
+        return {endpoint.id: endpoint.address for endpoint in found}
 
     @classmethod
     def lock_free(cls, endpoint_ids: Collection[str]) -> list[Endpoint]:

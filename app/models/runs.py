@@ -98,7 +98,6 @@ class Run(OwnedModel):
         found = rows(_newest(given), values)
         return list(cls.select().where(cls.id.in_([id for (id,) in found])).order_by(cls.id.desc())) if found else []
 
-
     @classmethod
     def counted(cls, workspace_id: str, filters: Mapping[str, Any], most: int) -> Count:
         """How many match every filter, among the newest `most` by the filter that leaves the fewest."""

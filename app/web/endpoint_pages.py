@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
@@ -21,7 +22,7 @@ from app.web.lists import MOST_EXPORTED, address, file_of, page_of, wanted_forma
 blueprint = Blueprint("endpoint_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/endpoints")
 
 STATES = ("active", "failing", "stopped")
-READERS = {"q": str, "state": filters.one_of(STATES)}
+READERS: Mapping[str, filters.Reader] = {"q": str, "state": filters.one_of(STATES)}
 NEWEST = 10  # of the deliveries and the sweeps that a page shows
 
 

@@ -141,7 +141,7 @@ def _steps_to_replay(run: Run, automation: Automation | None, contact: Contact |
         steps = programs.program_of(run.automation_id, run.version).steps
     except NotFound:
         return None
-    return [(step.id, f"{step.id} ({step.kind.replace('_', ' ')})") for step in reversed(steps.values())]
+    return [(step.id, f"{step.id} ({step.kind.replace('_', ' ')})") for step in reversed([*steps.values()])]
 
 
 def _automation_choices(chosen: str | None) -> list[tuple[str, str]] | None:

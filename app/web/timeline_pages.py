@@ -38,7 +38,8 @@ def show(contact_id: str) -> str | Response:
     chosen = filters.read(READERS)
     sources = [chosen.values["show"]] if chosen.values else SOURCES
     if wanted_format():
-        return file_of(_exported(timelines.newest(workspace_id(), contact_id, None, MOST_EXPORTED, sources)), "timeline")
+        entries = timelines.newest(workspace_id(), contact_id, None, MOST_EXPORTED, sources)
+        return file_of(_exported(entries), "timeline")
     listed = sliced(
         lambda after, limit: timelines.newest(workspace_id(), contact_id, after, limit, sources),
         key=lambda entry: entry.place,
