@@ -17,11 +17,9 @@ from app.api.schemas import ResponseBody
 from app.api.writes import accept
 from app.domain import deliveries
 from app.lib.answers import ERROR_CODES
-from app.models.deliveries import Delivery
+from app.models.deliveries import STATUSES, Delivery
 
 blueprint = Blueprint("deliveries", __name__, description="Events on their way to endpoints.")
-
-STATUSES = ("pending", "delivered", "failed", "held", "cancelled")
 
 
 class DeliverySchema(ResponseBody):

@@ -17,14 +17,13 @@ from app.api.schemas import RequestBody, ResponseBody
 from app.api.writes import accept
 from app.domain import automations, contacts, runs, simulations
 from app.lib import ids, json
-from app.models.runs import STATUSES, Run, RunStep
+from app.models.runs import FAILURE_CODES, STATUSES, Run, RunStep
 
 blueprint = Blueprint("runs", __name__, description="Contacts on their way through automations.")
 
 MOST_VARIABLES = 64
 MOST_BYTES = 32 * 1024
 REASONS = ("request", "exit", "reentry", "erased", "pause")
-FAILURE_CODES = ("limit", "no_channel", "opted_out", "template", "gone", "error")
 _EXAMPLE_VARIABLES = {"order": "order-1042"}
 
 

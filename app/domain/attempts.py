@@ -41,13 +41,9 @@ class Dispatch:
     body: bytes
 
     def headers(self) -> dict[str, str]:
-        """The headers of an attempt that is made now (public API, part 6)."""
-        return {
-            "Content-Type": "application/json",
-            "User-Agent": "Bellhop-Webhooks/1",
-            "X-Service-Delivery": self.claimed.id,
-            "X-Service-Signature": signatures.sign(self.secrets, int(clock.now().timestamp()), self.body),
-        }
+        """The headers of an attempt that is made now."""
+        signature = signatures.sign(self.secrets, int(clock.now().timestamp()), self.body)
+        return headers_of(self.claimed.id, signature)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +54,16 @@ class Outcome:
     at: datetime
     answer: Answer
     pause_seconds: float = 0.0
+
+
+def headers_of(delivery_id: str, signature: str) -> dict[str, str]:
+    """The headers of a delivery's requests (public API, part 6), without those of every request."""
+    return {
+        "Content-Type": "application/json",
+        "User-Agent": "Bellhop-Webhooks/1",
+        "X-Service-Delivery": delivery_id,
+        "X-Service-Signature": signature,
+    }
 
 
 def claim(lane: Mail, rooms: Mapping[str, int]) -> list[Dispatch]:

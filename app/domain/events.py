@@ -141,7 +141,7 @@ def find(workspace_id: str, event_id: str) -> Event:
     try:
         return Event.get_in(workspace_id, event_id, "evt")
     except NotFound:
-        sent = Delivery.of_event(workspace_id, event_id, limit=1)
+        sent = Delivery.of_event(workspace_id, event_id, limit=1) if ids.is_id(event_id, "evt") else []
         if not sent:
             raise
     known = {"kind": sent[0].kind, "contact_id": sent[0].contact_id, "body": None}

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import Any, ClassVar, Self
 
-from peewee import Model, TextField, Tuple
+from peewee import SQL, Model, Select, TextField, Tuple, fn
 from playhouse.postgres_ext import ArrayField, BinaryJSONField, DateTimeTZField
 
 from app.database import database
 from app.errors import NotFound
 from app.lib import ids, json
 
-__all__ = ["BaseModel", "OwnedModel", "TimeField", "json_field", "page_before", "text_array"]
+__all__ = ["BaseModel", "Count", "OwnedModel", "TimeField", "count_newest", "json_field", "page_before", "text_array"]
 
 TimeField = DateTimeTZField
 
@@ -92,3 +95,20 @@ def page_before(query: Any, model: Any, last: Sequence[str | None], limit: int, 
     if None not in last:
         query = query.where(Tuple(*columns) < Tuple(*last))
     return query.order_by(*(column.desc() for column in columns)).limit(limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many rows were found; `has_more`: among all that could be looked at, and there are others."""
+
+    number: int
+    has_more: bool
+
+
+def count_newest(query: Any, model: Any, conditions: Sequence[Any], most: int) -> Count:
+    """How many of the newest `most` rows of the query meet the conditions too. Reads no more rows than that."""
+    meets = reduce(and_, conditions, SQL("true")).alias("meets")
+    newest = query.select(model.id, meets).order_by(model.id.desc()).limit(most + 1).alias("newest")
+    counted = Select([newest], [fn.COUNT(SQL("*")), fn.COUNT(SQL("*")).filter(newest.c.meets)])
+    [(looked_at, number)] = database.execute(counted)
+    return Count(min(number, most), looked_at > most)

@@ -8,7 +8,17 @@ from typing import Any
 from peewee import IntegerField, TextField
 
 from app.lib import ids
-from app.models.base import BaseModel, OwnedModel, TimeField
+from app.models.base import BaseModel, Count, OwnedModel, TimeField, count_newest
+
+STATUSES = ("pending", "delivered", "failed", "held", "cancelled")
+# The columns of the filters, those that leave the fewest rows first.
+_COLUMNS = {
+    "error_code": "last_error_code",
+    "status_code": "last_status",
+    "status": "status",
+    "endpoint_id": "endpoint_id",
+    "kind": "kind",
+}
 
 
 class Delivery(OwnedModel):
@@ -58,6 +68,16 @@ class Delivery(OwnedModel):
         return query
 
     @classmethod
+    def counted(cls, workspace_id: str, filters: Mapping[str, Any], most: int) -> Count:
+        """How many match, among the newest `most` by the filter that leaves the fewest."""
+        # No index holds the delivered ones apart.
+        indexed = [name for name in _COLUMNS if name in filters and filters[name] != "delivered"]
+        first = {name: filters[name] for name in ("since", "until", *indexed[:1]) if name in filters}
+        others = filters.keys() & _COLUMNS.keys() - first.keys()
+        conditions = [getattr(cls, _COLUMNS[name]) == filters[name] for name in sorted(others)]
+        return count_newest(cls.matching(workspace_id, first), cls, conditions, most)
+
+    @classmethod
     def of_event(cls, workspace_id: str, event_id: str, limit: int = 1_000) -> list[Delivery]:
         """The deliveries of an event, newest first."""
         found = cls.in_workspace(workspace_id).where(cls.event_id == event_id)
@@ -84,3 +104,8 @@ class Attempt(BaseModel):
     def of(cls, *delivery_ids: str) -> list[Attempt]:
         """The attempts at these deliveries, each delivery's oldest first."""
         return list(cls.select().where(cls.delivery_id.in_(delivery_ids)).order_by(cls.delivery_id, cls.number))
+
+    @classmethod
+    def latest(cls, delivery_id: str, limit: int) -> list[Attempt]:
+        """The last `limit` attempts at the delivery, newest first."""
+        return list(cls.select().where(cls.delivery_id == delivery_id).order_by(cls.number.desc()).limit(limit))

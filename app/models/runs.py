@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from peewee import BooleanField, IntegerField, TextField, UUIDField
+from peewee import SQL, BooleanField, IntegerField, TextField, UUIDField
 
 from app.database import rows
 from app.lib import ids
-from app.models.base import OwnedModel, TimeField, json_field, page_before
+from app.models.base import Count, OwnedModel, TimeField, count_newest, json_field, page_before
 
 UNFINISHED = ("queued", "running", "waiting", "held")
 FINISHED = ("completed", "failed", "cancelled")
 STATUSES = (*UNFINISHED, *FINISHED)
+FAILURE_CODES = ("limit", "no_channel", "opted_out", "template", "gone", "error")
+# The filters of the list, those that leave the fewest runs first.
+_FILTERS = ("contact_id", "failure", "automation_id", "status")
+# As in the index by codes.
+_FAILED, _CODE = "failure IS NOT NULL", "(failure->>'code')"
 
 
 class Run(OwnedModel):
@@ -78,9 +83,9 @@ class Run(OwnedModel):
     def newest(cls, workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int) -> list[Run]:
         """The first `limit` runs after `last_id` that match every filter, newest first.
 
-        Filters: `automation_id`, `contact_id`, `status`.
+        Filters: `automation_id`, `contact_id`, `status`, `failure` (a code).
         """
-        given = {name: filters[name] for name in ("automation_id", "contact_id", "status") if name in filters}
+        given = {name: filters[name] for name in _FILTERS if name in filters}
         if not given:
             return list(page_before(cls.in_workspace(workspace_id), cls, [last_id], limit))
         values = {
@@ -92,6 +97,13 @@ class Run(OwnedModel):
         }
         found = rows(_newest(given), values)
         return list(cls.select().where(cls.id.in_([id for (id,) in found])).order_by(cls.id.desc())) if found else []
+
+    @classmethod
+    def counted(cls, workspace_id: str, filters: Mapping[str, Any], most: int) -> Count:
+        """How many match every filter, among the newest `most` by the filter that leaves the fewest."""
+        conditions = [_is(name, filters[name]) for name in _FILTERS if name in filters]
+        first = cls.in_workspace(workspace_id).where(*conditions[:1])
+        return count_newest(first, cls, conditions[1:], most)
 
 
 class RunStep(OwnedModel):
@@ -135,6 +147,13 @@ class RunRequest(OwnedModel):
         table_name = "run_requests"
 
 
+def _is(name: str, value: str) -> Any:
+    """The condition that a filter stands for."""
+    if name == "failure":
+        return SQL(f"({_FAILED} AND {_CODE} = %s)", (value,))
+    return getattr(Run, name) == value
+
+
 def _newest(given: Mapping[str, Any]) -> str:
     """The query for the identifiers of the newest runs that match: in pairs, so that no order but the index's will do.
 
@@ -142,11 +161,15 @@ def _newest(given: Mapping[str, Any]) -> str:
     """
     if "contact_id" in given:
         columns, wanted = "contact_id", "%(contact_id)s"
+    elif "failure" in given:
+        columns, wanted = _CODE, "%(failure)s"
     elif "automation_id" in given:
         columns, wanted = "automation_id, status", "%(automation_id)s, state.status"
     else:
         columns, wanted = "status", "state.status"
-    others = [f"{name} = %({name})s" for name in given if name not in columns.split(", ")]
+    others = [f"{name} = %({name})s" for name in given if name not in (*columns.split(", "), "failure")]
+    if "failure" in given:
+        others += [_FAILED, f"{_CODE} = %(failure)s"]
     states = "unnest(%(statuses)s::text[]) AS state(status)" if "status" in columns else "(SELECT) AS once"
     conditions = " AND ".join(["workspace_id = %(workspace_id)s", *others])
     return f"""

@@ -15,14 +15,19 @@ from app.web import (
     account_pages,
     assets,
     audit_pages,
+    delivery_pages,
+    endpoint_pages,
     errors,
+    event_pages,
     formats,
     member_pages,
     navigation,
     notification_pages,
     password_pages,
+    run_pages,
     sign_ins,
     start,
+    timeline_pages,
     unbuilt,
     visit_pages,
 )
@@ -41,8 +46,19 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 MODULES = (
-    *(start, sign_ins, visit_pages),
-    *(password_pages, account_pages, member_pages, audit_pages, notification_pages),
+    account_pages,
+    audit_pages,
+    delivery_pages,
+    endpoint_pages,
+    event_pages,
+    member_pages,
+    notification_pages,
+    password_pages,
+    run_pages,
+    sign_ins,
+    start,
+    timeline_pages,
+    visit_pages,
 )
 
 

@@ -6,16 +6,18 @@ import uuid
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
 from flask import Flask
 
 MOST_COUNTED = 10_000
+LONGEST_JSON = 8_000
 NOTHING = "\N{EN DASH}"
 
 
 def install(pages: Flask) -> None:
     """Gives templates the filters of this module, and `new_once()`, a key that makes a form count once."""
     pages.jinja_env.trim_blocks = pages.jinja_env.lstrip_blocks = True
-    for filter_ in (number, capped, duration, exact_time, short_time, size, words):
+    for filter_ in (number, capped, duration, exact_time, short_time, size, words, indented):
         pages.jinja_env.filters[filter_.__name__] = filter_
     pages.jinja_env.globals["new_once"] = lambda: str(uuid.uuid4())
 
@@ -65,3 +67,9 @@ def size(value: int) -> str:
 def words(value: Any) -> str:
     """A code as words: `private_address` as 'private address'."""
     return str(value).replace("_", " ")
+
+
+def indented(value: Any) -> str:
+    """Any JSON, indented; the beginning of what is long."""
+    text = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_PASSTHROUGH_DATETIME).decode()
+    return text if len(text) <= LONGEST_JSON else f"{text[:LONGEST_JSON]} …"

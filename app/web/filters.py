@@ -1,0 +1,94 @@
+"""Filters: what an address asks of a list. A filter that makes no sense is left out, and the page says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from app.lib import ids
+from app.web import lists
+
+Reader = Callable[[str], Any]
+# What PostgreSQL and the calendars of all zones can represent.
+_FIRST, _LAST = datetime(2000, 1, 1, tzinfo=UTC), datetime(3000, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Filters of a list by name: as text for forms and links, as values for queries, and what is wrong with some.
+
+    `given` has all of them, `values` those that count.
+    """
+
+    given: Mapping[str, str]
+    values: Mapping[str, Any]
+    errors: Mapping[str, str]
+
+    @property
+    def links(self) -> dict[str, str]:
+        """Those that count, for another address with the same filters."""
+        return {name: text for name, text in self.given.items() if name in self.values}
+
+
+def read(readers: Mapping[str, Reader]) -> Filters:
+    """The filters of the address, by a reader for each name."""
+    given, values, errors = lists.filters(*readers), {}, {}
+    for name, text in given.items():
+        try:
+            values[name] = readers[name](text)
+        except ValueError as error:
+            errors[name] = str(error)
+    return Filters(given, values, errors)
+
+
+def one_of(choices: Collection[str]) -> Reader:
+    """Reads one of the choices."""
+
+    def reader(text: str) -> str:
+        if text not in choices:
+            raise ValueError("There is no such choice, so this filter is left out.")
+        return text
+
+    return reader
+
+
+def choices(first_label: str, values: Collection[str]) -> list[tuple[str, str]]:
+    """Values and labels for a select that may be left open."""
+    return [("", first_label), *((value, value.replace("_", " ")) for value in values)]
+
+
+def identifier(prefix: str) -> Reader:
+    """Reads an identifier of that prefix."""
+
+    def reader(text: str) -> str:
+        if not ids.is_id(text, prefix):
+            raise ValueError(f"An identifier of this kind begins with {prefix}_. This filter is left out.")
+        return text
+
+    return reader
+
+
+def status_code(text: str) -> int:
+    """Reads a status code of HTTP."""
+    if not (text.isascii() and text.isdigit() and len(text) == 3 and 100 <= int(text) <= 599):
+        raise ValueError("A status code is a number from 100 to 599. This filter is left out.")
+    return int(text)
+
+
+def time(text: str) -> datetime:
+    """Reads a time; without a zone it is one of UTC."""
+    try:
+        read_time = datetime.fromisoformat(text)
+        moment = read_time.astimezone(UTC) if read_time.tzinfo else read_time.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise ValueError("Give a time such as 2026-11-21T10:00. This filter is left out.") from None
+    if not _FIRST <= moment <= _LAST:
+        raise ValueError("This time is too far away. The filter is left out.")
+    return moment
+
+
+def local_time(moment: datetime | None) -> str:
+    """The time, in UTC, as a field for times has it."""
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") if moment else ""
