@@ -63,7 +63,7 @@ class ContactQuery(PageQuery):
     tag = fields.String()
     updated_since = Time(metadata={"description": "RFC 3339."})
     q = fields.String(
-        validate=validate.Length(2, 100),
+        validate=validate.Length(contacts.SHORTEST_SEARCH, contacts.LONGEST_SEARCH),
         metadata={"description": "Part of a name, e-mail address, phone number or external_id."},
     )
 

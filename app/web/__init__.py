@@ -10,7 +10,25 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app.config import settings
 from app.lib import keys
-from app.web import access, assets, errors, formats, navigation, sign_ins, start, unbuilt, visit_pages
+from app.web import (
+    access,
+    assets,
+    billing_pages,
+    contact_pages,
+    developer_endpoints,
+    errors,
+    export_pages,
+    formats,
+    import_pages,
+    invoice_pages,
+    navigation,
+    sign_ins,
+    start,
+    token_pages,
+    unbuilt,
+    verify_pages,
+    visit_pages,
+)
 
 # Nothing from elsewhere, no inline script or style, no frames: a page shows what strangers wrote.
 _POLICY = (
@@ -25,7 +43,11 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-MODULES = (start, sign_ins, visit_pages)
+MODULES = (
+    *(start, sign_ins, visit_pages),
+    *(token_pages, developer_endpoints, verify_pages, billing_pages, invoice_pages),
+    *(contact_pages, import_pages, export_pages),
+)
 
 
 def create_pages() -> Flask:

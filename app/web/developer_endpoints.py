@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from flask import Blueprint, flash, redirect, render_template, request, url_for
@@ -149,13 +150,13 @@ def enable(endpoint_id: str) -> Answer:
 @page("endpoints.manage")
 def delete(endpoint_id: str) -> Answer:
     """Deletes the endpoint."""
-    endpoint = endpoints.find(workspace_id(), endpoint_id)
+    exists = partial(endpoints.find, workspace_id(), endpoint_id)
     try:
-        job = writes.submit("endpoints.delete", {}, endpoint.id)
+        job = writes.submit("endpoints.delete", {}, endpoint_id, exists)
     except Conflict as error:
-        return _refused(endpoint.id, error)
+        return _refused(endpoint_id, error)
     if job.is_finished:
-        flash(f"{endpoint.address} was deleted. Its unfinished deliveries are cancelled.", "good")
+        flash("The endpoint was deleted. Its unfinished deliveries are cancelled.", "good")
     return redirect(url_for("developer_endpoints.index", workspace=workspace_id()), 303)
 
 
@@ -197,7 +198,7 @@ def _secret(endpoint_id: str, address: str, secret: str | None, is_rotated: bool
 
 
 def _refused(endpoint_id: str, error: Conflict | Invalid) -> Response:
-    flash(error.detail, "error")
+    flash(error.detail[:500], "error")
     return _to(endpoint_id)
 
 

@@ -36,9 +36,7 @@ def index() -> str:
     """The tokens, newest first, with those that have ended."""
     found = Token.select().where(Token.workspace_id == workspace_id())
     shown = lists.page_of(found, Token)
-    return render_template(
-        "tokens/index.html", page=shown, state_of=tokens.state_of, base_url=settings().base_url
-    )
+    return render_template("tokens/index.html", page=shown, state_of=tokens.state_of, base_url=settings().base_url)
 
 
 @blueprint.get("/new")

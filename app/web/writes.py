@@ -18,18 +18,29 @@ WAIT_SECONDS = 10
 STILL_QUEUED = "This was accepted and is waiting for its place in the queue. Reload the page in a moment."
 
 
-def submit(kind: str, payload: Mapping[str, Any], resource_id: str | None = None) -> Job:
+def submit(
+    kind: str,
+    payload: Mapping[str, Any],
+    resource_id: str | None = None,
+    check: Callable[[], object] | None = None,
+) -> Job:
     """Accepts a write of the viewer's and waits for it; of one form, only the first counts.
 
+    `check` raises what refuses the write at once; a second click still gets the job of the first.
     Raises what the write raises: Invalid with pointers, Conflict, NotFound. A job that has not ended after
     WAIT_SECONDS is returned as it is, and the next page says so.
     """
-    return submit_once(kind, payload, resource_id)[0]
+    return submit_once(kind, payload, resource_id, check)[0]
 
 
-def submit_once(kind: str, payload: Mapping[str, Any], resource_id: str | None = None) -> tuple[Job, bool]:
+def submit_once(
+    kind: str,
+    payload: Mapping[str, Any],
+    resource_id: str | None = None,
+    check: Callable[[], object] | None = None,
+) -> tuple[Job, bool]:
     """The same, and whether an earlier click of the form made the job, with that click's payload."""
-    job, was_there = jobs.accept(_write(kind, payload, resource_id), _once())
+    job, was_there = _accept(_write(kind, payload, resource_id), check)
     job = jobs.wait(job, WAIT_SECONDS)
     if job.status == "failed":
         raise _refusal(job)
@@ -51,6 +62,19 @@ def trace_id() -> str:
     return str(request.environ["bellhop.request_id"])
 
 
+def _accept(write: Write, check: Callable[[], object] | None) -> tuple[Job, bool]:
+    once = _once()
+    if check is not None:
+        try:
+            check()
+        except BellhopError:
+            earlier = jobs.replayed(viewer().actor_id, once) if once else None
+            if earlier is None:
+                raise
+            return earlier, True
+    return jobs.accept(write, once)
+
+
 def _write(kind: str, payload: Mapping[str, Any], resource_id: str | None) -> Write:
     return Write(workspace_id(), kind, payload, trace_id(), resource_id, viewer().actor_id)
 
@@ -70,4 +94,5 @@ def _refusal(job: Job) -> BellhopError:
     problem = job.problem or {}
     if faults := [Fault(each["pointer"], each["detail"]) for each in problem.get("errors", [])]:
         return Invalid(*faults)
-    return Conflict(str(problem.get("detail", "The write failed.")))
+    facts = {name: str(value) for name, value in problem.items() if name.startswith("conflicting_")}
+    return Conflict(str(problem.get("detail", "The write failed.")), **facts)
