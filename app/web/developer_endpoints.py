@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import partial
 from typing import Any
 
@@ -167,12 +168,14 @@ def _given() -> dict[str, Any]:
 
 def _body(given: dict[str, Any]) -> dict[str, Any]:
     """What the API would be sent."""
-    limit = given["max_per_second"].strip()
+    limit: Any = given["max_per_second"].strip() or None
+    if limit and re.fullmatch("[0-9]{1,9}", limit, re.ASCII):
+        limit = int(limit)
     return {
         "address": given["address"].strip(),
         "events": ["*"] if "*" in given["events"] else given["events"],
         "description": given["description"].strip() or None,
-        "max_per_second": (int(limit) if limit.isascii() and limit.isdigit() and len(limit) < 10 else limit) or None,
+        "max_per_second": limit,
         "ordered": given["ordered"],
     }
 

@@ -26,8 +26,8 @@ FIELDS = ("headers", "body", "endpoint", "received_at")
 @blueprint.get("")
 @page("endpoints.see")
 def show() -> str:
-    """The form. `endpoint` in the address fills in one of its fields."""
-    return _page({"endpoint": request.args.get("endpoint", "")[:LONGEST_SECRET]})
+    """The form. `endpoint_id` in the address fills in one of its fields."""
+    return _page({"endpoint": request.args.get("endpoint_id", "")[:LONGEST_SECRET]})
 
 
 @blueprint.post("")
