@@ -24,6 +24,19 @@ class SettingsError(BellhopError):
     slug = "internal-error"
 
 
+class Malformed(BellhopError):
+    """What was sent cannot be read; `detail` says where."""
+
+    slug = "malformed-request"
+    detail = "The request could not be read."
+
+
+class TooLarge(BellhopError):
+    """What was sent is larger than what is read; `detail` names the limit."""
+
+    slug = "payload-too-large"
+
+
 class NotFound(BellhopError):
     """The workspace has no such resource."""
 

@@ -12,13 +12,14 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.parsing.fields import STORABLE, Formatted, StrictBoolean, Time
 from app.api.responses import respond, time
-from app.api.schemas import RequestBody, ResponseBody
+from app.api.schemas import ResponseBody
 from app.api.writes import accept, must_exist, once_key
 from app.domain import automations, contacts, definitions
 from app.errors import Invalid
 from app.lib import formats, ids
+from app.lib.fields import STORABLE, Formatted, StrictBoolean, Time
+from app.lib.schemas import RequestBody
 from app.models.automations import Automation, AutomationVersion
 from app.models.runs import UNFINISHED
 

@@ -12,12 +12,13 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.parsing.fields import STORABLE, Time
 from app.api.responses import respond, time
-from app.api.schemas import RequestBody, ResponseBody
+from app.api.schemas import ResponseBody
 from app.api.writes import accept, must_exist
 from app.domain import bookings, contacts
 from app.lib import ids
+from app.lib.fields import STORABLE, Time
+from app.lib.schemas import RequestBody
 from app.models.bookings import Booking
 
 blueprint = Blueprint("bookings", __name__, description="The appointments of contacts.")

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from flask import Response
-from marshmallow import ValidationError, fields, pre_load, validate, validates_schema
+from marshmallow import fields, validate
 
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page_of
-from app.api.openapi.properties import STORABLE_TEXT
 from app.api.parsing.blueprints import Blueprint
-from app.api.parsing.fields import Formatted, StrictBoolean, Time, text
 from app.api.responses import respond, time
-from app.api.schemas import RequestBody, ResponseBody
+from app.api.schemas import ResponseBody
 from app.api.writes import accept
 from app.domain import contacts, exports
-from app.domain.contacts import IDENTIFIERS, MOST_FIELDS, MOST_TAGS
+from app.domain.bodies.contacts import ContactPatch, ContactUpsert, TagBody
 from app.lib import formats
+from app.lib.fields import Formatted, Time
 from app.models.contacts import Contact
 
 blueprint = Blueprint("contacts", __name__, description="The people that a workspace talks to.")
-
-_CUSTOM_VALUE = [
-    {"type": ["string", "null"], "maxLength": formats.LONGEST_VALUE, "pattern": STORABLE_TEXT},
-    {"type": "number", "minimum": -formats.LARGEST_NUMBER, "maximum": formats.LARGEST_NUMBER},
-    {"type": "boolean"},
-]
 
 
 class PhoneFilter(Formatted):
@@ -36,87 +29,6 @@ class PhoneFilter(Formatted):
 
     def _deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
         return super()._deserialize("+" + value.strip().lstrip("+"), *args, **options)
-
-
-class CustomValue(fields.Field[Any]):
-    """A string, number, boolean or null."""
-
-    def _deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
-        try:
-            return formats.custom_value(value)
-        except ValueError as error:
-            raise ValidationError(str(error)) from error
-
-
-def tag_name(**options: Any) -> fields.String:
-    """A tag: 1 to 100 characters, no control characters, not only spaces. Spaces at its ends are removed."""
-    described = {"minLength": 1, "maxLength": 100, "pattern": f"^{formats.TAG}$", "example": "vip"}
-    return Formatted(formats.tag, metadata=described, **options)
-
-
-class ContactFields(RequestBody):
-    """The fields that a contact may be given."""
-
-    external_id = text(255, 1, metadata={"description": "Your own identifier of the contact."})
-    email = Formatted(formats.email, allow_none=True, metadata={"format": "email", "maxLength": 254})
-    phone = Formatted(formats.phone, allow_none=True, metadata={"format": "phone", "description": "E.164."})
-    first_name = text(255)
-    last_name = text(255)
-    locale = Formatted(formats.locale, allow_none=True, metadata={"pattern": f"^{formats.LOCALE.pattern}$"})
-    timezone = Formatted(
-        formats.timezone,
-        allow_none=True,
-        metadata={"format": "timezone", "description": "A name in the IANA time zone database."},
-    )
-    custom_fields = fields.Dict(
-        keys=fields.String(validate=validate.Length(1, 100)),
-        values=CustomValue(allow_none=True, metadata={"anyOf": _CUSTOM_VALUE}),
-        validate=validate.Length(max=MOST_FIELDS),
-        metadata={
-            "description": "Strings, numbers and booleans by names of 1 to 100 characters. They are merged with the "
-            "existing fields; null removes a field."
-        },
-    )
-    opted_out = StrictBoolean(metadata={"description": "Send nothing to this contact."})
-
-
-class ContactUpsert(ContactFields):
-    """The body that creates or changes a contact."""
-
-    # At least one identifier is given. With the simpler anyOf, generated clients would lose the fields.
-    described: ClassVar[dict[str, Any]] = {
-        "not": {
-            "type": "object",
-            "properties": {name: {"enum": [None, ""]} for name in IDENTIFIERS},
-        }
-    }
-    external_id = text(255, metadata={"description": 'Your own identifier of the contact. "" counts as not given.'})
-    tags = fields.List(
-        tag_name(), validate=validate.Length(max=MOST_TAGS), metadata={"description": "Added to the existing tags."}
-    )
-
-    @pre_load
-    def without_empty_identifiers(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """The body without identifiers that are "": forms and no-code platforms send that for a missing value."""
-        return {name: value for name, value in data.items() if value != "" or name not in IDENTIFIERS}
-
-    @validates_schema
-    def needs_an_identifier(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError unless an identifier is given that is not null."""
-        if not any(data.get(name) for name in IDENTIFIERS):
-            raise ValidationError(f"Give at least one of {', '.join(IDENTIFIERS)}.")
-
-
-class ContactPatch(ContactFields):
-    """The body that changes a contact."""
-
-    tags = fields.List(
-        tag_name(), validate=validate.Length(max=MOST_TAGS), metadata={"description": "Replaces the existing tags."}
-    )
-
-
-class TagBody(RequestBody):
-    name = tag_name(required=True)
 
 
 class ContactSchema(ResponseBody):
@@ -151,7 +63,7 @@ class ContactQuery(PageQuery):
     tag = fields.String()
     updated_since = Time(metadata={"description": "RFC 3339."})
     q = fields.String(
-        validate=validate.Length(2, 100),
+        validate=validate.Length(contacts.SHORTEST_SEARCH, contacts.LONGEST_SEARCH),
         metadata={"description": "Part of a name, e-mail address, phone number or external_id."},
     )
 

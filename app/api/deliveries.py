@@ -11,12 +11,12 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.parsing.fields import Time, Whole
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept
 from app.domain import deliveries
 from app.lib.answers import ERROR_CODES
+from app.lib.fields import Time, Whole
 from app.models.deliveries import STATUSES, Delivery
 
 blueprint = Blueprint("deliveries", __name__, description="Events on their way to endpoints.")

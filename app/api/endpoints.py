@@ -5,92 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Response
-from marshmallow import ValidationError, fields, validate, validates, validates_schema
+from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.api.authentication import authorize, caller
 from app.api.deliveries import DeliverySchema
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.parsing.fields import STORABLE, StrictBoolean, StrictInteger, Time
 from app.api.responses import respond, time
-from app.api.schemas import RequestBody, ResponseBody
+from app.api.schemas import ResponseBody
 from app.api.sweeps import SweepSchema
 from app.api.writes import accept, must_exist, once_key
-from app.config import settings
 from app.domain import catalogue, endpoints, sweeps
-from app.lib import addresses, ids
+from app.domain.bodies.endpoints import EnableBody, EndpointCreate, EndpointPatch, EndpointTest
+from app.lib import ids
+from app.lib.fields import STORABLE, StrictBoolean, Time
+from app.lib.schemas import RequestBody
 from app.models.endpoints import Endpoint
 
 blueprint = Blueprint("endpoints", __name__, description="The addresses that events are sent to.")
-
-
-class EndpointFields(RequestBody):
-    """The fields of an endpoint. `address` and `events` are required to create one and optional in a change."""
-
-    address = fields.String(
-        metadata={
-            "description": "https only, without a user name, at most 2,048 characters, not a private address.",
-            "format": "uri",
-            "pattern": "^https://",
-            "maxLength": addresses.LONGEST_ADDRESS,
-        }
-    )
-    events = fields.List(
-        fields.String(metadata={"enum": ["*", *catalogue.KINDS]}),
-        validate=validate.Length(1, 100),
-        metadata={"description": "Event kinds, at least one; `*` for all."},
-    )
-    description = fields.String(allow_none=True, validate=validate.Length(max=500))
-    max_per_second = StrictInteger(
-        allow_none=True,
-        validate=validate.Range(1, endpoints.MOST_PER_SECOND),
-        metadata={
-            "description": "The most deliveries in a second, retries and resends included; null, the default: no limit."
-        },
-    )
-    ordered = StrictBoolean(
-        metadata={"description": "One delivery at a time, in the order of events; its retries hold back the rest."}
-    )
-
-    @validates("address")
-    def may_be_dialled(self, value: str, data_key: str) -> None:
-        """Raises ValidationError for an address that deliveries are never sent to."""
-        if why := addresses.check_address(value, settings().webhook_allowed_networks):
-            raise ValidationError(why)
-
-    @validates("events")
-    def are_known(self, value: list[str], data_key: str) -> None:
-        """Raises ValidationError, by position, for unknown event kinds."""
-        unknown = {
-            number: [f"There is no event kind '{kind}'. webhooks/events lists them."]
-            for number, kind in enumerate(value)
-            if kind != "*" and kind not in catalogue.KINDS
-        }
-        if unknown:
-            raise ValidationError(unknown)
-
-
-class EndpointCreate(EndpointFields):
-    """The body that creates an endpoint."""
-
-    def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """Makes two of the inherited fields required."""
-        field_obj.required = field_name in ("address", "events")
-
-
-class EndpointPatch(EndpointFields):
-    """The body that changes an endpoint."""
-
-
-class EndpointTest(RequestBody):
-    kind = fields.String(
-        required=True,
-        validate=validate.OneOf(
-            list(catalogue.KINDS), error="There is no event kind '{input}'. webhooks/events lists them."
-        ),
-        metadata={"description": "The kind whose sample is sent.", "example": "contact.created"},
-    )
 
 
 class EndpointSchema(ResponseBody):
@@ -109,10 +42,6 @@ class EndpointSchema(ResponseBody):
         required=True, metadata={"description": "Whether it gets one delivery at a time, in the order of events."}
     )
     created_at = time("When the endpoint was created.")
-
-
-class EnableBody(RequestBody):
-    release_held = StrictBoolean(metadata={"description": "Also send the held deliveries; by default false."})
 
 
 class ResendBody(RequestBody):

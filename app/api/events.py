@@ -13,13 +13,14 @@ from app.api.deliveries import DeliverySchema
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.parsing.fields import Time
 from app.api.responses import respond, time
-from app.api.schemas import RequestBody, ResponseBody
+from app.api.schemas import ResponseBody
 from app.api.writes import accept, must_exist
 from app.domain import catalogue, deliveries, events
 from app.errors import Fault, Invalid, NotFound
 from app.lib import ids
+from app.lib.fields import Time
+from app.lib.schemas import RequestBody
 from app.models.deliveries import Delivery
 from app.models.events import Event
 

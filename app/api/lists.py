@@ -11,11 +11,11 @@ from flask import request
 from marshmallow import fields, validate
 
 from app.api.authentication import caller
-from app.api.parsing.fields import Whole
 from app.api.schemas import Query, ResponseBody
 from app.config import settings
 from app.errors import Fault, Invalid
 from app.lib import cursors, json
+from app.lib.fields import Whole
 from app.models.base import page_before
 
 DEFAULT_LIMIT = 50

@@ -13,10 +13,11 @@ from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
-from app.api.schemas import RequestBody, ResponseBody
+from app.api.schemas import ResponseBody
 from app.api.writes import accept
 from app.domain import automations, contacts, runs, simulations
 from app.lib import ids, json
+from app.lib.schemas import RequestBody
 from app.models.runs import FAILURE_CODES, STATUSES, Run, RunStep
 
 blueprint = Blueprint("runs", __name__, description="Contacts on their way through automations.")

@@ -11,12 +11,13 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.parsing.fields import STORABLE, Formatted, Time, text
 from app.api.responses import respond, time
-from app.api.schemas import RequestBody, ResponseBody
+from app.api.schemas import ResponseBody
 from app.api.writes import accept
 from app.domain import sales
 from app.lib import clock, ids, money
+from app.lib.fields import STORABLE, Formatted, Time, text
+from app.lib.schemas import RequestBody
 from app.models.sales import Sale
 
 blueprint = Blueprint("sales", __name__, description="What contacts paid.")

@@ -11,13 +11,14 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import envelope
 from app.api.parsing.blueprints import Blueprint
-from app.api.parsing.fields import Formatted
 from app.api.responses import respond, time
-from app.api.schemas import RequestBody, ResponseBody
+from app.api.schemas import ResponseBody
 from app.api.writes import accept
 from app.domain import workspaces
 from app.domain.tokens import UNRESTRICTED
 from app.lib import formats
+from app.lib.fields import Formatted
+from app.lib.schemas import RequestBody
 
 blueprint = Blueprint("workspaces", __name__, description="The workspace that a token belongs to.")
 

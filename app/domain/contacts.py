@@ -18,6 +18,8 @@ from app.models.sets import Key
 IDENTIFIERS = ("external_id", "email", "phone")
 MOST_TAGS = 100
 MOST_FIELDS = 100
+# The characters of a search. Shorter ones would match almost everything.
+SHORTEST_SEARCH, LONGEST_SEARCH = 2, 100
 NO_CONTACT = "There is no such contact in this workspace."
 _PLAIN = (*IDENTIFIERS, "first_name", "last_name", "locale", "timezone")
 

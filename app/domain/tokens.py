@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from app.database import rows
-from app.errors import Fault, Invalid, NotFound, Unauthenticated
-from app.lib import clock, ids, tokens
+from app.database import rows, transaction
+from app.domain import audit
+from app.errors import Conflict, Fault, Invalid, NotFound, Unauthenticated
+from app.lib import clock, formats, ids, tokens
 from app.models.tokens import Token
 
 RESTRICTIONS = ("contacts", "inbox", "automations", "billing", "webhooks")
@@ -43,30 +44,59 @@ class Caller:
 
 
 def issue(
-    workspace_id: str, name: str, restrictions: Sequence[str] | None = None, expires_in_seconds: int | None = None
+    workspace_id: str,
+    name: str,
+    restrictions: Sequence[str] | None = None,
+    expires_in_seconds: int | None = None,
+    *,
+    token_id: str | None = None,
+    actor_id: str | None = None,
 ) -> tuple[str, str]:
-    """Creates a token. Returns its identifier and the token itself, which cannot be shown again. Raises Invalid."""
-    for restriction in restrictions or ():
-        if restriction not in RESTRICTIONS:
-            raise Invalid(Fault("/restrictions", f"'{restriction}' is none of {', '.join(RESTRICTIONS)}."))
-    token, token_id = tokens.new(), ids.new("tok")
+    """Creates a token. Returns its identifier and the token itself, which cannot be shown again. Raises Invalid.
+
+    `token_id`: of a form that may be sent twice; raises Conflict if it has made its token already.
+    `actor_id`: who did it, for the audit log.
+    """
+    _check(name, restrictions)
+    token, token_id = tokens.new(), token_id or ids.new("tok")
     expires_at = clock.now() + timedelta(seconds=expires_in_seconds) if expires_in_seconds is not None else None
-    Token.insert(
-        id=token_id,
-        workspace_id=workspace_id,
-        name=name,
-        digest=tokens.digest(token),
-        restrictions=sorted(set(restrictions)) if restrictions else None,
-        expires_at=expires_at,
-    ).execute()
+    with transaction():
+        made = Token.insert(
+            id=token_id,
+            workspace_id=workspace_id,
+            name=name.strip(),
+            digest=tokens.digest(token),
+            restrictions=sorted(set(restrictions)) if restrictions else None,
+            expires_at=expires_at,
+        )
+        if not list(made.on_conflict_ignore().returning(Token.id).execute()):
+            raise Conflict("This form has made its token already.")
+        if actor_id is not None:
+            detail = {"name": name.strip(), "restrictions": restrictions or None, "expires_at": expires_at}
+            audit.note(workspace_id, actor_id, "tokens.create", "token", token_id, detail)
     return token_id, token
 
 
-def revoke(token_id: str) -> None:
-    """Revokes a token; every process refuses it within a second. Safe to repeat. Raises NotFound."""
-    if not Token.select().where(Token.id == token_id).exists():
+def revoke(token_id: str, workspace_id: str | None = None, actor_id: str | None = None) -> None:
+    """Revokes a token; every process refuses it within a second. Safe to repeat.
+
+    Raises NotFound, also for a token of another workspace than `workspace_id`. `actor_id`: who did it, for the audit
+    log; None for a command.
+    """
+    token = Token.get_or_none(Token.id == token_id)
+    if token is None or workspace_id not in (None, token.workspace_id):
         raise NotFound(f"There is no token {token_id}.")
-    Token.update(revoked_at=clock.now()).where(Token.id == token_id, Token.revoked_at.is_null()).execute()
+    with transaction():
+        is_live = (Token.id == token_id) & Token.revoked_at.is_null()
+        if Token.update(revoked_at=clock.now()).where(is_live).execute():
+            audit.note(token.workspace_id, actor_id, "tokens.revoke", "token", token_id, {"name": token.name})
+
+
+def state_of(token: Token) -> str:
+    """`active`, `expired` or `revoked`."""
+    if token.revoked_at is not None:
+        return "revoked"
+    return "expired" if token.expires_at is not None and token.expires_at <= clock.now() else "active"
 
 
 def of_workspace(workspace_id: str) -> list[dict[str, Any]]:
@@ -103,6 +133,16 @@ def represent(caller: Caller) -> dict[str, Any]:
         },
         "workspace": {"id": caller.workspace_id, "name": caller.workspace_name},
     }
+
+
+def _check(name: str, restrictions: Sequence[str] | None) -> None:
+    try:
+        formats.name(name)
+    except ValueError as error:
+        raise Invalid(Fault("/name", str(error))) from error
+    for restriction in restrictions or ():
+        if restriction not in RESTRICTIONS:
+            raise Invalid(Fault("/restrictions", f"'{restriction}' is none of {', '.join(RESTRICTIONS)}."))
 
 
 class _Memory:

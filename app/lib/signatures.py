@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+# How old `t` may be when the receiver checks it (public API, part 6).
+TOLERANCE_SECONDS = 300
+_NUMBER = re.compile(r"[0-9]{1,15}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a value of X-Service-Signature says; `timestamp` is None if it has no `t` that is a number."""
+
+    timestamp: int | None
+    values: tuple[str, ...]
 
 
 def sign(secrets: Sequence[str], timestamp: int, body: bytes) -> str:
@@ -12,3 +26,18 @@ def sign(secrets: Sequence[str], timestamp: int, body: bytes) -> str:
     signed = b"%d." % timestamp + body
     values = (hmac.digest(secret.encode(), signed, hashlib.sha256).hex() for secret in secrets)
     return f"t={timestamp}," + ",".join(f"v1={value}" for value in values)
+
+
+def parse(header: str) -> Signature:
+    """The parts of the value of a header, whether or not they are as they should be."""
+    parts = [part.strip().partition("=") for part in header.split(",")]
+    times = [value for name, _, value in parts if name == "t" and _NUMBER.fullmatch(value)]
+    return Signature(int(times[0]) if times else None, tuple(value for name, _, value in parts if name == "v1"))
+
+
+def is_signed(secret: str, signature: Signature, body: bytes) -> bool:
+    """Whether one of the signature's values is that of the body under this secret. Compares in constant time."""
+    if signature.timestamp is None:
+        return False
+    expected = hmac.digest(secret.encode(), b"%d." % signature.timestamp + body, hashlib.sha256).hex()
+    return any(hmac.compare_digest(expected.encode(), value.encode()) for value in signature.values)

@@ -67,22 +67,18 @@ class Contact(OwnedModel):
 
         Filters: `email`, `phone`, `external_id`, `tag`, `updated_since`, `q`.
         """
-        given = {name: value for name, value in filters.items() if name in _CONDITIONS}
+        given = _given(filters)
         if not given:
             return list(page_before(cls.in_workspace(workspace_id), cls, [last_id], limit))
-        values = given | {
-            "workspace_id": workspace_id,
-            "last_id": last_id or "con_~",
-            "limit": limit,
-            "text": given.get("q", ""),
-            "pattern": f"%{_escaped(given.get('q', ''))}%",
-            "tags": [given["tag"]] if "tag" in given else [],
-        }
-        if given.keys() & _UNIQUE:
-            found = _ids(_by_identifier(given), values)
-        elif len(found := _ids(_among_newest(given), values)) < limit:
-            found = _ids(_by_segment(given), values)
+        found = _matching(workspace_id, given, last_id, limit)
         return list(cls.select().where(cls.id.in_(found)).order_by(cls.id.desc())) if found else []
+
+    @classmethod
+    def count_matching(cls, workspace_id: str, filters: Mapping[str, Any], most: int) -> int:
+        """How many contacts match every filter, as for `newest`; counts no further than `most`."""
+        if given := _given(filters):
+            return len(_matching(workspace_id, given, None, most))
+        return int(cls.in_workspace(workspace_id).limit(most).count())
 
 
 class ContactSegment(OwnedModel):
@@ -112,6 +108,28 @@ def _first_ids(new: Sequence[Contact]) -> dict[str, str]:
     """For each workspace drawn by chance, the smallest new identifier."""
     drawn = {contact.workspace_id for contact in new if random() < 1 / COUNTED_EVERY}
     return {each: min(contact.id for contact in new if contact.workspace_id == each) for each in drawn}
+
+
+def _given(filters: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in filters.items() if name in _CONDITIONS}
+
+
+def _matching(workspace_id: str, given: Mapping[str, Any], last_id: str | None, limit: int) -> list[str]:
+    """The identifiers of the first `limit` contacts after `last_id` that match, newest first."""
+    values = {
+        **given,
+        "workspace_id": workspace_id,
+        "last_id": last_id or "con_~",
+        "limit": limit,
+        "text": given.get("q", ""),
+        "pattern": f"%{_escaped(given.get('q', ''))}%",
+        "tags": [given["tag"]] if "tag" in given else [],
+    }
+    if given.keys() & _UNIQUE:
+        return _ids(_by_identifier(given), values)
+    if len(found := _ids(_among_newest(given), values)) < limit:
+        found = _ids(_by_segment(given), values)
+    return found
 
 
 def _by_identifier(given: Mapping[str, Any]) -> str:

@@ -48,6 +48,14 @@ class Endpoint(OwnedModel):
         return {endpoint.id: endpoint.address for endpoint in found}
 
     @classmethod
+    def with_address(cls, workspace_id: str, part: str | None, state: str | None) -> Any:
+        """The query of those whose address contains the part, in any case of letters, and that are in the state."""
+        query = cls.in_workspace(workspace_id)
+        if part is not None:
+            query = query.where(cls.address.contains(part))
+        return query if state is None else query.where(cls.state == state)
+
+    @classmethod
     def lock_free(cls, endpoint_ids: Collection[str]) -> list[Endpoint]:
         """Locks the endpoints that no other transaction has locked, and returns them. Never waits."""
         free = cls.select().where(cls.id.in_(list(endpoint_ids))).order_by(cls.id)

@@ -63,11 +63,12 @@ def filters(*names: str) -> dict[str, str]:
 def address(**changes: str | None) -> str:
     """The address of this page with these parameters changed (None: left out), without the place in the list."""
     given: dict[str, Any] = {**request.args, "after": None, "format": None, **changes}
-    kept = {name: value for name, value in given.items() if value}
+    # `url_for` takes some names as its own: a reader's address must not choose the scheme or the page of links.
+    kept = {name: value for name, value in given.items() if value and name != "endpoint" and not name.startswith("_")}
     path: dict[str, Any] = {**(request.view_args or {})}
     if (who := viewer()) and who.workspace_id:
         path["workspace"] = who.workspace_id
-    return url_for(str(request.endpoint), **{**path, **kept})
+    return url_for(str(request.endpoint), **{**kept, **path})
 
 
 def wanted_format() -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from flask import flash, request
@@ -18,20 +18,43 @@ WAIT_SECONDS = 10
 STILL_QUEUED = "This was accepted and is waiting for its place in the queue. Reload the page in a moment."
 
 
-def submit(kind: str, payload: Mapping[str, Any], resource_id: str | None = None) -> Job:
+def submit(
+    kind: str,
+    payload: Mapping[str, Any],
+    resource_id: str | None = None,
+    check: Callable[[], object] | None = None,
+) -> Job:
     """Accepts a write of the viewer's and waits for it; of one form, only the first counts.
 
+    `check` raises what refuses the write at once; a second click still gets the job of the first.
     Raises what the write raises: Invalid with pointers, Conflict, NotFound. A job that has not ended after
     WAIT_SECONDS is returned as it is, and the next page says so.
     """
-    write = Write(workspace_id(), kind, payload, trace_id(), resource_id, viewer().actor_id)
-    job, _ = jobs.accept(write, _once())
+    return submit_once(kind, payload, resource_id, check)[0]
+
+
+def submit_once(
+    kind: str,
+    payload: Mapping[str, Any],
+    resource_id: str | None = None,
+    check: Callable[[], object] | None = None,
+) -> tuple[Job, bool]:
+    """The same, and whether an earlier click of the form made the job, with that click's payload."""
+    job, was_there = _accept(_write(kind, payload, resource_id), check)
     job = jobs.wait(job, WAIT_SECONDS)
     if job.status == "failed":
         raise _refusal(job)
     if not job.is_finished:
         flash(STILL_QUEUED, "info")
-    return job
+    return job, was_there
+
+
+def begin(kind: str, resource_id: str, store: Callable[[str], None], content: bytes = b"") -> Job:
+    """Accepts a write that takes long, and does not wait for it; of one form with the same `content`, once.
+
+    `store`: as for `jobs.accept`. `content`: a digest of what the form uploads.
+    """
+    return jobs.accept(_write(kind, {}, resource_id), _once(content), store)[0]
 
 
 def trace_id() -> str:
@@ -39,7 +62,24 @@ def trace_id() -> str:
     return str(request.environ["bellhop.request_id"])
 
 
-def _once() -> OnceKey | None:
+def _accept(write: Write, check: Callable[[], object] | None) -> tuple[Job, bool]:
+    once = _once()
+    if check is not None:
+        try:
+            check()
+        except BellhopError:
+            earlier = jobs.replayed(viewer().actor_id, once) if once else None
+            if earlier is None:
+                raise
+            return earlier, True
+    return jobs.accept(write, once)
+
+
+def _write(kind: str, payload: Mapping[str, Any], resource_id: str | None) -> Write:
+    return Write(workspace_id(), kind, payload, trace_id(), resource_id, viewer().actor_id)
+
+
+def _once(content: bytes = b"") -> OnceKey | None:
     """The key of the form that was sent, by which its second click is recognized."""
     try:
         key = str(uuid.UUID(request.form.get("once", "")))
@@ -47,11 +87,12 @@ def _once() -> OnceKey | None:
         return None
     fields = sorted((name, value) for name, value in request.form.items(multi=True) if name != "csrf_token")
     body = "\n".join(f"{len(value)} {name}={value}" for name, value in fields).encode()
-    return OnceKey(key, jobs.fingerprint(request.method.encode(), request.path.encode(), body))
+    return OnceKey(key, jobs.fingerprint(request.method.encode(), request.path.encode(), body, content))
 
 
 def _refusal(job: Job) -> BellhopError:
     problem = job.problem or {}
     if faults := [Fault(each["pointer"], each["detail"]) for each in problem.get("errors", [])]:
         return Invalid(*faults)
-    return Conflict(str(problem.get("detail", "The write failed.")))
+    facts = {name: str(value) for name, value in problem.items() if name.startswith("conflicting_")}
+    return Conflict(str(problem.get("detail", "The write failed.")), **facts)

@@ -8,8 +8,7 @@ from marshmallow import Schema, fields
 
 from app.api.openapi import examples
 from app.api.schemas import Query, ResponseBody
-
-STORABLE_TEXT = r"^[^\u0000]*$"
+from app.lib.fields import STORABLE_TEXT
 
 
 def _nullable_reference(_converter: Any, _field: Any, ret: dict[str, Any]) -> dict[str, Any]:

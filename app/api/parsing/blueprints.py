@@ -10,11 +10,13 @@ from typing import Any
 import flask_smorest
 from flask.globals import request_ctx
 
-from app.api.parsing.bodies import OBJECT_REQUIRED, read_object
-from app.api.parsing.faults import load
+from app.api.parsing.bodies import read_object
 from app.api.parsing.queries import read_query
-from app.api.schemas import Query, RequestBody, Schema
+from app.api.schemas import Query
+from app.domain.bodies.faults import load
+from app.domain.bodies.objects import OBJECT_REQUIRED
 from app.errors import Invalid, NotFound
+from app.lib.schemas import RequestBody, Schema
 
 View = Callable[..., Any]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from json import loads as loads_leniently
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, TypeVar
 
@@ -14,12 +13,9 @@ from flask import Flask, Request
 from webargs.core import is_json
 from werkzeug.exceptions import BadRequest, HTTPException, RequestEntityTooLarge, UnsupportedMediaType
 
-from app.api.parsing.faults import refuse_bad_text
-from app.errors import Fault, Invalid, Unavailable
-from app.lib import json
+from app.domain.bodies.objects import MAX_BODY_BYTES, object_in
+from app.errors import Unavailable
 
-MAX_BODY_BYTES = 256 * 1024
-OBJECT_REQUIRED = Fault("", "A JSON object is required.")
 _PART_BYTES = 64 * 1024
 _log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -33,7 +29,7 @@ def install(app: Flask) -> None:
 def read_object(request: Request) -> dict[str, Any] | None:
     """The body's JSON object, None if there is no body.
 
-    Raises RequestEntityTooLarge, UnsupportedMediaType, BadRequest (not JSON) and Invalid (not an object).
+    Raises RequestEntityTooLarge, UnsupportedMediaType, BadRequest, Malformed (not JSON) and Invalid (not an object).
     """
     raw = _read_to_end(request.get_data)  # keeps the body: its bytes are part of an idempotency key's fingerprint
     _check_length(request, len(raw), MAX_BODY_BYTES)
@@ -44,14 +40,6 @@ def read_object(request: Request) -> dict[str, Any] | None:
     if request.headers.get("Content-Encoding", "identity") != "identity":
         raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
     return object_in(raw)
-
-
-def object_in(raw: bytes) -> dict[str, Any]:
-    """The JSON object in `raw`. Raises BadRequest (not JSON) and Invalid (not an object, or text with U+0000)."""
-    value = _read_json(raw)
-    if not isinstance(value, dict):
-        raise Invalid(OBJECT_REQUIRED)
-    return value
 
 
 @contextmanager
@@ -95,24 +83,3 @@ def _check_length(request: Request, length: int, most_bytes: int) -> None:
     # RFC 9112, section 8: an incomplete message. gunicorn does not report it.
     if length < (request.content_length or 0):
         raise BadRequest("The body is shorter than its Content-Length.")
-
-
-def _read_json(raw: bytes) -> Any:
-    try:
-        value = json.loads(raw)
-    except ValueError as error:
-        if b"\\ud" in raw.lower():
-            _refuse_lone_surrogates(raw)
-        raise BadRequest(f"The body is not valid JSON: {error}.") from error
-    if b"\\u0000" in raw:
-        refuse_bad_text(value)
-    return value
-
-
-def _refuse_lone_surrogates(raw: bytes) -> None:
-    """Raises Invalid, pointing at lone surrogates, if `raw` has any: orjson does not say where they are."""
-    try:
-        value = loads_leniently(raw)
-    except (ValueError, RecursionError):
-        return
-    refuse_bad_text(value)

@@ -40,6 +40,7 @@ addEventListener("click", async (event) => {
     copier.textContent = "Copied";
     setTimeout(() => (copier.textContent = said), 1500);
   }
+  if (event.target.closest("[data-print]")) print();
   const opener = event.target.closest("[data-dialog]");
   if (opener) document.getElementById(opener.dataset.dialog).showModal();
   // Menus close when the reader clicks elsewhere.

@@ -11,8 +11,9 @@ from marshmallow import fields, validate
 from app.api import docs, openapi, parsing, problems
 from app.api.openapi.problems import response_name
 from app.api.parsing.blueprints import Blueprint, Nothing
-from app.api.schemas import Query, RequestBody, ResponseBody, Schema
+from app.api.schemas import Query, ResponseBody
 from app.lib.problems import PROBLEMS
+from app.lib.schemas import RequestBody, Schema
 
 BASE = "https://bellhop.test"
 

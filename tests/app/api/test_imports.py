@@ -13,11 +13,10 @@ import pytest
 from flask import Flask, request
 from werkzeug.test import TestResponse
 
-from app.api import imports as api_imports
 from app.api.parsing import bodies
 from app.api.parsing.bodies import spooled_body
 from app.database import rows
-from app.domain import contacts, imports, writes
+from app.domain import contacts, import_lines, imports, writes
 from app.domain.writes import MOST_DEATHS
 from app.mailbox import serving
 from tests.cast import KEY, Api, all_of, event_bodies, event_kinds, in_threads, one, out_of_room, row_counts, working
@@ -289,10 +288,10 @@ LARGE = [{"external_id": f"c-{number}", "first_name": "x" * 250} for number in r
 def test_a_large_import_waits_for_its_turn_and_one_that_does_not_get_it_can_be_sent_again(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api_imports, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(import_lines, "PATIENCE_SECONDS", 0.05)
     before = row_counts()
 
-    with api_imports._large_body:
+    with import_lines._large_file:
         refused = send(api, *LARGE, key=KEY)
         assert row_counts() == before
         small = send(api, *customers(1))
@@ -306,7 +305,7 @@ def test_a_large_import_waits_for_its_turn_and_one_that_does_not_get_it_can_be_s
 
 
 def test_one_large_import_is_in_memory_at_a_time(api: Api, app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, at_work, seen = api_imports._read_lines, [], []
+    real, at_work, seen = import_lines.read, [], []
 
     def watched(lines: Any) -> Any:
         at_work.append(1)
@@ -315,8 +314,8 @@ def test_one_large_import_is_in_memory_at_a_time(api: Api, app: Flask, monkeypat
         at_work.pop()
         return found
 
-    monkeypatch.setattr(api_imports, "_read_lines", watched)
-    monkeypatch.setattr(api_imports, "PATIENCE_SECONDS", 60)
+    monkeypatch.setattr(import_lines, "read", watched)
+    monkeypatch.setattr(import_lines, "PATIENCE_SECONDS", 60)
     callers = [replace(api, client=app.test_client()) for _ in range(4)]
 
     answers = in_threads([lambda caller=caller: send(caller, *LARGE) for caller in callers])
@@ -326,14 +325,14 @@ def test_one_large_import_is_in_memory_at_a_time(api: Api, app: Flask, monkeypat
 
 
 def test_a_body_takes_no_memory_while_it_comes(app: Flask) -> None:
-    with app.test_request_context(method="POST", data=b"x" * api_imports.MOST_BYTES):
+    with app.test_request_context(method="POST", data=b"x" * import_lines.MOST_BYTES):
         tracemalloc.start()
-        with spooled_body(request, api_imports.MOST_BYTES) as body:
+        with spooled_body(request, import_lines.MOST_BYTES) as body:
             size = body.tell()
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
 
-    assert size == api_imports.MOST_BYTES
+    assert size == import_lines.MOST_BYTES
     assert most < size / 8
 
 

@@ -11,8 +11,9 @@ from marshmallow import fields, validate
 from app.api import openapi, parsing, problems, request_ids
 from app.api.openapi.problems import response_name
 from app.api.parsing.blueprints import Blueprint
-from app.api.schemas import Query, RequestBody
+from app.api.schemas import Query
 from app.errors import MAX_FAULTS
+from app.lib.schemas import RequestBody
 
 BASE = "https://bellhop.test"
 

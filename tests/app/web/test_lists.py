@@ -48,3 +48,11 @@ def test_a_page_has_rows_and_the_address_of_the_next(app: Flask, owner: Person) 
     assert len(page.rows) == lists.ROWS
     assert page.next_address == "/workspaces?after=41"
     assert page.first_address == "/workspaces"
+
+
+def test_an_address_does_not_choose_where_the_links_of_its_page_lead(app: Flask, owner: Person) -> None:
+    asked = "/workspaces?q=1&_scheme=javascript&_external=1&_anchor=x&endpoint=sign_ins.show"
+    with app.extensions["pages"].test_request_context(asked):
+        app.extensions["pages"].preprocess_request()
+
+        assert lists.address() == "/workspaces?q=1"

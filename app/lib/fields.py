@@ -8,6 +8,8 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate
 
+# Text that PostgreSQL can store, as JSON Schema describes it.
+STORABLE_TEXT = r"^[^\u0000]*$"
 # Times that PostgreSQL, and everything that reads from it, can represent in any time zone.
 STORABLE = validate.Range(datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
 

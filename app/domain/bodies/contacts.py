@@ -1,0 +1,99 @@
+"""What callers may say about a contact."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from marshmallow import ValidationError, fields, pre_load, validate, validates_schema
+
+from app.domain.contacts import IDENTIFIERS, MOST_FIELDS, MOST_TAGS
+from app.lib import formats
+from app.lib.fields import STORABLE_TEXT, Formatted, StrictBoolean, text
+from app.lib.schemas import RequestBody
+
+_CUSTOM_VALUE = [
+    {"type": ["string", "null"], "maxLength": formats.LONGEST_VALUE, "pattern": STORABLE_TEXT},
+    {"type": "number", "minimum": -formats.LARGEST_NUMBER, "maximum": formats.LARGEST_NUMBER},
+    {"type": "boolean"},
+]
+
+
+class CustomValue(fields.Field[Any]):
+    """A string, number, boolean or null."""
+
+    def _deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
+        try:
+            return formats.custom_value(value)
+        except ValueError as error:
+            raise ValidationError(str(error)) from error
+
+
+def tag_name(**options: Any) -> fields.String:
+    """A tag: 1 to 100 characters, no control characters, not only spaces. Spaces at its ends are removed."""
+    described = {"minLength": 1, "maxLength": 100, "pattern": f"^{formats.TAG}$", "example": "vip"}
+    return Formatted(formats.tag, metadata=described, **options)
+
+
+class ContactFields(RequestBody):
+    """The fields that a contact may be given."""
+
+    external_id = text(255, 1, metadata={"description": "Your own identifier of the contact."})
+    email = Formatted(formats.email, allow_none=True, metadata={"format": "email", "maxLength": 254})
+    phone = Formatted(formats.phone, allow_none=True, metadata={"format": "phone", "description": "E.164."})
+    first_name = text(255)
+    last_name = text(255)
+    locale = Formatted(formats.locale, allow_none=True, metadata={"pattern": f"^{formats.LOCALE.pattern}$"})
+    timezone = Formatted(
+        formats.timezone,
+        allow_none=True,
+        metadata={"format": "timezone", "description": "A name in the IANA time zone database."},
+    )
+    custom_fields = fields.Dict(
+        keys=fields.String(validate=validate.Length(1, 100)),
+        values=CustomValue(allow_none=True, metadata={"anyOf": _CUSTOM_VALUE}),
+        validate=validate.Length(max=MOST_FIELDS),
+        metadata={
+            "description": "Strings, numbers and booleans by names of 1 to 100 characters. They are merged with the "
+            "existing fields; null removes a field."
+        },
+    )
+    opted_out = StrictBoolean(metadata={"description": "Send nothing to this contact."})
+
+
+class ContactUpsert(ContactFields):
+    """The body that creates or changes a contact."""
+
+    # At least one identifier is given. With the simpler anyOf, generated clients would lose the fields.
+    described: ClassVar[dict[str, Any]] = {
+        "not": {
+            "type": "object",
+            "properties": {name: {"enum": [None, ""]} for name in IDENTIFIERS},
+        }
+    }
+    external_id = text(255, metadata={"description": 'Your own identifier of the contact. "" counts as not given.'})
+    tags = fields.List(
+        tag_name(), validate=validate.Length(max=MOST_TAGS), metadata={"description": "Added to the existing tags."}
+    )
+
+    @pre_load
+    def without_empty_identifiers(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """The body without identifiers that are "": forms and no-code platforms send that for a missing value."""
+        return {name: value for name, value in data.items() if value != "" or name not in IDENTIFIERS}
+
+    @validates_schema
+    def needs_an_identifier(self, data: dict[str, Any], **_: Any) -> None:
+        """Raises ValidationError unless an identifier is given that is not null."""
+        if not any(data.get(name) for name in IDENTIFIERS):
+            raise ValidationError(f"Give at least one of {', '.join(IDENTIFIERS)}.")
+
+
+class ContactPatch(ContactFields):
+    """The body that changes a contact."""
+
+    tags = fields.List(
+        tag_name(), validate=validate.Length(max=MOST_TAGS), metadata={"description": "Replaces the existing tags."}
+    )
+
+
+class TagBody(RequestBody):
+    name = tag_name(required=True)

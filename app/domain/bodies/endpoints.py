@@ -1,0 +1,85 @@
+"""What callers may say about an endpoint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow import ValidationError, fields, validate, validates
+
+from app.config import settings
+from app.domain import catalogue, endpoints
+from app.lib import addresses
+from app.lib.fields import StrictBoolean, StrictInteger
+from app.lib.schemas import RequestBody
+
+
+class EndpointFields(RequestBody):
+    """The fields of an endpoint. `address` and `events` are required to create one and optional in a change."""
+
+    address = fields.String(
+        metadata={
+            "description": "https only, without a user name, at most 2,048 characters, not a private address.",
+            "format": "uri",
+            "pattern": "^https://",
+            "maxLength": addresses.LONGEST_ADDRESS,
+        }
+    )
+    events = fields.List(
+        fields.String(metadata={"enum": ["*", *catalogue.KINDS]}),
+        validate=validate.Length(1, 100),
+        metadata={"description": "Event kinds, at least one; `*` for all."},
+    )
+    description = fields.String(allow_none=True, validate=validate.Length(max=500))
+    max_per_second = StrictInteger(
+        allow_none=True,
+        validate=validate.Range(1, endpoints.MOST_PER_SECOND),
+        metadata={
+            "description": "The most deliveries in a second, retries and resends included; null, the default: no limit."
+        },
+    )
+    ordered = StrictBoolean(
+        metadata={"description": "One delivery at a time, in the order of events; its retries hold back the rest."}
+    )
+
+    @validates("address")
+    def may_be_dialled(self, value: str, data_key: str) -> None:
+        """Raises ValidationError for an address that deliveries are never sent to."""
+        if why := addresses.check_address(value, settings().webhook_allowed_networks):
+            raise ValidationError(why)
+
+    @validates("events")
+    def are_known(self, value: list[str], data_key: str) -> None:
+        """Raises ValidationError, by position, for unknown event kinds."""
+        unknown = {
+            number: [f"There is no event kind '{kind}'. webhooks/events lists them."]
+            for number, kind in enumerate(value)
+            if kind != "*" and kind not in catalogue.KINDS
+        }
+        if unknown:
+            raise ValidationError(unknown)
+
+
+class EndpointCreate(EndpointFields):
+    """The body that creates an endpoint."""
+
+    def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
+        """Makes two of the inherited fields required."""
+        field_obj.required = field_name in ("address", "events")
+
+
+class EndpointPatch(EndpointFields):
+    """The body that changes an endpoint."""
+
+
+class EndpointTest(RequestBody):
+    kind = fields.String(
+        required=True,
+        validate=validate.OneOf(
+            list(catalogue.KINDS), error="There is no event kind '{input}'. webhooks/events lists them."
+        ),
+        metadata={"description": "The kind whose sample is sent.", "example": "contact.created"},
+    )
+
+
+class EnableBody(RequestBody):
+    release_held = StrictBoolean(metadata={"description": "Also send the held deliveries; by default false."})

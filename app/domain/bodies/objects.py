@@ -1,0 +1,42 @@
+"""JSON objects that callers send, as text."""
+
+from __future__ import annotations
+
+from json import loads as loads_leniently
+from typing import Any
+
+from app.domain.bodies.faults import refuse_bad_text
+from app.errors import Fault, Invalid, Malformed
+from app.lib import json
+
+MAX_BODY_BYTES = 256 * 1024
+OBJECT_REQUIRED = Fault("", "A JSON object is required.")
+
+
+def object_in(raw: bytes) -> dict[str, Any]:
+    """The JSON object in `raw`. Raises Malformed (not JSON) and Invalid (not an object, or text with U+0000)."""
+    value = _read_json(raw)
+    if not isinstance(value, dict):
+        raise Invalid(OBJECT_REQUIRED)
+    return value
+
+
+def _read_json(raw: bytes) -> Any:
+    try:
+        value = json.loads(raw)
+    except ValueError as error:
+        if b"\\ud" in raw.lower():
+            _refuse_lone_surrogates(raw)
+        raise Malformed(f"The body is not valid JSON: {error}.") from error
+    if b"\\u0000" in raw:
+        refuse_bad_text(value)
+    return value
+
+
+def _refuse_lone_surrogates(raw: bytes) -> None:
+    """Raises Invalid, pointing at lone surrogates, if `raw` has any: orjson does not say where they are."""
+    try:
+        value = loads_leniently(raw)
+    except (ValueError, RecursionError):
+        return
+    refuse_bad_text(value)

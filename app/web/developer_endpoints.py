@@ -1,0 +1,211 @@
+"""Endpoints for those who build on them: made, changed, tested and enabled; secrets are shown once."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import partial
+from typing import Any
+
+from flask import Blueprint, flash, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from app.domain import catalogue, endpoints
+from app.domain.bodies.endpoints import EnableBody, EndpointCreate, EndpointPatch, EndpointTest
+from app.errors import Conflict, Invalid
+from app.lib import clock, ids
+from app.models.endpoints import Endpoint
+from app.web import lists, writes
+from app.web.access import page, workspace_id
+from app.web.forms import checked, errors_of, typed, typed_all
+
+blueprint = Blueprint(
+    "developer_endpoints", __name__, url_prefix="/workspaces/<workspace>/settings/developers/endpoints"
+)
+
+STATES = ("active", "stopped")
+
+Answer = str | tuple[str, int] | Response
+
+
+@blueprint.get("")
+@page("endpoints.see")
+def index() -> str:
+    """The endpoints, newest first."""
+    given = lists.filters("q", "state")
+    state = given.get("state")
+    found = Endpoint.with_address(workspace_id(), given.get("q"), state if state in STATES else None)
+    return render_template(
+        "developer_endpoints/index.html",
+        page=lists.page_of(found, Endpoint),
+        given=given,
+        count=lists.capped_count(found),
+        states=STATES,
+    )
+
+
+@blueprint.get("/new")
+@page("endpoints.manage")
+def new() -> str:
+    """The form of a new endpoint."""
+    return _form({"events": []})
+
+
+@blueprint.post("/new")
+@page("endpoints.manage")
+def create() -> Answer:
+    """Makes the endpoint and shows its secret, in this response only."""
+    given = _given()
+    try:
+        fields = checked(EndpointCreate(), _body(given))
+        secret = endpoints.new_secret()
+        payload = {**fields, "sealed_secret": endpoints.seal(secret)}
+        job, was_there = writes.submit_once("endpoints.create", payload, ids.new("whe"))
+    except Invalid as error:
+        return _form(given, errors_of(error)), 422
+    except Conflict as error:
+        return _form(given, {"": error.detail}), 409
+    return _secret(str(job.resource_id), fields["address"], None if was_there else secret)
+
+
+@blueprint.get("/<endpoint_id>")
+@page("endpoints.see")
+def show(endpoint_id: str) -> str:
+    """An endpoint: its settings, its state, and what can be done with it."""
+    endpoint = endpoints.find(workspace_id(), endpoint_id)
+    until = endpoint.previous_secret_until
+    return render_template(
+        "developer_endpoints/show.html",
+        endpoint=endpoint,
+        kinds=[(kind, kind) for kind in catalogue.KINDS],
+        both_until=until if until and until > clock.now() else None,
+    )
+
+
+@blueprint.get("/<endpoint_id>/edit")
+@page("endpoints.manage")
+def edit(endpoint_id: str) -> str:
+    """The form that changes the endpoint."""
+    endpoint = endpoints.find(workspace_id(), endpoint_id)
+    return _form(endpoints.represent(endpoint), endpoint_id=endpoint.id)
+
+
+@blueprint.post("/<endpoint_id>/edit")
+@page("endpoints.manage")
+def update(endpoint_id: str) -> Answer:
+    """Changes the endpoint."""
+    endpoint = endpoints.find(workspace_id(), endpoint_id)
+    given = _given()
+    try:
+        job = writes.submit("endpoints.update", checked(EndpointPatch(), _body(given)), endpoint.id)
+    except Invalid as error:
+        return _form(given, errors_of(error), endpoint.id), 422
+    except Conflict as error:
+        return _form(given, {"": error.detail}, endpoint.id), 409
+    return _to(endpoint.id, "The endpoint was changed." if job.is_finished else None)
+
+
+@blueprint.post("/<endpoint_id>/rotate-secret")
+@page("endpoints.manage")
+def rotate(endpoint_id: str) -> Answer:
+    """Replaces the secret and shows the new one, in this response only."""
+    endpoint, secret = endpoints.find(workspace_id(), endpoint_id), endpoints.new_secret()
+    payload = {"sealed_secret": endpoints.seal(secret)}
+    try:
+        _, was_there = writes.submit_once("endpoints.rotate_secret", payload, endpoint.id)
+    except Conflict as error:
+        return _refused(endpoint.id, error)
+    return _secret(endpoint.id, endpoint.address, None if was_there else secret, is_rotated=True)
+
+
+@blueprint.post("/<endpoint_id>/test")
+@page("endpoints.manage")
+def test(endpoint_id: str) -> Answer:
+    """Sends a sample to the endpoint, and leads to its delivery."""
+    endpoint = endpoints.find(workspace_id(), endpoint_id)
+    try:
+        fields = checked(EndpointTest(), typed("kind"))
+        job = writes.submit("endpoints.test", {**fields, "endpoint_id": endpoint.id})
+    except (Conflict, Invalid) as error:
+        return _refused(endpoint.id, error)
+    if not job.is_finished:
+        return _to(endpoint.id)
+    flash("The sample is on its way. This is its delivery.", "good")
+    return redirect(url_for("delivery_pages.show", workspace=workspace_id(), delivery_id=job.resource_id), 303)
+
+
+@blueprint.post("/<endpoint_id>/enable")
+@page("endpoints.manage")
+def enable(endpoint_id: str) -> Answer:
+    """Makes the endpoint active, with or without what is held for it."""
+    endpoint, is_released = endpoints.find(workspace_id(), endpoint_id), request.form.get("release_held") == "true"
+    try:
+        job = writes.submit("endpoints.enable", checked(EnableBody(), {"release_held": is_released}), endpoint.id)
+    except Conflict as error:
+        return _refused(endpoint.id, error)
+    held = " Held deliveries go out, oldest first." if is_released else ""
+    return _to(endpoint.id, f"The endpoint is active.{held}" if job.is_finished else None)
+
+
+@blueprint.post("/<endpoint_id>/delete")
+@page("endpoints.manage")
+def delete(endpoint_id: str) -> Answer:
+    """Deletes the endpoint."""
+    exists = partial(endpoints.find, workspace_id(), endpoint_id)
+    try:
+        job = writes.submit("endpoints.delete", {}, endpoint_id, exists)
+    except Conflict as error:
+        return _refused(endpoint_id, error)
+    if job.is_finished:
+        flash("The endpoint was deleted. Its unfinished deliveries are cancelled.", "good")
+    return redirect(url_for("developer_endpoints.index", workspace=workspace_id()), 303)
+
+
+def _given() -> dict[str, Any]:
+    given: dict[str, Any] = typed("address", "description", "max_per_second")
+    return given | {"events": typed_all("events"), "ordered": request.form.get("ordered") == "true"}
+
+
+def _body(given: dict[str, Any]) -> dict[str, Any]:
+    """What the API would be sent."""
+    limit: Any = given["max_per_second"].strip() or None
+    if limit and re.fullmatch("[0-9]{1,9}", limit, re.ASCII):
+        limit = int(limit)
+    return {
+        "address": given["address"].strip(),
+        "events": ["*"] if "*" in given["events"] else given["events"],
+        "description": given["description"].strip() or None,
+        "max_per_second": limit,
+        "ordered": given["ordered"],
+    }
+
+
+def _form(given: dict[str, Any], errors: dict[str, str] | None = None, endpoint_id: str | None = None) -> str:
+    kinds = [
+        (each["kind"], each["description"], json.dumps(each["sample"], indent=2, ensure_ascii=False))
+        for each in catalogue.represent(workspace_id())
+    ]
+    return render_template(
+        "developer_endpoints/form.html", given=given, errors=errors or {}, kinds=kinds, endpoint_id=endpoint_id
+    )
+
+
+def _secret(endpoint_id: str, address: str, secret: str | None, is_rotated: bool = False) -> str:
+    return render_template(
+        "developer_endpoints/secret.html",
+        endpoint_id=endpoint_id,
+        address=address,
+        secret=secret,
+        is_rotated=is_rotated,
+    )
+
+
+def _refused(endpoint_id: str, error: Conflict | Invalid) -> Response:
+    flash(error.detail[:500], "error")
+    return _to(endpoint_id)
+
+
+def _to(endpoint_id: str, message: str | None = None) -> Response:
+    if message:
+        flash(message, "good")
+    return redirect(url_for("developer_endpoints.show", workspace=workspace_id(), endpoint_id=endpoint_id), 303)

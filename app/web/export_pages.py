@@ -1,0 +1,19 @@
+"""Exports: everything that is stored about a contact, as a file."""
+
+from __future__ import annotations
+
+from flask import Blueprint, Response
+
+from app.domain import contacts, exports
+from app.web.access import page, workspace_id
+
+blueprint = Blueprint("export_pages", __name__, url_prefix="/workspaces/<workspace>/contacts")
+
+
+@blueprint.get("/<contact_id>/export")
+@page("contacts.export")
+def show(contact_id: str) -> Response:
+    """One JSON document, sent while it is read."""
+    contact = contacts.find(workspace_id(), contact_id)
+    headers = {"Content-Disposition": f'attachment; filename="{contact.id}.json"'}
+    return Response(exports.export(contact), headers=headers, mimetype="application/json")

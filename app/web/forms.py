@@ -1,0 +1,45 @@
+"""Forms: what was typed, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from flask import request
+
+from app.domain.bodies.faults import load, refuse_bad_text
+from app.errors import Invalid
+from app.lib.schemas import Schema
+
+
+def typed(*names: str) -> dict[str, str]:
+    """What the form says in those fields, with line ends as they were typed; "" for a field that was not sent."""
+    return {name: _text(request.form.get(name, "")) for name in names}
+
+
+def typed_all(name: str) -> list[str]:
+    """What the form says in all fields of that name."""
+    return [_text(value) for value in request.form.getlist(name)]
+
+
+def checked(schema: Schema, body: Mapping[str, Any]) -> dict[str, Any]:
+    """The body as the API would take it. Raises Invalid."""
+    refuse_bad_text(dict(body))
+    found: dict[str, Any] = load(schema, dict(body))
+    return found
+
+
+def errors_of(error: Invalid) -> dict[str, str]:
+    """The sentence for each field, by its name; what lies deeper in a field is an error of the field, too.
+
+    What is about no field has the name "".
+    """
+    found: dict[str, str] = {}
+    for fault in error.faults:
+        found.setdefault(fault.pointer.removeprefix("/").partition("/")[0], fault.detail)
+    return found
+
+
+def _text(value: str) -> str:
+    # Browsers send every line end of a text area as CR LF.
+    return value.replace("\r\n", "\n")
