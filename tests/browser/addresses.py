@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from app.config import settings
 from app.web import create_pages
+
+from app.config import settings
 from tests.browser.services import Service, Workspace
 
 # What is no page: assets, files, streams.

@@ -43,7 +43,7 @@ class Workspace:
     def caller(self) -> Caller:
         return Caller(self.base_url, self.id, self.token)
 
-    def address(self, path: str = "dashboard") -> str:
+    def path(self, path: str = "dashboard") -> str:
         return f"/workspaces/{self.id}/{path}"
 
 
