@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from app import partitions
+from app import partitions, sql
+from app.domain import figures
 
-Query = Callable[[str], Any]
-DAYS = 29
 # Error code, status and sentence. A group is an endpoint and a cause.
 CAUSES = (
     ("status", "500", "The server answered 500 Internal Server Error."),
@@ -37,42 +35,63 @@ class History:
     groups: int = 50
     endpoints: int = 25
     contacts: int = 1_000
+    days: int = 29
+    ended: timedelta = timedelta(minutes=1)  # before now
+    kinds: tuple[str, ...] = KINDS
     first: int = 0
+    address: str = "https://hooks.example/"  # followed by the number of the endpoint
     sealed_secret: bytes = b"none"
 
 
-def make_partitions(query: Query) -> None:
-    """Creates the partitions of the past weeks, as weeks of service would have."""
+def make_partitions(cursor: Any, days: int) -> None:
+    """Creates the partitions of so many past days, as service would have created them."""
     now = datetime.now(UTC)
     for table in partitions.TABLES:
-        pieces = {table.pieces(now - timedelta(days=days))[0] for days in range(DAYS + 2)}
+        pieces = {table.pieces(now - timedelta(days=ago))[0] for ago in range(days + 2)}
         for piece in sorted(pieces, key=lambda piece: piece.low):
-            query(
+            cursor.execute(
                 f"CREATE TABLE IF NOT EXISTS {piece.name} PARTITION OF {table.table}"
                 f" FOR VALUES FROM ('{piece.low}') TO ('{piece.high}') WITH (fillfactor = {table.fillfactor})"
             )
 
 
-def insert(query: Query, history: History) -> None:
-    """Inserts the contacts, endpoints, events, deliveries, attempts and jobs of the history, and analyses them."""
-    values = _values(history)
+def insert(cursor: Any, history: History) -> None:
+    """Inserts the contacts, endpoints, events, deliveries, attempts and jobs of the history, and counts its figures.
+
+    The figures count everything from its beginning to its end, so histories must not overlap with each other or with
+    anything counted already.
+    """
+    ends = datetime.now(UTC) - history.ended
+    began = ends - timedelta(days=history.days)
+    values = _values(history, began, ends)
     for statement in (_CONTACTS, _ENDPOINTS, _EVENTS, _JOBS, _DELIVERIES, _ATTEMPTS):
-        query(statement.format(**values))
-    query("ANALYZE")
+        cursor.execute(statement.format(**values))
+    cursor.execute("ANALYZE")
+    while began < ends:
+        until = min(began + timedelta(hours=6), ends)
+        slice = {"since": began, "until": until, "bounds": list(figures.BOUNDS_MS)}
+        cursor.execute(sql.load("count_outcomes"), slice)
+        began = until
+    cursor.execute(
+        "INSERT INTO figure_progress VALUES ('outcomes', %(ends)s), ('writes', date_trunc('minute', %(ends)s))"
+        " ON CONFLICT DO NOTHING",
+        {"ends": ends},
+    )
 
 
-def _values(history: History) -> dict[str, Any]:
+def _values(history: History, began: datetime, ends: datetime) -> dict[str, Any]:
     """What the statements have in braces. `n` is the number of a delivery; four of them are of one event."""
-    now_ms = int(datetime.now(UTC).timestamp() * 1000)
-    began_ms, events = now_ms - DAYS * 86_400_000, -(-history.deliveries // 4)
-    moment = f"({began_ms} + {{}} * {now_ms - began_ms - 60_000}::bigint / {events})"
+    began_ms, ends_ms = int(began.timestamp() * 1000), int(ends.timestamp() * 1000)
+    events = -(-history.deliveries // 4)
+    moment = f"({began_ms} + {{}} * {ends_ms - began_ms}::bigint / {events})"
     return {
         **vars(history),
         "events": events,
+        "ends": f"'{(ends - timedelta(milliseconds=1)).isoformat()}'::timestamptz",
         "moment": moment.format("n"),
         "moment_of_event": moment.format("event"),
-        "kinds": ", ".join(f"'{kind}'" for kind in KINDS),
-        "kind_count": len(KINDS),
+        "kinds": ", ".join(f"'{kind}'" for kind in history.kinds),
+        "kind_count": len(history.kinds),
         "codes": ", ".join(f"'{code}'" for code, _, _ in CAUSES),
         "statuses": ", ".join(status for _, status, _ in CAUSES),
         "sentences": ", ".join(f"'{sentence}'" for _, _, sentence in CAUSES),
@@ -97,18 +116,20 @@ def _typeid(prefix: str, milliseconds: str, number: str) -> str:
 
 _CONTACTS = """
     INSERT INTO contacts (id, workspace_id, external_id, email, first_name, last_name, tags, created_at, updated_at)
-    SELECT {contact}, '{workspace_id}', 'customer-' || contact, 'customer.' || contact || '@example.com', 'Customer',
-        'No. ' || contact, '{{customer}}', now() - interval '30 days', now() - contact % 700 * interval '1 hour'
+    SELECT {contact}, '{workspace_id}', 'customer-' || contact, 'customer.' || contact || '@example.com',
+        (ARRAY['Ada', 'Grace', 'Mary', 'Annie', 'Radia', 'Hedy', 'Karen'])[1 + contact % 7],
+        (ARRAY['Moreau', 'Okafor', 'Silva', 'Tanaka', 'Novak'])[1 + contact / 7 % 5], '{{customer}}',
+        now() - interval '30 days', now() - contact % 700 * interval '1 hour'
     FROM generate_series(0, {contacts} - 1) AS contact
 """
 _ENDPOINTS = """
     INSERT INTO endpoints (id, workspace_id, address, events, description, state, stop_reason, stopped_at, secret,
         created_at)
-    SELECT {endpoint}, '{workspace_id}', 'https://hooks.example/' || endpoint, '{{*}}',
+    SELECT {endpoint}, '{workspace_id}', '{address}' || endpoint, ARRAY[{kinds}],
         CASE WHEN endpoint % 3 = 0 THEN 'Shop ' || endpoint END,
-        CASE WHEN endpoint % 10 = 9 THEN 'stopped' ELSE 'active' END,
-        CASE WHEN endpoint % 10 = 9 THEN 'The last 50 attempts failed.' END,
-        CASE WHEN endpoint % 10 = 9 THEN now() - interval '1 hour' END, {secret}, now() - interval '30 days'
+        CASE WHEN endpoint % 20 = 19 THEN 'stopped' ELSE 'active' END,
+        CASE WHEN endpoint % 20 = 19 THEN 'The last 50 attempts failed.' END,
+        CASE WHEN endpoint % 20 = 19 THEN now() - interval '1 hour' END, {secret}, now() - interval '30 days'
     FROM generate_series(0, {endpoints} - 1) AS endpoint
 """
 _EVENTS = """
@@ -162,17 +183,17 @@ _DELIVERIES = (
     FROM """
     + _NUMBERED
 )
-# The last attempt of each failed delivery is its sixth, after 15 hours.
 _ATTEMPTS = (
     """
-    INSERT INTO attempts (delivery_id, number, at, duration_ms, status, error, error_code, response_body)
-    SELECT {delivery}, attempt, least(at + (ARRAY[0, 1, 6, 36, 156, 876])[attempt] * interval '1 minute', now()),
-        20 + n % 60,
+    INSERT INTO attempts (delivery_id, number, at, recorded_at, duration_ms, status, error, error_code, response_body)
+    SELECT {delivery}, attempt, tried_at, tried_at, 20 + n % 60,
         CASE WHEN has_failed THEN (ARRAY[{statuses}])[cause] ELSE 200 END,
         CASE WHEN has_failed THEN (ARRAY[{sentences}])[cause] END,
         CASE WHEN has_failed THEN (ARRAY[{codes}])[cause] END, CASE WHEN has_failed THEN 'Internal error' ELSE 'ok' END
     FROM """
     + _NUMBERED
-    + """, generate_series(1, CASE WHEN has_failed THEN {attempts} ELSE 1 END) AS attempt
-"""
+    + """, generate_series(1, CASE WHEN has_failed THEN {attempts} ELSE 1 END) AS attempt,
+        LATERAL (SELECT least(at + (ARRAY[0, 1, 6, 36, 156, 876])[attempt] * interval '1 minute', {ends}) AS tried_at
+            ) AS times
+    """
 )
