@@ -34,32 +34,35 @@ class Address:
         return f"{self.endpoint} {query}".strip()
 
 
-def addresses(service: Service, workspace: Workspace) -> Iterator[Address]:
-    """Every page about the workspace, those of staff, and those for everybody. Leaves out pages of rows it lacks."""
-    os.environ.update(service.stack.environment)
+def addresses(environment: Mapping[str, str], query: Query, workspace_id: str) -> Iterator[Address]:
+    """Every page about the workspace, those of staff, and those for everybody. Leaves out pages of rows it lacks.
+
+    `environment` has the settings of the service, and `query` runs a statement in its database.
+    """
+    os.environ.update(environment)
     settings.cache_clear()
     pages = create_pages()
     for rule in sorted(pages.url_map.iter_rules(), key=lambda rule: rule.rule):
         if "GET" not in rule.methods or rule.endpoint in NO_PAGES:
             continue
-        values = {name: _value(service, workspace, name) for name in rule.arguments}
+        values = {name: _value(query, workspace_id, name) for name in rule.arguments}
         if None in values.values():
             continue
         path = re.sub(r"<(?:\w+:)?(\w+)>", lambda found, values=values: values[found[1]], rule.rule)
         access = pages.view_functions[rule.endpoint].access
         audience = "everybody" if access.get("public") else "staff" if access.get("staff") else "members"
-        for query in QUERIES.get(rule.endpoint, ("",)):
-            yield Address(rule.endpoint, path + query, audience)
+        for parameters in QUERIES.get(rule.endpoint, ("",)):
+            yield Address(rule.endpoint, path + parameters, audience)
 
 
-def _value(service: Service, workspace: Workspace, name: str) -> str | None:
+def _value(query: Query, workspace_id: str, name: str) -> str | None:
     """The workspace, or the identifier of a row of its; None if it has no such row. Fails for what it does not know."""
     if name == "workspace":
-        return workspace.id
+        return workspace_id
     assert name.endswith("_id"), f"No value for <{name}>"
     table = _table(name.removesuffix("_id"))
     order = f"{ORDER[table]}, id DESC" if table in ORDER else "id DESC"
-    found = service.query(f"SELECT id FROM {table} WHERE workspace_id = %s ORDER BY {order} LIMIT 1", workspace.id)
+    found = query(f"SELECT id FROM {table} WHERE workspace_id = '{workspace_id}' ORDER BY {order} LIMIT 1")
     return found[0][0] if found else None
 
 

@@ -28,7 +28,7 @@ def test_no_script_of_a_stranger_runs_on_any_page(
         with visiting(browser, service.base_url, bypass_csp=not has_policy) as visitor:
             visitor.context.expose_function("ran", lambda where=visitor: ran.append(where.page.url))
             visitor.sign_in(email)
-            for address in addresses(service, hostile):
+            for address in addresses(service.stack.environment, service.query, hostile.id):
                 if address.audience == "everybody" or (address.audience == "staff") != (email == SUPPORT):
                     continue
                 with subtests.test(f"{address.name} {email}"):

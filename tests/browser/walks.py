@@ -14,7 +14,7 @@ from tests.browser.visitors import Visitor, visiting
 def walk(service: Service, browser: Browser, workspace: Workspace, **options: object) -> Iterator[tuple[Address, Page]]:
     """Every page, opened: those of staff as support, those for everybody signed out, all others as an owner."""
     found: dict[str, list[Address]] = {"everybody": [], "staff": [], "members": []}
-    for address in addresses(service, workspace):
+    for address in addresses(service.stack.environment, service.query, workspace.id):
         found[address.audience].append(address)
     people = {"everybody": None, "staff": SUPPORT, "members": workspace.email("owner")}
     for audience, email in people.items():
