@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-
-from app.web import create_pages
+from typing import Any
 
 from app.config import settings
-from tests.browser.services import Service, Workspace
+from app.web import create_pages
 
+Query = Callable[[str], list[tuple[Any, ...]]]
 # What is no page: assets, files, streams.
 NO_PAGES = {"show_asset"}
 # Which row a page shows, where any would do but some show more.

@@ -271,7 +271,7 @@ def test_anything_in_the_address_is_shown_as_text_or_left_out(
     for route in [route for route in scene.routes if not route.writes]:
         who = "support" if route.is_for_staff else "owner"
         with subtests.test(str(route)):
-            for query in ({name: text for name in FILTERS}, *({name: text} for name in FILTERS)):
+            for query in (dict.fromkeys(FILTERS, text), *({name: text} for name in FILTERS)):
                 answer = scene.ask(who, route, query_string=query)
                 assert answer.status_code in (200, 303, 302, 404, 422), query
                 assert "<script>alert" not in answer.text
