@@ -132,7 +132,7 @@ def test_a_forged_cookie_is_none(app: Flask, owner: Person, browser: FlaskClient
     body, stamp, signature = cookie.rsplit(".", 2)
     forged = URLSafeTimedSerializer("guessed", salt="cookie-session").dumps({"_user_id": owner.account_id})
 
-    for each in (forged, f"{body}.{stamp}.{signature[::-1]}", f"{body}x.{stamp}.{signature}", body, "", "x" * 8_000):
+    for each in (forged, f"{body}.{stamp}.{signature[::-1]}", f"{body}x.{stamp}.{signature}", body, "", "x" * 3_000):
         assert not is_signed_in(app, each)
 
 
