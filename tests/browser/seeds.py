@@ -127,15 +127,10 @@ def hostile(service: Service) -> Workspace:
     return workspace
 
 
-def _endpoint(service: Service, caller: Caller, name: str, **fields: object) -> dict[str, str]:
-    workspace_id = caller._prefix.split("/")[4]
-    wanted = {
-        "address": service.receiver.url(f"/{workspace_id}/{name}"),
-        "events": ["*"],
-        "description": name,
-        **fields,
-    }
-    return dict(caller.apply("POST", "webhooks/endpoints", wanted).data)
+def _endpoint(service: Service, workspace: Workspace, name: str, description: str | None = None) -> None:
+    address = service.receiver.url(f"/{workspace.id}/{name}")
+    wanted = {"address": address, "events": ["*"], "description": description or name}
+    workspace.caller().apply("POST", "webhooks/endpoints", wanted)
 
 
 def _automation(caller: Caller, name: str) -> str:
