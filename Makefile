@@ -1,11 +1,12 @@
 # Everything a newcomer needs: `make up`, `make test`, `make bench`. The only prerequisite is Python 3.11 or later.
 
 .DEFAULT_GOAL := help
-.PHONY: help up test conformance chaos bench check clean FORCE
+.PHONY: help up test conformance browser chaos bench check clean FORCE
 
 BIN := .venv/bin
 STAMP := .venv/installed
 TOOLS := .conformance/installed
+BROWSER := .browser/installed
 RUNNING := .data/running
 CODE := app workers scheduler tests bench
 
@@ -17,6 +18,7 @@ help:
 	@echo "make up     run the whole service here, with its own PostgreSQL, Redis and a webhook receiver"
 	@echo "make test   every check and every test"
 	@echo "make conformance  third-party tools against the API and its document; SEED=… changes their examples"
+	@echo "make browser  the pages in Chromium: stories, accessibility, safety"
 	@echo "make chaos  ten minutes of load and random faults, then the count; SECONDS=… and SEED=… change it"
 	@echo "make bench  the benchmarks, each against its peers"
 	@echo "make check  ruff, mypy and the import rules alone"
@@ -30,11 +32,14 @@ $(RUNNING): $(STAMP) FORCE
 	@mkdir -p $(@D) && touch $@ && exec $(BIN)/python -m tests.stack.up --while $@
 
 test: check
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --ignore tests/journeys --ignore tests/conformance
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --ignore tests/journeys --ignore tests/conformance --ignore tests/browser
 	$(BIN)/python -m pytest tests/journeys --durations=10
 
 conformance: $(STAMP) $(TOOLS)
 	SEED=$(SEED) $(BIN)/python -m pytest -s --durations=5 tests/conformance
+
+browser: $(STAMP) $(BROWSER)
+	$(BIN)/python -m pytest --durations=5 tests/browser
 
 chaos: $(STAMP)
 	$(BIN)/python -m tests.chaos $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
@@ -49,7 +54,7 @@ check: $(STAMP)
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf .venv .conformance .schemathesis .data .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .conformance .browser .schemathesis .data .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Rebuilt when the requirements change; an interrupted installation leaves no stamp and is repeated.
@@ -61,6 +66,10 @@ $(STAMP): requirements.txt requirements-dev.txt
 
 $(TOOLS): $(STAMP) tests/conformance/install tests/conformance/requirements.txt tests/conformance/package-lock.json
 	@tests/conformance/install
+	@touch $@
+
+$(BROWSER): $(STAMP) tests/browser/install tests/browser/requirements.txt tests/browser/package-lock.json
+	@tests/browser/install
 	@touch $@
 
 .venv:

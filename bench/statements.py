@@ -46,19 +46,35 @@ def counted(site: Site) -> Iterator[Statements]:
 
     Restarts the running processes before and after.
     """
-    statements, log = Statements(), site.stack.postgres.log
-    _set_logging(site, "SET log_statement = 'all'")
-    begin = log.stat().st_size
-    try:
+    statements = Statements()
+    with logging(site):
+        begin = site.stack.postgres.log.stat().st_size
         yield statements
+        statements.counts = logged_since(site, begin)
+
+
+@contextmanager
+def logging(site: Site) -> Iterator[None]:
+    """Logs every statement in the block. Restarts the running processes before and after."""
+    _set_logging(site, "SET log_statement = 'all'")
+    try:
+        yield
     finally:
-        end = log.stat().st_size
-        types = _types_by_port(site)
         _set_logging(site, "RESET log_statement")
-    text = log.read_bytes()[begin:end].decode(errors="replace")
+
+
+def logged_since(site: Site, begin: int) -> Counter[tuple[str, str]]:
+    """How often each type of process that still runs sent each kind of statement, from this byte of the log on."""
+    end = site.stack.postgres.log.stat().st_size
+    types = _types_by_port(site)
+    with site.stack.postgres.log.open("rb") as log:
+        log.seek(begin)
+        text = log.read(end - begin).decode(errors="replace")
+    counts: Counter[tuple[str, str]] = Counter()
     for address, statement in _entries(text):
         port = int(address.rpartition("(")[2].rstrip(")") or 0)
-        statements.counts[types.get(port, "other"), normal(statement)] += 1
+        counts[types.get(port, "other"), normal(statement)] += 1
+    return counts
 
 
 def normal(statement: str) -> str:

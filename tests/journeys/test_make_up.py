@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -10,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import urlencode
+from urllib.request import HTTPCookieProcessor, build_opener
 
 import psutil
 import pytest
@@ -54,6 +57,22 @@ def make_up(checkout: Path) -> Iterator[tuple[subprocess.Popen[bytes], Callable[
         make.wait()
 
 
+def failures(output: str) -> str:
+    """The page of failures as the member sees it who is printed."""
+    said = re.search(r"Sign-in +(\S+)\n +(\S+), password (\S+): an owner", output)
+    assert said is not None, output
+    form, email, password = said.groups()
+    browser = build_opener(HTTPCookieProcessor())
+    with browser.open(form) as page:
+        token = re.search(r'csrf_token" value="([^"]+)', page.read().decode())
+    assert token is not None
+    fields = {"csrf_token": token[1], "email": email, "password": password}
+    with browser.open(form, urlencode(fields).encode()) as page:
+        overview = page.url
+    with browser.open(f"{overview}/failures") as page:
+        return str(page.read().decode())
+
+
 def processes_of(checkout: Path) -> list[psutil.Process]:
     """The processes that were started for the checkout."""
     found = []
@@ -83,11 +102,11 @@ def test_it_verifies_the_webhooks_of_its_curl_line_and_leaves_nothing_when_stopp
         subprocess.run(["sh", "-c", curl], check=True, capture_output=True, timeout=60)
         wait_until(lambda: "a webhook of contact.created, signature verified" in output(), 60, "the webhook arrives")
 
+        assert "500 Internal Server Error" in failures(output())
         stop(make)
 
         make.wait(timeout=90)
         assert "Everything is stopped." in output()
-        assert "There is no page to sign in to yet" in output()
         assert processes_of(checkout) == []
 
 

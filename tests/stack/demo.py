@@ -11,9 +11,12 @@ import psycopg2
 
 from app.config import read
 from app.lib import vault
+from tests import histories
+from tests.histories import History
 from tests.stack.stack import Stack
 
 EMAIL = "demo@example.com"
+SUPPORT = "support@example.com"
 
 
 class Demo:
@@ -37,9 +40,10 @@ class Demo:
         return str(self._kept["password"])
 
     def seed(self, receiver_address: str) -> None:
-        """Creates a workspace, a member and an endpoint at the address, unless they exist. Saves each step at once.
+        """Creates a workspace, people and an endpoint at the address, unless they exist. Saves each step at once.
 
-        The receiver may get another port at another start; each of its addresses gets one endpoint.
+        The receiver may get another port at another start; each of its addresses gets one endpoint. The history, of two
+        days in which some deliveries failed, goes to endpoints of its own at the receiver, where a replay arrives.
         """
         if "workspace" not in self._kept:
             made = self._stack.command("workspace", "create", "Demo")
@@ -48,10 +52,17 @@ class Demo:
             password = secrets.token_urlsafe(12)
             self._stack.command("member", "create", self.workspace, EMAIL, "--role", "owner", input=f"{password}\n")
             self._keep(password=password)
+        if "support" not in self._kept:
+            support = ("--role", "agent", "--support")
+            self._stack.command("member", "create", self.workspace, SUPPORT, *support, input=f"{self.password}\n")
+            self._keep(support=SUPPORT)
         addresses = [*self._kept.get("endpoints", [])]
         if receiver_address not in addresses:
             self._stack.command("endpoint", "create", self.workspace, receiver_address, "--events", "*")
             self._keep(endpoints=[*addresses, receiver_address])
+        if "history" not in self._kept:
+            self._insert_history(receiver_address)
+            self._keep(history=True)
 
     def secrets_of(self, delivery_id: str) -> list[str]:
         """The secret of the endpoint that a delivery belongs to, and the one before it; none if there is no such one.
@@ -75,6 +86,27 @@ class Demo:
         for header in headers:
             command += ["-H", header]
         return shlex.join([*command, "-d", json.dumps(contact)])
+
+    def _insert_history(self, receiver_address: str) -> None:
+        secret = vault.encrypt(read(self._stack.environment).secret_keys, f"whsec_{secrets.token_hex(20)}")
+        history = History(
+            self.workspace,
+            deliveries=400,
+            failed=40,
+            groups=2,
+            endpoints=2,
+            contacts=60,
+            days=2,
+            kinds=("contact.updated", "tag.added"),
+            address=f"{receiver_address}/",
+            sealed_secret=secret,
+        )
+        with (
+            closing(psycopg2.connect(self._stack.postgres.url)) as connection,
+            connection,
+            connection.cursor() as cursor,
+        ):
+            histories.insert(cursor, history)
 
     def _keep(self, **facts: object) -> None:
         self._kept |= facts

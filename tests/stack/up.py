@@ -15,7 +15,7 @@ from types import FrameType
 from typing import TextIO
 
 from tests.stack import leftovers
-from tests.stack.demo import EMAIL, Demo
+from tests.stack.demo import EMAIL, SUPPORT, Demo
 from tests.stack.errors import StackError
 from tests.stack.kept import Kept
 from tests.stack.ports import free_port
@@ -112,8 +112,9 @@ def _show_addresses(stack: Stack, receiver: Receiver, demo: Demo) -> None:
 Address    {stack.base_url}
 Docs       {stack.base_url}/api/docs
 Token      {demo.token}
-Sign-in    {EMAIL}, password {demo.password}: an owner of the workspace. There is no page to sign in to yet;
-           the API needs only the token
+Sign-in    {stack.base_url}/sign-in
+           {EMAIL}, password {demo.password}: an owner of the workspace, where some deliveries have failed
+           {SUPPORT}, the same password: support staff, who see all workspaces
 Logs       {stack.directory / "logs"}
 Commands   . {stack.write_settings()}; .venv/bin/python -m app check
 

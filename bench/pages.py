@@ -1,0 +1,184 @@
+"""The pages over HTTP, with 1,000,000 deliveries of which 100,000 failed in 50 groups: time, statements and bytes.
+
+The history is inserted directly. Every page of the URL map is asked for as its audience, and the next page of each list
+too. Targets: 100 ms at the median and 250 ms for 95 %, 12 statements, 60 kB compressed; 100 kB for a first page with
+its style sheet and script.
+"""
+
+import gzip
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from urllib.parse import urlencode
+
+import psycopg2
+
+from app.config import read
+from app.lib import vault
+from bench import sites
+from bench.errors import BenchError
+from bench.figures import Row, at_most, milliseconds, percentile
+from bench.sites import Site
+from bench.statements import logged_since, logging
+from tests import histories
+from tests.browser.addresses import Address, addresses
+from tests.histories import History
+
+MOST_MEDIAN_MS, MOST_P95_MS, MOST_STATEMENTS, MOST_KILOBYTES, MOST_FIRST_KILOBYTES = 100, 250, 12, 60, 100
+ASKED = 30
+PASSWORD = "correct horse battery staple"
+FIRST = ("sign_ins.show", "overviews.show", "overviews.show_all")
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A page as it was shown: the seconds of each request, its compressed size, and what it loads besides."""
+
+    seconds: list[float]
+    kilobytes: float
+    text: str
+
+    def __str__(self) -> str:
+        p50, p95 = (milliseconds(percentile(self.seconds, share)) for share in (0.5, 0.95))
+        return f"p50 {p50}, p95 {p95}, {self.kilobytes:.1f} kB"
+
+
+class Browser:
+    """Somebody at a browser that keeps its connection and its cookies."""
+
+    def __init__(self, site: Site, email: str | None) -> None:
+        self.connection = HTTPConnection("127.0.0.1", site.stack.port, timeout=60)
+        self.cookie = ""
+        if email:
+            token = re.search(r'csrf_token" value="([^"]+)', self.get("/sign-in")[1].decode())
+            fields = {"csrf_token": token and token[1], "email": email, "password": PASSWORD}
+            status, _ = self._ask("POST", "/sign-in", urlencode(fields))
+            if status != 303:
+                raise BenchError(f"{email} could not sign in: {status}")
+
+    def get(self, path: str) -> tuple[float, bytes]:
+        """The seconds that the page took, and its content, not compressed. Raises BenchError if it is not there."""
+        began = time.perf_counter()
+        status, content = self._ask("GET", path)
+        seconds = time.perf_counter() - began
+        if status not in (200, 303):
+            raise BenchError(f"{path}: {status} {content[:500].decode(errors='replace')}")
+        return seconds, content
+
+    def _ask(self, method: str, path: str, body: str | None = None) -> tuple[int, bytes]:
+        headers = {"Cookie": self.cookie, "Accept": "text/html", "Accept-Encoding": "gzip"}
+        if body:
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+        self.connection.request(method, path, body, headers)
+        response = self.connection.getresponse()
+        content = response.read()
+        if cookie := response.headers.get("Set-Cookie"):
+            self.cookie = cookie.partition(";")[0]
+        is_compressed = response.headers.get("Content-Encoding") == "gzip"
+        return response.status, gzip.decompress(content) if is_compressed else content
+
+
+def run(site: Site, tell: Tell) -> list[Row]:
+    return _run(site, 1_000_000, tell)
+
+
+def quick(site: Site, tell: Tell) -> list[Row]:
+    """A small run that shows whether the benchmark works; its figures mean little."""
+    return _run(site, 20_000, tell)
+
+
+def _run(site: Site, deliveries: int, tell: Tell) -> list[Row]:
+    began = time.monotonic()
+    _seed(site, deliveries)
+    tell(f"{deliveries:,} deliveries made in {time.monotonic() - began:.0f} s")
+    sites.start(site)
+    browsers = _browsers(site)
+    rows: list[Row] = []
+    shown: dict[Address, Shown] = {}
+    for address in _with_next_pages(site, browsers):
+        browser = browsers[address.audience]
+        browser.get(address.path)  # cold
+        asked = [browser.get(address.path) for _ in range(ASKED)]
+        page = asked[-1][1]
+        shown[address] = Shown([seconds for seconds, _ in asked], len(gzip.compress(page)) / 1000, page.decode())
+        tell(f"{address.name}: {shown[address]}")
+        rows += _timed(address.name, shown[address])
+    rows += [_first(site, address, page) for address, page in shown.items() if address.endpoint in FIRST]
+    return rows + _statements(site, list(shown))
+
+
+def _seed(site: Site, deliveries: int) -> None:
+    history = History(
+        site.workspace,
+        deliveries,
+        deliveries // 10,
+        endpoints=1_000,
+        groups=50,
+        contacts=deliveries // 10,
+        sealed_secret=vault.encrypt(read(site.stack.environment).secret_keys, "whsec_bench"),
+    )
+    with closing(psycopg2.connect(site.stack.postgres.url)) as connection:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            histories.make_partitions(cursor, history.days)
+            histories.insert(cursor, history)
+            cursor.execute(
+                "INSERT INTO workspaces (id, name)"
+                " SELECT 'ws_0' || lpad(n::text, 25, '0'), 'Shop ' || n FROM generate_series(1, 1000) AS n"
+            )
+            cursor.execute("VACUUM ANALYZE")
+
+
+def _browsers(site: Site) -> dict[str, Browser]:
+    people = {"members": ("owner@bench.example", "owner"), "staff": ("sam@bench.example", "agent", "--support")}
+    for email, role, *flags in people.values():
+        site.stack.command("member", "create", site.workspace, email, "--role", role, *flags, input=f"{PASSWORD}\n")
+    signed = {audience: Browser(site, person[0]) for audience, person in people.items()}
+    return {"everybody": Browser(site, None), **signed}
+
+
+def _with_next_pages(site: Site, browsers: dict[str, Browser]) -> Iterator[Address]:
+    """Every page, and the second page of each list."""
+    for address in addresses(site.stack.environment, site.query, site.workspace):
+        yield address
+        text = browsers[address.audience].get(address.path)[1].decode()
+        if following := re.search(r'rel="next" href="([^"]+)"', text):
+            yield Address(f"{address.name}, next page", following[1].replace("&amp;", "&"), address.audience)
+
+
+def _timed(name: str, shown: Shown) -> list[Row]:
+    p50, p95 = (1000 * percentile(shown.seconds, share) for share in (0.5, 0.95))
+    return [
+        at_most("pages", f"{name}, p50", p50, MOST_MEDIAN_MS, " ms"),
+        at_most("pages", f"{name}, p95", p95, MOST_P95_MS, " ms"),
+        at_most("pages", f"{name}, compressed", shown.kilobytes, MOST_KILOBYTES, " kB"),
+    ]
+
+
+def _first(site: Site, address: Address, shown: Shown) -> Row:
+    """Of a page with everything that it loads."""
+    stranger = Browser(site, None)
+    assets = set(re.findall(r'(?:href|src)="(/static/[^"]+)"', shown.text))
+    total = shown.kilobytes + sum(len(gzip.compress(stranger.get(asset)[1])) / 1000 for asset in assets)
+    return at_most("pages", f"{address.name} with {len(assets)} assets", total, MOST_FIRST_KILOBYTES, " kB")
+
+
+def _statements(site: Site, found: list[Address]) -> list[Row]:
+    """How many statements each page takes: the least of some requests, since connecting takes some of its own."""
+    rows = []
+    with logging(site):
+        people = {"members": "owner@bench.example", "staff": "sam@bench.example", "everybody": None}
+        browsers = {audience: Browser(site, email) for audience, email in people.items()}
+        for address in found:
+            counts = []
+            for _ in range(3):
+                begin = site.stack.postgres.log.stat().st_size
+                browsers[address.audience].get(address.path)
+                statements = logged_since(site, begin)
+                counts.append(sum(number for (kind, _), number in statements.items() if kind == "web"))
+            rows.append(at_most("pages", f"{address.name}, statements", min(counts), MOST_STATEMENTS, places=0))
+    return rows

@@ -1,0 +1,70 @@
+"""Every page that there is, from the URL map, so that none is forgotten."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.config import settings
+from app.web import create_pages
+
+Query = Callable[[str], list[tuple[Any, ...]]]
+# What is no page: assets, files, streams.
+NO_PAGES = {"show_asset"}
+# Which row a page shows, where any would do but some show more.
+ORDER = {"deliveries": "status = 'failed' DESC, attempts DESC", "jobs": "status = 'failed' DESC, problem IS NULL"}
+# A page that looks different with a query, or shows nothing without one.
+QUERIES: Mapping[str, tuple[str, ...]] = {}
+
+
+@dataclass(frozen=True)
+class Address:
+    """A page: the endpoint that makes it, where it is, and whether it is for everybody, staff or members."""
+
+    endpoint: str
+    path: str
+    audience: str
+
+    @property
+    def name(self) -> str:
+        query = self.path.partition("?")[2]
+        return f"{self.endpoint} {query}".strip()
+
+
+def addresses(environment: Mapping[str, str], query: Query, workspace_id: str) -> Iterator[Address]:
+    """Every page about the workspace, those of staff, and those for everybody. Leaves out pages of rows it lacks.
+
+    `environment` has the settings of the service, and `query` runs a statement in its database.
+    """
+    os.environ.update(environment)
+    settings.cache_clear()
+    pages = create_pages()
+    for rule in sorted(pages.url_map.iter_rules(), key=lambda rule: rule.rule):
+        if "GET" not in rule.methods or rule.endpoint in NO_PAGES:
+            continue
+        values = {name: _value(query, workspace_id, name) for name in rule.arguments}
+        if None in values.values():
+            continue
+        path = re.sub(r"<(?:\w+:)?(\w+)>", lambda found, values=values: values[found[1]], rule.rule)
+        access = pages.view_functions[rule.endpoint].access
+        audience = "everybody" if access.get("public") else "staff" if access.get("staff") else "members"
+        for parameters in QUERIES.get(rule.endpoint, ("",)):
+            yield Address(rule.endpoint, path + parameters, audience)
+
+
+def _value(query: Query, workspace_id: str, name: str) -> str | None:
+    """The workspace, or the identifier of a row of its; None if it has no such row. Fails for what it does not know."""
+    if name == "workspace":
+        return workspace_id
+    assert name.endswith("_id"), f"No value for <{name}>"
+    table = _table(name.removesuffix("_id"))
+    order = f"{ORDER[table]}, id DESC" if table in ORDER else "id DESC"
+    found = query(f"SELECT id FROM {table} WHERE workspace_id = '{workspace_id}' ORDER BY {order} LIMIT 1")
+    return found[0][0] if found else None
+
+
+def _table(noun: str) -> str:
+    return re.sub(r"ys$", "ies", f"{noun}s")

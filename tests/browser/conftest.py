@@ -1,0 +1,50 @@
+"""One running service and one browser for all stories; a fresh profile for each visitor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import count
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.browser.chromium import chromium
+from tests.browser.services import Service, Workspace, serving
+from tests.browser.visitors import Visitor, visiting
+
+Visit = Callable[..., Visitor]
+_numbers = count(1)
+
+
+@pytest.fixture(scope="session")
+def service() -> Iterator[Service]:
+    with serving() as service:
+        yield service
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def workspace(service: Service) -> Workspace:
+    """A new workspace with a member of each role."""
+    return service.open(f"Shop {next(_numbers)}")
+
+
+@pytest.fixture
+def visit(service: Service, browser: Browser) -> Iterator[Visit]:
+    """Opens a window: `visit(email)` is signed in, `visit()` is not; further arguments are those of a context."""
+    with ExitStack() as windows:
+
+        def visit(email: str | None = None, **options: object) -> Visitor:
+            visitor = windows.enter_context(visiting(browser, service.base_url, **options))
+            return visitor.sign_in(email) if email else visitor
+
+        yield visit
+        service.receiver.answers.clear()
+        service.receiver.behaviour = None
+        service.receiver.clear()

@@ -1,0 +1,96 @@
+"""The running service that the browser visits, with its receiver, workspaces and people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import psycopg2
+
+from tests.journeys.shops import Caller
+from tests.stack.processes import process_types
+from tests.stack.receiver import Receiver
+from tests.stack.stack import Stack
+
+PASSWORD = "correct horse battery staple"
+SUPPORT = "sam@support.example"
+ROLES = ("owner", "admin", "agent")
+SETTINGS = {
+    "RATE_LIMIT": "0",
+    # Receivers fail on purpose; a delivery has failed after its second attempt.
+    "RETRY_SCHEDULE": "1",
+    "STOP_AFTER_FAILURES": "1000000",
+    "PROBE_PAUSE_SECONDS": "0",
+}
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A workspace with one member of each role."""
+
+    id: str
+    name: str
+    token: str = field(repr=False)
+    base_url: str
+
+    def email(self, role: str) -> str:
+        return f"{role}@{self.id.removeprefix('ws_')}.example"
+
+    def caller(self) -> Caller:
+        return Caller(self.base_url, self.id, self.token)
+
+    def path(self, path: str = "dashboard") -> str:
+        return f"/workspaces/{self.id}/{path}"
+
+
+class Service:
+    """Every process of the Procfile, and a receiver that can break."""
+
+    def __init__(self, stack: Stack, receiver: Receiver) -> None:
+        self.stack = stack
+        self.receiver = receiver
+        home = self.open("Bellhop support")
+        self._add(home.id, SUPPORT, "agent", "--support")
+
+    @property
+    def base_url(self) -> str:
+        return self.stack.base_url
+
+    def open(self, name: str) -> Workspace:
+        """Creates a workspace with its members."""
+        made = self.stack.command("workspace", "create", name)
+        workspace = Workspace(made["workspace"]["id"], name, made["token"], self.base_url)
+        for role in ROLES:
+            self._add(workspace.id, workspace.email(role), role)
+        return workspace
+
+    def query(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """Runs a statement in autocommit mode and returns its rows."""
+        with closing(psycopg2.connect(self.stack.postgres.url)) as connection:
+            connection.autocommit = True
+            with connection.cursor() as cursor:
+                cursor.execute(sql, parameters or None)
+                return cursor.fetchall() if cursor.description else []
+
+    def _add(self, workspace_id: str, email: str, role: str, *flags: str) -> None:
+        self.stack.command("member", "create", workspace_id, email, "--role", role, *flags, input=f"{PASSWORD}\n")
+
+
+@contextmanager
+def serving() -> Iterator[Service]:
+    """The service during the block."""
+    counts = {kind: 1 for kind in process_types() if kind != "release"}
+    with (
+        TemporaryDirectory(prefix="bellhop-browser-", ignore_cleanup_errors=True) as directory,
+        Stack(Path(directory), counts, SETTINGS) as stack,
+    ):
+        receiver = Receiver(stack.certificates.ca_file.parent)
+        receiver.start()
+        try:
+            yield Service(stack, receiver)
+        finally:
+            receiver.stop()

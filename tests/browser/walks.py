@@ -1,0 +1,33 @@
+"""A walk over all pages about a workspace, as the people who may see them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from playwright.sync_api import Browser, Page
+
+from tests.browser.addresses import Address, addresses
+from tests.browser.services import SUPPORT, Service, Workspace
+from tests.browser.visitors import Visitor, visiting
+
+
+def walk(service: Service, browser: Browser, workspace: Workspace, **options: object) -> Iterator[tuple[Address, Page]]:
+    """Every page, opened: those of staff as support, those for everybody signed out, all others as an owner."""
+    found: dict[str, list[Address]] = {"everybody": [], "staff": [], "members": []}
+    for address in addresses(service.stack.environment, service.query, workspace.id):
+        found[address.audience].append(address)
+    people = {"everybody": None, "staff": SUPPORT, "members": workspace.email("owner")}
+    for audience, email in people.items():
+        with visiting(browser, service.base_url, **options) as visitor:
+            if email:
+                visitor.sign_in(email)
+            for address in found[audience]:
+                yield address, show(visitor, address.path)
+
+
+def show(visitor: Visitor, path: str) -> Page:
+    """The page at the path, loaded. Fails for an error page."""
+    answer = visitor.page.goto(path, wait_until="load")
+    assert answer is not None
+    assert answer.status < 400, f"{path}: {answer.status}"
+    return visitor.page
