@@ -21,7 +21,7 @@ PAUSE_SECONDS = 0.2
 SHOWN_EVERY_SECONDS = 1.0
 
 
-class _Time(click.ParamType):
+class _Time(click.ParamType[str]):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:

@@ -16,9 +16,10 @@ from app.api.openapi.problems import response_name
 from app.api.parsing.blueprints import Blueprint
 from app.api.request_ids import request_id
 from app.api.responses import respond, time
-from app.api.schemas import RequestBody, ResponseBody
+from app.api.schemas import ResponseBody
 from app.api.writes import accept, answer, once_key
 from app.domain import failed_jobs, jobs
+from app.lib.schemas import RequestBody
 from app.models.jobs import STATUSES, Job
 
 blueprint = Blueprint("jobs", __name__, description="Accepted writes and their outcomes.")

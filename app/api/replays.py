@@ -12,14 +12,15 @@ from app.api.deliveries import DeliverySchema
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.parsing.fields import STORABLE, StrictBoolean, StrictInteger, Time
 from app.api.responses import respond, time
-from app.api.schemas import RequestBody, ResponseBody
+from app.api.schemas import ResponseBody
 from app.api.writes import accept, must_exist, once_key
 from app.domain import catalogue, replay_choices, replays
 from app.errors import NotFound
 from app.lib import ids
 from app.lib.answers import ERROR_CODES
+from app.lib.fields import STORABLE, StrictBoolean, StrictInteger, Time
+from app.lib.schemas import RequestBody
 from app.models.replays import OUTCOMES, STATES, Replay, ReplayRow
 
 blueprint = Blueprint("replays", __name__, description="Chosen deliveries sent again, over any number of endpoints.")
@@ -27,7 +28,7 @@ blueprint = Blueprint("replays", __name__, description="Chosen deliveries sent a
 MOST_VALUES = 1_000  # of a filter's field; a workspace has no more endpoints
 
 
-def _any_of(values: fields.Field[Any], description: str, most: int = MOST_VALUES) -> fields.List:
+def _any_of(values: fields.Field[Any], description: str, most: int = MOST_VALUES) -> fields.List[Any]:
     return fields.List(values, validate=validate.Length(1, most), metadata={"description": description})
 
 
