@@ -1,11 +1,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
-from app.config import settings
 from app.database import rows
 from app.domain import accounts, emails, links, members, notifications
 from app.lib import clock
@@ -15,15 +13,9 @@ from tests.people import make_account, make_member
 
 
 @pytest.fixture
-def server(empty: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[MailServer]:
-    """The server of SMTP_URL."""
-    found = MailServer()
-    monkeypatch.setenv("SMTP_URL", found.url())
-    settings.cache_clear()
-    yield found
-    found.stop()
-    monkeypatch.undo()
-    settings.cache_clear()
+def server(mail_server: MailServer) -> MailServer:
+    """The server that SMTP_URL names."""
+    return mail_server
 
 
 def note(workspace_id: str, once: str = "one") -> None:
