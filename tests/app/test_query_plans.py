@@ -42,7 +42,8 @@ from app.mailbox import Claimed
 from app.models import sets
 from app.models.contacts import SEGMENT_SIZE, Contact
 from app.sql import Prepared
-from tests import cast
+from app.web.formats import MOST_COUNTED
+from tests import cast, pages
 from tests.cast import Api, one
 from tests.conftest import TEMPLATE, Servers
 
@@ -150,6 +151,17 @@ ITEMS = (
     *("webhooks/endpoints/{endpoint}", "webhooks/deliveries/{delivery}", "webhooks/sweeps/{sweep}"),
     *("events/{event}", "webhooks/replays/{replay}"),
 )
+# Pages of the logs, each with its filters. A count on them looks at as many rows as it can say.
+LOGS = (
+    *("deliveries", "deliveries?endpoint_id={endpoint}", "deliveries?kind=contact.created", "deliveries?status=failed"),
+    *("deliveries?status=delivered", "deliveries?error_code=status&status_code=503", "deliveries?since={old}"),
+    *("deliveries?endpoint_id={endpoint}&kind=contact.deleted", "deliveries?status=held&until={old}"),
+    *("deliveries/{delivery}", "events/{event}", "endpoints/{endpoint}"),
+    *("runs", "runs?failure=limit", "runs?failure=limit&automation_id={automation}", "runs?status=waiting"),
+    *("runs?failure=limit&contact_id={regular}", "runs?failure=gone", "runs?automation_id={automation}", "runs/{run}"),
+    *("contacts/{contact}", "contacts/{contact}?show=deliveries", "contacts/{regular}"),
+)
+COUNT_BLOCKS = MOST_COUNTED + MOST_BLOCKS
 LISTED = [(path, query) for path, (_, *queries) in PAGES.items() for query in queries]
 
 
@@ -287,13 +299,13 @@ def seed(api: Api) -> dict[str, str]:
         "run",
         FEWER,
         api,
-        "automation_id, version, contact_id, status, wait, waits_for, trace_id, resume_at, due_at, created_at,"
+        "automation_id, version, contact_id, status, failure, wait, waits_for, trace_id, resume_at, due_at, created_at,"
         " finished_at",
         f"""
         CASE WHEN n % 50 = 0 THEN '{other_automation}' ELSE '{automation}' END, 1,
         CASE WHEN n % 10 = 0 THEN '{regular}' ELSE 'con_' || substr(id, 5) END,
         CASE WHEN n > %(last)s - 100 THEN 'queued' WHEN n % 2 = 0 THEN 'waiting' WHEN n % 20000 = 7 THEN 'failed'
-            ELSE 'completed' END, 1,
+            ELSE 'completed' END, CASE WHEN n % 20000 = 7 THEN '{{"code": "limit"}}'::json END, 1,
         CASE WHEN n % 2 = 0 THEN CASE WHEN n % 1000 = 0 THEN 'response' ELSE 'time' END END, '',
         CASE WHEN n <= %(last)s - 100 AND n % 2 = 0 THEN now() + (n - 40) * interval '1 minute' END,
         CASE WHEN n > %(last)s - 100 THEN at END, at, CASE WHEN n <= %(last)s - 100 AND n % 2 = 1 THEN at END""",
@@ -495,6 +507,17 @@ def row_far_back(table: str, query: str) -> list[str]:
     order = ", ".join([*times, "number" if table in ("import_errors", "replay_rows") else "id"])
     [found] = rows(f"SELECT {order} FROM {table} ORDER BY {order} OFFSET (SELECT count(*) / 5 FROM {table}) LIMIT 1")
     return [str(value) for value in found]
+
+
+@pytest.mark.parametrize("path", LOGS)
+def test_a_page_of_the_logs_is_found_by_index_and_reads_no_more_than_it_counts(world: World, path: str) -> None:
+    reader = pages.member(world.api.client.application, world.api.workspace_id, "agent", f"{ids.new('x')}@shop.example")
+
+    with explained() as plans:
+        answer = reader.get(world.path(f"dashboard/{path}"))
+
+    assert answer.status_code == 200
+    check(plans, COUNT_BLOCKS)
 
 
 @pytest.mark.parametrize("restriction", ["webhooks", "inbox"])

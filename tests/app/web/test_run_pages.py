@@ -20,9 +20,7 @@ MARK = {"id": "mark", "kind": "add_tag", "tag": "welcomed"}
 def started(api: Api, *steps: dict[str, Any], name: str = "Welcome", variables: object = None) -> str:
     """Starts an automation of these steps for a new contact, carries the run on, and returns its identifier."""
     automation_id = api.published(*steps, name=name)
-    contact_id = (
-        api.contact(first_name=NASTY, last_name=RTL)["id"] if not steps else api.contact(external_id=name)["id"]
-    )
+    contact_id = api.contact(external_id=name, first_name=NASTY, last_name=RTL)["id"]
     body = {"contact_id": contact_id, "variables": variables or {}}
     run_id = str(api.done(api.post(f"automations/{automation_id}/start", body))["resource"]["id"])
     carry_on(api.workspace_id)
