@@ -76,7 +76,7 @@ def _value(query: Query, workspace_id: str, endpoint: str, name: str) -> str | N
         [(account_id,)] = query(f"SELECT account_id FROM members WHERE workspace_id = '{workspace_id}' LIMIT 1")
         return notifications.unsubscribe_token(account_id)
     assert name.endswith("_id"), f"No value for <{name}>"
-    table = re.sub(r"ys$", "ies", f"{name.removesuffix('_id')}s")
+    table = re.sub(r"([^aeo])ys$", r"\1ies", f"{name.removesuffix('_id')}s")
     order = f"{ORDER[table]}, id DESC" if table in ORDER else "id DESC"
     found = query(f"SELECT id FROM {table} WHERE workspace_id = '{workspace_id}' ORDER BY {order} LIMIT 1")
     return found[0][0] if found else None

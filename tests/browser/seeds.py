@@ -164,7 +164,8 @@ def _import(workspace: Workspace, service: Service, bad_lines: Sequence[str]) ->
 
 def _invoice(service: Service, workspace: Workspace) -> None:
     [(number,)] = service.query("SELECT coalesce(max(number), 0) + 1 FROM invoices")
-    line = {"description": "Deliveries beyond 10,000", "quantity": "12.3", "unit_price": "1.00", "amount": "12.30"}
+    line = {"description": "Starter plan", "meter": None, "used": None, "included": None, "quantity": 1}
+    line |= {"unit_price": "12.30", "amount": "12.30"}
     service.query(
         "INSERT INTO invoices (id, workspace_id, number, plan, currency, period_start, period_end, lines, total)"
         " VALUES (%s, %s, %s, 'starter', 'EUR', '2026-10-01', '2026-11-01', %s, 12.30)",
