@@ -9,7 +9,7 @@ from typing import Any, cast, get_args
 
 from flask import Blueprint, Response, render_template, request, url_for
 
-from app.domain import failures
+from app.domain import causes, failures
 from app.domain.failures import Group, Groups, Kind, Order
 from app.lib import clock
 from app.lib.problems import PROBLEMS
@@ -36,10 +36,14 @@ _KINDS: Mapping[Kind | None, str] = {None: "Everything", "delivery": "Deliveries
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A group as the page shows it. `contents` leads to what is in it, `replay` to a replay; None: there is none."""
+    """A group as the page shows it, with its cause in a few words and, where there is more to say, in a sentence.
+
+    `contents` leads to what is in it, `held` to what is held of it, `replay` to a replay; None: there is none.
+    """
 
     group: Group
     cause: str
+    meaning: str | None
     path: str
     contents: str
     held: str | None
@@ -108,6 +112,7 @@ def _row(group: Group) -> Row:
     return Row(
         group=group,
         cause=cause(group),
+        meaning=_meaning(group),
         path=charts.spark(group.counts),
         contents=contents,
         held=_address(group, "delivery_pages.index", **deliveries, status="held") if group.held_now else None,
@@ -127,6 +132,12 @@ def cause(group: Group) -> str:
         return f"Answered {group.status} {phrases.get(group.status, '')}".rstrip()
     said = _CODES.get(group.code, group.code.replace("_", " ").capitalize())
     return f"{said} ({group.status})" if group.status is not None else said
+
+
+def _meaning(group: Group) -> str | None:
+    if group.kind == "delivery":
+        return causes.explain(group.code, group.status).meaning if group.code in causes.CAUSES else None
+    return PROBLEMS[group.code].detail if group.kind == "job" and group.code in PROBLEMS else None
 
 
 def _address(group: Group, endpoint: str, **filters: Any) -> str:
