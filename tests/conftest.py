@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,7 +19,7 @@ from hypothesis import settings as hypothesis
 
 from app import bells, create_app, database, migrations, partitions
 from app.config import settings
-from app.domain import limits
+from app.domain import figures, limits
 from app.lib import ids
 from tests import cast
 from tests.cast import Api
@@ -187,3 +188,10 @@ def keys(empty: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Keys]:
     yield keys
     monkeypatch.undo()
     settings.cache_clear()
+
+
+@pytest.fixture
+def without_lag(empty: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are counted up to this moment, and from some hours back."""
+    monkeypatch.setattr(figures, "LAG_SECONDS", 0.0)
+    monkeypatch.setattr(figures, "LOOKS_BACK", timedelta(hours=6))

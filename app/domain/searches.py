@@ -42,13 +42,15 @@ TYPES: Mapping[str, Type] = {
     "whe": Type("endpoint", "endpoints", "address", "dashboard/endpoints/{id}", condition="state <> 'deleted'"),
     "aut": Type("automation", "automations", "name", "dashboard/runs?automation_id={id}"),
     "swp": Type("sweep", "sweeps", "action", "dashboard/endpoints/{parent}", parent="endpoint_id"),
-    "imp": Type("import", "imports", "total || ' lines'", "dashboard/jobs/{parent}", parent="job_id"),
+    "rpl": Type("replay", "replays", "state || ', ' || count || ' deliveries'", "dashboard/replays/{id}"),
+    "imp": Type("import", "imports", "total || ' lines'", "contacts/imports/{id}"),
     "cnv": Type("conversation", "conversations", "status", "dashboard/contacts/{parent}", parent="contact_id"),
     "msg": Type("message", "messages", "direction", "dashboard/contacts/{parent}", parent="contact_id"),
     "sal": Type("sale", "sales", "amount || ' ' || currency", "dashboard/contacts/{parent}", parent="contact_id"),
     "bkg": Type("booking", "bookings", "title", "dashboard/contacts/{parent}", parent="contact_id"),
     "inv": Type("invoice", "invoices", "'No. ' || number", "settings/billing/invoices/{id}"),
     "tok": Type("token", "tokens", "name", "settings/developers/tokens"),
+    "mem": Type("member", "members", "role", "settings/members"),
     "ws": Type("workspace", "workspaces", "name", "dashboard", workspace="id"),
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -104,6 +104,16 @@ def attempts(
     }
     nothing = (0, 0, 0, 0, [0] * (len(BOUNDS_MS) + 1))
     return [found.get(step) or Attempts(step, *nothing) for step in window.steps(at)]
+
+
+def attempts_of_workspaces(workspace_ids: Collection[str], at: datetime | None = None) -> dict[str, tuple[int, int]]:
+    """For each of these workspaces that had any within a day: its attempts, and those that failed."""
+    query = """
+        SELECT workspace_id, sum(attempts)::int, sum(attempts - delivered)::int FROM delivery_hours
+        WHERE workspace_id = ANY(%s) AND endpoint_id = '' AND starts_at >= %s GROUP BY workspace_id
+    """
+    found = rows(query, (list(workspace_ids), WINDOWS["24h"].since(at or now())))
+    return {workspace_id: (made, failed) for workspace_id, made, failed in found}
 
 
 def total(counted: Sequence[Attempts]) -> Attempts:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from peewee import TextField
 
-from app.models.base import BaseModel, TimeField, json_field
+from app.models.base import BaseModel, TimeField, json_field, page_before
+
+# A search by name looks at so many, as no index leads to a part of a name.
+MOST_SEARCHED = 20_000
 
 
 class Workspace(BaseModel):
@@ -16,3 +19,15 @@ class Workspace(BaseModel):
 
     class Meta:
         table_name = "workspaces"
+
+    @classmethod
+    def newest(cls, part: str | None, last_id: str | None, limit: int) -> list[Workspace]:
+        """The first `limit` workspaces after `last_id`, newest first; those with `part` in their names.
+
+        For a part it looks at the next MOST_SEARCHED only.
+        """
+        if part is None:
+            return list(page_before(cls.select(), cls, [last_id], limit))
+        looked_at = page_before(cls.select(cls.id), cls, [last_id], MOST_SEARCHED)
+        found = cls.select().where(cls.id.in_(looked_at), cls.name.contains(part))
+        return list(found.order_by(cls.id.desc()).limit(limit))

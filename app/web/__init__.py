@@ -23,14 +23,17 @@ from app.web import (
     errors,
     event_pages,
     export_pages,
+    failures,
     formats,
     import_pages,
     invoice_pages,
     member_pages,
     navigation,
     notification_pages,
+    overviews,
     password_pages,
     run_pages,
+    searches,
     sign_ins,
     start,
     timeline_pages,
@@ -38,6 +41,7 @@ from app.web import (
     unbuilt,
     verify_pages,
     visit_pages,
+    workspace_pages,
 )
 
 # Nothing from elsewhere, no inline script or style, no frames: a page shows what strangers wrote.
@@ -63,18 +67,22 @@ MODULES = (
     endpoint_pages,
     event_pages,
     export_pages,
+    failures,
     import_pages,
     invoice_pages,
     member_pages,
     notification_pages,
+    overviews,
     password_pages,
     run_pages,
+    searches,
     sign_ins,
     start,
     timeline_pages,
     token_pages,
     verify_pages,
     visit_pages,
+    workspace_pages,
 )
 
 

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.usefixtures("empty")
 
 @pytest.fixture(autouse=True)
 def without_facts() -> Iterator[None]:
+    presence._facts.clear()
     yield
     presence._facts.clear()
 

@@ -23,18 +23,24 @@ from app.database import Database, rows, transaction
 from app.domain import (
     attempts,
     endpoints,
+    failures,
+    figures,
     imports,
     jobs,
     lanes,
+    queues,
     replay_choices,
     replays,
     requests,
     run_states,
+    searches,
     sweep_batches,
     sweeps,
+    trends,
     writes,
 )
 from app.domain.requests import Dispatch, Outcome
+from app.domain.trends import WINDOWS
 from app.domain.units import Unit
 from app.lib import clock, ids
 from app.lib.answers import answered
@@ -320,7 +326,7 @@ def seed(api: Api) -> dict[str, str]:
         'run_' || substr(id, 5), 1, gen_random_uuid(), '{}',
         CASE WHEN n % 2 = 0 THEN now() + (n - 40) * interval '1 minute' END, CASE WHEN n % 2 = 1 THEN at END""",
     )
-    fill("attempts", "dlv", FEWER, None, "number, at, duration_ms", "1, at, 5", key="delivery_id")
+    fill("attempts", "dlv", FEWER, None, "number, at, duration_ms, recorded_at", "1, at, 5, at", key="delivery_id")
     fill(
         "endpoints",
         "whe",
@@ -686,3 +692,55 @@ def test_a_write_and_a_deletion_find_what_they_change_by_index(world: World) -> 
     check(plans)
     assert one("SELECT count(*) FROM jobs WHERE due_at IS NOT NULL") == 0
     assert endpoints.drop_deleted() == 0
+
+
+def test_figures_are_counted_by_index(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "SLICE_SECONDS", 0.0)
+    begun = START + timedelta(days=1)
+    rows("INSERT INTO figure_progress VALUES ('outcomes', %s), ('writes', %s)", (begun, begun))
+
+    with explained() as plans:
+        assert figures.count_outcomes() > 10
+        figures.count_writes()
+        figures.forget_old()
+        queues.sample()
+
+    check([plan for plan in plans if "pg_stat_activity" not in plan.statement])
+
+
+def test_what_overviews_and_failures_show_is_found_by_index(world: World) -> None:
+    ours = world.api.workspace_id
+    rows(
+        "INSERT INTO failure_groups (kind, workspace_id, subject, code, status, first_seen_at, last_seen_at)"
+        " SELECT 'delivery', %s, CASE WHEN n = 0 THEN %s ELSE 'whe_' || n END, 'status', 503, now(), now()"
+        " - n * interval '1 minute' FROM generate_series(0, 19999) AS n",
+        (ours, world.places["endpoint"]),
+    )
+    rows(
+        "INSERT INTO failure_hours SELECT id, date_trunc('hour', last_seen_at) - n * interval '1 hour', 5, 1"
+        " FROM failure_groups CROSS JOIN generate_series(0, 9) AS n"
+    )
+    rows("ANALYZE failure_groups, failure_hours")
+
+    for workspace_id in (ours, None):
+        with explained() as plans:
+            found = failures.groups(workspace_id, WINDOWS["30d"])
+            failures.stopped(workspace_id)
+            trends.attempts(WINDOWS["7d"], workspace_id or "")
+            trends.writes(WINDOWS["7d"], workspace_id or "")
+        assert len(found.groups) == failures.MOST_GROUPS
+        assert max(group.failed_now or 0 for group in found.groups) > 10
+        check(plans)
+    with explained() as plans:
+        queues.of_workspace(ours)
+    check(plans)
+
+
+@pytest.mark.parametrize(
+    "text", ["{delivery}", "{job}", "{contact}", "c-777@example.com", "+49301000777", "c-777", "trace-1"]
+)
+def test_a_search_finds_by_index(world: World, text: str) -> None:
+    for workspace_id in (world.api.workspace_id, None):
+        with explained() as plans:
+            searches.find(world.path(text), workspace_id)
+        assert check(plans) < 200

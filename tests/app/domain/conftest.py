@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from app import database
 from app.config import settings
-from app.domain import figures
 from app.models.endpoints import Endpoint
 from tests.cast import Api, make_endpoint, one
 from tests.talks import make_channel
@@ -51,13 +49,6 @@ def without_probing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     monkeypatch.undo()
     settings.cache_clear()
-
-
-@pytest.fixture
-def without_lag(empty: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures are counted up to this moment, and from some hours back."""
-    monkeypatch.setattr(figures, "LAG_SECONDS", 0.0)
-    monkeypatch.setattr(figures, "LOOKS_BACK", timedelta(hours=6))
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from app.lib import ids
 from tests.automations import make_automation
 from tests.cast import Api, all_of, one
 from tests.figures import failed_run
+from tests.people import make_member
 from tests.talks import make_channel
 
 SHOP = {"external_id": "c-1042", "email": "Ada@example.com", "phone": "+4930123456", "first_name": "Ada"}
@@ -34,6 +35,7 @@ def places(api: Api) -> Mapping[str, str]:
         "run": failed_run(api.workspace_id, automation_id, database.now()),
         "ws": api.workspace_id,
         "tok": one("SELECT id FROM tokens LIMIT 1"),
+        "mem": make_member(api.workspace_id)[1].id,
         "dlv": one("SELECT id FROM deliveries LIMIT 1"),
         "evt": one("SELECT id FROM events LIMIT 1"),
         "job": one("SELECT id FROM jobs LIMIT 1"),
@@ -48,6 +50,7 @@ _ROWS = {
     "swp": "sweeps (id, workspace_id, endpoint_id, action, statuses, last_id, trace_id)"
     " VALUES (%(id)s, %(ws)s, %(endpoint)s, 'resend', '{failed}', '', '')",
     "imp": "imports (id, workspace_id, job_id, total, failed) VALUES (%(id)s, %(ws)s, 'job_1', 5, 0)",
+    "rpl": "replays (id, workspace_id, count, trace_id) VALUES (%(id)s, %(ws)s, 3, '')",
     "inv": "invoices (id, workspace_id, number, plan, currency, period_start, period_end, lines, total)"
     " VALUES (%(id)s, %(ws)s, 17, 'free', 'EUR', now(), now(), '[]', 0)",
 }

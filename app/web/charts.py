@@ -1,0 +1,153 @@
+"""Charts: figures over time as the geometry of an SVG, and as the rows of the table beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+WIDTH, HEIGHT = 640, 190
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 10, 10, 24
+_TICKS = 4  # grid lines, at most
+_LABELS = 6  # below the chart, at most
+SPARK_WIDTH, SPARK_HEIGHT = 112, 26
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A line: its name, its values by step (None: nothing to show), and whether it shows something bad."""
+
+    name: str
+    values: Sequence[float | None]
+    is_bad: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A series as it is drawn: `path` is the line, `area` what lies below it. Both are SVG paths."""
+
+    name: str
+    path: str
+    area: str
+    is_bad: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A mark on an axis: its place in pixels, and its label."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What the macro `chart` draws. `rows`: the time of each step with the values of all series, as text."""
+
+    id: str
+    title: str
+    summary: str
+    lines: Sequence[Line]
+    y_ticks: Sequence[Tick]
+    x_ticks: Sequence[Tick]
+    names: Sequence[str]
+    rows: Sequence[tuple[datetime, Sequence[str]]]
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = _LEFT
+    right: int = WIDTH - _RIGHT
+    bottom: int = HEIGHT - _BOTTOM
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to draw."""
+        return not any(line.path for line in self.lines)
+
+
+def chart(
+    id: str, title: str, steps: Sequence[datetime], series: Sequence[Series], shown: Callable[[float | None], str]
+) -> Chart:
+    """A chart of one or more series over the same steps. `shown` writes a value, for the axis and the table."""
+    highest = max((value for each in series for value in each.values if value is not None), default=0)
+    ceiling, tick = _scale(highest)
+
+    def x_of(place: int) -> float:
+        return _LEFT + place * (WIDTH - _LEFT - _RIGHT) / max(len(steps) - 1, 1)
+
+    def y_of(value: float) -> float:
+        return HEIGHT - _BOTTOM - value * (HEIGHT - _TOP - _BOTTOM) / ceiling
+
+    y_ticks = [Tick(y_of(number * tick), shown(number * tick)) for number in range(round(ceiling / tick) + 1)]
+    every = -(-len(steps) // _LABELS)
+    is_long = steps[-1] - steps[0] > timedelta(days=2)
+    x_ticks = [
+        Tick(x_of(place), steps[place].strftime("%d %b" if is_long else "%H:%M"))
+        for place in range(0, len(steps), every)
+    ]
+    return Chart(
+        id=id,
+        title=title,
+        summary=_summary(series, shown),
+        lines=[_line(each, x_of, y_of) for each in series],
+        y_ticks=y_ticks,
+        x_ticks=x_ticks,
+        names=[each.name for each in series],
+        rows=[(step, [shown(each.values[place]) for each in series]) for place, step in enumerate(steps)][::-1],
+    )
+
+
+def spark(values: Sequence[float]) -> str:
+    """A small line without axes, as an SVG path within SPARK_WIDTH and SPARK_HEIGHT; empty without values."""
+    highest = max(values, default=0)
+    if len(values) < 2:
+        return ""
+    points = [
+        (
+            1 + place * (SPARK_WIDTH - 2) / (len(values) - 1),
+            SPARK_HEIGHT - 2 - (value * (SPARK_HEIGHT - 4) / highest if highest else 0),
+        )
+        for place, value in enumerate(values)
+    ]
+    return _path([points])
+
+
+def _scale(highest: float) -> tuple[float, float]:
+    """The end of the axis, and the distance between its marks: 1, 2 or 5 times a power of ten."""
+    if highest <= 0:
+        return 1.0, 1.0
+    power: float = 1
+    while power * 10 <= highest / _TICKS:
+        power *= 10
+    tick = next(step * power for step in (1, 2, 5, 10) if step * power * _TICKS >= highest)
+    return tick * -(-highest // tick), tick
+
+
+def _summary(series: Sequence[Series], shown: Callable[[float | None], str]) -> str:
+    """What somebody who cannot see the chart has to know: the last and the highest value of each series."""
+    said = []
+    for each in series:
+        known = [value for value in each.values if value is not None]
+        said.append(
+            f"{each.name}: highest {shown(max(known))}, last {shown(known[-1])}." if known else f"{each.name}: none."
+        )
+    return " ".join(said)
+
+
+def _line(series: Series, x_of: Callable[[int], float], y_of: Callable[[float], float]) -> Line:
+    pieces: list[list[tuple[float, float]]] = [[]]
+    for place, value in enumerate(series.values):
+        if value is None:
+            pieces.append([])
+        else:
+            pieces[-1].append((x_of(place), y_of(value)))
+    drawn = [piece for piece in pieces if piece]
+    floor = y_of(0)
+    closed = " ".join(f"{_path([piece])}V{floor:.1f}H{piece[0][0]:.1f}Z" for piece in drawn)
+    return Line(series.name, _path(drawn), closed, series.is_bad)
+
+
+def _path(pieces: Sequence[Sequence[tuple[float, float]]]) -> str:
+    # A single point is drawn as a short dash.
+    return " ".join(
+        "M" + "L".join(f"{x:.1f},{y:.1f}" for x, y in piece) + ("h1" if len(piece) == 1 else "") for piece in pieces
+    )

@@ -1,0 +1,33 @@
+"""All workspaces, for staff: a list with a search by name."""
+
+from __future__ import annotations
+
+from flask import Blueprint, Response, render_template
+
+from app.domain import trends
+from app.models.workspaces import Workspace
+from app.web.access import staff
+from app.web.lists import MOST_EXPORTED, address, file_of, filters, sliced, wanted_format
+
+blueprint = Blueprint("workspace_pages", __name__)
+
+
+@blueprint.get("/dashboard/workspaces")
+@staff
+def index() -> str | Response:
+    """The workspaces, newest first, or those whose name has the text; with what they did within a day."""
+    name = filters("q").get("q")
+    if wanted_format():
+        return file_of([_exported(each) for each in Workspace.newest(name, None, MOST_EXPORTED)], "workspaces")
+    listed = sliced(lambda after, limit: Workspace.newest(name, after, limit))
+    return render_template(
+        "workspaces/index.html",
+        page=listed,
+        name=name,
+        attempts=trends.attempts_of_workspaces([each.id for each in listed.rows]),
+        address=address,
+    )
+
+
+def _exported(workspace: Workspace) -> dict[str, object]:
+    return {"id": workspace.id, "name": workspace.name, "created_at": workspace.created_at}
