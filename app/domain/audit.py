@@ -43,8 +43,9 @@ def note(
     target_id: str,
     detail: Mapping[str, Any] | None = None,
     trace_id: str | None = None,
+    job_id: str | None = None,
 ) -> None:
-    """Records what was done without a job, in the caller's transaction. `detail` must not contain secrets.
+    """Records what was done by no verb that records it, in the caller's transaction. `detail` has no secrets.
 
     `actor_id`: of a token (`tok_…`), a member (`mem_…`) or a visit (`vis_…`); None for a command.
     """
@@ -57,6 +58,7 @@ def note(
         target_id=target_id,
         endpoint_id=target_id if target_type == "endpoint" else None,
         detail=detail or {},
+        job_id=job_id,
         trace_id=trace_id or request_ids.kept_or_new(None),
     ).execute()
 

@@ -116,6 +116,18 @@ def attempts_of_workspaces(workspace_ids: Collection[str], at: datetime | None =
     return {workspace_id: (made, failed) for workspace_id, made, failed in found}
 
 
+def attempts_of_endpoints(
+    workspace_id: str, endpoint_ids: Collection[str], at: datetime | None = None
+) -> dict[str, tuple[int, int]]:
+    """The same of endpoints of one workspace."""
+    query = """
+        SELECT endpoint_id, sum(attempts)::int, sum(attempts - delivered)::int FROM delivery_hours
+        WHERE workspace_id = %s AND endpoint_id = ANY(%s) AND starts_at >= %s GROUP BY endpoint_id
+    """
+    found = rows(query, (workspace_id, list(endpoint_ids), WINDOWS["24h"].since(at or now())))
+    return {endpoint_id: (made, failed) for endpoint_id, made, failed in found}
+
+
 def total(counted: Sequence[Attempts]) -> Attempts:
     """The sum of these steps, of which there is at least one."""
     return Attempts(

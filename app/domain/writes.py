@@ -15,6 +15,7 @@ from app import mailbox, metrics, sql
 from app.config import settings
 from app.database import rows, transaction
 from app.domain import (
+    audit,
     automations,
     batches,
     bookings,
@@ -32,7 +33,7 @@ from app.domain import (
 )
 from app.domain.changes import Change, Effect
 from app.domain.events import Cause
-from app.domain.jobs import MAIL
+from app.domain.jobs import KINDS, MAIL
 from app.domain.units import Unit
 from app.errors import BellhopError
 from app.lib import json
@@ -164,6 +165,7 @@ def _apply(batch: Sequence[Claimed]) -> bool:
                 _put_back(job)
             else:
                 _end(job, result)
+                _record(job)
                 ended.append(job)
         rows(sql.load("finish_jobs"), _outcomes(ended))
     for job in ended:
@@ -199,6 +201,16 @@ def _call(job: Job, unit: Unit) -> Effect | None:
     payload = job.payload or {}
     change = Change(job.workspace_id, payload, job.resource_id, job.kind, job.actor_id, cause, unit, job.progress)
     return VERBS[job.kind].call(change)
+
+
+def _record(job: Job) -> None:
+    """Records in the audit log what staff changed, where the verb does not record it whoever does it."""
+    is_of_staff = job.actor_id is not None and job.actor_id.startswith("vis_")
+    if is_of_staff and job.status == "succeeded" and KINDS[job.kind].restriction not in ("webhooks", None):
+        assert job.resource_type is not None
+        assert job.resource_id is not None
+        target = job.resource_type, job.resource_id
+        audit.note(job.workspace_id, job.actor_id, job.kind, *target, trace_id=job.trace_id, job_id=job.id)
 
 
 def _end(job: Job, result: Effect | Exception) -> None:

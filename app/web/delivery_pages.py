@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from flask import Blueprint, Response, flash, redirect, render_template, url_for
@@ -109,7 +110,8 @@ def resend(delivery_id: str) -> AnyResponse:
     delivery = deliveries.find(workspace_id(), delivery_id)
     sent_as = delivery.id
     try:
-        job = writes.submit("deliveries.resend", {"delivery_id": delivery.id})
+        check = partial(deliveries.find_resendable, workspace_id(), delivery.id)
+        job = writes.submit("deliveries.resend", {"delivery_id": delivery.id}, check=check)
     except Conflict as conflict:
         flash(conflict.detail, "error")
     else:

@@ -8,13 +8,13 @@ from typing import Any
 from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.domain import backlogs, endpoints, sweeps
+from app.domain import backlogs, endpoints, sweeps, trends
 from app.errors import Conflict
 from app.lib import clock
 from app.models.base import page_before
 from app.models.endpoints import Endpoint
 from app.models.sweeps import Sweep
-from app.web import filters, writes
+from app.web import delivery_charts, filters, windows, writes
 from app.web.access import page, workspace_id
 from app.web.formats import MOST_COUNTED
 from app.web.lists import MOST_EXPORTED, address, file_of, page_of, wanted_format
@@ -33,11 +33,13 @@ def index() -> str | Response:
     chosen = filters.read(READERS)
     found = _matching(chosen)
     if wanted_format():
-        listed = list(page_before(found, Endpoint, [None], MOST_EXPORTED))
-        return file_of([_exported(endpoint) for endpoint in listed], "endpoints")
+        every = page_before(found, Endpoint, [None], MOST_EXPORTED)
+        return file_of([_exported(endpoint) for endpoint in every], "endpoints")
+    listed = page_of(found, Endpoint)
     return render_template(
         "endpoints/index.html",
-        page=page_of(found, Endpoint),
+        page=listed,
+        attempts=trends.attempts_of_endpoints(workspace_id(), [endpoint.id for endpoint in listed.rows]),
         chosen=chosen,
         count=found.count(),  # of MOST_ENDPOINTS at most
         states=filters.choices("Any state", STATES),
@@ -50,6 +52,8 @@ def index() -> str | Response:
 def show(endpoint_id: str) -> str:
     """An endpoint: its state, how its deliveries are going, and what it has not got."""
     endpoint = endpoints.find(workspace_id(), endpoint_id)
+    window = windows.chosen()
+    attempts = trends.attempts(window, workspace_id(), endpoint.id)
     under_way = Sweep.matching(workspace_id(), {"endpoint_id": endpoint.id}).order_by(Sweep.id.desc()).limit(NEWEST)
     return render_template(
         "endpoints/show.html",
@@ -58,6 +62,10 @@ def show(endpoint_id: str) -> str:
         undelivered=backlogs.newest(endpoint.id, NEWEST),
         sweeps=[sweeps.represent(sweep) for sweep in under_way if sweep.finished_at is None],
         now=clock.now(),
+        window=window,
+        windows=windows.links(),
+        total=trends.total(attempts),
+        charts=delivery_charts.of(window, attempts),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
@@ -14,6 +15,7 @@ from app.models.deliveries import Delivery
 from app.models.endpoints import Endpoint
 from app.web import bodies, endpoint_choices, writes
 from app.web.access import page, workspace_id
+from app.web.forms import errors_of
 
 blueprint = Blueprint("event_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/events")
 
@@ -43,16 +45,15 @@ def resend(event_id: str) -> AnyResponse:
     """Sends the event to one endpoint, as a new delivery, and goes to that."""
     payload = {"event_id": event_id, "endpoint_id": request.form.get("endpoint_id", "").strip()}
     try:
-        event = deliveries.find_sendable(workspace_id(), event_id)
-        job = writes.submit("deliveries.create", payload, ids.new("dlv"))
+        check = partial(deliveries.find_sendable, workspace_id(), event_id)
+        job = writes.submit("deliveries.create", payload, ids.new("dlv"), check)
     except Invalid as invalid:
-        errors = {fault.pointer.removeprefix("/"): fault.detail for fault in invalid.faults}
-        return Response(_page(event_id, errors), 422)
+        return Response(_page(event_id, errors_of(invalid)), 422)
     except Conflict as conflict:
         flash(conflict.detail, "error")
         return redirect(_address(event_id), 303)
     if not job.is_finished or job.resource_id is None:
-        return redirect(_address(event.id), 303)
+        return redirect(_address(event_id), 303)
     flash("The event is sent again, as this new delivery.", "good")
     return redirect(url_for("delivery_pages.show", workspace=workspace_id(), delivery_id=job.resource_id), 303)
 

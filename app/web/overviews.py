@@ -17,10 +17,10 @@ from app.domain.trends import Window
 from app.lib import clock
 from app.models.endpoints import Endpoint
 from app.presence import Process
-from app.web import charts, windows
+from app.web import charts, delivery_charts, windows
 from app.web.access import page, staff, workspace_id
 from app.web.charts import Chart, Series
-from app.web.formats import duration, number
+from app.web.formats import number
 
 blueprint = Blueprint("overviews", __name__)
 
@@ -89,40 +89,14 @@ def _figures(window: Window, id: str = "") -> dict[str, Any]:
         "deliveries": trends.total(attempts),
         "accepted": sum(step.accepted for step in writes),
         "failed_writes": sum(step.failed for step in writes),
-        "charts": [*_delivery_charts(window, attempts), _write_chart(window, writes)],
+        "charts": [*delivery_charts.of(window, attempts), _write_chart(window, writes)],
     }
-
-
-def _delivery_charts(window: Window, attempts: Sequence[trends.Attempts]) -> list[Chart]:
-    steps = [step.starts_at for step in attempts]
-    return [
-        charts.chart(
-            "attempts",
-            f"Attempts per {_step(window)}",
-            steps,
-            [
-                Series("delivered", [step.delivered for step in attempts]),
-                Series("failed", [step.failed for step in attempts], is_bad=True),
-            ],
-            number,
-        ),
-        charts.chart(
-            "latency",
-            "Time that receivers take to answer",
-            steps,
-            [
-                Series("half of the attempts", [step.percentile_ms(0.5) for step in attempts]),
-                Series("95 %", [step.percentile_ms(0.95) for step in attempts], is_bad=True),
-            ],
-            duration,
-        ),
-    ]
 
 
 def _write_chart(window: Window, writes: Sequence[trends.Writes]) -> Chart:
     return charts.chart(
         "writes",
-        f"Writes accepted per {_step(window)}",
+        f"Writes accepted per {delivery_charts.step(window)}",
         [step.starts_at for step in writes],
         [
             Series("accepted", [step.accepted for step in writes]),
@@ -130,11 +104,6 @@ def _write_chart(window: Window, writes: Sequence[trends.Writes]) -> Chart:
         ],
         number,
     )
-
-
-def _step(window: Window) -> str:
-    minutes = window.step // timedelta(minutes=1)
-    return {1: "minute", 60: "hour"}.get(minutes, f"{minutes // 60} hours")
 
 
 def _sampled() -> list[tuple[Queue, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
@@ -18,6 +19,7 @@ from app.models.runs import FAILURE_CODES, STATUSES, Run, RunStep
 from app.web import contact_names, filters, writes
 from app.web.access import page, workspace_id
 from app.web.formats import MOST_COUNTED
+from app.web.forms import errors_of
 from app.web.lists import MOST_EXPORTED, address, file_of, sliced, wanted_format
 
 blueprint = Blueprint("run_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/runs")
@@ -89,11 +91,9 @@ def replay(run_id: str) -> AnyResponse:
     if from_step := request.form.get("from_step", ""):
         payload["from_step"] = from_step
     try:
-        runs.check_step(run, from_step or None)
-        job = writes.submit("runs.replay", payload, ids.new("run"))
+        job = writes.submit("runs.replay", payload, ids.new("run"), partial(runs.check_step, run, from_step or None))
     except Invalid as invalid:
-        errors = {fault.pointer.removeprefix("/"): fault.detail for fault in invalid.faults}
-        return Response(_page(run.id, errors), 422)
+        return Response(_page(run.id, errors_of(invalid)), 422)
     except Conflict as conflict:
         flash(conflict.detail, "error")
         return redirect(_address(run.id), 303)

@@ -9,6 +9,7 @@ from typing import Any
 from flask import flash, request
 
 from app.domain import jobs
+from app.domain.bodies.faults import refuse_bad_text
 from app.domain.jobs import OnceKey, Write
 from app.errors import BellhopError, Conflict, Fault, Invalid
 from app.models.jobs import Job
@@ -40,6 +41,7 @@ def submit_once(
     check: Callable[[], object] | None = None,
 ) -> tuple[Job, bool]:
     """The same, and whether an earlier click of the form made the job, with that click's payload."""
+    refuse_bad_text(dict(payload))
     job, was_there = _accept(_write(kind, payload, resource_id), check)
     job = jobs.wait(job, WAIT_SECONDS)
     if job.status == "failed":

@@ -12,8 +12,8 @@ from app import database
 from app.domain import catalogue
 from app.lib import clock
 from app.outbound import answered
-from tests.cast import Api, all_of, one
-from tests.logs import MOST_STATEMENTS, NASTY, RTL, attempt, delivery, set_state
+from tests.cast import Api, one
+from tests.logs import MOST_STATEMENTS, NASTY, RTL, attempt, delivery
 from tests.pages import Person
 
 LIST = "dashboard/deliveries"
@@ -245,64 +245,6 @@ def test_a_delivery_links_to_all_it_belongs_to(api: Api, owner: Person) -> None:
 
     for place in (f"events/{event_id}", f"jobs/{job_id}", f"contacts/{contact_id}", f"endpoints/{endpoint_id}"):
         assert f"/dashboard/{place}" in shown
-
-
-def test_resending_a_failed_delivery_sends_it_under_its_own_identifier(api: Api, agent: Person) -> None:
-    _, delivery_id = delivery(api)
-    set_state(delivery_id, status="failed", due_at=None, attempts=6, last_error="Broken.", last_error_code="status")
-
-    answer = agent.post(f"{LIST}/{delivery_id}/resend")
-
-    assert answer.status_code == 303
-    assert answer.location.endswith(delivery_id)
-    assert "It is sent again." in agent.page(answer.location)
-    assert one("SELECT status FROM deliveries") == "pending"
-    assert all_of("SELECT action FROM audit_entries WHERE target_id = %s", delivery_id) == ["deliveries.resend"]
-
-
-def test_resending_a_delivered_one_goes_to_the_new_delivery(api: Api, owner: Person) -> None:
-    endpoint_id, delivery_id = delivery(api)
-    attempt(endpoint_id, answered(204, b"", 5))
-
-    answer = owner.post(f"{LIST}/{delivery_id}/resend")
-
-    new_id = one("SELECT id FROM deliveries WHERE resent_from = %s", delivery_id)
-    assert answer.location.endswith(new_id)
-    assert "as this new delivery" in owner.page(answer.location)
-
-
-def test_a_second_click_sends_nothing_more(api: Api, owner: Person) -> None:
-    endpoint_id, delivery_id = delivery(api)
-    attempt(endpoint_id, answered(204, b"", 5))
-    once = {"once": "7f1b8f5e-3c0d-4a53-9d0e-2f6a1c9b8d47"}
-
-    locations = {owner.post(f"{LIST}/{delivery_id}/resend", once).location for _ in range(2)}
-
-    assert len(locations) == 1
-    assert one("SELECT count(*) FROM deliveries") == 2
-
-
-def test_a_conflict_is_said_on_the_page(api: Api, owner: Person) -> None:
-    endpoint_id, delivery_id = delivery(api)
-    set_state(delivery_id, status="held", due_at=None)
-    database.rows("UPDATE endpoints SET state = 'stopped', stop_reason = 'It failed.'")
-
-    answer = owner.post(f"{LIST}/{delivery_id}/resend")
-
-    shown = owner.page(answer.location)
-    assert "The endpoint of this delivery is stopped. Enable it first." in shown
-    assert f"/dashboard/endpoints/{endpoint_id}" in shown
-
-
-def test_support_staff_resend_only_during_a_visit(api: Api, support: Person) -> None:
-    _, delivery_id = delivery(api)
-    set_state(delivery_id, status="failed", due_at=None)
-
-    assert f"{delivery_id}/resend" not in support.page(f"{LIST}/{delivery_id}")
-    assert support.post(f"{LIST}/{delivery_id}/resend").status_code == 403
-    support.visit()
-    assert support.post(f"{LIST}/{delivery_id}/resend").status_code == 303
-    assert one("SELECT actor_type FROM audit_entries WHERE action = 'deliveries.resend'") == "support"
 
 
 def test_many_endpoints_are_no_select(api: Api, owner: Person) -> None:

@@ -11,6 +11,7 @@ from app import database
 from app.lib import clock
 from app.outbound import answered
 from tests.cast import Api, one, sweep
+from tests.figures import ago, attempted, counted
 from tests.logs import MOST_STATEMENTS, NASTY, RTL, attempt, delivery, set_state
 from tests.pages import Person
 
@@ -158,3 +159,18 @@ def test_pages_take_few_statements(api: Api, support: Person, statements: list[s
         statements.clear()
         support.page(path)
         assert len(statements) <= MOST_STATEMENTS, statements
+
+
+def test_success_and_latency_are_shown_over_time(api: Api, owner: Person) -> None:
+    endpoint_id, quiet_id = api.endpoint(), api.endpoint("https://quiet.example/hooks")
+    attempted(api.workspace_id, endpoint_id, ago(hours=2), times=3, duration_ms=40)
+    attempted(api.workspace_id, endpoint_id, ago(hours=2), "status", 503, state="failed")
+    counted()
+
+    shown = owner.page(f"{LIST}/{endpoint_id}")
+
+    assert "4 attempts in 24 hours: 75.0 % delivered" in shown
+    assert "<svg" in shown
+    assert "No attempt in 1 hour" in owner.page(f"{LIST}/{endpoint_id}?window=1h")
+    assert "No attempt in 24 hours" in owner.page(f"{LIST}/{quiet_id}")
+    assert "75.0 %" in owner.page(LIST)

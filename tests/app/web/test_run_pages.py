@@ -202,6 +202,17 @@ def test_support_staff_act_only_during_a_visit(api: Api, support: Person) -> Non
     assert support.post(f"dashboard/runs/{run_id}/cancel").status_code == 403
     support.visit()
     assert support.post(f"dashboard/runs/{run_id}/cancel").status_code == 303
+    assert database.rows("SELECT actor_type, ticket, target_id FROM audit_entries WHERE action = 'runs.cancel'") == [
+        ("support", "T-1", run_id)
+    ]
+
+
+def test_the_audit_log_does_not_fill_with_what_members_do_to_runs(api: Api, owner: Person) -> None:
+    run_id = started(api, WAIT)
+
+    owner.post(f"dashboard/runs/{run_id}/cancel")
+
+    assert all_of("SELECT 1 FROM audit_entries WHERE action = 'runs.cancel'") == []
 
 
 @pytest.mark.parametrize("given", ["x", "run_0", "%00"])

@@ -1,0 +1,44 @@
+"""Charts of deliveries: attempts and latency over time, of an endpoint, a workspace or all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from app.domain.trends import Attempts, Window
+from app.web import charts
+from app.web.charts import Chart, Series
+from app.web.formats import duration, number
+
+
+def of(window: Window, attempts: Sequence[Attempts]) -> list[Chart]:
+    """The attempts and their latency in every step of the window."""
+    steps = [each.starts_at for each in attempts]
+    return [
+        charts.chart(
+            "attempts",
+            f"Attempts per {step(window)}",
+            steps,
+            [
+                Series("delivered", [each.delivered for each in attempts]),
+                Series("failed", [each.failed for each in attempts], is_bad=True),
+            ],
+            number,
+        ),
+        charts.chart(
+            "latency",
+            "Time that receivers take to answer",
+            steps,
+            [
+                Series("half of the attempts", [each.percentile_ms(0.5) for each in attempts]),
+                Series("95 %", [each.percentile_ms(0.95) for each in attempts], is_bad=True),
+            ],
+            duration,
+        ),
+    ]
+
+
+def step(window: Window) -> str:
+    """How long a step of the window is, in words."""
+    minutes = window.step // timedelta(minutes=1)
+    return {1: "minute", 60: "hour"}.get(minutes, f"{minutes // 60} hours")
