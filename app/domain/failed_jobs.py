@@ -33,7 +33,10 @@ def replay(failed: Job, trace_id: str, actor_id: str | None, once: OnceKey | Non
         detail = {"kind": failed.kind, "replayed_as": job_id}
         audit.note(failed.workspace_id, actor_id, "jobs.replay", "job", failed.id, detail, trace_id)
 
-    return jobs.accept(write, once, take_over)
+    job, was_there = jobs.accept(write, once, take_over)
+    if not was_there:
+        job.replayed_from = failed.id
+    return job, was_there
 
 
 def discard(change: Change) -> Effect:

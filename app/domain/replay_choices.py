@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from peewee import OperationalError
 from psycopg2.errors import QueryCanceled
 
 from app.database import rows, transaction
@@ -84,7 +85,9 @@ def _in_time() -> Iterator[None]:
     rows(f"SET LOCAL statement_timeout = '{LONGEST_SECONDS}s'")
     try:
         yield
-    except QueryCanceled as error:
+    except OperationalError as error:
+        if not isinstance(getattr(error, "orig", None), QueryCanceled):
+            raise
         raise Conflict(TOO_MANY) from error
     rows("RESET statement_timeout")
 
