@@ -19,14 +19,13 @@ from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept, answer, once_key
 from app.domain import failed_jobs, jobs
-from app.lib.schemas import RequestBody
+from app.domain.bodies.jobs import WHY_DISCARDED, DiscardBody
 from app.models.jobs import STATUSES, Job
 
 blueprint = Blueprint("jobs", __name__, description="Accepted writes and their outcomes.")
 
 
 _OTHER_JOB = "job_01kaj5bd40e6rr3f5y2kq0w9xz"
-_WHY_DISCARDED = "The customer corrected it."
 
 
 class ResourceSchema(ResponseBody):
@@ -71,22 +70,10 @@ class JobSchema(ResponseBody):
         metadata={"description": "Only if it was replayed: the job that does it again.", "example": _OTHER_JOB}
     )
     discarded_at = fields.DateTime(metadata={"description": "Only if it was discarded: when."})
-    discard_reason = fields.String(
-        metadata={"description": "Only if it was discarded: why.", "example": _WHY_DISCARDED}
-    )
+    discard_reason = fields.String(metadata={"description": "Only if it was discarded: why.", "example": WHY_DISCARDED})
     created_at = time("When the write was accepted.")
     started_at = time("When a worker first claimed the job.", allow_none=True)
     finished_at = time("When the job ended.", allow_none=True)
-
-
-class DiscardBody(RequestBody):
-    """The body that discards a job."""
-
-    reason = fields.String(
-        required=True,
-        validate=validate.Length(1, 500),
-        metadata={"description": "Why it need not be done any more.", "example": _WHY_DISCARDED},
-    )
 
 
 class ResultSchema(ResponseBody):
