@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 from playwright.sync_api import Browser, Page
 
@@ -31,3 +32,17 @@ def show(visitor: Visitor, path: str) -> Page:
     if answer is None or answer.status >= 400:
         visitor.faults.append(f"{path}: {answer and answer.status}")
     return visitor.page
+
+
+def main_text(page: Page) -> str:
+    """What the page says."""
+    return page.get_by_role("main").inner_text()
+
+
+def reload_until(page: Page, condition: Callable[[], object], seconds: float = 60) -> None:
+    """Reloads the page, as a person would without the script, until the condition is true."""
+    ends = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < ends, f"{page.url} still says: {main_text(page)}"
+        page.wait_for_timeout(300)
+        page.reload()
