@@ -40,7 +40,6 @@ from app.web import (
     start,
     timeline_pages,
     token_pages,
-    unbuilt,
     verify_pages,
     visit_pages,
     workspace_pages,
@@ -103,7 +102,6 @@ def create_pages() -> Flask:
     navigation.install(pages)
     for module in MODULES:
         pages.register_blueprint(module.blueprint)
-    unbuilt.install(pages)
     pages.after_request(_secure)
     if proxies := settings().trusted_proxies:
         pages.wsgi_app = ProxyFix(pages.wsgi_app, x_for=proxies, x_proto=0)  # type: ignore[method-assign]
