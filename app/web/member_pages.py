@@ -15,9 +15,9 @@ from app.web.forms import errors_of
 blueprint = Blueprint("member_pages", __name__, url_prefix="/workspaces/<workspace>/settings/members")
 
 OPENS = {
-    "owner": "Everything, members included.",
-    "admin": "Everything but members: tokens, endpoints, replays, imports and exports, billing.",
-    "agent": "The dashboard, contacts, runs, and resending single deliveries.",
+    "owner": "everything, members included",
+    "admin": "everything but members: tokens, endpoints, replays, imports and exports, billing",
+    "agent": "the dashboard, contacts, runs, and resending single deliveries",
 }
 
 
@@ -85,7 +85,8 @@ def _page(email: str, role: str, errors: dict[str, str]) -> str:
         members=members.of_workspace(workspace_id()),
         invitations=links.invitations(workspace_id()) if viewer().may("members.manage") else [],
         can_be_sent=emails.can_be_sent(),
-        roles=[(each, f"{each.capitalize()}: {OPENS[each]}") for each in ROLES],
+        roles=[(each, each) for each in ROLES],
+        opens=OPENS,
         email=email,
         role=role,
         errors=errors,
