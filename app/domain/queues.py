@@ -78,7 +78,7 @@ def samples(length: timedelta) -> dict[str, list[Sample]]:
 
 
 def of_workspace(workspace_id: str) -> list[Queue]:
-    """What the workspace has in every queue, at this moment."""
+    """What the workspace has in every queue, at this moment; of its endpoints, what the newest MOST_MAILBOXES have."""
     found = {name: Queue(name, depth, seconds) for name, depth, seconds in rows(_OF_WORKSPACE, _values(workspace_id))}
     return [found.get(name, Queue(name, 0, 0.0)) for name in NAMES]
 
@@ -122,10 +122,12 @@ def _of_owner(name: str, mail: Mail) -> str:
 def _of_endpoints(name: str, mail: Mail) -> str:
     return f"""
         SELECT {name}, count(*), coalesce(greatest({_DUE_FOR}, 0), 0)::float FROM (
-            SELECT due.due_at, slow_until, probe_at, paced_until FROM endpoints CROSS JOIN LATERAL (
+            SELECT due.due_at, slow_until, probe_at, paced_until FROM (
+                SELECT * FROM endpoints WHERE workspace_id = %(workspace_id)s ORDER BY id DESC LIMIT {MOST_MAILBOXES}
+            ) AS endpoints CROSS JOIN LATERAL (
                 SELECT due_at FROM {mail.table} WHERE endpoint_id = endpoints.id AND due_at IS NOT NULL
                 ORDER BY endpoint_id, {mail.order} LIMIT %(most)s) AS due
-            WHERE endpoints.workspace_id = %(workspace_id)s LIMIT %(most)s) AS due
+            LIMIT %(most)s) AS due
         GROUP BY 1
     """
 
