@@ -38,9 +38,9 @@ class Connection:
         try:
             self._server.send_message(message)
         except smtplib.SMTPRecipientsRefused as error:
-            raise _kind_of(next(iter(error.recipients.values()))[0])(str(error.recipients)) from error
+            raise _refusal(*next(iter(error.recipients.values()))) from error
         except smtplib.SMTPDataError as error:
-            raise _kind_of(error.smtp_code)(str(error)) from error
+            raise _refusal(error.smtp_code, error.smtp_error) from error
         except smtplib.SMTPNotSupportedError as error:  # an address that is not ASCII
             raise Refused(str(error)) from error
         except (smtplib.SMTPException, OSError) as error:  # it does not know our MAIL_FROM, for one
@@ -87,5 +87,6 @@ def _is_here(host: str) -> bool:
         return host == "localhost"
 
 
-def _kind_of(code: int) -> type[Exception]:
-    return Refused if 500 <= code < 600 else Postponed
+def _refusal(code: int, said: bytes | str) -> Exception:
+    kind = Refused if 500 <= code < 600 else Postponed
+    return kind(f"{code} {said.decode(errors='replace') if isinstance(said, bytes) else said}")

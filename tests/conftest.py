@@ -23,6 +23,7 @@ from app.domain import figures, limits
 from app.lib import ids
 from tests import cast
 from tests.cast import Api
+from tests.mail_server import MailServer
 from tests.stack.certificates import Certificates
 from tests.stack.postgres import Postgres
 from tests.stack.redis import Redis
@@ -186,6 +187,18 @@ def keys(empty: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Keys]:
         settings.cache_clear()
 
     yield keys
+    monkeypatch.undo()
+    settings.cache_clear()
+
+
+@pytest.fixture
+def mail_server(empty: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[MailServer]:
+    """The server that SMTP_URL names."""
+    found = MailServer()
+    monkeypatch.setenv("SMTP_URL", found.url())
+    settings.cache_clear()
+    yield found
+    found.stop()
     monkeypatch.undo()
     settings.cache_clear()
 

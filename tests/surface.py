@@ -23,6 +23,7 @@ from app.api.lists import PageQuery
 from app.api.openapi.examples import PREFIXES
 from app.lib import ids
 from tests.cast import Api, all_of, one, tables
+from tests.people import make_member
 
 # Columns that every authenticated request may change.
 VOLATILE = {"tokens": ["last_used_at"]}
@@ -165,6 +166,9 @@ def furnish(api: Api, email: str, nouns: set[str]) -> dict[str, str]:
     run = api.done(api.post(f"automations/{automation}/start", {"contact_id": contact["id"]}))["resource"]["id"]
     known = {"endpoint": endpoint, "contact": contact["id"], "sweep": sweep, "automation": automation, "run": run}
     known["replay"] = replay
+    if "member" in nouns:
+        for number in range(2):
+            known["member"] = make_member(api.workspace_id, f"member-{number}.{email}", "agent")[1].id
     for table in owned_tables():
         noun = noun_of(table)
         if noun not in nouns:
@@ -202,7 +206,7 @@ def _value(kind: str) -> Any:
     number = next(_numbers)
     moment = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=number)
     counted = {"int4": number, "int8": number, "numeric": number, "timestamptz": moment, "date": moment}
-    plain = {"bool": False, "json": "{}", "jsonb": "{}", "bytea": b"x", "_text": []}
+    plain = {"bool": False, "json": "{}", "jsonb": "{}", "bytea": f"{number}".encode(), "_text": []}
     return (counted | plain).get(kind, "x")
 
 

@@ -19,10 +19,13 @@ from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept, answer, once_key
 from app.domain import failed_jobs, jobs
-from app.lib.schemas import RequestBody
+from app.domain.bodies.jobs import WHY_DISCARDED, DiscardBody
 from app.models.jobs import STATUSES, Job
 
 blueprint = Blueprint("jobs", __name__, description="Accepted writes and their outcomes.")
+
+
+_OTHER_JOB = "job_01kaj5bd40e6rr3f5y2kq0w9xz"
 
 
 class ResourceSchema(ResponseBody):
@@ -60,23 +63,17 @@ class JobSchema(ResponseBody):
         },
     )
     progress = fields.Nested(ProgressSchema, metadata={"description": "Only imports have it."})
-    replayed_from = fields.String(metadata={"description": "Only for a replay: the job that failed."})
-    replayed_as = fields.String(metadata={"description": "Only if it was replayed: the job that replays it."})
+    replayed_from = fields.String(
+        metadata={"description": "Only for a replay: the job that failed.", "example": _OTHER_JOB}
+    )
+    replayed_as = fields.String(
+        metadata={"description": "Only if it was replayed: the job that does it again.", "example": _OTHER_JOB}
+    )
     discarded_at = fields.DateTime(metadata={"description": "Only if it was discarded: when."})
-    discard_reason = fields.String(metadata={"description": "Only if it was discarded: why."})
+    discard_reason = fields.String(metadata={"description": "Only if it was discarded: why.", "example": WHY_DISCARDED})
     created_at = time("When the write was accepted.")
     started_at = time("When a worker first claimed the job.", allow_none=True)
     finished_at = time("When the job ended.", allow_none=True)
-
-
-class DiscardBody(RequestBody):
-    """The body that discards a job."""
-
-    reason = fields.String(
-        required=True,
-        validate=validate.Length(1, 500),
-        metadata={"description": "Why it need not be done any more.", "example": "The customer corrected it."},
-    )
 
 
 class ResultSchema(ResponseBody):

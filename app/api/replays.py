@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Response
-from marshmallow import ValidationError, fields, validate, validates_schema
+from marshmallow import fields, validate
 
 from app.api.authentication import authorize, caller
 from app.api.deliveries import DeliverySchema
@@ -15,59 +15,13 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept, must_exist, once_key
-from app.domain import catalogue, replay_choices, replays
+from app.domain import replay_choices, replays
+from app.domain.bodies.replays import ReplayCreate
 from app.errors import NotFound
 from app.lib import ids
-from app.lib.answers import ERROR_CODES
-from app.lib.fields import STORABLE, StrictBoolean, StrictInteger, Time
-from app.lib.schemas import RequestBody
 from app.models.replays import OUTCOMES, STATES, Replay, ReplayRow
 
 blueprint = Blueprint("replays", __name__, description="Chosen deliveries sent again, over any number of endpoints.")
-
-MOST_VALUES = 1_000  # of a filter's field; a workspace has no more endpoints
-
-
-def _any_of(values: fields.Field[Any], description: str, most: int = MOST_VALUES) -> fields.List[Any]:
-    return fields.List(values, validate=validate.Length(1, most), metadata={"description": description})
-
-
-class ReplayFilter(RequestBody):
-    """Which deliveries: those that match all the fields that are given, of which there must be one."""
-
-    endpoint_ids = _any_of(fields.String(metadata={"example": "whe_01kaj5bd40e6rr3f5y2kq0w9xz"}), "Their endpoints.")
-    statuses = _any_of(
-        fields.String(validate=validate.OneOf(replay_choices.STATUSES)),
-        "By default failed and held. Of pending ones, those that wait for their retry become due. Delivered ones go "
-        "out as new deliveries.",
-    )
-    kinds = _any_of(fields.String(validate=validate.OneOf(list(catalogue.KINDS))), "Event kinds.")
-    error_codes = _any_of(fields.String(validate=validate.OneOf(list(ERROR_CODES))), "Why the last attempt failed.")
-    status_codes = _any_of(
-        StrictInteger(validate=validate.Range(100, 599), metadata={"example": 503}),
-        "The receiver's status in the last attempt.",
-    )
-    since = Time(validate=STORABLE, metadata={"description": "RFC 3339; created at this time or later."})
-    until = Time(validate=STORABLE, metadata={"description": "RFC 3339; created before this time."})
-
-    @validates_schema
-    def chooses_something(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError for an empty filter, and unless `until` is later than `since`."""
-        if not data:
-            raise ValidationError("A filter needs at least one field. An empty one would replay everything.")
-        if "since" in data and "until" in data and data["since"] >= data["until"]:
-            raise ValidationError("This must be after since.", "until")
-
-
-class ReplayCreate(RequestBody):
-    filter = fields.Nested(ReplayFilter, required=True, metadata={"example": {"error_codes": ["timeout"]}})
-    dry_run = StrictBoolean(metadata={"description": "Only count what would go out."})
-    per_second = StrictInteger(
-        allow_none=True,
-        validate=validate.Range(1, replays.MOST_PER_SECOND),
-        metadata={"description": "The most deliveries that are sent in a second; null, the default: no limit."},
-    )
-    canary = StrictBoolean(metadata={"description": "Send one, then wait for `…/continue`."})
 
 
 class ChosenSchema(ResponseBody):
@@ -109,7 +63,7 @@ class ReplayRowSchema(ResponseBody):
     reason = fields.String(
         required=True,
         allow_none=True,
-        validate=validate.OneOf(replay_choices.REASONS),
+        validate=validate.OneOf(list(replay_choices.REASONS)),
         metadata={"description": "Why it was skipped.", "example": None},
     )
     sent_as = fields.String(

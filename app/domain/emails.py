@@ -81,8 +81,8 @@ def _arrange(kind: str, subject_id: str | None = None, address: str | None = Non
 def _claim() -> list[Email]:
     now = clock.now()
     due = Email.select(Email.id).where(Email.due_at <= now).order_by(Email.due_at).limit(BATCH)
-    due = due.for_update(skip_locked=True)
-    taken = Email.update(due_at=now + CLAIMED, attempts=Email.attempts + 1).where(Email.id.in_(due))
+    free = due.for_update("FOR UPDATE SKIP LOCKED")  # type: ignore[arg-type]
+    taken = Email.update(due_at=now + CLAIMED, attempts=Email.attempts + 1).where(Email.id.in_(free))
     return list(taken.returning(Email).execute())
 
 

@@ -25,15 +25,17 @@ def replay(failed: Job, trace_id: str, actor_id: str | None, once: OnceKey | Non
     write = Write(failed.workspace_id, failed.kind, failed.payload or {}, trace_id, failed.resource_id, actor_id)
 
     def take_over(job_id: str) -> None:
-        if failed.kind == "contacts.import":
-            raise Conflict(_NO_LINES)
-        if not count(_TAKE_OVER, {"new": job_id, "old": failed.id}):
-            refuse(jobs.find(failed.workspace_id, failed.id))
-            raise Conflict(_NOT_KEPT)
+        if failed.kind == "contacts.import" or not count(_TAKE_OVER, {"new": job_id, "old": failed.id}):
+            present = jobs.find(failed.workspace_id, failed.id)
+            refuse(present)
+            refuse_replay(present)
         detail = {"kind": failed.kind, "replayed_as": job_id}
         audit.note(failed.workspace_id, actor_id, "jobs.replay", "job", failed.id, detail, trace_id)
 
-    return jobs.accept(write, once, take_over)
+    job, was_there = jobs.accept(write, once, take_over)
+    if not was_there:
+        job.replayed_from = failed.id
+    return job, was_there
 
 
 def discard(change: Change) -> Effect:
@@ -59,6 +61,14 @@ def refuse(job: Job) -> None:
         raise Conflict(f"This job was replayed as {job.replayed_as}.")
     if job.discarded_at is not None:
         raise Conflict("This job was discarded.")
+
+
+def refuse_replay(job: Job) -> None:
+    """Raises Conflict if what the failed job was asked to do is not kept."""
+    if job.kind == "contacts.import":
+        raise Conflict(_NO_LINES)
+    if job.payload is None:
+        raise Conflict(_NOT_KEPT)
 
 
 _OPEN = "status = 'failed' AND replayed_as IS NULL AND discarded_at IS NULL"

@@ -162,12 +162,13 @@ def renew(invitation_id: str) -> Made | None:
 
 
 def withdraw(workspace_id: str, link_id: str, actor_id: str | None) -> None:
-    """Makes an open invitation of the workspace useless. Raises NotFound if there is none."""
+    """Makes an invitation of the workspace useless. Safe to repeat. Raises NotFound if it has none of that kind."""
     is_it = (PasswordLink.id == link_id) & (PasswordLink.workspace_id == workspace_id)
+    if not PasswordLink.select().where(is_it).exists():
+        raise NotFound("There is no such invitation in this workspace.")
     with transaction():
-        if not PasswordLink.update(used_at=clock.now()).where(is_it, _is_open()).execute():
-            raise NotFound()
-        audit.note(workspace_id, actor_id, "members.withdraw_invitation", "invitation", link_id)
+        if PasswordLink.update(used_at=clock.now()).where(is_it, _is_open()).execute():
+            audit.note(workspace_id, actor_id, "members.withdraw_invitation", "invitation", link_id)
 
 
 def forget_old(limit: int = 1_000) -> int:

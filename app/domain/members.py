@@ -100,9 +100,11 @@ def of_workspace(workspace_id: str) -> list[Person]:
 
 def change_role(workspace_id: str, member_id: str, role: str, actor_id: str | None) -> None:
     """Gives a member another role. Raises NotFound, Invalid, and Conflict for the last owner."""
-    check_role(role)
     with transaction():
-        member = _lock(workspace_id, member_id, keeps_owner=role == "owner")
+        member, is_last_owner = _lock(workspace_id, member_id)
+        check_role(role)
+        if is_last_owner and role != "owner":
+            raise Conflict(_LAST_OWNER)
         if member.role != role:
             Member.update(role=role).where(Member.id == member.id).execute()
             detail = {"from": member.role, "to": role}
@@ -112,7 +114,9 @@ def change_role(workspace_id: str, member_id: str, role: str, actor_id: str | No
 def remove(workspace_id: str, member_id: str, actor_id: str | None) -> None:
     """Removes a member, who has no access from then on. Raises NotFound, and Conflict for the last owner."""
     with transaction():
-        member = _lock(workspace_id, member_id, keeps_owner=False)
+        member, is_last_owner = _lock(workspace_id, member_id)
+        if is_last_owner:
+            raise Conflict(_LAST_OWNER)
         Member.delete().where(Member.id == member.id).execute()
         # The log names members by identifiers; from now on only this entry knows whose this one was.
         email = accounts.get(member.account_id).email
@@ -124,14 +128,15 @@ def exists(workspace_id: str, member_id: str) -> bool:
     return bool(Member.select().where(Member.id == member_id, Member.workspace_id == workspace_id).exists())
 
 
-def _lock(workspace_id: str, member_id: str, keeps_owner: bool) -> Member:
-    """The member, locked together with all owners, so that two changes cannot take away the last two of them."""
+def _lock(workspace_id: str, member_id: str) -> tuple[Member, bool]:
+    """The member, and whether they are the last owner. Raises NotFound.
+
+    Locks all owners, too, so that two changes cannot take away the last two of them.
+    """
     owners = rows(
         "SELECT id FROM members WHERE workspace_id = %s AND role = 'owner' ORDER BY id FOR UPDATE", (workspace_id,)
     )
     member: Member | None = Member.in_workspace(workspace_id).where(Member.id == member_id).for_update().first()
     if member is None:
         raise NotFound("There is no such member in this workspace.")
-    if not keeps_owner and owners == [(member.id,)]:
-        raise Conflict(_LAST_OWNER)
-    return member
+    return member, owners == [(member.id,)]

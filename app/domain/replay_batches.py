@@ -85,10 +85,11 @@ def _room(replay: Replay) -> int:
         return 1
     if replay.per_second is None:
         return PART
+    if replay.paced_until is None:
+        return 1
     due = "SELECT floor(least(extract(epoch FROM now() - %s), %s) * %s)::int + 1"
     [(number,)] = rows(due, (replay.paced_until, CATCH_UP_SECONDS, replay.per_second))
-    # None: it begins.
-    return 1 if number is None else int(min(max(number, 0), PART))
+    return int(min(max(number, 0), PART))
 
 
 def _next(replay: Replay, room: int) -> list[_Row]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from peewee import OperationalError
 from psycopg2.errors import QueryCanceled
 
 from app.database import rows, transaction
@@ -20,10 +21,15 @@ STATUSES = ("failed", "held", "pending", "delivered")
 # After these errors of its last attempt the receiver may have the delivery all the same.
 UNCERTAIN = ("timeout", "reset")
 # Why a delivery is left out, or skipped once a replay is under way; the last three only then.
-REASONS = (
-    *("endpoint_stopped", "endpoint_deleted", "in_progress", "body_gone"),
-    *("delivered", "sent_meanwhile", "expired"),
-)
+REASONS: Mapping[str, str] = {
+    "endpoint_stopped": "Its endpoint is stopped. Enable that first.",
+    "endpoint_deleted": "Its endpoint was deleted.",
+    "in_progress": "It is due, or an attempt is under way.",
+    "body_gone": "Its body is gone: bodies are kept for a time, and this one's is over.",
+    "delivered": "It has arrived since the replay began.",
+    "sent_meanwhile": "It was sent again since the replay began, by somebody else, and failed again.",
+    "expired": "The delivery itself is gone: its retention period is over.",
+}
 # Deliveries in a part, which is what one transaction of a replay comes to at most.
 PART = 500
 SAMPLE = 10
@@ -84,7 +90,9 @@ def _in_time() -> Iterator[None]:
     rows(f"SET LOCAL statement_timeout = '{LONGEST_SECONDS}s'")
     try:
         yield
-    except QueryCanceled as error:
+    except OperationalError as error:
+        if not isinstance(getattr(error, "orig", None), QueryCanceled):
+            raise
         raise Conflict(TOO_MANY) from error
     rows("RESET statement_timeout")
 

@@ -125,11 +125,12 @@ def find(workspace_id: str, replay_id: str) -> Replay:
 
 def represent(replay: Replay) -> dict[str, Any]:
     """The replay as the API shows it."""
-    times = {name: datetime.fromisoformat(replay.filter[name]) for name in ("since", "until") if replay.filter[name]}
+    chosen = replay_choices.whole(replay.filter)
+    chosen |= {name: datetime.fromisoformat(chosen[name]) for name in ("since", "until") if chosen[name]}
     return {
         "id": replay.id,
         "state": replay.state,
-        "filter": replay.filter | times,
+        "filter": chosen,
         "count": replay.count,
         "sent": replay.sent,
         "skipped": replay.skipped,

@@ -127,9 +127,9 @@ def _matching(workspace_id: str, given: Mapping[str, Any], last_id: str | None, 
     }
     if given.keys() & _UNIQUE:
         return _ids(_by_identifier(given), values)
-    if len(found := _ids(_among_newest(given), values)) < limit:
-        found = _ids(_by_segment(given), values)
-    return found
+    if limit <= LOOKED_AT and len(found := _ids(_among_newest(given), values)) == limit:
+        return found
+    return _ids(_by_segment(given), values)
 
 
 def _by_identifier(given: Mapping[str, Any]) -> str:

@@ -86,6 +86,16 @@ class Job(OwnedModel):
         return list(cls.select().where(cls.id.in_([id for (id,) in found])).order_by(cls.id.desc())) if found else []
 
     @classmethod
+    def open_failures(cls, workspace_id: str, kind: str | None, last_id: str | None, limit: int) -> list[Job]:
+        """The failed jobs that were neither replayed nor discarded, newest first, up to `limit` after `last_id`."""
+        query = cls.in_workspace(workspace_id).where(
+            cls.status == "failed", cls.replayed_as.is_null(), cls.discarded_at.is_null()
+        )
+        if kind is not None:
+            query = query.where(cls.kind == kind)
+        return list(page_before(query, cls, [last_id], limit))
+
+    @classmethod
     def will_make(cls, workspace_id: str, resource_type: str, resource_id: str) -> bool:
         """Whether a job that has not ended yet concerns that resource."""
         is_of_resource = (cls.resource_type == resource_type) & (cls.resource_id == resource_id)

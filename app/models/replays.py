@@ -63,6 +63,13 @@ class ReplayRow(BaseModel):
         primary_key = False
 
     @classmethod
+    def first_sent(cls, replay_id: str) -> ReplayRow | None:
+        """The first delivery that the replay has sent."""
+        sent = cls.select().where(cls.replay_id == replay_id, cls.outcome == "sent")
+        found: ReplayRow | None = sent.order_by(cls.number).first()
+        return found
+
+    @classmethod
     def newest(cls, replay_id: str, outcome: str | None, before: str | None, limit: int) -> list[ReplayRow]:
         """The last `limit` rows before number `before`, the latest first; with an outcome, only those."""
         query = cls.select().where(cls.replay_id == replay_id)

@@ -27,18 +27,19 @@ from app.web import (
     formats,
     import_pages,
     invoice_pages,
+    job_pages,
     member_pages,
     navigation,
     notification_pages,
     overviews,
     password_pages,
+    replay_pages,
     run_pages,
     searches,
     sign_ins,
     start,
     timeline_pages,
     token_pages,
-    unbuilt,
     verify_pages,
     visit_pages,
     workspace_pages,
@@ -70,10 +71,12 @@ MODULES = (
     failures,
     import_pages,
     invoice_pages,
+    job_pages,
     member_pages,
     notification_pages,
     overviews,
     password_pages,
+    replay_pages,
     run_pages,
     searches,
     sign_ins,
@@ -99,7 +102,6 @@ def create_pages() -> Flask:
     navigation.install(pages)
     for module in MODULES:
         pages.register_blueprint(module.blueprint)
-    unbuilt.install(pages)
     pages.after_request(_secure)
     if proxies := settings().trusted_proxies:
         pages.wsgi_app = ProxyFix(pages.wsgi_app, x_for=proxies, x_proto=0)  # type: ignore[method-assign]

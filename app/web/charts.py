@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 WIDTH, HEIGHT = 640, 190
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 10, 10, 24
 _TICKS = 4  # grid lines, at most
-_LABELS = 6  # below the chart, at most
+# What may lie between two labels below a chart, and how many fit.
+_DISTANCES = tuple(timedelta(minutes=minutes) for minutes in (10, 60, 240, 1440, 5 * 1440))
+_MOST_LABELS = 8
 SPARK_WIDTH, SPARK_HEIGHT = 112, 26
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +81,11 @@ def chart(
         return HEIGHT - _BOTTOM - value * (HEIGHT - _TOP - _BOTTOM) / ceiling
 
     y_ticks = [Tick(y_of(number * tick), shown(number * tick)) for number in range(round(ceiling / tick) + 1)]
-    every = -(-len(steps) // _LABELS)
-    is_long = steps[-1] - steps[0] > timedelta(days=2)
+    distance = next((each for each in _DISTANCES if (steps[-1] - steps[0]) / each < _MOST_LABELS), _DISTANCES[-1])
     x_ticks = [
-        Tick(x_of(place), steps[place].strftime("%d %b" if is_long else "%H:%M"))
-        for place in range(0, len(steps), every)
+        Tick(x_of(place), step.strftime("%d %b" if distance >= timedelta(days=1) else "%H:%M"))
+        for place, step in enumerate(steps)
+        if not (step - _EPOCH) % distance
     ]
     return Chart(
         id=id,

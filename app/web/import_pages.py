@@ -116,7 +116,7 @@ def _form(errors: dict[str, str]) -> str:
         "contacts/new_import.html",
         errors=errors,
         most_lines=MOST_LINES,
-        most_bytes=MOST_BYTES,
+        most_mib=MOST_BYTES // 1024**2,
         columns=import_tables.PLAIN,
         recent=Job.newest(workspace_id(), ["contacts.import"], None, None, MOST_RECENT),
     )

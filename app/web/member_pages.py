@@ -8,8 +8,9 @@ from werkzeug.wrappers import Response
 from app.database import transaction
 from app.domain import emails, links, members
 from app.domain.roles import ROLES
-from app.errors import Conflict, Invalid, NotFound
+from app.errors import Conflict, Invalid
 from app.web.access import page, viewer, workspace_id
+from app.web.forms import errors_of
 
 blueprint = Blueprint("member_pages", __name__, url_prefix="/workspaces/<workspace>/settings/members")
 
@@ -39,7 +40,7 @@ def invite() -> Response | tuple[str, int]:
             made = links.invite(workspace_id(), email, role, viewer().actor_id)
             emails.arrange_invitation(made.link_id)
     except Invalid as error:
-        return _page(email, role, {fault.pointer.lstrip("/"): fault.detail for fault in error.faults}), 422
+        return _page(email, role, errors_of(error)), 422
     except Conflict as error:
         return _page(email, role, {"email": error.detail}), 409
     return _done(f"An invitation is on its way to {made.account.email}. It is valid for 7 days.")
@@ -48,11 +49,8 @@ def invite() -> Response | tuple[str, int]:
 @blueprint.post("/invitations/<link_id>/withdraw")
 @page("members.manage")
 def withdraw(link_id: str) -> Response:
-    """Makes an invitation useless."""
-    try:
-        links.withdraw(workspace_id(), link_id, viewer().actor_id)
-    except NotFound:
-        return _done("That invitation has been used or withdrawn already.", "info")
+    """Makes an invitation useless. Safe to repeat."""
+    links.withdraw(workspace_id(), link_id, viewer().actor_id)
     return _done("The invitation was withdrawn.")
 
 

@@ -10,6 +10,7 @@ from app.domain.accounts import LONGEST_EMAIL
 from app.errors import Conflict, Invalid, NotFound, SignInThrottled
 from app.web import access
 from app.web.access import public
+from app.web.forms import errors_of
 
 blueprint = Blueprint("password_pages", __name__)
 
@@ -60,7 +61,7 @@ def use_link(token: str) -> Response | str | tuple[str, int]:
     except NotFound as error:
         return _gone(error)
     except Invalid as error:
-        return _again(link, {fault.pointer.lstrip("/"): fault.detail for fault in error.faults})
+        return _again(link, errors_of(error))
     except Conflict as error:
         return _again(link, {"password": error.detail})
     if not link.sets_password:

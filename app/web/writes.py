@@ -8,7 +8,7 @@ from typing import Any
 
 from flask import flash, request
 
-from app.domain import jobs
+from app.domain import failed_jobs, jobs
 from app.domain.bodies.faults import refuse_bad_text
 from app.domain.jobs import OnceKey, Write
 from app.errors import BellhopError, Conflict, Fault, Invalid
@@ -57,6 +57,15 @@ def begin(kind: str, resource_id: str, store: Callable[[str], None], content: by
     `store`: as for `jobs.accept`. `content`: a digest of what the form uploads.
     """
     return jobs.accept(_write(kind, {}, resource_id), _once(content), store)[0]
+
+
+def replay(failed: Job) -> Job:
+    """Asks for a failed write again and waits for its new job; of one form, only the first counts.
+
+    Returns the new job, however it ended. Raises Conflict if the failed one cannot be replayed.
+    """
+    job, _ = failed_jobs.replay(failed, trace_id(), viewer().actor_id, _once())
+    return jobs.wait(job, WAIT_SECONDS)
 
 
 def trace_id() -> str:

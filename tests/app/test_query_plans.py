@@ -652,7 +652,7 @@ def test_the_head_of_an_ordered_endpoint_and_what_a_sweep_is_about_are_found_by_
     ("chosen", "found"),
     [
         ({"statuses": ["failed", "held"]}, 100),
-        ({"endpoint_ids": ["{endpoint}"]}, 50),
+        ({"endpoint_ids": ["{endpoint}"]}, 100),
         ({"error_codes": ["timeout"]}, 50),
         ({"status_codes": [503]}, 50),
         ({"kinds": ["contact.deleted"], "statuses": ["delivered", "failed"]}, 20),

@@ -8,16 +8,26 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from app import database
 from app.config import settings
+from app.domain import links, notifications
 from app.web import create_pages
 
 Query = Callable[[str], list[tuple[Any, ...]]]
-# What is no page: assets, files, streams.
-NO_PAGES = {"show_asset"}
+# What is no page: assets, files, raw bodies.
+NO_PAGES = {"show_asset", "export_pages.show", "delivery_pages.show_body", "event_pages.show_body"}
 # Which row a page shows, where any would do but some show more.
-ORDER = {"deliveries": "status = 'failed' DESC, attempts DESC", "jobs": "status = 'failed' DESC, problem IS NULL"}
+ORDER = {
+    "deliveries": "status = 'failed' DESC, attempts DESC",
+    "jobs": "status = 'failed' DESC, problem IS NULL",
+    "contacts": "external_id IS NULL",
+}
 # A page that looks different with a query, or shows nothing without one.
-QUERIES: Mapping[str, tuple[str, ...]] = {}
+QUERIES: Mapping[str, tuple[str, ...]] = {
+    "delivery_pages.index": ("", "?status=failed"),
+    "searches.show": ("", "?q=ada", "?q=nothing-like-this"),
+    "searches.show_all": ("", "?q=ada"),
+}
 
 
 @dataclass(frozen=True)
@@ -41,11 +51,12 @@ def addresses(environment: Mapping[str, str], query: Query, workspace_id: str) -
     """
     os.environ.update(environment)
     settings.cache_clear()
+    database.connect()
     pages = create_pages()
     for rule in sorted(pages.url_map.iter_rules(), key=lambda rule: rule.rule):
         if "GET" not in rule.methods or rule.endpoint in NO_PAGES:
             continue
-        values = {name: _value(query, workspace_id, name) for name in rule.arguments}
+        values = {name: _value(query, workspace_id, rule.endpoint, name) for name in rule.arguments}
         if None in values.values():
             continue
         path = re.sub(r"<(?:\w+:)?(\w+)>", lambda found, values=values: values[found[1]], rule.rule)
@@ -55,16 +66,17 @@ def addresses(environment: Mapping[str, str], query: Query, workspace_id: str) -
             yield Address(rule.endpoint, path + parameters, audience)
 
 
-def _value(query: Query, workspace_id: str, name: str) -> str | None:
-    """The workspace, or the identifier of a row of its; None if it has no such row. Fails for what it does not know."""
+def _value(query: Query, workspace_id: str, endpoint: str, name: str) -> str | None:
+    """A value for that part of the path; None if the workspace has no such row. Fails for what it does not know."""
     if name == "workspace":
         return workspace_id
+    if endpoint == "password_pages.open_link":
+        return links.invite(workspace_id, "invited@example.com", "agent").address.rpartition("/")[2]
+    if endpoint == "notification_pages.ask":
+        [(account_id,)] = query(f"SELECT account_id FROM members WHERE workspace_id = '{workspace_id}' LIMIT 1")
+        return notifications.unsubscribe_token(account_id)
     assert name.endswith("_id"), f"No value for <{name}>"
-    table = _table(name.removesuffix("_id"))
+    table = re.sub(r"([^aeo])ys$", r"\1ies", f"{name.removesuffix('_id')}s")
     order = f"{ORDER[table]}, id DESC" if table in ORDER else "id DESC"
     found = query(f"SELECT id FROM {table} WHERE workspace_id = '{workspace_id}' ORDER BY {order} LIMIT 1")
     return found[0][0] if found else None
-
-
-def _table(noun: str) -> str:
-    return re.sub(r"ys$", "ies", f"{noun}s")

@@ -13,6 +13,7 @@ from tests.browser.chromium import chromium
 from tests.browser.services import Service, Workspace, serving
 from tests.browser.visitors import Visitor, visiting
 
+_figures = pytest.StashKey[list[str]]()
 Visit = Callable[..., Visitor]
 _numbers = count(1)
 
@@ -48,3 +49,20 @@ def visit(service: Service, browser: Browser) -> Iterator[Visit]:
         service.receiver.answers.clear()
         service.receiver.behaviour = None
         service.receiver.clear()
+
+
+@pytest.fixture
+def report(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Shows a figure of the story at the end of the run."""
+
+    def say(figure: str) -> None:
+        request.config.stash.setdefault(_figures, []).append(f"{request.node.name:90} {figure}")
+
+    return say
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if lines := config.stash.get(_figures, []):
+        terminalreporter.section("measured")
+        for line in lines:
+            terminalreporter.line(line)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg2
 
 from app.config import read
-from app.lib import vault
+from app.lib import ids, vault
 from tests import histories
 from tests.browser.services import Service, Workspace
 from tests.histories import History
@@ -60,6 +60,7 @@ def usual(service: Service) -> Workspace:
     caller.call("PATCH", f"contacts/{contacts[3]}", {"email": "grace.hopper@example.com"})
     _import(workspace, service, [f"no address {number}" for number in range(2)])
     _wait_for_failures(service, workspace, len(NAMES))
+    _invoice(service, workspace)
     return workspace
 
 
@@ -158,6 +159,20 @@ def _import(workspace: Workspace, service: Service, bad_lines: Sequence[str]) ->
         lambda: service.query("SELECT status FROM jobs WHERE id = %s", job) in ([("succeeded",)], [("failed",)]),
         60,
         "the import has ended",
+    )
+
+
+def _invoice(service: Service, workspace: Workspace) -> None:
+    [(number,)] = service.query("SELECT coalesce(max(number), 0) + 1 FROM invoices")
+    line = {"description": "Starter plan", "meter": None, "used": None, "included": None, "quantity": 1}
+    line |= {"unit_price": "12.30", "amount": "12.30"}
+    service.query(
+        "INSERT INTO invoices (id, workspace_id, number, plan, currency, period_start, period_end, lines, total)"
+        " VALUES (%s, %s, %s, 'starter', 'EUR', '2026-10-01', '2026-11-01', %s, 12.30)",
+        ids.new("inv"),
+        workspace.id,
+        number,
+        json.dumps([line]),
     )
 
 

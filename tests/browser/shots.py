@@ -9,6 +9,7 @@ import html
 import shutil
 import sys
 from argparse import ArgumentParser
+from itertools import product
 from pathlib import Path
 
 from playwright.sync_api import Browser
@@ -38,16 +39,19 @@ def main() -> int:
     arguments = parser.parse_args()
     shutil.rmtree(TARGET, ignore_errors=True)
     taken: Taken = {}
+    amiss: list[str] = []
     with serving() as service, chromium() as browser:
         makers = {"empty": lambda service: service.open("New shop"), "usual": seeds.usual, "huge": seeds.huge}
         for kind in arguments.kind or makers:
             workspace = makers[kind](service)
-            for scheme in SCHEMES:
-                for width in WIDTHS:
+            for scheme, width in product(SCHEMES, WIDTHS):
+                try:
                     _take(service, browser, workspace, kind, scheme, width, taken)
+                except AssertionError as error:
+                    amiss.append(f"{kind} {scheme} {width}: {error}")
         _sheet(browser, taken, arguments.png)
-    print(TARGET / "index.html")
-    return 0
+    print(TARGET / "index.html", *amiss, sep="\n")
+    return 1 if amiss else 0
 
 
 def _take(

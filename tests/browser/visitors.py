@@ -58,4 +58,5 @@ def visiting(browser: Browser, base_url: str, **options: Any) -> Iterator[Visito
         yield visitor
     finally:
         context.close()
-    assert visitor.faults == []
+    if visitor.faults:
+        raise AssertionError("\n".join(visitor.faults))

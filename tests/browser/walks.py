@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 from playwright.sync_api import Browser, Page
 
@@ -26,8 +27,22 @@ def walk(service: Service, browser: Browser, workspace: Workspace, **options: ob
 
 
 def show(visitor: Visitor, path: str) -> Page:
-    """The page at the path, loaded. Fails for an error page."""
+    """The page at the path, loaded. An error page is a fault of the visit."""
     answer = visitor.page.goto(path, wait_until="load")
-    assert answer is not None
-    assert answer.status < 400, f"{path}: {answer.status}"
+    if answer is None or answer.status >= 400:
+        visitor.faults.append(f"{path}: {answer and answer.status}")
     return visitor.page
+
+
+def main_text(page: Page) -> str:
+    """What the page says."""
+    return page.get_by_role("main").inner_text()
+
+
+def reload_until(page: Page, condition: Callable[[], object], seconds: float = 60) -> None:
+    """Reloads the page, as a person would without the script, until the condition is true."""
+    ends = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < ends, f"{page.url} still says: {main_text(page)}"
+        page.wait_for_timeout(300)
+        page.reload()

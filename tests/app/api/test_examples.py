@@ -19,12 +19,10 @@ from app import database
 from app.api.lists import PageQuery
 from app.api.openapi import documents
 from app.lib.problems import problem_document
-from app.models.endpoints import Endpoint
 from tests import billing, surface
 from tests.automations import carry_on
 from tests.cast import Api, replay, working
 from tests.schemas import faults
-from tests.sending import make
 from tests.surface import Operation
 
 FILE = Path(documents.__file__).parent / "responses.json"
@@ -109,19 +107,19 @@ def furnish_automation(api: Api, contact_id: str) -> dict[str, str]:
     return {"automation": automation_id, "run": run_id}
 
 
-def furnish_failures(api: Api, endpoint_id: str) -> dict[str, str]:
-    """A job that failed by a fault of ours, and a replay that has come to one of three deliveries."""
+def furnish_failures(api: Api) -> dict[str, str]:
+    """A job that failed by a fault of ours, and a replay whose canary has been sent."""
     job_id = api.done(api.post("contacts", {"email": "grace@example.com"}))["id"]
+    problem = problem_document("internal-error", None, "trace-1", base_url="https://bellhop.test")
     database.rows(
         """UPDATE jobs SET status = 'failed', payload = '{"email": "grace@example.com"}', problem = %s WHERE id = %s""",
-        (json.dumps(problem_document("internal-error", None, base_url="https://bellhop.test")), job_id),
+        (json.dumps(problem), job_id),
     )
-    make(Endpoint.get_by_id(endpoint_id), 3)
-    replay_id = api.done(api.post("webhooks/replays", {"filter": {"statuses": ["failed"]}, "canary": True}))[
-        "resource"
-    ]["id"]
-    replay(replay_id)
-    return {"job": job_id, "replay": replay_id}
+    database.rows("UPDATE deliveries SET status = 'failed', due_at = NULL")
+    begun = api.done(api.post("webhooks/replays", {"filter": {"statuses": ["failed"]}, "canary": True}))
+    replay(begun["resource"]["id"])
+    database.rows("UPDATE deliveries SET status = 'pending', due_at = now()")
+    return {"job": job_id, "replay": begun["resource"]["id"]}
 
 
 def furnish(api: Api, nouns: set[str]) -> dict[str, str]:
@@ -136,7 +134,7 @@ def furnish(api: Api, nouns: set[str]) -> dict[str, str]:
     known |= furnish_automation(api, contact)
     known["import"] = api.done(sent)["resource"]["id"]
     known["sweep"] = api.done(api.post(f"webhooks/endpoints/{endpoint}/resend"))["resource"]["id"]
-    known |= furnish_failures(api, endpoint)
+    known |= furnish_failures(api)
     known["invoice"] = api.get("invoices").json["data"][0]["id"]
     known["event"] = api.get("events").json["data"][0]["id"]
     delivery = known["delivery"] = api.get("webhooks/deliveries").json["data"][0]["id"]

@@ -179,7 +179,8 @@ def test_what_was_delivered_stays_so_and_goes_out_as_a_new_delivery(endpoint: En
     swept(endpoint, "resend", "delivered")
 
     made = list(Delivery.select().where(Delivery.resent_from.is_null(False)).order_by(Delivery.due_at))
-    assert list(Delivery.select().where(Delivery.id.in_(delivered)).order_by(Delivery.id).dicts()) == before
+    found = list(Delivery.select().where(Delivery.id.in_(delivered)).order_by(Delivery.id).dicts())
+    assert found == [each | {"claim": each["claim"] + 1} for each in before]
     assert [each.resent_from for each in made] == delivered
     assert {(each.status, each.trigger, each.attempts, each.event_id) for each in made} == {
         ("pending", "resend", 0, before[0]["event_id"])

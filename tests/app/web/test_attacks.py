@@ -13,7 +13,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from app.domain import roles
+from app.domain import links, roles
 from tests import pages
 from tests.cast import Api, found
 from tests.pages import Person
@@ -92,11 +92,17 @@ class Scene:
 def scene(app: Flask, empty: None, client: FlaskClient) -> Scene:
     ours, theirs = found(client, "Ours"), found(client, "Theirs")
     routes = routes_of(app)
-    nouns = {noun for route in routes for noun in route.nouns}
-    own, foreign = furnish(ours, "ada@example.com", nouns), furnish(theirs, "eve@example.com", nouns)
     people = {role: pages.member(app, ours.workspace_id, role) for role in roles.ROLES}
+    pages.member(app, theirs.workspace_id, "agent", "agent@theirs.example")
     stranger = pages.member(app, theirs.workspace_id, "owner", "eve@theirs.example")
     people["stranger"] = replace(stranger, workspace_id=ours.workspace_id)
+    nouns = {noun for route in routes for noun in route.nouns}
+    for api in (ours, theirs):
+        api.restricted_to("contacts")  # a second token
+    own, foreign = (
+        furnish(api, f"ada@{name}", nouns) | {"link": links.invite(api.workspace_id, f"new@{name}", "agent").link_id}
+        for api, name in ((ours, "ours.example"), (theirs, "theirs.example"))
+    )
     people["support"] = pages.supporter(app, ours.workspace_id)
     return Scene(routes, own, foreign, people, app.extensions["pages"].test_client(), theirs)
 
@@ -120,7 +126,7 @@ def stored() -> dict[str, str]:
 
 
 def writes(scene: Scene) -> Iterator[Route]:
-    return (route for route in scene.routes if route.writes)
+    return (route for route in scene.routes if route.writes and not route.rule.startswith("/unsubscribe/"))
 
 
 def test_the_routes_are_found_and_each_says_who_may_use_it(scene: Scene) -> None:
@@ -156,6 +162,10 @@ def test_no_form_without_its_token_changes_anything(scene: Scene, subtests: pyte
                 assert scene.ask("owner", route, data={"once": str(uuid.uuid4()), **fields}).status_code == 400
 
     assert stored() == before
+
+
+def test_only_mail_programs_may_send_a_form_without_its_token(app: Flask) -> None:
+    assert app.extensions["pages"].extensions["csrf"]._exempt_views == {"app.web.notification_pages.unsubscribe"}
 
 
 def test_a_token_in_the_address_is_none(scene: Scene, subtests: pytest.Subtests) -> None:
@@ -214,17 +224,19 @@ def test_an_identifier_of_another_workspace_looks_like_one_that_nothing_has(
     for route in [route for route in scene.routes if route.action and route.nouns]:
         with subtests.test(str(route)):
             theirs, nobodys = (scene.ask("owner", route, known) for known in (scene.foreign, unknown()))
-            assert theirs.status_code == nobodys.status_code == 404
+            assert theirs.status_code == nobodys.status_code
+            assert theirs.status_code == 404 or (route.writes and theirs.status_code in (303, 422))
             assert plain(theirs) == plain(nobodys)
 
     assert stored() == before
 
 
 def plain(answer: TestResponse) -> str:
-    """The page without what is new in every answer, and without its address."""
-    return re.sub(
-        r'csrf_token" value="[^"]+|once" value="[^"]+|<code>[^<]+</code>|href="[^"]+|value="/[^"]*', "", answer.text
+    """The page without identifiers, its address, and what is new in every answer."""
+    new = (
+        r'csrf_token" value="[^"]+|once" value="[^"]+|<code>[^<]+</code>|href="[^"]+|value="/[^"]*|[a-z]+_[0-9a-z]{26}'
     )
+    return re.sub(new, "", answer.text)
 
 
 def test_staff_change_nothing_without_a_visit(scene: Scene, subtests: pytest.Subtests) -> None:
@@ -272,20 +284,17 @@ def ask_strangely(scene: Scene, route: Route, query: dict[str, str], known: dict
     assert "<img src=x" not in answer.text, query
 
 
-@pytest.mark.parametrize("text", STRANGE, ids=lambda text: ascii(text)[:20])
-def test_anything_in_the_address_is_shown_as_text_or_left_out(
-    scene: Scene, text: str, subtests: pytest.Subtests
-) -> None:
+def test_anything_in_the_address_is_shown_as_text_or_left_out(scene: Scene, subtests: pytest.Subtests) -> None:
     for route in [route for route in scene.routes if not route.writes]:
         with subtests.test(str(route)):
-            ask_strangely(scene, route, dict.fromkeys(FILTERS, text))
-            if route.nouns:
-                ask_strangely(scene, route, {}, dict.fromkeys(route.nouns, re.sub(r"[/?#%]", "x", text)))
+            for text in STRANGE:
+                ask_strangely(scene, route, dict.fromkeys(FILTERS, text))
+                if route.nouns:
+                    ask_strangely(scene, route, {}, dict.fromkeys(route.nouns, re.sub(r"[/?#%]", "x", text)))
 
 
-@pytest.mark.parametrize("name", FILTERS)
-def test_each_filter_may_hold_anything(scene: Scene, name: str, subtests: pytest.Subtests) -> None:
+def test_each_filter_may_hold_anything(scene: Scene, subtests: pytest.Subtests) -> None:
     for route in [route for route in scene.routes if not route.writes]:
         with subtests.test(str(route)):
-            for text in (SCRIPT, "' OR 1=1--"):
-                ask_strangely(scene, route, {name: text})
+            for name in FILTERS:
+                ask_strangely(scene, route, {name: SCRIPT})

@@ -68,14 +68,23 @@ def test_a_chart_is_told_in_words_and_as_a_table() -> None:
     assert len(chart.rows) == 61
 
 
-def test_days_are_labelled_where_a_window_has_many() -> None:
-    days = [START + day * timedelta(hours=12) for day in range(61)]
+@pytest.mark.parametrize(
+    ("length", "step", "labels"),
+    [
+        (timedelta(hours=1), timedelta(minutes=1), ["06:00", "06:10", "06:20", "06:30", "06:40", "06:50", "07:00"]),
+        (timedelta(hours=24), timedelta(hours=1), ["08:00", "12:00", "16:00", "20:00", "00:00", "04:00"]),
+        (timedelta(days=7), timedelta(hours=3), [f"{day} Nov" for day in range(24, 31)]),
+        (timedelta(days=30), timedelta(hours=12), ["25 Nov", "30 Nov", "05 Dec", "10 Dec", "15 Dec", "20 Dec"]),
+    ],
+)
+def test_the_time_is_labelled_at_round_moments(length: timedelta, step: timedelta, labels: list[str]) -> None:
+    start = START.replace(hour=0) if step == timedelta(hours=12) else START
+    steps = [start + number * step for number in range(length // step + 1)]
 
-    by_day = charts.chart("attempts", "Attempts", days, [Series("a", [0] * 61)], number)
+    chart = charts.chart("attempts", "Attempts", steps, [Series("a", [0] * len(steps))], number)
 
-    assert by_day.x_ticks[0].label == "23 Nov"
-    assert made(Series("a", [0] * 61)).x_ticks[0].label == "06:00"
-    assert len(by_day.x_ticks) <= 6
+    assert [tick.label for tick in chart.x_ticks] == labels
+    assert all(chart.left <= tick.at <= chart.right for tick in chart.x_ticks)
 
 
 def test_a_spark_stays_within_its_frame() -> None:

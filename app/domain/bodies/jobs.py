@@ -1,0 +1,19 @@
+"""What callers may say about a job that failed."""
+
+from __future__ import annotations
+
+from marshmallow import fields, validate
+
+from app.lib.schemas import RequestBody
+
+WHY_DISCARDED = "The customer corrected it."  # an example
+
+
+class DiscardBody(RequestBody):
+    """The body that discards a job."""
+
+    reason = fields.String(
+        required=True,
+        validate=validate.Length(1, 500),
+        metadata={"description": "Why it need not be done any more.", "example": WHY_DISCARDED},
+    )

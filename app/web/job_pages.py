@@ -1,0 +1,124 @@
+"""Jobs: the writes that were accepted, and what to do about those that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from flask import Blueprint, Response, flash, redirect, render_template, url_for
+from werkzeug.wrappers import Response as AnyResponse
+
+from app.domain import failed_jobs, jobs
+from app.domain.bodies.jobs import DiscardBody
+from app.errors import Conflict, Invalid
+from app.models.jobs import STATUSES, Job
+from app.web import filters, writes
+from app.web.access import page, workspace_id
+from app.web.forms import checked, errors_of, typed
+from app.web.lists import MOST_EXPORTED, address, file_of, sliced, wanted_format
+
+blueprint = Blueprint("job_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/jobs")
+
+# Beside the states of jobs: failed, and neither replayed nor discarded.
+OPEN = "open"
+_STATUSES = (OPEN, *STATUSES)
+READERS = {"status": filters.one_of(_STATUSES), "kind": filters.one_of(jobs.KINDS)}
+_CHOICES = {
+    "status": [("", "Any state"), (OPEN, "failed, still open"), *((status, status) for status in STATUSES)],
+    "kind": filters.choices("All kinds", jobs.KINDS),
+}
+
+
+@blueprint.get("")
+@page("dashboard.see")
+def index() -> str | Response:
+    """The jobs that match the filters, newest first."""
+    chosen = filters.read(READERS)
+    fetch = partial(_fetch, chosen.values)
+    if wanted_format():
+        return file_of([_flat(job) for job in fetch(None, MOST_EXPORTED)], "jobs")
+    return render_template(
+        "jobs/index.html", page=sliced(fetch), chosen=chosen, choices=_CHOICES, open=OPEN, address=address
+    )
+
+
+@blueprint.get("/<job_id>")
+@page("dashboard.see")
+def show(job_id: str) -> str:
+    """A job: what it was for, what became of it, and what can be done if it failed."""
+    return _page(jobs.find(workspace_id(), job_id), {}, {})
+
+
+@blueprint.post("/<job_id>/replay")
+@page("jobs.manage")
+def replay(job_id: str) -> AnyResponse:
+    """Asks for the failed write again, and goes to its new job."""
+    failed = jobs.find(workspace_id(), job_id)
+    try:
+        new = writes.replay(failed)
+    except Conflict as conflict:
+        flash(conflict.detail, "error")
+        return redirect(_address(failed.id), 303)
+    if new.status == "succeeded":
+        flash("It succeeded this time.", "good")
+    return redirect(_address(new.id), 303)
+
+
+@blueprint.post("/<job_id>/discard")
+@page("jobs.manage")
+def discard(job_id: str) -> AnyResponse:
+    """Discards the failed job with a reason."""
+    failed, given = jobs.find(workspace_id(), job_id), typed("reason")
+    try:
+        body = checked(DiscardBody(), {"reason": given["reason"].strip()})
+        job = writes.submit("jobs.discard", body, failed.id)
+    except Invalid as error:
+        return Response(_page(failed, given, errors_of(error)), 422)
+    except Conflict as conflict:
+        flash(conflict.detail, "error")
+    else:
+        if job.is_finished:
+            flash("The job is discarded.", "good")
+    return redirect(_address(failed.id), 303)
+
+
+def _fetch(values: Mapping[str, Any], after: str | None, limit: int) -> list[Job]:
+    status, kind = values.get("status"), values.get("kind")
+    if status == OPEN:
+        return Job.open_failures(workspace_id(), kind, after, limit)
+    kinds = [kind] if kind else list(jobs.KINDS) if status else None
+    return Job.newest(workspace_id(), kinds, status, after, limit)
+
+
+def _page(job: Job, given: Mapping[str, str], errors: Mapping[str, str]) -> str:
+    refusal = None
+    if job.status == "failed":
+        try:
+            failed_jobs.refuse(job)
+            failed_jobs.refuse_replay(job)
+        except Conflict as conflict:
+            refusal = conflict.detail
+    is_open = job.status == "failed" and job.replayed_as is None and job.discarded_at is None
+    return render_template("jobs/show.html", job=job, is_open=is_open, refusal=refusal, given=given, errors=errors)
+
+
+def _flat(job: Job) -> dict[str, Any]:
+    return {
+        "id": job.id,
+        "kind": job.kind,
+        "status": job.status,
+        "resource_type": job.resource_type,
+        "resource_id": job.resource_id,
+        "problem": job.problem["detail"] if job.problem else None,
+        "created_at": job.created_at,
+        "started_at": job.started_at,
+        "finished_at": job.finished_at,
+        "replayed_as": job.replayed_as,
+        "discarded_at": job.discarded_at,
+        "discard_reason": job.discard_reason,
+    }
+
+
+def _address(job_id: str) -> str:
+    return url_for("job_pages.show", workspace=workspace_id(), job_id=job_id)

@@ -1,0 +1,180 @@
+"""Imports on pages: a file, its progress, its bad lines."""
+
+from __future__ import annotations
+
+import io
+import json
+import uuid
+from typing import Any
+
+import pytest
+from werkzeug.test import TestResponse
+
+from app.domain import import_lines
+from tests.cast import Api, all_of, apply, one
+from tests.pages import Person
+
+IMPORT = "contacts/import"
+CSV = (
+    "email,first_name,tags,custom_fields.plan,opted_out\r\n"
+    "ada@example.com,Ada,vip;london,gold,\r\n"
+    ",,,,\r\n"
+    "nobody,,,,maybe\r\n"
+)
+
+
+def send(who: Person, content: str | bytes, name: str = "contacts.csv", **fields: Any) -> TestResponse:
+    raw = content.encode() if isinstance(content, str) else content
+    return who.post(IMPORT, {"file": (io.BytesIO(raw), name)} | fields, content_type="multipart/form-data")
+
+
+def imported(who: Person, content: str | bytes, name: str = "contacts.csv") -> str:
+    """Imports the file to its end; returns the path of its page."""
+    answer = send(who, content, name)
+    assert answer.status_code == 303, answer.text
+    apply(who.workspace_id)
+    return str(answer.headers["Location"])
+
+
+def contacts() -> list[Any]:
+    return all_of("SELECT row_to_json(contacts) FROM contacts ORDER BY id")
+
+
+def test_a_table_is_imported_and_its_bad_lines_are_told(owner: Person) -> None:
+    path = imported(owner, CSV)
+
+    [ada] = contacts()
+    assert (ada["email"], ada["first_name"], ada["tags"]) == ("ada@example.com", "Ada", ["london", "vip"])
+    assert (ada["custom_fields"], ada["opted_out"]) == ({"plan": "gold"}, False)
+    text = owner.page(path)
+    assert "2 of 2" in text
+    assert "Write true or false." in text
+    assert owner.get(f"{path}?format=json").json == [
+        {"line": 4, "field": "opted_out", "detail": "Write true or false."}
+    ]
+    assert owner.get(f"{path}?format=csv").text.splitlines()[1] == "4,opted_out,Write true or false."
+
+
+def test_lines_of_json_are_imported_as_by_the_api(owner: Person) -> None:
+    lines = [{"email": "ada@example.com", "custom_fields": {"n": 1}}, {"email": "nobody", "colour": 1}]
+
+    path = imported(owner, "\ufeff" + "\n".join(map(json.dumps, lines)) + "\n{", "contacts.jsonl")
+
+    assert [contact["email"] for contact in contacts()] == ["ada@example.com"]
+    faults = owner.get(f"{path}?format=json").json
+    assert sorted((fault["line"], fault["field"]) for fault in faults) == [(2, "colour"), (2, "email"), (3, "")]
+
+
+@pytest.mark.parametrize("text", ["email;tags\nada@example.com;a,b\n", "email\ttags\nada@example.com\ta,b\n"])
+def test_a_table_may_be_separated_otherwise(owner: Person, text: str) -> None:
+    imported(owner, b"\xef\xbb\xbf" + text.encode())
+
+    assert contacts()[0]["tags"] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("", "The first line must name the columns"),
+        ("email\n", "There are no contacts below"),
+        ("email,colour\na@example.com,red\n", "There is no column 'colour'"),
+        ("email,email\na@example.com,b@example.com\n", "is there twice"),
+        ("email\n" + "\n".join(["a@example.com"] * 10_001), "at most 10,000 contacts"),
+        ("{}\n" * 10_001, "at most 10,000 lines"),
+        ('[{"email": "a@example.com"}]', "Write one object a line"),
+        (b"email\n\xff\xfe\n", "The file is not text in UTF-8"),
+        ("\0\0\0", "There is no column"),
+        ("<script>alert(1)</script>\n", "There is no column"),
+        ("x" * (import_lines.MOST_BYTES + 1), "The file is larger than 16 MiB"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_a_file_that_cannot_be_read_is_refused_at_its_field(owner: Person, content: str | bytes, sentence: str) -> None:
+    answer = send(owner, content)
+
+    assert answer.status_code == 422
+    assert sentence in answer.text.replace("&#39;", "'")
+    assert "<script>alert" not in answer.text
+    assert one("SELECT count(*) FROM jobs") == 0
+
+
+def test_a_form_without_a_file_says_so(owner: Person) -> None:
+    answer = owner.post(IMPORT, {}, content_type="multipart/form-data")
+
+    assert answer.status_code == 422
+    assert "Choose a file." in answer.text
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("a@example.com,b", "2 cells, the first one only 1"),
+        ('"' + "x" * 140_000 + '"', "cannot be read: field larger"),
+        ("a\0b", "cannot be stored"),
+    ],
+)
+def test_a_bad_row_does_not_hold_up_the_others(owner: Person, line: str, sentence: str) -> None:
+    path = imported(owner, f"email\n{line}\neve@example.com\n")
+
+    assert [contact["email"] for contact in contacts()] == ["eve@example.com"]
+    [fault] = owner.get(f"{path}?format=json").json
+    assert sentence in fault["detail"]
+
+
+def test_a_second_click_imports_once_but_another_file_is_another_import(owner: Person) -> None:
+    once = str(uuid.uuid4())
+
+    answers = [send(owner, CSV, once=once) for _ in range(2)]
+
+    assert answers[0].headers["Location"] == answers[1].headers["Location"]
+    assert one("SELECT count(*) FROM imports") == 1
+    assert send(owner, "email\neve@example.com\n", once=once).status_code == 422
+
+
+def test_the_page_refreshes_until_the_import_has_ended(owner: Person) -> None:
+    path = send(owner, CSV).headers["Location"]
+    assert 'data-refresh="2"' in owner.page(path)
+
+    apply(owner.workspace_id)
+
+    assert "data-refresh" not in owner.page(path)
+    assert path.rpartition("/")[2] in owner.page(IMPORT)
+
+
+def test_many_bad_lines_are_listed_page_by_page(owner: Person) -> None:
+    path = imported(owner, "email\n" + "nobody\n" * 120)
+
+    first = owner.page(path)
+    assert first.count("This is not an e-mail address") == 50
+    assert owner.page(f"{path}?after=102").count("This is not an e-mail address") == 19
+    assert owner.page(f"{path}?after=x").count("This is not an e-mail address") == 50
+    assert len(owner.get(f"{path}?format=json").json) == 120
+
+
+def test_what_a_bad_line_says_is_escaped(owner: Person) -> None:
+    path = imported(owner, '{"<script>alert(1)</script>": 1, "email": "a@example.com"}', "x.jsonl")
+
+    assert "<script>alert" not in owner.get(path).text
+
+
+def test_agents_and_strangers_import_nothing(agent: Person, stranger: Person, owner: Person) -> None:
+    path = imported(owner, CSV)
+
+    for who, status in ((agent, 403), (stranger, 404)):
+        assert who.get(IMPORT).status_code == status
+        assert send(who, CSV).status_code == status
+        assert who.get(path).status_code == status
+
+
+def test_an_import_of_another_workspace_is_not_there(owner: Person, others: Api) -> None:
+    body = b'{"email": "a@example.com"}'
+    made = others.post("contacts/import", data=body, content_type="application/x-ndjson").json["data"]
+
+    assert owner.get(f"contacts/imports/{made['resource']['id']}").status_code == 404
+    assert owner.get("contacts/imports/imp_x").status_code == 404
+
+
+def test_staff_import_in_a_visit_only(support: Person) -> None:
+    assert send(support, CSV).status_code == 403
+    support.visit()
+    assert send(support, CSV).status_code == 303

@@ -1,0 +1,149 @@
+"""Jobs on pages: the list, one job, and what is done about one that failed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from app.domain import contacts
+from tests.cast import Api, all_of, one
+from tests.logs import MOST_STATEMENTS, NASTY
+from tests.pages import Person
+
+
+@contextmanager
+def broken() -> Iterator[None]:
+    """Within the block every upsert fails with an unexpected error."""
+
+    def breaks(*_: Any) -> None:
+        raise RuntimeError("hunter2")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contacts, "_record", breaks)
+        yield
+
+
+@pytest.fixture
+def failed(api: Api) -> str:
+    """A job that failed by a fault of ours."""
+    with broken():
+        return str(api.done(api.post("contacts", {"email": "ada@example.com"}))["id"])
+
+
+@pytest.fixture
+def refused(api: Api) -> str:
+    """A job that failed for a reason of its own."""
+    api.contact(external_id="other", email="eve@example.com")
+    return str(api.done(api.post("contacts", {"external_id": "c", "email": "eve@example.com"}))["id"])
+
+
+def test_jobs_are_listed_filtered_and_a_file(api: Api, owner: Person, failed: str, refused: str) -> None:
+    done = str(api.done(api.post("contacts", {"email": "bob@example.com"}))["id"])
+
+    assert all(job_id in owner.page("dashboard/jobs") for job_id in (failed, refused, done))
+    for query, found in (
+        ("status=open", {failed, refused}),
+        ("status=open&kind=contacts.upsert", {failed, refused}),
+        ("status=open&kind=contacts.delete", set()),
+        ("status=failed", {failed, refused}),
+        ("status=failed&kind=contacts.upsert", {failed, refused}),
+        ("status=queued", set()),
+    ):
+        shown = owner.page(f"dashboard/jobs?{query}")
+        assert {job_id for job_id in (failed, refused, done) if job_id in shown} == found, query
+        rows = json.loads(owner.get(f"dashboard/jobs?{query}&format=json").text)
+        assert {row["id"] for row in rows} == found
+    assert "There is no such choice" in owner.page("dashboard/jobs?status=x")
+
+
+def test_a_workspace_without_jobs_says_what_makes_one(owner: Person) -> None:
+    assert "Nothing has been written yet." in owner.page("dashboard/jobs")
+    assert "No failed job is open." in owner.page("dashboard/jobs?status=open")
+
+
+def test_a_job_that_failed_by_our_fault_is_replayed_once(owner: Person, failed: str) -> None:
+    shown = owner.page(f"dashboard/jobs/{failed}")
+    assert "Replay the job" in shown
+    assert "hunter2" not in shown
+
+    answer = owner.post(f"dashboard/jobs/{failed}/replay")
+
+    assert answer.status_code == 303
+    new = answer.location.rpartition("/")[2]
+    shown = owner.page(f"dashboard/jobs/{new}")
+    assert "It succeeded this time." in shown
+    assert failed in shown
+    assert all_of("SELECT email FROM contacts") == ["ada@example.com"]
+    old = owner.page(f"dashboard/jobs/{failed}")
+    assert f'It was replayed as <a href="{owner.path("dashboard/jobs/" + new)}">' in old
+    assert "Replay the job" not in old
+    assert failed not in owner.page("dashboard/jobs?status=open")
+    owner.post(f"dashboard/jobs/{failed}/replay")
+    assert "This job was replayed as" in owner.page(f"dashboard/jobs/{failed}")
+    assert one("SELECT count(*) FROM jobs WHERE replayed_from = %s", failed) == 1
+
+
+def test_a_replay_that_fails_again_shows_the_new_job(owner: Person, failed: str) -> None:
+    with broken():
+        answer = owner.post(f"dashboard/jobs/{failed}/replay")
+
+    shown = owner.page(answer.location)
+    assert "Internal error" in shown
+    assert "Replay the job" in shown
+
+
+def test_a_job_that_was_refused_says_why_it_cannot_be_replayed_and_is_discarded_with_a_reason(
+    owner: Person, refused: str
+) -> None:
+    shown = owner.page(f"dashboard/jobs/{refused}")
+    assert "is not kept" in shown
+    assert "Replay the job" not in shown
+
+    assert owner.post(f"dashboard/jobs/{refused}/discard", {"reason": NASTY}).status_code == 303
+
+    assert NASTY not in owner.get(f"dashboard/jobs/{refused}").text
+    assert NASTY in owner.page(f"dashboard/jobs/{refused}")
+    assert refused not in owner.page("dashboard/jobs?status=open")
+
+
+@pytest.mark.parametrize("reason", ["", "  ", "x" * 501])
+def test_a_discard_without_a_reason_is_refused_at_the_field(owner: Person, refused: str, reason: str) -> None:
+    answer = owner.post(f"dashboard/jobs/{refused}/discard", {"reason": reason})
+
+    assert answer.status_code == 422
+    assert 'aria-invalid="true"' in answer.text
+    assert one("SELECT discarded_at FROM jobs WHERE id = %s", refused) is None
+
+
+def test_an_agent_sees_a_job_and_changes_nothing(agent: Person, failed: str) -> None:
+    shown = agent.page(f"dashboard/jobs/{failed}")
+
+    assert "Replay the job" not in shown
+    assert "Discard the job" not in shown
+    assert agent.post(f"dashboard/jobs/{failed}/replay").status_code == 403
+    assert agent.post(f"dashboard/jobs/{failed}/discard", {"reason": "x"}).status_code == 403
+
+
+def test_staff_replay_a_job_on_a_visit(support: Person, failed: str) -> None:
+    assert support.post(f"dashboard/jobs/{failed}/replay").status_code == 403
+
+    support.visit()
+    support.post(f"dashboard/jobs/{failed}/replay")
+
+    assert one("SELECT ticket FROM audit_entries WHERE action = 'jobs.replay'") == "T-1"
+
+
+def test_another_workspaces_job_is_not_there(stranger: Person, failed: str) -> None:
+    assert stranger.get(f"dashboard/jobs/{failed}").status_code == 404
+    assert stranger.post(f"dashboard/jobs/{failed}/replay").status_code == 404
+
+
+def test_the_pages_take_few_statements(owner: Person, failed: str, statements: list[str]) -> None:
+    for path in ("dashboard/jobs?status=open", "dashboard/jobs?status=failed", f"dashboard/jobs/{failed}"):
+        before = len(statements)
+        owner.page(path)
+        assert len(statements) - before <= MOST_STATEMENTS, statements[before:]
