@@ -11,7 +11,7 @@ from werkzeug.wrappers import Response
 
 from app.domain import import_lines, import_tables, imports
 from app.domain.import_lines import MOST_BYTES, MOST_LINES, Lines
-from app.errors import Fault, Invalid
+from app.errors import Conflict, Fault, Invalid
 from app.lib import ids
 from app.models.imports import LineError
 from app.models.jobs import Job
@@ -43,6 +43,8 @@ def create() -> Answer:
     except Invalid as error:
         # Whatever is wrong with the file as a whole belongs to its field.
         return _form({"file": next(iter(errors_of(error).values()))}), 422
+    except Conflict as error:
+        return _form({"file": error.detail}), 409
     return redirect(url_for("import_pages.show", workspace=workspace_id(), import_id=job.resource_id), 303)
 
 

@@ -13,11 +13,15 @@ from app.web.access import Viewer, declared
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An entry of the menu: its label, the endpoint of its page, and the letter that goes there after `g`."""
+    """An entry of the menu: its label, the endpoint of its page, and the letter that goes there after `g`.
+
+    `parts` are the blueprints of further pages that belong to it.
+    """
 
     label: str
     endpoint: str
     key: str
+    parts: tuple[str, ...] = ()
 
 
 Group = tuple[str, Sequence[Place]]
@@ -35,7 +39,7 @@ WORKSPACE: Sequence[Group] = (
             Place("Runs", "run_pages.index", "u"),
         ),
     ),
-    ("Customers", (Place("Contacts", "contact_pages.index", "c"),)),
+    ("Customers", (Place("Contacts", "contact_pages.index", "c", ("import_pages", "timeline_pages")),)),
     (
         "Settings",
         (
@@ -43,7 +47,7 @@ WORKSPACE: Sequence[Group] = (
             Place("Endpoints", "developer_endpoints.index", "w"),
             Place("Verify a webhook", "verify_pages.show", "v"),
             Place("Members", "member_pages.index", "m"),
-            Place("Billing", "billing_pages.show", "b"),
+            Place("Billing", "billing_pages.show", "b", ("invoice_pages",)),
             Place("Audit log", "audit_pages.index", "a"),
         ),
     ),
@@ -84,6 +88,7 @@ def _may_see(viewer: Viewer, place: Place) -> bool:
 def _is_here(place: Place) -> bool:
     """Whether the page belongs to the place: pages of one blueprint share theirs."""
     here = request.endpoint or ""
+    blueprint = here.partition(".")[0]
     return here == place.endpoint or (
-        here.partition(".")[0] == place.endpoint.partition(".")[0] and not here.endswith("_all")
+        blueprint in (place.endpoint.partition(".")[0], *place.parts) and not here.endswith("_all")
     )

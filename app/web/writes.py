@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from flask import flash, request
@@ -11,12 +12,13 @@ from flask import flash, request
 from app.domain import failed_jobs, jobs
 from app.domain.bodies.faults import refuse_bad_text
 from app.domain.jobs import OnceKey, Write
-from app.errors import BellhopError, Conflict, Fault, Invalid
+from app.errors import BellhopError, Conflict, Fault, IdempotencyKeyReused, Invalid
 from app.models.jobs import Job
 from app.web.access import viewer, workspace_id
 
 WAIT_SECONDS = 10
 STILL_QUEUED = "This was accepted and is waiting for its place in the queue. Reload the page in a moment."
+_SENT_BEFORE = "You have sent this form before, with other entries. Look at what that did, then send it again."
 
 
 def submit(
@@ -56,7 +58,8 @@ def begin(kind: str, resource_id: str, store: Callable[[str], None], content: by
 
     `store`: as for `jobs.accept`. `content`: a digest of what the form uploads.
     """
-    return jobs.accept(_write(kind, {}, resource_id), _once(content), store)[0]
+    with _told_of_earlier_forms():
+        return jobs.accept(_write(kind, {}, resource_id), _once(content), store)[0]
 
 
 def replay(failed: Job) -> Job:
@@ -75,15 +78,28 @@ def trace_id() -> str:
 
 def _accept(write: Write, check: Callable[[], object] | None) -> tuple[Job, bool]:
     once = _once()
-    if check is not None:
+    with _told_of_earlier_forms():
         try:
-            check()
+            if check is not None:
+                check()
         except BellhopError:
             earlier = jobs.replayed(viewer().actor_id, once) if once else None
             if earlier is None:
                 raise
             return earlier, True
-    return jobs.accept(write, once)
+        return jobs.accept(write, once)
+
+
+@contextmanager
+def _told_of_earlier_forms() -> Iterator[None]:
+    """Raises Conflict where the form's key was used with other entries: the browser went back to a form that was sent.
+
+    The page shows the form again, with a new key.
+    """
+    try:
+        yield
+    except IdempotencyKeyReused as error:
+        raise Conflict(_SENT_BEFORE) from error
 
 
 def _write(kind: str, payload: Mapping[str, Any], resource_id: str | None) -> Write:

@@ -77,6 +77,18 @@ def test_a_second_click_makes_no_second_endpoint_and_shows_no_secret(owner: Pers
     assert one("SELECT count(*) FROM endpoints") == 1
 
 
+def test_a_form_that_is_sent_again_with_other_entries_is_shown_again(owner: Person) -> None:
+    once = FIELDS | {"once": str(uuid.uuid4())}
+    owner.post(f"{ENDPOINTS}/new", once)
+
+    again = owner.post(f"{ENDPOINTS}/new", once | {"description": "Changed"})
+
+    assert again.status_code == 409
+    assert "You have sent this form before" in again.text
+    assert 'value="Changed"' in again.text
+    assert once["once"] not in again.text
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [

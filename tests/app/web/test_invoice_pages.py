@@ -46,6 +46,7 @@ def test_invoices_are_listed_and_shown_to_be_printed(owner: Person, api: Api) ->
     text = owner.page(f"{BILLING}/invoices/{invoice_id}")
 
     assert "Invoice BHP-000042" in text
+    assert 'aria-current="page">Billing<' in text
     assert "October 2026" in text
     assert "600,000" in text
     assert "54.00 EUR" in text
