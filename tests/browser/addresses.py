@@ -11,6 +11,7 @@ from typing import Any
 from app import database
 from app.config import settings
 from app.domain import links, notifications
+from app.lib import ids
 from app.web import create_pages
 
 Query = Callable[[str], list[tuple[Any, ...]]]
@@ -71,7 +72,7 @@ def _value(query: Query, workspace_id: str, endpoint: str, name: str) -> str | N
     if name == "workspace":
         return workspace_id
     if endpoint == "password_pages.open_link":
-        return links.invite(workspace_id, "invited@example.com", "agent").address.rpartition("/")[2]
+        return links.invite(workspace_id, f"{ids.new('inv')}@example.com", "agent").address.rpartition("/")[2]
     if endpoint == "notification_pages.ask":
         [(account_id,)] = query(f"SELECT account_id FROM members WHERE workspace_id = '{workspace_id}' LIMIT 1")
         return notifications.unsubscribe_token(account_id)
