@@ -492,7 +492,7 @@ def test_the_audit_log_shows_who_changed_what(api: Api, delivery: Callable[..., 
     token_id = one("SELECT id FROM tokens")
     assert {(each["actor"]["type"], each["actor"]["id"]) for each in shown["data"]} == {("token", token_id)}
     entry = shown["data"][0]
-    assert set(entry) == {"id", "action", "actor", "target", "detail", "created_at"}
+    assert set(entry) == {"id", "action", "actor", "target", "detail", "reason", "ticket", "created_at"}
     assert entry["id"].startswith("aud_")
     assert all_of("SELECT count(*) FROM audit_entries WHERE job_id IS NULL OR trace_id = ''") == [0]
 
