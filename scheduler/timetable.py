@@ -146,5 +146,5 @@ class Timetable:
 
 def _check() -> int:
     """Has the pages show what `python -m app check` says. Returns 0: what is wrong is no work that was done."""
-    presence.tell("checks", [asdict(checks.look(name)) for name in checks.CHECKS])
+    presence.tell("checks", [asdict(result) for result in checks.look_at_all()])
     return 0

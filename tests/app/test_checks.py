@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from app import bells, checks, database
@@ -31,6 +33,23 @@ def test_a_check_of_a_server_that_is_away_is_a_result_too(monkeypatch: pytest.Mo
 
     assert not result.is_good
     assert "\n" not in result.text
+
+
+def test_all_checks_are_made_and_redis_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [result.name for result in checks.look_at_all()] == list(checks.CHECKS)
+    asked: list[str] = []
+
+    def away() -> Any:
+        asked.append("redis")
+        return bells.quick_client("redis://127.0.0.1:1/0")
+
+    monkeypatch.setattr(bells, "flags", away)
+
+    results = {result.name: result for result in checks.look_at_all()}
+
+    assert asked == ["redis"]
+    assert results["database"].is_good
+    assert results["writes"] == Result("writes", False, "not known, as Redis does not respond")
 
 
 def test_a_check_of_a_database_without_tables_is_a_result_too(servers: Servers, bare: str) -> None:
