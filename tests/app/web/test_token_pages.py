@@ -9,7 +9,9 @@ import pytest
 from app.domain import tokens
 from app.errors import Unauthenticated
 from app.lib import ids
-from tests.cast import Api, all_of, one
+from app.models.base import page_before
+from app.models.tokens import Token
+from tests.cast import Api, all_of, indexes_used, one
 from tests.pages import Person
 
 TOKENS = "settings/developers/tokens"
@@ -145,3 +147,11 @@ def test_a_workspace_whose_tokens_were_never_used_is_shown_a_first_request(owner
     api.get("contacts")
 
     assert "curl" not in owner.page(TOKENS)
+
+
+def test_the_list_reads_the_tokens_of_one_workspace_by_index(owner: Person, others: Api) -> None:
+    for _ in range(200):
+        tokens.issue(others.workspace_id, "Theirs")
+
+    found = Token.select().where(Token.workspace_id == owner.workspace_id)
+    assert indexes_used(page_before(found, Token, [ids.new("tok")], 51)) == {"tokens_page"}
