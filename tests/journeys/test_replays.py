@@ -1,7 +1,11 @@
-"""Replays after an outage: what the preview counted arrives once, whichever workers die and whatever Redis forgets."""
+"""Replays after an outage: what the preview counted arrives once, whichever workers die and whatever Redis forgets.
+
+`REPLAYED=100000 python -m pytest tests/journeys/test_replays.py -k overlapping` tells the story at full size.
+"""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +22,7 @@ from tests.journeys.waiting import wait_until
 from tests.stack.receiver import Receiver
 from tests.stack.stack import Stack
 
-EACH = 1000
+EACH = int(os.environ.get("REPLAYED", "3000")) // 3
 KILLS = 3
 FAILED = {"statuses": ["failed", "held"], "kinds": ["contact.created"]}
 
@@ -56,7 +60,7 @@ def test_overlapping_replays_send_each_delivery_once_though_workers_die_and_redi
     free = shop.caller().apply("POST", "webhooks/replays", {"filter": FAILED}).data
     kills = _trouble(strict, [limited["id"], free["id"]])
     ended = [_ended(shop, each["id"]) for each in (limited, free)]
-    settle(strict, [shop], seconds=120)
+    settle(strict, [shop], seconds=120 + EACH / 20)
 
     assert [(each["state"], each["sent"] + each["skipped"]) for each in ended] == [
         ("done", limited["count"]),
@@ -132,7 +136,7 @@ def _trouble(stack: Stack, replay_ids: list[str]) -> int:
 
 def _ended(shop: Shop, replay_id: str) -> Any:
     path = f"webhooks/replays/{replay_id}"
-    wait_until(lambda: shop.caller().get(path)["state"] == "done", 60, "the replay ends")
+    wait_until(lambda: shop.caller().get(path)["state"] == "done", 60 + EACH / 20, "the replay ends")
     return shop.caller().get(path)
 
 
