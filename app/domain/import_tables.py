@@ -39,7 +39,10 @@ def read(file: IO[bytes]) -> Lines:
 def _read(text: IO[str]) -> Lines:
     head = text.readline(LONGEST_LINE_BYTES)
     delimiter = max(_DELIMITERS, key=head.count)
-    columns = [name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])]
+    try:
+        columns = [name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])]
+    except csv.Error as error:
+        raise Invalid(Fault("", f"The line with the names of the columns cannot be read: {error}.")) from error
     _check(columns)
     return sort_out(_rows(csv.reader(text, delimiter=delimiter), columns))
 

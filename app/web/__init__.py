@@ -93,9 +93,10 @@ def create_pages() -> Flask:
     """The WSGI application of the pages."""
     pages = Flask("app.web", static_folder=None)
     _configure_sessions(pages)
+    access.install(pages)
+    # After the check of access, so that nobody sends a large form who may not send one.
     csrf = CSRFProtect(pages)
     csrf.exempt(notification_pages.unsubscribe)  # mail programs send it; its token is the permission
-    access.install(pages)
     errors.install(pages)
     assets.install(pages)
     formats.install(pages)
@@ -121,7 +122,7 @@ def _configure_sessions(pages: Flask) -> None:
         SESSION_COOKIE_SAMESITE="Lax",
         PERMANENT_SESSION_LIFETIME=timedelta(days=30),
         WTF_CSRF_TIME_LIMIT=None,  # as long as the session: a page may stay open for days
-        MAX_CONTENT_LENGTH=32 * 1024 * 1024,
+        MAX_CONTENT_LENGTH=1024 * 1024,
         MAX_FORM_MEMORY_SIZE=1024 * 1024,
     )
 

@@ -93,14 +93,15 @@ def staff(view: View) -> View:
     return _declare(view, staff=True)
 
 
-def page(action: str) -> Callable[[View], View]:
+def page(action: str, most_bytes: int | None = None) -> Callable[[View], View]:
     """Declares a page about the workspace in its path, for those who may do `action`, a key of `roles.ACTIONS`.
 
-    The view does not get `workspace` as an argument: it is `viewer().workspace_id`.
+    The view does not get `workspace` as an argument: it is `viewer().workspace_id`. `most_bytes`: how large a form may
+    be, if it is larger than others.
     """
     if action not in roles.ACTIONS:
         raise ValueError(f"{action} is not in the matrix of roles")
-    return lambda view: _declare(view, action=action)
+    return lambda view: _declare(view, action=action, most_bytes=most_bytes)
 
 
 def declared(endpoint: str) -> dict[str, Any]:
@@ -167,6 +168,8 @@ def _check() -> Response | None:
         raise NotFound("There is no such page.")
     if action := access.get("action"):
         _must_be_allowed(action)
+        if access["most_bytes"]:
+            request.max_content_length = access["most_bytes"]
     return None
 
 

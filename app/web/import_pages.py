@@ -35,7 +35,7 @@ def new() -> str:
 
 
 @blueprint.post("/import")
-@page("contacts.import")
+@page("contacts.import", most_bytes=2 * MOST_BYTES)  # a file that is too large gets a sentence at its field
 def create() -> Answer:
     """Accepts the file as one job, and leads to its progress."""
     try:

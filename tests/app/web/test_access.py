@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+
 import pytest
 from flask import Flask
 
@@ -111,3 +113,12 @@ def test_every_page_forbids_frames_scripts_from_elsewhere_and_caching(owner: Per
 
 def _token(page: str) -> str:
     return page.split('name="csrf_token" value="')[1].split('"')[0]
+
+
+def test_only_who_may_import_sends_a_large_form(app: Flask, owner: Person, agent: Person) -> None:
+    large = {"file": (BytesIO(b"x" * 2_000_000), "contacts.csv")}
+
+    assert app.test_client().post(owner.path("contacts/import"), data=large).status_code == 303
+    assert agent.post("contacts/import", {"file": (BytesIO(b"x" * 2_000_000), "contacts.csv")}).status_code == 403
+    assert owner.post("contacts/import", {"file": (BytesIO(b"x" * 2_000_000), "contacts.csv")}).status_code == 422
+    assert owner.post("contacts/new", {"first_name": "x" * 2_000_000}).status_code == 413
