@@ -28,9 +28,12 @@ class MailServer:
     received: list[EmailMessage] = field(default_factory=list)
     recipients: list[str] = field(default_factory=list)
     was_encrypted: list[bool] = field(default_factory=list)
+    # While it is cleared, the server takes messages but does not say so.
+    confirms: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         owner = self
+        self.confirms.set()
 
         class Handler(_Handler):
             mail = owner
@@ -108,6 +111,7 @@ class _Handler(socketserver.StreamRequestHandler):
             self.mail.received.append(message)
             self.mail.recipients.append(recipient)
             self.mail.was_encrypted.append(self.is_encrypted)
+        self.mail.confirms.wait(60)
         if answer is not None:
             self._say(answer)
         return answer is not None

@@ -72,14 +72,24 @@ def set_password(account_id: str, password: str) -> None:
 
     Raises Invalid for a password that is too short or too long, Unavailable while too many are being checked.
     """
+    hashed = hash_password(password)
+    with transaction():
+        store_password(account_id, hashed)
+
+
+def hash_password(password: str) -> str:
+    """What `store_password` takes; made before a transaction, as it takes a while. Raises like `set_password`."""
     check_password(password)
     with _in_turn():
-        hashed = _hasher.hash(password)
-    with transaction():
-        Account.update(password_hash=hashed).where(Account.id == account_id).execute()
-        sessions.end_all(account_id)
-        is_open = PasswordLink.used_at.is_null() & (PasswordLink.purpose == "reset")
-        PasswordLink.update(used_at=clock.now()).where(PasswordLink.account_id == account_id, is_open).execute()
+        return _hasher.hash(password)
+
+
+def store_password(account_id: str, hashed: str) -> None:
+    """Sets the password like `set_password`, in the caller's transaction. Locks the account, then its links."""
+    Account.update(password_hash=hashed).where(Account.id == account_id).execute()
+    sessions.end_all(account_id)
+    is_open = PasswordLink.used_at.is_null() & (PasswordLink.purpose == "reset")
+    PasswordLink.update(used_at=clock.now()).where(PasswordLink.account_id == account_id, is_open).execute()
 
 
 def verify(email: str, password: str) -> Account | None:

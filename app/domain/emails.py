@@ -21,9 +21,10 @@ from app.smtp import Away, Postponed, Refused
 
 log = structlog.get_logger(__name__)
 
-# What one connection sends; and for how long it keeps others from sending the same.
+# What one connection sends; and for how long others leave that alone. It sends for half of that time: a message takes
+# no more than the answers to a few commands.
 BATCH = 20
-CLAIMED = timedelta(minutes=10)
+CLAIMED = timedelta(minutes=3)
 # After a failed attempt, doubled with each.
 RETRY_AFTER, RETRY_AT_MOST = timedelta(seconds=30), timedelta(hours=1)
 # Anybody may ask for a link to anybody's address, who gets no more than these.

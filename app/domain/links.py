@@ -121,14 +121,14 @@ def use(token: str, password: str) -> Open:
     if the link cannot be used any more, Invalid for a password that is too short or too long, Conflict.
     """
     link = find(token)
-    if link.sets_password:
-        accounts.check_password(password)
+    hashed = accounts.hash_password(password) if link.sets_password else ""
     with transaction():
-        used = PasswordLink.update(used_at=clock.now()).where(PasswordLink.id == link.link_id, _is_open()).execute()
-        if not used:
+        members.lock(link.workspace_id, link.account_id)
+        link = find(token)  # another link may have set a password since
+        if not PasswordLink.update(used_at=clock.now()).where(PasswordLink.id == link.link_id, _is_open()).execute():
             raise NotFound(_GONE)
         if link.sets_password:
-            accounts.set_password(link.account_id, password)
+            accounts.store_password(link.account_id, hashed)
         if link.workspace_id is not None and link.role is not None:
             member = members.add(link.workspace_id, link.account_id, link.role)
             audit.note(link.workspace_id, member.id, "members.join", "member", member.id, {"role": member.role})

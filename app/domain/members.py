@@ -37,7 +37,7 @@ def create(workspace_id: str, email: str, password: str, role: str, is_support: 
     Sets the password of an account that is there already, which ends its sessions. Raises Invalid for a bad address or
     password, Conflict for somebody who is a member already.
     """
-    accounts.check_password(password)
+    hashed = accounts.hash_password(password)
     with transaction():
         account = accounts.find_or_make(email)
         if of_account(workspace_id, account.id) is not None:
@@ -45,7 +45,7 @@ def create(workspace_id: str, email: str, password: str, role: str, is_support: 
         member = add(workspace_id, account.id, role)
         if is_support:
             Account.update(is_support=True).where(Account.id == account.id).execute()
-        accounts.set_password(account.id, password)
+        accounts.store_password(account.id, hashed)
         audit.note(workspace_id, None, "members.create", "member", member.id, {"role": role})
     return member, accounts.get(account.id)
 
@@ -60,8 +60,7 @@ def add(workspace_id: str, account_id: str, role: str) -> Member:
     """Makes the account a member. A member stays what they are. Raises Conflict where there are too many."""
     check_role(role)
     with transaction():
-        rows("SELECT 1 FROM workspaces WHERE id = %s FOR NO KEY UPDATE", (workspace_id,))
-        rows("SELECT 1 FROM accounts WHERE id = %s FOR NO KEY UPDATE", (account_id,))
+        lock(workspace_id, account_id)
         if (member := of_account(workspace_id, account_id)) is not None:
             return member
         if Member.in_workspace(workspace_id).limit(MOST_MEMBERS).count() >= MOST_MEMBERS:
@@ -77,6 +76,15 @@ def add(workspace_id: str, account_id: str, role: str) -> Member:
         )
         Member.insert(member.__data__).execute()
     return member
+
+
+def lock(workspace_id: str | None, account_id: str) -> None:
+    """Locks the workspace, then the account, until the transaction ends. Who also changes links locks those after it.
+
+    So changes to one workspace, and to one person, wait for each other and never deadlock.
+    """
+    rows("SELECT 1 FROM workspaces WHERE id = %s FOR NO KEY UPDATE", (workspace_id,))
+    rows("SELECT 1 FROM accounts WHERE id = %s FOR NO KEY UPDATE", (account_id,))
 
 
 def of_account(workspace_id: str, account_id: str) -> Member | None:

@@ -31,6 +31,9 @@ FOREIGN = {
     "LOG_FORMAT",
     "METRICS_HOST",
     "METRICS_PORT",
+    "SMTP_URL",
+    "MAIL_FROM",
+    "TRUSTED_PROXIES",
 }
 
 

@@ -301,7 +301,7 @@ def test_an_email_whose_sender_died_is_sent_by_another(server: MailServer) -> No
     emails._claim()
 
     assert emails.send_due() == 0
-    with clock.moved_by(minutes=11):
+    with clock.moved_by(minutes=4):
         assert emails.send_due() == 1
 
 

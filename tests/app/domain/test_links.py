@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from types import NoneType
+
 import pytest
 
 from app.domain import accounts, links, members, sessions
-from app.domain.links import Made
+from app.domain.links import Made, Open
 from app.errors import Conflict, Invalid, NotFound
 from app.lib import clock
 from app.models.audit_entries import AuditEntry
@@ -54,6 +56,41 @@ def test_a_link_is_used_once_even_at_one_moment(empty: None) -> None:
     results = in_threads([lambda number=number: links.use(token, f"password number {number}") for number in range(4)])
 
     assert [type(result) for result in results].count(NotFound) == 3
+
+
+def test_an_invitation_does_not_change_a_password_that_is_set_while_it_is_used(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = links.invite(api.workspace_id, "ada@example.com", "agent")
+    hash_password = accounts.hash_password
+
+    def meanwhile(password: str) -> str:
+        accounts.store_password(made.account.id, hash_password("the password of the owner"))
+        return hash_password(password)
+
+    monkeypatch.setattr(accounts, "hash_password", meanwhile)
+    link = links.use(token_of(made), NEW)
+
+    assert not link.sets_password
+    assert accounts.verify("ada@example.com", NEW) is None
+    assert [person.email for person in members.of_workspace(api.workspace_id)] == ["ada@example.com"]
+
+
+def test_several_links_of_one_person_used_at_one_moment_do_not_block_each_other(api: Api, others: Api) -> None:
+    account = make_account(has_password=False)
+    made = [links.invite(each.workspace_id, account.email, "agent") for each in (api, others)]
+    made += [links.reset(account), links.reset(account)]
+
+    results = in_threads(
+        [
+            *(lambda each=each: links.use(token_of(each), NEW) for each in made),
+            lambda: links.invite(api.workspace_id, account.email, "agent"),
+            lambda: accounts.set_password(account.id, NEW),
+        ]
+    )
+
+    assert {type(result) for result in results} <= {Open, Made, NotFound, Conflict, NoneType}
+    assert accounts.verify(account.email, NEW) is not None
 
 
 def test_looking_at_a_link_does_not_use_it(empty: None) -> None:
