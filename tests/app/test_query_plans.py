@@ -47,6 +47,7 @@ from app.lib.answers import answered
 from app.mailbox import Claimed
 from app.models import sets
 from app.models.contacts import SEGMENT_SIZE, Contact
+from app.models.jobs import Job
 from app.sql import Prepared
 from app.web.formats import MOST_COUNTED
 from tests import cast, pages
@@ -530,6 +531,15 @@ def test_a_page_of_the_logs_is_found_by_index_and_reads_no_more_than_it_counts(w
 def test_the_jobs_that_a_restricted_token_may_see_are_found_by_index(world: World, restriction: str) -> None:
     ask(world, "jobs", world.api.restricted_to(restriction))
     ask(world, "jobs?status=failed", world.api.restricted_to("contacts"))
+
+
+@pytest.mark.parametrize("kind", [None, "contacts.upsert", "contacts.delete"])
+def test_the_failed_jobs_that_are_open_are_found_by_index(world: World, kind: str | None) -> None:
+    with explained() as plans:
+        found = Job.open_failures(world.api.workspace_id, kind, None, 50)
+
+    assert len(found) == (0 if kind == "contacts.delete" else 50)
+    check(plans)
 
 
 @pytest.mark.parametrize("path", ITEMS)
