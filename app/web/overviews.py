@@ -73,7 +73,7 @@ def show_all() -> str:
     return render_template(
         "overviews/all.html",
         **_figures(windows.chosen()),
-        queues=_sampled(),
+        **_sampled(),
         stopped=failures.stopped(limit=MOST_STOPPED),
         service=_service(),
     )
@@ -106,9 +106,13 @@ def _write_chart(window: Window, writes: Sequence[trends.Writes]) -> Chart:
     )
 
 
-def _sampled() -> list[tuple[Queue, str]]:
-    """Every queue as it was last sampled, with its depth over the last hours."""
-    return [(_last(name, samples), _spark(samples)) for name, samples in queues.samples(SAMPLED).items()]
+def _sampled() -> dict[str, Any]:
+    """Every queue as it was last sampled, with its depth over the last hours; and in which minute that was."""
+    found = queues.samples(SAMPLED)
+    return {
+        "queues": [(_last(name, samples), _spark(samples)) for name, samples in found.items()],
+        "sampled_at": max((samples[-1].starts_at for samples in found.values() if samples), default=None),
+    }
 
 
 def _last(name: str, samples: Sequence[Sample]) -> Queue:
