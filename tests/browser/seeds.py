@@ -106,7 +106,7 @@ def hostile(service: Service) -> Workspace:
     caller = workspace.caller()
     service.receiver.answers[f"/{workspace.id}/hook"] = Answer(503, HOSTILE.encode(), {"Content-Type": "text/html"})
     _endpoint(service, workspace, "hook", HOSTILE)
-    contact = {"first_name": HOSTILE, "last_name": HOSTILE, "external_id": HOSTILE, "tags": [HOSTILE]}
+    contact = {"first_name": HOSTILE, "last_name": HOSTILE, "external_id": HOSTILE, "tags": [HOSTILE[:100]]}
     contact |= {"email": "eve@example.com", "custom_fields": {"note": HOSTILE}}
     contact_id = caller.apply("POST", "contacts", contact).data["id"]
     sale = {"contact_id": contact_id, "amount": "1.00", "currency": "EUR", "external_id": HOSTILE}
