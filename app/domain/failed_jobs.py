@@ -10,8 +10,8 @@ from app.errors import Conflict
 from app.models.jobs import Job
 
 _NOT_KEPT = (
-    "What this job was asked to do is not kept: it was refused for a reason of its own, which `problem` names. "
-    "Send the write again when the reason is gone."
+    "What this job was asked to do is not kept, because it was refused for a reason of its own. Send the write again "
+    "when that reason is gone."
 )
 _NO_LINES = "The lines of an import are not kept once it has ended. Send those that failed again."
 
