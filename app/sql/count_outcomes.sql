@@ -3,23 +3,28 @@
 --
 -- The lateral query keeps the planner from joining all deliveries: a delivery is found by its identifier.
 WITH made AS MATERIALIZED (
-    SELECT date_trunc('minute', recorded_at) AS minute, recorded_at, delivery.workspace_id, delivery.endpoint_id,
-        error_code, coalesce(attempts.status, 0) AS status, duration_ms, delivery.is_final,
-        width_bucket(duration_ms, %(bounds)s::int[]) AS bucket
+    SELECT date_trunc('minute', recorded_at) AS minute, delivery.workspace_id, delivery.endpoint_id, error_code,
+        coalesce(attempts.status, 0) AS status, delivery.is_final,
+        width_bucket(duration_ms, %(bounds)s::int[]) AS bucket, count(*) AS number, sum(duration_ms) AS duration_ms,
+        min(recorded_at) AS first_at, max(recorded_at) AS last_at
     FROM attempts CROSS JOIN LATERAL (
         SELECT workspace_id, endpoint_id,
             deliveries.status = 'failed' AND deliveries.attempts = attempts.number AS is_final
         FROM deliveries WHERE deliveries.id = attempts.delivery_id OFFSET 0) AS delivery
     WHERE recorded_at >= %(since)s AND recorded_at < %(until)s
+    GROUP BY 1, 2, 3, 4, 5, 6, 7
 ), deliveries_of_minutes AS MATERIALIZED (
     SELECT coalesce(workspace_id, '') AS workspace_id, coalesce(endpoint_id, '') AS endpoint_id, minute,
-        count(*) AS attempts, count(*) FILTER (WHERE error_code IS NULL) AS delivered,
-        count(*) FILTER (WHERE is_final) AS final, sum(duration_ms) AS duration_ms, ARRAY[
-            count(*) FILTER (WHERE bucket = 0), count(*) FILTER (WHERE bucket = 1), count(*) FILTER (WHERE bucket = 2),
-            count(*) FILTER (WHERE bucket = 3), count(*) FILTER (WHERE bucket = 4), count(*) FILTER (WHERE bucket = 5),
-            count(*) FILTER (WHERE bucket = 6), count(*) FILTER (WHERE bucket = 7), count(*) FILTER (WHERE bucket = 8),
-            count(*) FILTER (WHERE bucket = 9), count(*) FILTER (WHERE bucket = 10), count(*) FILTER (WHERE bucket = 11),
-            count(*) FILTER (WHERE bucket = 12)]::int[] AS buckets
+        sum(number) AS attempts, coalesce(sum(number) FILTER (WHERE error_code IS NULL), 0) AS delivered,
+        coalesce(sum(number) FILTER (WHERE is_final), 0) AS final, sum(duration_ms) AS duration_ms, ARRAY[
+            coalesce(sum(number) FILTER (WHERE bucket = 0), 0), coalesce(sum(number) FILTER (WHERE bucket = 1), 0),
+            coalesce(sum(number) FILTER (WHERE bucket = 2), 0), coalesce(sum(number) FILTER (WHERE bucket = 3), 0),
+            coalesce(sum(number) FILTER (WHERE bucket = 4), 0), coalesce(sum(number) FILTER (WHERE bucket = 5), 0),
+            coalesce(sum(number) FILTER (WHERE bucket = 6), 0), coalesce(sum(number) FILTER (WHERE bucket = 7), 0),
+            coalesce(sum(number) FILTER (WHERE bucket = 8), 0), coalesce(sum(number) FILTER (WHERE bucket = 9), 0),
+            coalesce(sum(number) FILTER (WHERE bucket = 10), 0), coalesce(sum(number) FILTER (WHERE bucket = 11), 0),
+            coalesce(sum(number) FILTER (WHERE bucket = 12), 0)
+        ]::int[] AS buckets
     FROM made GROUP BY GROUPING SETS ((minute, workspace_id, endpoint_id), (minute, workspace_id), (minute))
 ), added_to_minutes AS (
     INSERT INTO delivery_minutes AS kept
@@ -57,20 +62,21 @@ WITH made AS MATERIALIZED (
             kept.buckets[11] + excluded.buckets[11], kept.buckets[12] + excluded.buckets[12],
             kept.buckets[13] + excluded.buckets[13]]
 ), failures AS (
-    SELECT 'delivery' AS kind, workspace_id, endpoint_id AS subject, error_code AS code, status, is_final,
-        recorded_at AS at
+    SELECT 'delivery' AS kind, workspace_id, endpoint_id AS subject, error_code AS code, status, minute, number,
+        is_final, first_at, last_at
     FROM made WHERE error_code IS NOT NULL
     UNION ALL
     SELECT 'job', workspace_id, kind, coalesce(substring(problem->>'type' FROM '[^/]*$'), 'internal-error'),
-        coalesce((problem->>'status')::int, 0), true, finished_at
+        coalesce((problem->>'status')::int, 0), date_trunc('minute', finished_at), 1, true, finished_at, finished_at
     FROM jobs WHERE status = 'failed' AND finished_at >= %(since)s AND finished_at < %(until)s
     UNION ALL
-    SELECT 'run', workspace_id, automation_id, coalesce(failure->>'code', ''), 0, true, finished_at
+    SELECT 'run', workspace_id, automation_id, coalesce(failure->>'code', ''), 0, date_trunc('minute', finished_at), 1,
+        true, finished_at, finished_at
     FROM runs WHERE status = 'failed' AND finished_at >= %(since)s AND finished_at < %(until)s
 ), failures_of_minutes AS MATERIALIZED (
-    SELECT kind, workspace_id, subject, code, status, date_trunc('minute', at) AS minute, count(*) AS failed,
-        count(*) FILTER (WHERE is_final) AS final, min(at) AS first_at, max(at) AS last_at
-    FROM failures GROUP BY kind, workspace_id, subject, code, status, date_trunc('minute', at)
+    SELECT kind, workspace_id, subject, code, status, minute, sum(number) AS failed,
+        coalesce(sum(number) FILTER (WHERE is_final), 0) AS final, min(first_at) AS first_at, max(last_at) AS last_at
+    FROM failures GROUP BY kind, workspace_id, subject, code, status, minute
 ), grouped AS (
     INSERT INTO failure_groups AS kept (kind, workspace_id, subject, code, status, first_seen_at, last_seen_at)
     SELECT kind, workspace_id, subject, code, status, min(first_at), max(last_at)
@@ -92,4 +98,4 @@ WITH made AS MATERIALIZED (
     ON CONFLICT (group_id, starts_at) DO UPDATE SET
         failed = kept.failed + excluded.failed, final = kept.final + excluded.final
 )
-SELECT (SELECT count(*) FROM made) + (SELECT count(*) FROM failures WHERE kind <> 'delivery')
+SELECT coalesce((SELECT sum(number) FROM made), 0) + (SELECT count(*) FROM failures WHERE kind <> 'delivery')
