@@ -91,7 +91,7 @@ def normal(statement: str) -> str:
 def _entries(text: str) -> Iterator[tuple[str, str]]:
     """Each statement, with the address it came from."""
     marks = list(_LINE.finditer(text))
-    ends = [mark.start() for mark in marks[1:]] + [len(text)]
+    ends = [*(mark.start() for mark in marks), len(text)][1:]
     for mark, end in zip(marks, ends, strict=True):
         found = _STATEMENT.match(text[mark.end() : end]) if mark[2] == "LOG" else None
         if found:

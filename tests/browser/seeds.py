@@ -109,7 +109,7 @@ def hostile(service: Service) -> Workspace:
     contact = {"first_name": HOSTILE, "last_name": HOSTILE, "external_id": HOSTILE, "tags": [HOSTILE[:100]]}
     contact |= {"email": "eve@example.com", "custom_fields": {"note": HOSTILE}}
     contact_id = caller.apply("POST", "contacts", contact).data["id"]
-    sale = {"contact_id": contact_id, "amount": "1.00", "currency": "EUR", "external_id": HOSTILE}
+    sale = {"contact_id": contact_id, "amount": "1.00", "currency": "EUR", "reference": HOSTILE}
     caller.apply("POST", "sales", sale)
     automation = _automation(caller, HOSTILE)
     caller.apply("POST", f"automations/{automation}/start", {"contact_id": contact_id, "variables": {"name": HOSTILE}})
