@@ -242,5 +242,7 @@ ALLOWED_HEADERS = {
     *("Content-Type", "Content-Length", "X-Request-Id", "Location", "Preference-Applied", "Idempotent-Replayed"),
     *("WWW-Authenticate", "Allow", "Retry-After", "RateLimit", "RateLimit-Policy", "Cache-Control", "Vary"),
     *("Content-Security-Policy", "X-Content-Type-Options", "Content-Disposition", "ETag", "Last-Modified", "Date"),
+    # Those of pages, to which paths outside the API lead.
+    *("X-Frame-Options", "Referrer-Policy", "Cross-Origin-Opener-Policy"),
     "Connection",
 }

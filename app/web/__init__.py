@@ -92,6 +92,8 @@ MODULES = (
 def create_pages() -> Flask:
     """The WSGI application of the pages."""
     pages = Flask("app.web", static_folder=None)
+    # No redirects to a path that is spelled better: they would name the host that the request names.
+    pages.url_map.strict_slashes = pages.url_map.merge_slashes = False
     _configure_sessions(pages)
     access.install(pages)
     # After the check of access, so that nobody sends a large form who may not send one.

