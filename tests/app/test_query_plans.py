@@ -714,9 +714,11 @@ def test_figures_are_counted_by_index(world: World, monkeypatch: pytest.MonkeyPa
         assert figures.count_outcomes() > 10
         figures.count_writes()
         figures.forget_old()
+    with explained() as samples:
         queues.sample()
 
     check([plan for plan in plans if "pg_stat_activity" not in plan.statement])
+    check(samples, COUNT_BLOCKS)
 
 
 def test_what_overviews_and_failures_show_is_found_by_index(world: World) -> None:
