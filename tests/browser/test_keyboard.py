@@ -33,16 +33,24 @@ def press(page: Page, *keys: str) -> None:
         page.keyboard.press(key)
 
 
+def arrive(page: Page, address: str) -> None:
+    """Waits until the page with that address has loaded: before that its script hears no keys."""
+    expect(page).to_have_url(re.compile(address))
+    page.wait_for_load_state()
+
+
 @pytest.fixture
 def page(visit: Visit, usual: Workspace) -> Page:
     """The dashboard of an owner, who has signed in by keyboard."""
     page = visit().page
     page.goto(usual.path())
+    expect(page.get_by_label("E-mail")).to_be_focused()
     page.keyboard.type(usual.email("owner"))
     page.keyboard.press("Tab")
     page.keyboard.type(PASSWORD)
     page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile("/dashboard$"))
+    arrive(page, "/dashboard$")
+    expect(page.get_by_role("navigation", name="Main")).to_be_visible()
     return page
 
 
@@ -55,7 +63,7 @@ def test_every_place_of_the_menu_has_its_letters(page: Page, usual: Workspace) -
 
     for key, address in places.items():
         press(page, "g", str(key))
-        expect(page).to_have_url(re.compile(f"{re.escape(str(address))}$"))
+        arrive(page, f"{re.escape(str(address))}$")
         expect(page.get_by_role("heading", level=1)).to_be_visible()
 
 
@@ -72,12 +80,12 @@ def test_the_keys_are_listed_at_the_question_mark(page: Page) -> None:
 
 def test_a_delivery_is_found_in_the_list_opened_and_resent(page: Page) -> None:
     press(page, "g", "d")
-    expect(page).to_have_url(re.compile("/deliveries$"))
+    arrive(page, "/deliveries$")
     tab_to(page, "Any state|All states|failed")
     page.keyboard.type("failed")  # applies by itself
-    expect(page).to_have_url(re.compile("status=failed"))
+    arrive(page, "status=failed")
     press(page, "j", "j", "k", "Enter")
-    expect(page).to_have_url(re.compile("/deliveries/dlv_"))
+    arrive(page, "/deliveries/dlv_")
 
     tab_to(page, "^Resend")
     page.keyboard.press("Enter")
@@ -94,16 +102,16 @@ def test_anything_is_found_from_the_search_box(page: Page, service: Service, usu
     if "/events/" not in page.url:
         press(page, "j", "Enter")
 
-    expect(page).to_have_url(re.compile(f"/dashboard/events/{event_id}"))
+    arrive(page, f"/dashboard/events/{event_id}")
 
 
 def test_a_failed_group_is_replayed(page: Page) -> None:
     press(page, "g", "f")
-    expect(page).to_have_url(re.compile("/failures$"))
+    arrive(page, "/failures$")
     page.keyboard.press("j")
     tab_to(page, "^Replay$")
     page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile("/replays/new"))
+    arrive(page, "/replays/new")
     tab_to(page, r"^Replay \d+ deliver")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_contain_text("Replay of")
