@@ -49,8 +49,8 @@ def page(visit: Visit, usual: Workspace) -> Page:
     page.keyboard.press("Tab")
     page.keyboard.type(PASSWORD)
     page.keyboard.press("Enter")
-    arrive(page, "/dashboard$")
     expect(page.get_by_role("navigation", name="Main")).to_be_visible()
+    arrive(page, "/dashboard$")
     return page
 
 
@@ -99,6 +99,7 @@ def test_anything_is_found_from_the_search_box(page: Page, service: Service, usu
     page.keyboard.type(event_id)
     page.keyboard.press("Enter")
     expect(page.get_by_role("main")).to_contain_text(event_id)
+    page.wait_for_load_state()
     if "/events/" not in page.url:
         press(page, "j", "Enter")
 
@@ -116,6 +117,7 @@ def test_a_failed_group_is_replayed(page: Page) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_contain_text("Replay of")
     expect(page.get_by_role("main").get_by_role("button", name="Send the rest")).to_be_visible()
+    page.wait_for_load_state()
     page.keyboard.press("a")
 
     expect(page.get_by_role("main")).to_contain_text(re.compile("done|running"), timeout=30_000)
