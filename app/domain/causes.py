@@ -63,7 +63,7 @@ CAUSES: Mapping[str, Cause] = {
     ),
     "ours": Cause(
         "The fault was on our side. It spent no attempt and does not count towards a stop of the endpoint.",
-        "Nothing is to be done: it is tried again soon. Tell whoever runs this service if it stays.",
+        "You need not do anything: it is retried soon. If it keeps failing, tell the operator of this service.",
     ),
 }
 _STATUSES: Mapping[int, Cause] = {

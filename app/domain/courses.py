@@ -166,7 +166,7 @@ class Course:
         self._set(wait.run_fields)
         self.run.wait += 1
         self.run.unbroken = 0
-        self.run.deaths = 0  # those of the worker so far say nothing about what comes
+        self.run.deaths = 0  # it got past the step that may have killed workers
         self.run.waits_for, self.run.resume_at = wait.waits_for, wait.until
         status = {"response": "running", "member": "held"}.get(wait.waits_for, "waiting")
         self._put(status=status, due_at=None)

@@ -29,7 +29,7 @@ CLAIMED = timedelta(minutes=3)
 RETRY_AFTER, RETRY_AT_MOST = timedelta(seconds=30), timedelta(hours=1)
 # Anybody may ask for a link to anybody's address, who gets no more than these.
 MOST_RESETS, RESETS_SPAN = 3, timedelta(hours=1)
-# After that, nobody waits for the link any more.
+# An e-mail with a link that could not be sent for this long is dropped.
 LINK_EXPECTED = timedelta(days=1)
 
 

@@ -96,7 +96,7 @@ def want_email(account_id: str, wanted: bool) -> None:
 def announce(limit: int = 500) -> int:
     """Arranges e-mail to the owners about up to `limit` new notifications; returns how many. Safe to run concurrently.
 
-    Without SMTP_URL nobody gets e-mail, also later.
+    Without SMTP_URL it arranges none, and setting it later sends nothing about earlier notifications.
     """
     now = clock.now()
     parameters = {

@@ -1,7 +1,7 @@
 """Replays: deliveries of a workspace, chosen by a filter and sent again under its control, each with its outcome.
 
 What a replay is about is written down when it is made (`replay_choices`), so nothing that happens afterwards adds to
-it. `replay_batches` works it off. A delivery that was claimed or sent since then is left alone, whoever did that.
+it. `replay_batches` works through it. A delivery that was claimed or sent since then is skipped.
 """
 
 from __future__ import annotations
