@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -155,19 +154,15 @@ def test_the_desk_and_others_that_lock_the_same_rows_in_any_order_never_deadlock
     other = Endpoint.get_by_id(make_endpoint(api.workspace_id, "https://other.example/")[0])
     happen(40)
     before = one("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
-    ended = threading.Event()
 
     def send() -> None:
-        try:
-            for _ in range(15):
-                later = [outcome(each, BROKEN) for to in (endpoint, other) for each in take(to, room=5)]
-                while later:
-                    later = attempts.record(later)
-        finally:
-            ended.set()
+        for _ in range(15):
+            later = [outcome(each, BROKEN) for to in (endpoint, other) for each in take(to, room=5)]
+            while later:
+                later = attempts.record(later)
 
     def change(order: Sequence[str]) -> None:
-        while not ended.is_set():
+        for _ in range(300):  # not until all is sent: nothing would ever be if the rows were never free for long
             with database.transaction():
                 for query in order:
                     database.rows(query)
