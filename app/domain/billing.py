@@ -8,14 +8,12 @@ from app.domain import charges, plans, usage
 from app.domain.plans import Plan
 from app.lib import clock
 from app.lib.months import Month
-from app.models.workspaces import Workspace
 
 
 def represent(workspace_id: str) -> dict[str, Any]:
     """The plan, period, usage and charges of the current month. Raises Unavailable if the plan is unknown."""
     month = Month.of(clock.now())
-    plan, next_plan = plans.of(workspace_id, month), plans.of(workspace_id, month.next)
-    made_at = Workspace.get_by_id(workspace_id).created_at
+    made_at, [plan, next_plan] = plans.of(workspace_id, month, month.next)
     lines = charges.lines(plan, usage.of(workspace_id, month), month, made_at)
     return {
         "plan": _represent_plan(plan),

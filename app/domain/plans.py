@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -33,12 +34,23 @@ class Plan:
     allowances: Mapping[str, Allowance]
 
 
-def of(workspace_id: str, month: Month) -> Plan:
-    """The plan of the workspace in the month. Raises Unavailable if `plans.toml` no longer has it."""
-    plan_id = ids_of([workspace_id], month)[workspace_id]
-    if plan_id not in PLANS:
+def of(workspace_id: str, *months: Month) -> tuple[datetime, list[Plan]]:
+    """When the workspace was made, and its plan in each of the months, oldest first.
+
+    Raises Unavailable if `plans.toml` no longer has one of them.
+    """
+    found = rows(
+        """
+        SELECT created_at, (
+            SELECT plan FROM subscriptions WHERE workspace_id = id AND since <= month ORDER BY since DESC LIMIT 1)
+        FROM workspaces CROSS JOIN unnest(%s::date[]) AS month WHERE id = %s ORDER BY month
+        """,
+        ([month.first for month in months], workspace_id),
+    )
+    held = [plan_id or DEFAULT for _, plan_id in found]
+    if not PLANS.keys() >= set(held):
         raise Unavailable("The plan of this workspace is not known to the service at this time.")
-    return PLANS[plan_id]
+    return found[0][0], [PLANS[plan_id] for plan_id in held]
 
 
 def ids_of(workspace_ids: Collection[str], month: Month) -> dict[str, str]:

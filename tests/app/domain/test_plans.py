@@ -18,7 +18,8 @@ def present(one_day: None, empty: None) -> Month:
 
 
 def plan_id(api: Api, month: Month) -> str:
-    return plans.of(api.workspace_id, month).id
+    _, [plan] = plans.of(api.workspace_id, month)
+    return plan.id
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=lambda plan: plan.id)
