@@ -2,42 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from app import database
-from app.domain import contacts
 from app.lib import ids
+from tests import failed_jobs
 from tests.cast import KEY, Api, in_threads, one, working
-
-
-@contextmanager
-def broken() -> Iterator[None]:
-    """Within the block every upsert fails with an unexpected error."""
-
-    def breaks(*_: Any) -> None:
-        raise RuntimeError("hunter2")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(contacts, "_record", breaks)
-        yield
 
 
 @pytest.fixture
 def failed(api: Api) -> str:
     """A job that failed by a fault of ours."""
-    with broken():
-        return str(api.done(api.post("contacts", {"email": "ada@example.com"}))["id"])
+    return failed_jobs.fail(api)
 
 
 @pytest.fixture
 def refused(api: Api) -> str:
     """A job that failed for a reason of its own."""
-    api.contact(external_id="other", email="eve@example.com")
-    return str(api.done(api.post("contacts", {"external_id": "c", "email": "eve@example.com"}))["id"])
+    return failed_jobs.refuse(api)
 
 
 def show(api: Api, job_id: str) -> dict[str, Any]:
@@ -119,7 +103,7 @@ def test_a_replay_that_is_refused_does_not_use_up_its_key(api: Api, refused: str
 
 
 def test_a_replay_that_fails_by_our_fault_again_can_be_replayed_itself(api: Api, failed: str) -> None:
-    with broken():
+    with failed_jobs.broken():
         again = api.done(api.post(f"jobs/{failed}/replay"))
     assert (again["status"], again["replayed_from"]) == ("failed", failed)
 

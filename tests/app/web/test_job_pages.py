@@ -3,42 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
-from app.domain import contacts
+from tests import failed_jobs
 from tests.cast import Api, all_of, one
 from tests.logs import MOST_STATEMENTS, NASTY
 from tests.pages import Person
 
 
-@contextmanager
-def broken() -> Iterator[None]:
-    """Within the block every upsert fails with an unexpected error."""
-
-    def breaks(*_: Any) -> None:
-        raise RuntimeError("hunter2")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(contacts, "_record", breaks)
-        yield
-
-
 @pytest.fixture
 def failed(api: Api) -> str:
     """A job that failed by a fault of ours."""
-    with broken():
-        return str(api.done(api.post("contacts", {"email": "ada@example.com"}))["id"])
+    return failed_jobs.fail(api)
 
 
 @pytest.fixture
 def refused(api: Api) -> str:
     """A job that failed for a reason of its own."""
-    api.contact(external_id="other", email="eve@example.com")
-    return str(api.done(api.post("contacts", {"external_id": "c", "email": "eve@example.com"}))["id"])
+    return failed_jobs.refuse(api)
 
 
 def test_jobs_are_listed_filtered_and_a_file(api: Api, owner: Person, failed: str, refused: str) -> None:
@@ -88,7 +71,7 @@ def test_a_job_that_failed_by_our_fault_is_replayed_once(owner: Person, failed: 
 
 
 def test_a_replay_that_fails_again_shows_the_new_job(owner: Person, failed: str) -> None:
-    with broken():
+    with failed_jobs.broken():
         answer = owner.post(f"dashboard/jobs/{failed}/replay")
 
     shown = owner.page(answer.location)
