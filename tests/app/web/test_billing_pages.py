@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.database import rows
 from app.domain import plans
+from tests.app.web.counting import MOST_STATEMENTS, counted_statements
 from tests.cast import Api
 from tests.pages import Person
 
@@ -35,6 +36,14 @@ def test_usage_beyond_the_limit_is_marked(owner: Person, api: Api) -> None:
     assert '<span class="state warn">85 %</span>' in text
     assert '<span class="state bad">250 %</span>' in text
     assert 'value="100" aria-label="Deliveries: 250 %' in text
+
+
+def test_the_page_takes_few_statements(owner: Person) -> None:
+    owner.page(BILLING)
+    with counted_statements() as statements:
+        owner.page(BILLING)
+
+    assert len(statements) <= MOST_STATEMENTS, statements
 
 
 def test_agents_and_strangers_see_no_bills_but_staff_do(agent: Person, stranger: Person, support: Person) -> None:
