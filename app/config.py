@@ -52,6 +52,9 @@ class Settings:
     trusted_proxies: int
     smtp_url: str | None
     mail_from: str
+    media_dir: Path
+    telegram_api_url: str
+    whatsapp_api_url: str
 
 
 @cache
@@ -104,6 +107,9 @@ def read(environment: Mapping[str, str]) -> Settings:
         trusted_proxies=setting("TRUSTED_PROXIES", _whole(0, 10), "0"),
         smtp_url=setting("SMTP_URL", _smtp, " "),
         mail_from=setting("MAIL_FROM", _mail_from, f"bellhop@{urlsplit(base_url).hostname}"),
+        media_dir=setting("MEDIA_DIR", _directory, ".data/media"),
+        telegram_api_url=setting("TELEGRAM_API_URL", _provider, "https://api.telegram.org"),
+        whatsapp_api_url=setting("WHATSAPP_API_URL", _provider, "https://graph.facebook.com/v23.0"),
     )
 
 
@@ -160,6 +166,19 @@ def _base(text: str) -> str:
     if not text.isascii() or " " in text:  # it is sent in headers
         raise ValueError("it must be plain ASCII without spaces")
     return text
+
+
+def _provider(text: str) -> str:
+    if not _base(text).startswith("https://"):
+        raise ValueError("it must begin with https://")
+    return text.rstrip("/")
+
+
+def _directory(text: str) -> Path:
+    path = Path(text).absolute()
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"{text} is not a directory")
+    return path
 
 
 def _smtp(text: str) -> str | None:

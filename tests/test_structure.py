@@ -44,8 +44,9 @@ from app.models.automations import (
 )
 from app.models.base import BaseModel, OwnedModel
 from app.models.bookings import Booking
+from app.models.channels import Channel
 from app.models.contacts import Contact, ContactSegment
-from app.models.conversations import Channel, Conversation, Message
+from app.models.conversations import Conversation, Message
 from app.models.deliveries import Attempt, Delivery
 from app.models.endpoints import Endpoint
 from app.models.events import Event
@@ -59,6 +60,7 @@ from app.models.figures import (
     JobMinute,
     QueueMinute,
 )
+from app.models.identities import Identity, SuggestedMerge
 from app.models.imports import Import, ImportLine, LineError
 from app.models.invoices import BillingPeriod, Invoice, Unbilled
 from app.models.jobs import IdempotencyKey, Job
@@ -71,6 +73,7 @@ from app.models.sales import Sale
 from app.models.sessions import Session, SignInFailure
 from app.models.sweeps import Sweep
 from app.models.tokens import Token
+from app.models.uploads import Upload
 from app.models.usage import ActiveContact, UsageDay, UsageProgress
 from app.models.visits import Visit
 from app.models.workspaces import Workspace
@@ -84,7 +87,7 @@ MODELS = [
     *(Import, ImportLine, LineError),
     *(Automation, AutomationVersion, AutomationListener, AutomationDelta, AutomationCount, Enrolment),
     *(Account, PasswordLink, Session, SignInFailure, Visit, Notification, Email),
-    *(Run, RunStep, RunRequest, Channel, Conversation, Message),
+    *(Run, RunStep, RunRequest, Channel, Conversation, Message, Identity, SuggestedMerge, Upload),
     *(DeliveryMinute, DeliveryHour, FailureGroup, FailureMinute, FailureHour),
     *(JobMinute, QueueMinute, FigureProgress),
 ]

@@ -21,14 +21,15 @@ from app.models.base import OwnedModel
 from app.models.bookings import Booking
 from app.models.contacts import Contact, ContactSegment
 from app.models.conversations import Conversation, Message
+from app.models.identities import Identity
 from app.models.runs import Run, RunRequest, RunStep
 from app.models.sales import Sale
 from app.models.sets import Key
 
 # In the order in which they are written.
-_MODELS: tuple[type[OwnedModel], ...] = (Contact, Sale, Booking, Conversation, Message, Enrolment, Run)
-# In the order in which they are read: bookings lead to contacts.
-_READ: tuple[type[OwnedModel], ...] = (Booking, Sale, Contact, Conversation, Message, Enrolment, Run)
+_MODELS: tuple[type[OwnedModel], ...] = (Contact, Identity, Sale, Booking, Conversation, Message, Enrolment, Run)
+# In the order in which they are read: bookings and identities lead to contacts.
+_READ: tuple[type[OwnedModel], ...] = (Booking, Sale, Identity, Contact, Conversation, Message, Enrolment, Run)
 _APPENDED: tuple[type[OwnedModel], ...] = (RunStep, RunRequest)
 
 
@@ -116,7 +117,10 @@ class Unit:
         return self._recorders.setdefault(workspace_id, Recorder(workspace_id))
 
     def read(self, keys: Iterable[Key]) -> None:
-        """Reads and locks the rows with these keys, and the contacts of the bookings among them; not those it has."""
+        """Reads and locks the rows with these keys, and the contacts that bookings and identities among them lead to.
+
+        Rows that the unit has are not read again.
+        """
         wanted = dict.fromkeys(keys)
         for model in _READ:
             sought = [key for key in wanted if key.model is model and not self._has(key) and key not in self._written]
@@ -130,9 +134,9 @@ class Unit:
                 if reserved:
                     self._lock(model, list(reserved))
             self._stored |= dict.fromkeys(key for key in sought if not self._has(key))
-            if model is Booking:
-                bookings = [self._stored[key] for key in sought if self._stored.get(key)]
-                wanted |= dict.fromkeys(Key(Contact, row.workspace_id, "id", row.contact_id) for row in bookings)
+            if model in (Booking, Identity):
+                found = [self._stored[key] for key in sought if self._stored.get(key)]
+                wanted |= dict.fromkeys(Key(Contact, row.workspace_id, "id", row.contact_id) for row in found)
 
     @contextmanager
     def attempt(self) -> Iterator[None]:

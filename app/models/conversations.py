@@ -4,20 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from peewee import TextField
+from peewee import BooleanField, IntegerField, TextField
 
 from app.models.base import OwnedModel, TimeField, json_field
-
-
-class Channel(OwnedModel):
-    id = TextField(primary_key=True)
-    kind = TextField()
-    name = TextField()
-    state = TextField(default="connected")
-    created_at = TimeField()
-
-    class Meta:
-        table_name = "channels"
 
 
 class Conversation(OwnedModel):
@@ -27,15 +16,22 @@ class Conversation(OwnedModel):
     there is only one, no two runs wait in one conversation.
     """
 
-    FIXED: ClassVar[frozenset[str]] = frozenset({"contact_id", "channel_id", "created_at"})
+    # The sender paces and pauses conversations without the contact's lock.
+    FIXED: ClassVar[frozenset[str]] = frozenset({"channel_id", "created_at", "paced_until", "paused_until"})
+    FILTERS: ClassVar[tuple[str, ...]] = ("status", "assignee_id", "contact_id")
 
     id = TextField(primary_key=True)
     contact_id = TextField()
     channel_id = TextField()
+    peer = TextField(null=True)
     status = TextField(default="open")
     assignee_id = TextField(null=True)
     held_at = TimeField(null=True)
     waiting_run_id = TextField(null=True)
+    unread = IntegerField(default=0)
+    window_ends_at = TimeField(null=True)
+    paced_until = TimeField(null=True)
+    paused_until = TimeField(null=True)
     last_message_at = TimeField(null=True)
     created_at = TimeField()
 
@@ -44,18 +40,27 @@ class Conversation(OwnedModel):
 
 
 class Message(OwnedModel):
-    FIXED: ClassVar[frozenset[str]] = frozenset({"conversation_id", "contact_id", "direction", "author", "created_at"})
+    FIXED: ClassVar[frozenset[str]] = frozenset({"channel_id", "direction", "author", "created_at"})
 
     id = TextField(primary_key=True)
     conversation_id = TextField()
     contact_id = TextField()
+    channel_id = TextField(null=True)
     direction = TextField()
     text = TextField(null=True)
     template = json_field(null=True)
+    attachments = json_field(default=list)
     status = TextField()
     failure = json_field(null=True)
     author = json_field()
     run_id = TextField(null=True)
+    provider_id = TextField(null=True)
+    provider_time = TimeField(null=True)
+    edited_at = TimeField(null=True)
+    is_automated = BooleanField(default=False)
+    due_at = TimeField(null=True)
+    leased_until = TimeField(null=True)
+    claim = IntegerField(default=0)
     created_at = TimeField()
 
     class Meta:

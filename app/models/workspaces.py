@@ -15,6 +15,7 @@ class Workspace(BaseModel):
     name = TextField()
     timezone = TextField(default="UTC")
     quiet_hours = json_field(null=True)
+    opt_out_words = json_field(null=True)
     created_at = TimeField()
 
     class Meta:

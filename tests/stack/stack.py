@@ -34,6 +34,9 @@ FOREIGN = {
     "SMTP_URL",
     "MAIL_FROM",
     "TRUSTED_PROXIES",
+    "MEDIA_DIR",
+    "TELEGRAM_API_URL",
+    "WHATSAPP_API_URL",
 }
 
 
@@ -151,6 +154,7 @@ class Stack:
             "PORT": str(self.port),
             "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
             "WEBHOOK_CA_FILE": str(self.certificates.ca_file),
+            "MEDIA_DIR": str(self.directory / "media"),
         }
         return inherited | runtime | self._made | dict(settings)
 

@@ -1,0 +1,259 @@
+"""What every kind of channel offers: requests to its provider, and the meaning of the provider's answers and webhooks.
+
+Nothing here connects, stores or decides: `app/domain` does, with what a kind returns.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any, ClassVar, Literal
+
+from app.outbound import Answer
+
+ReceiptStatus = Literal["sent", "delivered", "read", "failed"]
+
+
+class BadPayload(Exception):
+    """A webhook's body is not what the provider documents. It says what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How often something may happen: so many a second in the long run, and `burst` at once."""
+
+    per_second: float
+    burst: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A channel as its kind sees it. `api_url` has no slash at its end; `hook_address` is where webhooks arrive."""
+
+    channel_id: str
+    settings: Mapping[str, Any]
+    credentials: Mapping[str, str] = field(repr=False)
+    api_url: str
+    hook_address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One HTTPS request to the provider."""
+
+    method: str
+    address: str = field(repr=False)  # Telegram's contains the token
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file to be sent."""
+
+    name: str
+    content_type: str
+    content: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A message to be sent to `to`, with text, a template or a file. `text` is the caption of a file."""
+
+    message_id: str
+    to: str
+    text: str | None
+    template: Mapping[str, Any] | None = None
+    file: File | None = None
+
+
+class Outcome(Enum):
+    """What came of a request to a provider."""
+
+    SENT = "sent"
+    FAILED = "failed"  # for good, for a reason of the message
+    LATER = "later"  # not taken, and to be tried again after the pause: a throttle, or not a byte had left
+    UNAUTHORIZED = "unauthorized"  # the credentials are not accepted: the channel needs new ones
+    UNKNOWN = "unknown"  # it may have been taken or not
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The meaning of an answer. `code` and `detail` say why it was not SENT; `detail` may be shown to users.
+
+    `pauses` says what the pause holds for. `is_opt_out`: the contact has blocked us.
+    """
+
+    outcome: Outcome
+    provider_id: str | None = None
+    code: str | None = None
+    detail: str | None = None
+    pause_seconds: float = 0.0
+    pauses: Literal["channel", "conversation"] = "conversation"
+    is_opt_out: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """A file that the provider keeps for us. `ref` is what `locate` needs; the rest is what the sender claims."""
+
+    ref: str
+    content_type: str | None = None
+    name: str | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message from a contact.
+
+    `key` is unique in the channel among all that webhooks bring, so that a repeated webhook is recognized. `sender` is
+    the contact's identifier at the provider, `peer` where answers go. `phone` is E.164 and attested by the provider.
+    """
+
+    key: str
+    sender: str
+    peer: str
+    provider_id: str
+    at: datetime
+    text: str | None
+    media: Sequence[Media] = ()
+    name: str | None = None
+    phone: str | None = None
+    locale: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A contact has changed the text of a message."""
+
+    key: str
+    sender: str
+    provider_id: str
+    at: datetime
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Echoed:
+    """A message that the business sent in the provider's own app, to `peer`, who is `recipient`."""
+
+    key: str
+    recipient: str
+    peer: str
+    provider_id: str
+    at: datetime
+    text: str | None
+    media: Sequence[Media] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What has become of a message that was sent. `message_id` is ours, if the provider repeats it."""
+
+    key: str
+    recipient: str
+    provider_id: str
+    at: datetime
+    status: ReceiptStatus
+    message_id: str | None = None
+    code: str | None = None
+    detail: str | None = None
+    is_opt_out: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """A contact has blocked us, or no longer does."""
+
+    key: str
+    sender: str
+    at: datetime
+    is_blocked: bool
+
+
+Arrival = Received | Edited | Echoed | Receipt | Blocked
+
+
+class ChannelKind(ABC):
+    """A kind of channel. Subclasses are stateless; there is one instance of each in `app/channels/kinds.py`."""
+
+    name: ClassVar[str]
+    # False: messages reach the contact through our own pages, and nothing is sent to anybody.
+    has_provider: ClassVar[bool] = True
+    most_characters: ClassVar[int]
+    most_caption: ClassVar[int]
+    most_files: ClassVar[int] = 1
+    channel_rate: ClassVar[Rate | None] = None
+    conversation_rate: ClassVar[Rate | None] = None
+    # How long free text may be sent after the contact's latest message; None: always.
+    window: ClassVar[timedelta | None] = None
+    # Whether the API may open a conversation with somebody who never wrote (WhatsApp: with a template).
+    may_open: ClassVar[bool] = False
+    most_hook_bytes: ClassVar[int] = 1_048_576
+    # JSON Schemas of what `POST channels` takes for this kind.
+    credentials_schema: ClassVar[Mapping[str, Any] | None] = None
+    settings_schema: ClassVar[Mapping[str, Any]]
+
+    def length(self, text: str) -> int:
+        """How long the provider takes the text to be, in the units of `most_characters`."""
+        return len(text)
+
+    @abstractmethod
+    def fresh_credentials(self, given: Mapping[str, str]) -> dict[str, str]:
+        """The credentials to store: those given, and the secrets that Bellhop makes up itself."""
+
+    @abstractmethod
+    def connecting(self, account: Account) -> Sequence[Request]:
+        """The requests that connect the channel, to be made in order until one fails. Safe to repeat."""
+
+    @abstractmethod
+    def connected(self, account: Account, answers: Sequence[Answer]) -> tuple[Verdict, str | None]:
+        """The meaning of the answers to `connecting` so far, and the provider's identifier of the account."""
+
+    @abstractmethod
+    def disconnecting(self, account: Account) -> Sequence[Request]:
+        """The requests that end the connection; that they fail does not matter."""
+
+    @abstractmethod
+    def preparing(self, account: Account, outgoing: Outgoing) -> Request | None:
+        """The request that has to be made before `sending`, such as an upload of the file; None if there is none."""
+
+    @abstractmethod
+    def prepared(self, answer: Answer) -> str | Verdict:
+        """What `sending` needs of the answer to `preparing`, or why there is none; never UNKNOWN."""
+
+    @abstractmethod
+    def sending(self, account: Account, outgoing: Outgoing, prepared: str | None) -> Request:
+        """The request that sends the message."""
+
+    @abstractmethod
+    def sent(self, outgoing: Outgoing, answer: Answer) -> Verdict:
+        """The meaning of the answer to `sending`. LATER only if the message cannot have been taken."""
+
+    @abstractmethod
+    def challenged(self, account: Account, query: Mapping[str, str]) -> str | None:
+        """The answer to a GET of the hook's address, which proves that it is ours; None if it is refused."""
+
+    @abstractmethod
+    def is_genuine(self, account: Account, headers: Mapping[str, str], body: bytes) -> bool:
+        """Whether the provider sent this webhook. Names of headers are in lower case. False without a secret."""
+
+    @abstractmethod
+    def arrivals(self, account: Account, body: bytes) -> Sequence[Arrival]:
+        """What a genuine webhook brings, in its order; unknown kinds and groups are left out. Raises BadPayload."""
+
+    @abstractmethod
+    def locating(self, account: Account, media: Media) -> Request:
+        """The request that asks where a file is."""
+
+    @abstractmethod
+    def located(self, account: Account, answer: Answer) -> Request | Verdict:
+        """The request that fetches the file, or why there is none; never SENT."""
+
+    @abstractmethod
+    def reading(self, account: Account, peer: str, provider_id: str) -> Request | None:
+        """The request that tells the contact that a message was read; None if the provider has none."""

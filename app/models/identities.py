@@ -1,0 +1,37 @@
+"""Identities: who a contact is on each kind of channel, and which contacts may be one person."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from peewee import TextField
+
+from app.models.base import OwnedModel, TimeField
+
+
+class Identity(OwnedModel):
+    """`address` is `channel_kind`, a colon, and `external_id`."""
+
+    KEYS: ClassVar[dict[str, str]] = {"address": "{}"}
+    FIXED: ClassVar[frozenset[str]] = frozenset({"channel_kind", "external_id", "address", "created_at"})
+
+    id = TextField(primary_key=True)
+    contact_id = TextField()
+    channel_kind = TextField()
+    external_id = TextField()
+    address = TextField()
+    created_at = TimeField()
+
+    class Meta:
+        table_name = "identities"
+
+
+class SuggestedMerge(OwnedModel):
+    id = TextField(primary_key=True)
+    contact_id = TextField()
+    other_id = TextField()
+    reason = TextField()
+    created_at = TimeField()
+
+    class Meta:
+        table_name = "suggested_merges"

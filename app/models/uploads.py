@@ -1,0 +1,30 @@
+"""Files: what is attached to messages, or is to be."""
+
+from __future__ import annotations
+
+from peewee import BigIntegerField, IntegerField, TextField
+
+from app.models.base import OwnedModel, TimeField, json_field
+
+
+class Upload(OwnedModel):
+    id = TextField(primary_key=True)
+    channel_id = TextField(null=True)
+    message_id = TextField(null=True)
+    visitor_id = TextField(null=True)
+    name = TextField(null=True)
+    content_type = TextField(null=True)
+    bytes = BigIntegerField(null=True)
+    file = TextField(null=True)
+    source = json_field(null=True)
+    problem = TextField(null=True)
+    tries = IntegerField(default=0)
+    next_attempt_at = TimeField(null=True)
+    due_at = TimeField(null=True)
+    leased_until = TimeField(null=True)
+    claim = IntegerField(default=0)
+    expires_at = TimeField(null=True)
+    created_at = TimeField()
+
+    class Meta:
+        table_name = "uploads"
