@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from app.channels.base import ChannelKind
 from app.channels.telegram import Telegram
+from app.channels.web_chat import WebChat
 
-_ALL: tuple[ChannelKind, ...] = (Telegram(),)
-
-KINDS: Mapping[str, ChannelKind] = {kind.name: kind for kind in _ALL}
+KINDS: Mapping[str, ChannelKind] = {kind.name: kind for kind in (Telegram(), WebChat())}
