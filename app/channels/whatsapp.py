@@ -10,11 +10,10 @@ from datetime import timedelta
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from app.channels import multipart
 from app.channels.base import Account, Arrival, ChannelKind, File, Media, Outcome, Outgoing, Rate, Request, Verdict
 from app.channels.whatsapp_answers import judge
 from app.channels.whatsapp_hooks import arrivals_in
-from app.lib import json
+from app.lib import json, multipart
 from app.outbound import Answer
 
 # What the API shows as more than a document, and up to which size.
@@ -79,7 +78,8 @@ class WhatsApp(ChannelKind):
         file = outgoing.file
         if file is None:
             return None
-        kind, body = multipart.encode({"messaging_product": "whatsapp", "type": file.content_type}, {"file": file})
+        fields = {"messaging_product": "whatsapp", "type": file.content_type}
+        kind, body = multipart.encode(fields, "file", file.name, file.content_type, file.content)
         return Request("POST", f"{_number(account)}/media", {**_authorization(account), "Content-Type": kind}, body)
 
     def prepared(self, answer: Answer) -> str | Verdict:
