@@ -49,18 +49,7 @@ def install(app: Flask, base_url: str) -> None:
     limits.install(app)
     documented = openapi.install(app, base_url)
     modules = (me, contacts, imports, sales, bookings, channels, jobs, event_kinds, endpoints, events, deliveries)
-    for module in (
-        *modules,
-        automations,
-        runs,
-        channels,
-        workspaces,
-        sweeps,
-        replays,
-        audit_entries,
-        billing,
-        invoices,
-    ):
+    for module in (*modules, automations, runs, workspaces, sweeps, replays, audit_entries, billing, invoices):
         documented.register_blueprint(module.blueprint, url_prefix="/api/v1")
     for name, schema in conversations.SCHEMAS.items():
         documented.spec.components.schema(name, schema=schema)

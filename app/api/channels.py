@@ -8,6 +8,7 @@ from flask import Response
 from marshmallow import fields, validate
 
 from app.api.authentication import authorize, caller
+from app.api.endpoints import SECRET
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
@@ -31,13 +32,6 @@ _HOOK_ADDRESS = {
     "description": "Where the provider sends what contacts write; null for web chat, which has no provider.",
     "example": "https://bellhop.example/hooks/telegram/chn_01kaj5bd40e6rr3f5y2kq0w9xz",
 }
-_SECRET = fields.String(
-    metadata={
-        "description": "For web chat: the secret with which you sign who a visitor is. Shown once; replays do not show "
-        "it. Absent for other kinds.",
-        "example": "chs_" + "0" * 43,
-    }
-)
 
 
 class ChannelSchema(ResponseBody):
@@ -64,9 +58,12 @@ def list_channels(query: dict[str, Any]) -> Response:
 @blueprint.route("/workspaces/<workspace>/channels", methods=["POST"])
 @authorize("inbox")
 @blueprint.arguments(ChannelCreate)
-@accepts_write(ChannelSchema, made=True, secret=_SECRET)
+@accepts_write(ChannelSchema, made=True, secret=SECRET)
 def create_channel(body: dict[str, Any]) -> Response:
-    """Create a channel, up to 100 in a workspace. The provider is asked soon after; `state` says what it answered."""
+    """Create a channel, up to 100 in a workspace. The provider is asked soon after; `state` says what it answered.
+
+    Only this response shows the secret with which a web chat's visitors are signed. Other kinds have none.
+    """
     workspace_id = caller().workspace_id
     credentials = channels.fresh_credentials(KINDS[body["kind"]], body.pop("credentials", None))
     return accept(
@@ -113,9 +110,12 @@ def delete_channel(channel_id: str) -> Response:
 @blueprint.route("/workspaces/<workspace>/channels/<channel_id>/reauthorize", methods=["POST"])
 @authorize("inbox")
 @blueprint.arguments(Reauthorization, required=False)
-@accepts_write(ChannelSchema, secret=_SECRET)
+@accepts_write(ChannelSchema, secret=SECRET)
 def reauthorize_channel(body: dict[str, Any], channel_id: str) -> Response:
-    """Replace the credentials. Messages that wait go out once the provider accepts the new ones."""
+    """Replace the credentials. Messages that wait go out once the provider accepts the new ones.
+
+    A web chat has none to give: it gets a new secret, which only this response shows.
+    """
     workspace_id, given = caller().workspace_id, body.get("credentials")
     payload: dict[str, Any] = {}
     beside: dict[str, Any] = {}
