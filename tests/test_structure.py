@@ -75,6 +75,7 @@ from app.models.sweeps import Sweep
 from app.models.tokens import Token
 from app.models.uploads import Upload
 from app.models.usage import ActiveContact, UsageDay, UsageProgress
+from app.models.visitors import ChatVisitor
 from app.models.visits import Visit
 from app.models.workspaces import Workspace
 from tests.cast import tables
@@ -88,6 +89,7 @@ MODELS = [
     *(Automation, AutomationVersion, AutomationListener, AutomationDelta, AutomationCount, Enrolment),
     *(Account, PasswordLink, Session, SignInFailure, Visit, Notification, Email),
     *(Run, RunStep, RunRequest, Channel, Conversation, Message, Identity, SuggestedMerge, Upload),
+    ChatVisitor,
     *(DeliveryMinute, DeliveryHour, FailureGroup, FailureMinute, FailureHour),
     *(JobMinute, QueueMinute, FigureProgress),
 ]
