@@ -23,6 +23,7 @@ from app.api import (
     jobs,
     limits,
     me,
+    media,
     openapi,
     parsing,
     problem_pages,
@@ -53,5 +54,5 @@ def install(app: Flask, base_url: str) -> None:
     for name, schema in conversations.SCHEMAS.items():
         documented.spec.components.schema(name, schema=schema)
     paths.shorten(app)
-    for page in (docs, problem_pages, health):
+    for page in (docs, problem_pages, health, media):
         app.register_blueprint(page.blueprint)
