@@ -33,6 +33,7 @@ from app.domain import (
 from app.domain.jobs import KINDS
 from app.domain.writes import VERBS
 from app.models.accounts import Account, PasswordLink
+from app.models.arrivals import Arrival
 from app.models.audit_entries import AuditEntry
 from app.models.automations import (
     Automation,
@@ -88,10 +89,10 @@ MODELS = [
     *(Import, ImportLine, LineError),
     *(Automation, AutomationVersion, AutomationListener, AutomationDelta, AutomationCount, Enrolment),
     *(Account, PasswordLink, Session, SignInFailure, Visit, Notification, Email),
-    *(Run, RunStep, RunRequest, Channel, Conversation, Message, Identity, SuggestedMerge, Upload),
-    ChatVisitor,
+    *(Run, RunStep, RunRequest, Channel, Conversation, Message, Identity, SuggestedMerge, Upload, Arrival),
     *(DeliveryMinute, DeliveryHour, FailureGroup, FailureMinute, FailureHour),
     *(JobMinute, QueueMinute, FigureProgress),
+    ChatVisitor,
 ]
 NOUNS: dict[str, Any] = {
     "automations": automations,
