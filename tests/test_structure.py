@@ -78,6 +78,7 @@ from app.models.sweeps import Sweep
 from app.models.tokens import Token
 from app.models.uploads import Upload
 from app.models.usage import ActiveContact, UsageDay, UsageProgress
+from app.models.visitors import ChatVisitor
 from app.models.visits import Visit
 from app.models.workspaces import Workspace
 from tests.cast import tables
@@ -97,6 +98,7 @@ MODELS = [
     *(Arrival,),
     *(DeliveryMinute, DeliveryHour, FailureGroup, FailureMinute, FailureHour),
     *(JobMinute, QueueMinute, FigureProgress),
+    ChatVisitor,
 ]
 NOUNS: dict[str, Any] = {
     "automations": automations,
