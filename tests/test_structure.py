@@ -73,6 +73,7 @@ from app.models.sales import Sale
 from app.models.sessions import Session, SignInFailure
 from app.models.sweeps import Sweep
 from app.models.tokens import Token
+from app.models.updates import Update, UpdatesForgotten
 from app.models.uploads import Upload
 from app.models.usage import ActiveContact, UsageDay, UsageProgress
 from app.models.visits import Visit
@@ -89,7 +90,7 @@ MODELS = [
     *(Account, PasswordLink, Session, SignInFailure, Visit, Notification, Email),
     *(Run, RunStep, RunRequest, Channel, Conversation, Message, Identity, SuggestedMerge, Upload),
     *(DeliveryMinute, DeliveryHour, FailureGroup, FailureMinute, FailureHour),
-    *(JobMinute, QueueMinute, FigureProgress),
+    *(JobMinute, QueueMinute, FigureProgress, Update, UpdatesForgotten),
 ]
 NOUNS: dict[str, Any] = {
     "automations": automations,
