@@ -169,9 +169,10 @@ def walk(place: Place, limit: int) -> tuple[list[Update], Place]:
     """All updates after the place, a few at a time."""
     found: list[Update] = []
     while True:
+        was_within = place.until is not None
         some, place = updates.read(place, limit)
         found += some
-        if not some and place.until is None:
+        if not was_within and place.until is None:
             return found, place
 
 
