@@ -35,6 +35,7 @@ from app.domain import (
     sessions,
     sign_ins,
     sweeps,
+    updates,
     usage,
     writes,
 )
@@ -119,6 +120,7 @@ class Timetable:
             Pass("figures_of_writes", 20, figures.count_writes),
             Pass("figures_of_queues", 15, queues.sample),
             Pass("old_figures", 60, figures.forget_old),
+            Pass("old_updates", 10, updates.forget_old),
             Pass("checks", 60, _check),
             Pass("old_runs", 60, run_history.forget_old),
             Pass("partitions_ahead", 3600, partitions.make_ahead),
