@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from app.channels.base import ChannelKind
 
-KINDS: Mapping[str, ChannelKind] = {}
+KINDS: dict[str, ChannelKind] = {}
