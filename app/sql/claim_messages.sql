@@ -50,10 +50,10 @@ WITH seen AS MATERIALIZED (
     RETURNING messages.id, messages.channel_id, claim, due.due_at, due.leased_until IS NOT NULL AS is_suspect,
         conversation_id, contact_id, text, template, attachments
 ), taken AS (
-    SELECT allowed.*, claims, paced_from + claims * interval '1 second' / per_second AS next_at FROM allowed
+    SELECT id, claims, paced_from + claims * interval '1 second' / per_second AS next_at FROM allowed
     JOIN (SELECT channel_id AS id, count(*) AS claims FROM due GROUP BY channel_id) AS counted USING (id)
 ), paced AS (
-    UPDATE channels SET paced_until = next_at FROM taken WHERE channels.id = taken.id AND per_second IS NOT NULL
+    UPDATE channels SET paced_until = next_at FROM taken WHERE channels.id = taken.id AND next_at IS NOT NULL
 )
 SELECT claimed.id, channel_id, claim, extract(epoch FROM now())::float AS at, is_suspect, conversation_id, text,
     template, attachments, talk.peer, (talk.window_ends_at > now()) IS NOT TRUE AS is_closed, contact.opted_out,
