@@ -49,8 +49,15 @@ class Letters:
         else:
             answer = await request
             verdict, at = self._meaning(dispatch, outgoing, answer), dispatch.at
-        rate = dispatch.kind.conversation_rate
-        return Sending(dispatch.claimed, dispatch.conversation_id, verdict, at, rate, dispatch.account.credentials)
+        return Sending(
+            dispatch.claimed,
+            dispatch.conversation_id,
+            verdict,
+            at,
+            dispatch.kind.conversation_rate,
+            dispatch.to,
+            dispatch.account.credentials,
+        )
 
     async def _prepare(self, dispatch: Dispatch) -> tuple[Outgoing, asyncio.Future[Answer]]:
         """The message, and the future of the answer to the request that sends it. Raises NotAsked."""
