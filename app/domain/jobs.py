@@ -83,6 +83,9 @@ KINDS: Mapping[str, Kind] = {
     "runs.cancel": Kind("automations", "run"),
     "runs.resume": Kind("automations", "run"),
     "runs.replay": Kind("automations", "run"),
+    "conversations.update": Kind("inbox", "conversation"),
+    "messages.create": Kind("inbox", "message"),
+    "messages.resend": Kind("inbox", "message"),
     "workspaces.update": Kind(UNRESTRICTED, "workspace"),
     "jobs.discard": Kind(None, "job"),
 }
