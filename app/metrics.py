@@ -67,6 +67,7 @@ RUN_BATCH_SECONDS = Histogram(
 )
 RUN_REQUESTS = Counter("bellhop_run_requests", "Attempts at requests of runs, and what came of them.", ["outcome"])
 ARRIVALS = Counter("bellhop_arrivals", "What came in over channels, and what came of it.", ["outcome"])
+MESSAGES = Counter("bellhop_messages", "Attempts to send messages, and what came of them.", ["outcome"])
 OUR_FAULTS = Counter("bellhop_our_faults", "Requests to other servers that failed for a fault of ours.", ["cause"])
 ENDPOINTS_STOPPED = Counter("bellhop_endpoints_stopped", "Endpoints stopped, and why.", ["reason"])
 EMAILS = Counter("bellhop_emails", "E-mail to members, by what came of an attempt to send it.", ["outcome"])

@@ -19,11 +19,13 @@ from app.domain import (
     bookings,
     catalogue,
     contacts,
+    conversations,
     deliveries,
     endpoints,
     erasures,
     failed_jobs,
     imports,
+    messages,
     replays,
     runs,
     sales,
@@ -68,6 +70,7 @@ from app.models.jobs import IdempotencyKey, Job
 from app.models.members import Member
 from app.models.notifications import Email, Notification
 from app.models.plans import Subscription
+from app.models.read_receipts import ReadReceipt
 from app.models.replays import Replay, ReplayPart, ReplayRow
 from app.models.runs import Run, RunRequest, RunStep
 from app.models.sales import Sale
@@ -88,7 +91,7 @@ MODELS = [
     *(Import, ImportLine, LineError),
     *(Automation, AutomationVersion, AutomationListener, AutomationDelta, AutomationCount, Enrolment),
     *(Account, PasswordLink, Session, SignInFailure, Visit, Notification, Email),
-    *(Run, RunStep, RunRequest, Channel, Conversation, Message, Identity, SuggestedMerge, Upload, Arrival),
+    *(Run, RunStep, RunRequest, Channel, Conversation, Message, Identity, SuggestedMerge, Upload, ReadReceipt, Arrival),
     *(DeliveryMinute, DeliveryHour, FailureGroup, FailureMinute, FailureHour),
     *(JobMinute, QueueMinute, FigureProgress),
 ]
@@ -96,8 +99,10 @@ NOUNS: dict[str, Any] = {
     "automations": automations,
     "bookings": bookings,
     "contacts": contacts,
+    "conversations": conversations,
     "deliveries": deliveries,
     "endpoints": endpoints,
+    "messages": messages,
     "replays": replays,
     "runs": runs,
     "sales": sales,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import Any, get_args
 
@@ -194,8 +195,6 @@ def show_message(message_id: str) -> Response:
 def resend_message(message_id: str) -> Response:
     """Send a message again that has `failed`, or whose outcome is `unknown`, which may bring it twice."""
     payload = {}
-    try:
+    with suppress(NotFound):  # a queued write may create it
         payload["contact_id"] = messages.find(caller().workspace_id, message_id).contact_id
-    except NotFound:  # a queued write may create it
-        pass
     return accept("messages.resend", payload, message_id, partial(must_exist, "message", message_id))

@@ -45,7 +45,7 @@ class UploadSchema(ResponseBody):
 @blueprint.doc(
     requestBody={
         "required": True,
-        "description": f"The file itself, at most {media.MOST_BYTES // 1024**2} MiB. Its type is found from its content.",
+        "description": f"The file, at most {media.MOST_BYTES // 1024**2} MiB. Its type is found from its content.",
         "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary", "minLength": 1}}},
     }
 )

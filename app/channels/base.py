@@ -203,9 +203,9 @@ class ChannelKind(ABC):
     settings_schema: ClassVar[Mapping[str, Any]]
 
     def recipient(self, to: str) -> str:
-        """The contact's identifier at the provider for what a caller gives. Raises ValueError with a sentence.
+        """The contact's identifier at the provider for what a caller gives, such as a phone number.
 
-        Where `may_open`, a caller gives a phone number, in E.164.
+        Raises ValueError with a sentence for the caller.
         """
         return to
 

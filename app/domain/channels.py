@@ -8,6 +8,10 @@ from typing import Any
 from app.channels.base import Account, ChannelKind
 from app.channels.kinds import KINDS
 from app.config import settings
+from app.database import rows, transaction
+from app.domain import fan_out
+from app.domain.events import Recorder
+from app.domain.units import Unit
 from app.lib import json, vault
 from app.models.channels import Channel
 
@@ -15,6 +19,14 @@ from app.models.channels import Channel
 def find(workspace_id: str, channel_id: str) -> Channel:
     """The channel. Raises NotFound, also if it was deleted."""
     return Channel.get_in(workspace_id, channel_id, "chn")
+
+
+def seen_by(unit: Unit, channel_id: str) -> Channel:
+    """The channel as it was when the unit first asked for it, also if it was deleted."""
+    key = ("channel", channel_id)
+    if key not in unit.notes:
+        unit.notes[key] = Channel.get_by_id(channel_id)
+    return unit.notes[key]  # type: ignore[no-any-return]
 
 
 def kind_of(channel: Channel) -> ChannelKind:
@@ -34,6 +46,22 @@ def account_of(channel: Channel) -> Account:
 def hook_address(channel: Channel) -> str:
     """Where the provider sends its webhooks."""
     return f"{settings().base_url}/hooks/{channel.kind}/{channel.id}"
+
+
+def require_reauthorization(channel_id: str, problem: Mapping[str, str | None]) -> None:
+    """Nothing is sent over the channel until it has new credentials. Does nothing if it is not connected."""
+    with transaction():
+        found = rows(
+            """
+            UPDATE channels SET state = 'reauthorization_required', problem = %s
+            WHERE id = %s AND state = 'connected' AND deleted_at IS NULL RETURNING workspace_id
+            """,
+            (json.dumps(problem).decode(), channel_id),
+        )
+        for (workspace_id,) in found:
+            recorder = Recorder(workspace_id)
+            recorder.record("channel.reauthorization_required", {"channel": represent(Channel.get_by_id(channel_id))})
+            fan_out.write(recorder)
 
 
 def sealed(credentials: Mapping[str, str]) -> bytes:

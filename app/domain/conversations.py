@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.database import rows
-from app.domain import contacts, members, read_receipts, run_states
+from app.domain import contacts, members, outboxes, read_receipts, run_states
 from app.domain.changes import Change, Effect
 from app.domain.units import Unit
 from app.errors import Fault, Invalid, NotFound
@@ -24,10 +24,11 @@ _NO_MEMBER = Fault("/assignee_id", "There is no such member in this workspace.")
 
 
 def prefetch(unit: Unit, runs: Sequence[Run]) -> None:
-    """Reads the conversations that `of_run` will return for these runs, in two statements for any number of them."""
+    """Reads the conversations that `of_run` will return for these runs, in three statements for any number of them."""
     unit.notes |= _latest(run.contact_id for run in runs if run.conversation_id is None)
     wanted = [(run, run.conversation_id or unit.notes[_latest_of(run.contact_id)]) for run in runs]
     unit.read(sets.key(Conversation, run.workspace_id, "id", found) for run, found in wanted if found)
+    outboxes.prefetch(unit, (found for _, found in wanted if found))
 
 
 def of_run(unit: Unit, run: Run) -> Conversation | None:

@@ -5,7 +5,7 @@ Whoever calls `find` has a unit, in which it locks the contact.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -104,7 +104,7 @@ def _at(change: Change, channel: Channel, to: str) -> tuple[Contact, Conversatio
     if identity is not None:
         contact = contacts.find(workspace_id, identity.contact_id, unit)
     elif kind.may_open:
-        contact = _with_phone(change, formats.phone(to))
+        contact = _with_phone(change, _phone(to))
         unit.put(_identity(change, contact, kind, recipient))
     else:
         raise Invalid(Fault("/to", _NOT_FIRST))
@@ -140,7 +140,14 @@ def _identity(change: Change, contact: Contact, kind: ChannelKind, external_id: 
 def _read(kind: ChannelKind, to: str) -> str:
     """Who `to` is at the provider. Raises Invalid."""
     try:
-        return kind.recipient(formats.phone(to) if kind.may_open else to)
+        return kind.recipient(to)
+    except ValueError as error:
+        raise Invalid(Fault("/to", str(error))) from error
+
+
+def _phone(to: str) -> str:
+    try:
+        return formats.phone(to)
     except ValueError as error:
         raise Invalid(Fault("/to", str(error))) from error
 
@@ -152,7 +159,7 @@ def _channel(workspace_id: str, channel_id: str) -> Channel:
         raise Invalid(_NO_CHANNEL) from error
 
 
-def _connected(workspace_id: str) -> Iterable[Channel]:
+def _connected(workspace_id: str) -> list[Channel]:
     """The connected channels, newest first."""
     is_connected = (Channel.state == "connected") & Channel.deleted_at.is_null()
-    return Channel.in_workspace(workspace_id).where(is_connected).order_by(Channel.id.desc())
+    return list(Channel.in_workspace(workspace_id).where(is_connected).order_by(Channel.id.desc()))

@@ -28,6 +28,7 @@ from app.domain import (
     imports,
     jobs,
     messages,
+    recipients,
     replays,
     runs,
     sales,
@@ -105,8 +106,8 @@ VERBS: Mapping[str, Verb] = {
     "runs.resume": Verb(runs.resume, runs.needs),
     "runs.replay": Verb(runs.replay, runs.needs),
     "conversations.update": Verb(conversations.update, conversations.needs),
-    "messages.create": Verb(messages.create, messages.needs),
-    "messages.resend": Verb(messages.resend, messages.needs),
+    "messages.create": Verb(messages.create, recipients.needs),
+    "messages.resend": Verb(messages.resend, recipients.needs),
     "workspaces.update": Verb(workspaces.update),
     "jobs.discard": Verb(failed_jobs.discard),
 }

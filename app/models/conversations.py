@@ -58,6 +58,7 @@ class Message(OwnedModel):
     provider_time = TimeField(null=True)
     edited_at = TimeField(null=True)
     is_automated = BooleanField(default=False)
+    is_behind = BooleanField(default=False)
     due_at = TimeField(null=True)
     leased_until = TimeField(null=True)
     claim = IntegerField(default=0)
