@@ -10,6 +10,7 @@ from app.api import (
     automations,
     billing,
     bookings,
+    channels,
     contacts,
     conversations,
     deliveries,
@@ -52,8 +53,9 @@ def install(app: Flask, base_url: str) -> None:
     limits.install(app)
     documented = openapi.install(app, base_url)
     modules = (me, contacts, imports, sales, bookings, jobs, event_kinds, endpoints, events, deliveries)
+    inbox = (channels, conversations, messages, uploads, members)
     further = (sweeps, replays, audit_entries, billing, invoices)
-    for module in (*modules, automations, runs, conversations, messages, uploads, members, workspaces, *further):
+    for module in (*modules, *inbox, automations, runs, workspaces, *further):
         documented.register_blueprint(module.blueprint, url_prefix="/api/v1")
     paths.shorten(app)
     for page in (docs, problem_pages, health, media):

@@ -10,6 +10,7 @@ from app.config import settings
 from app.domain import (
     automations,
     bookings,
+    channels,
     contacts,
     conversations,
     deliveries,
@@ -53,6 +54,7 @@ TYPES: Mapping[str, ResourceType] = {
     "run": ResourceType("runs", lambda *ids: runs.represent(runs.find(*ids))),
     "conversation": ResourceType("conversations", lambda *ids: conversations.represent(conversations.find(*ids))),
     "message": ResourceType("messages", lambda *ids: messages.represent(messages.find(*ids))),
+    "channel": ResourceType("channels", lambda *ids: channels.represent(channels.find(*ids))),
     "job": ResourceType("jobs", lambda *ids: represent_job(jobs.find(*ids))),
     "workspace": ResourceType(None, lambda *ids: workspaces.represent(workspaces.find(ids[0]))),
 }
