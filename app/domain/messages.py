@@ -11,7 +11,17 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from app.database import rows
-from app.domain import channels, contacts, conversations, outboxes, replies, run_states, sending_checks
+from app.domain import (
+    channels,
+    contacts,
+    conversations,
+    media,
+    outboxes,
+    recipients,
+    replies,
+    run_states,
+    sending_checks,
+)
 from app.domain.changes import Change, Effect
 from app.domain.events import Recorder
 from app.domain.units import Unit
@@ -88,6 +98,26 @@ def queue(
     return message
 
 
+def create(change: Change) -> Effect:
+    """Queues the message of the payload. Raises NotFound, Invalid, Conflict, Busy."""
+    contact, conversation = recipients.find(change)
+    actor_id = change.actor_id or ""
+    if is_of_member := actor_id.startswith(("mem_", "vis_")):
+        conversation = _hold(change.unit, conversation)
+    upload_ids = recipients.upload_ids(change.payload)
+    message = queue(
+        change,
+        contact,
+        conversation,
+        change.payload.get("text"),
+        author={"type": "member" if is_of_member else "api", "id": actor_id},
+        template=change.payload.get("template"),
+        message_id=change.target,
+        attachments=media.claim_uploads(change.unit, change.workspace_id, upload_ids, change.target),
+    )
+    return Effect("made", "message", message.id)
+
+
 def resend(change: Change) -> Effect:
     """Queues a message again that failed or whose outcome is unknown. Raises NotFound, Conflict, Busy."""
     unit = change.unit
@@ -119,10 +149,7 @@ def tell(recorder: Recorder, contact: Contact, conversation: Conversation, messa
 
 def by_member(change: Change, contact: Contact, conversation: Conversation, text: str, member_id: str) -> Message:
     """Queues a member's message. Until the conversation is closed it holds the contact's runs. Raises Invalid, Busy."""
-    unit = change.unit
-    reopened = conversations.reopen(change, contact, conversation)
-    held = conversations.alter(unit, reopened, held_at=unit.now)
-    _hold_again(unit, held)
+    held = _hold(change.unit, conversations.reopen(change, contact, conversation))
     return queue(change, contact, held, text, author={"type": "member", "id": member_id})
 
 
@@ -173,6 +200,11 @@ def erase(message_ids: Sequence[str]) -> None:
     )
 
 
+def find(workspace_id: str, message_id: str) -> Message:
+    """Raises NotFound."""
+    return Message.get_in(workspace_id, message_id, "msg")
+
+
 def represent(message: Message) -> dict[str, Any]:
     """The message as the API shows it."""
     return {
@@ -180,9 +212,11 @@ def represent(message: Message) -> dict[str, Any]:
         "conversation_id": message.conversation_id,
         "direction": message.direction,
         "text": message.text,
+        "attachments": media.shown(message.attachments),
         "status": message.status,
         "failure": message.failure,
         "author": message.author,
+        "provider_time": message.provider_time,
         "created_at": message.created_at,
     }
 
@@ -225,11 +259,13 @@ def _made(unit: Unit, conversation: Conversation, text: str | None, **fields: An
     )
 
 
-def _hold_again(unit: Unit, conversation: Conversation) -> None:
-    """Holds runs, too, that were let go on after an earlier message of a member."""
+def _hold(unit: Unit, conversation: Conversation) -> Conversation:
+    """Holds the contact's runs until the conversation is closed, those too that were let go on before."""
+    conversation = conversations.alter(unit, conversation, held_at=unit.now)
     for run in conversations.runs_that(unit, conversation, "is_released"):
         if run.contact_id == conversation.contact_id and run.is_released:
             run_states.change(unit, run, is_released=False)
+    return conversation
 
 
 def _count_sent(unit: Unit, contact_ids: Iterable[str]) -> None:
