@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.domain import media
 from app.domain.visitors import Visitor
 from app.models.conversations import Message
 
@@ -23,7 +24,7 @@ def represent(visitor: Visitor, message: Message) -> dict[str, Any]:
         "client_id": key.removeprefix(own) if message.direction == "in" and key.startswith(own) else None,
         "direction": message.direction,
         "text": message.text,
-        "attachments": message.attachments,
+        "attachments": media.shown(message.attachments),
         "status": message.status,
         "at": message.provider_time or message.created_at,
         "edited_at": message.edited_at,

@@ -1,0 +1,105 @@
+"""Web chat: a channel whose messages reach the contact through a script of ours on the workspace's own pages."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from app.channels.base import Account, Arrival, ChannelKind, Media, Outcome, Outgoing, Request, Verdict
+from app.outbound import Answer
+
+_ORIGIN = r"^https?://([a-z0-9-]+(\.[a-z0-9-]+)*|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$"
+
+
+class WebChat(ChannelKind):
+    """`settings.origins` are the pages that may show the chat. The one credential signs who a visitor is."""
+
+    name: ClassVar[str] = "web_chat"
+    has_provider: ClassVar[bool] = False
+    most_characters: ClassVar[int] = 4096
+    most_caption: ClassVar[int] = 4096
+    most_files: ClassVar[int] = 5
+    credentials_schema: ClassVar[Mapping[str, Any] | None] = None
+    settings_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "required": ["origins"],
+        "additionalProperties": False,
+        "properties": {
+            "origins": {
+                "type": "array",
+                "maxItems": 50,
+                "uniqueItems": True,
+                "items": {"type": "string", "maxLength": 255, "pattern": _ORIGIN},
+            },
+            "reopen": {"type": "boolean"},
+        },
+    }
+
+    def fresh_credentials(self, given: Mapping[str, str]) -> dict[str, str]:
+        """The secret that signs visitors' identities: the one given, or a new one."""
+        return {"secret": given.get("secret") or f"chs_{secrets.token_urlsafe(32)}"}
+
+    def signature(self, account: Account, user: str) -> str:
+        """What the workspace's server sends its signed-in user to prove who it is: HMAC-SHA256 in hexadecimal."""
+        return hmac.new(account.credentials["secret"].encode(), user.encode(), hashlib.sha256).hexdigest()
+
+    def is_signed(self, account: Account, user: str, signature: str) -> bool:
+        """Whether the signature is that of the user, by the channel's secret. False without a secret."""
+        if not account.credentials.get("secret"):
+            return False
+        return hmac.compare_digest(self.signature(account, user).encode(), signature.lower().encode())
+
+    def connecting(self, account: Account) -> Sequence[Request]:
+        """Nothing: there is no provider."""
+        return ()
+
+    def connected(self, account: Account, answers: Sequence[Answer]) -> tuple[Verdict, str | None]:
+        """Always connected."""
+        return Verdict(Outcome.SENT), None
+
+    def disconnecting(self, account: Account) -> Sequence[Request]:
+        """Nothing: there is no provider."""
+        return ()
+
+    def preparing(self, account: Account, outgoing: Outgoing) -> Request | None:
+        """Nothing: there is no provider."""
+        return None
+
+    def prepared(self, answer: Answer) -> str | Verdict:
+        """Never called."""
+        raise NotImplementedError
+
+    def sending(self, account: Account, outgoing: Outgoing, prepared: str | None) -> Request:
+        """Never called."""
+        raise NotImplementedError
+
+    def sent(self, outgoing: Outgoing, answer: Answer) -> Verdict:
+        """Always sent: the visitor's page fetches it."""
+        return Verdict(Outcome.SENT)
+
+    def challenged(self, account: Account, query: Mapping[str, str]) -> str | None:
+        """Refused: there are no webhooks."""
+        return None
+
+    def is_genuine(self, account: Account, headers: Mapping[str, str], body: bytes) -> bool:
+        """False: there are no webhooks."""
+        return False
+
+    def arrivals(self, account: Account, body: bytes) -> Sequence[Arrival]:
+        """Nothing: there are no webhooks."""
+        return ()
+
+    def locating(self, account: Account, media: Media) -> Request:
+        """Never called."""
+        raise NotImplementedError
+
+    def located(self, account: Account, answer: Answer) -> Request | Verdict:
+        """Never called."""
+        raise NotImplementedError
+
+    def reading(self, account: Account, peer: str, provider_id: str) -> Request | None:
+        """Nothing: the visitor's page learns it from us."""
+        return None
