@@ -7,22 +7,19 @@ import gc
 import resource
 import signal
 import sys
-import threading
-import time
 
-import redis
 import structlog
 import uvloop
 
-from app import database, logs, metrics, presence, realtime
+from app import database, logs, metrics, presence
 from app.config import settings
 from app.errors import SettingsError
+from app.live import signs
 from app.live.server import Server
 
 log = structlog.get_logger(__name__)
 
 BACKLOG = 4_096  # all listeners of a process that died come back at once
-_PAUSE_SECONDS = 1.0
 
 
 def main() -> None:
@@ -49,7 +46,7 @@ async def _serve(port: int) -> None:
     server = Server(loop)
     listening = await loop.create_server(server.connection, "0.0.0.0", port, backlog=BACKLOG, reuse_port=True)
     server.hub.start()
-    threading.Thread(target=_show_signs, args=(server,), name="signs", daemon=True).start()
+    signs.start(server.hub.reader)
     presence.announce("realtime")
     # Objects from startup stay alive, so keep the collector from scanning them.
     gc.collect()
@@ -59,18 +56,6 @@ async def _serve(port: int) -> None:
     listening.close()
     server.hub.stop()
     log.info("realtime.stopped")
-
-
-def _show_signs(server: Server) -> None:
-    while True:
-        try:
-            for sign in realtime.signs():
-                if sign is not None:
-                    server.hub.reader.show(sign)
-        except redis.RedisError as error:
-            metrics.REDIS_AWAY.inc()
-            log.info("live.redis_away", error=str(error))
-        time.sleep(_PAUSE_SECONDS)
 
 
 def _raise_limit() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from app.domain import media
-from app.domain.visitors import Visitor
 from app.models.conversations import Message
 
 _SENT = ("sent", "delivered", "read")
@@ -16,9 +15,9 @@ def is_shown(message: Message) -> bool:
     return message.direction == "in" or message.status in _SENT
 
 
-def represent(visitor: Visitor, message: Message) -> dict[str, Any]:
+def represent(visitor_id: str, message: Message) -> dict[str, Any]:
     """The message as the visitor sees it; `client_id` is the page's own identifier of a message from there."""
-    own, key = f"{visitor.id}:", message.provider_id or ""
+    own, key = f"{visitor_id}:", message.provider_id or ""
     return {
         "id": message.id,
         "client_id": key.removeprefix(own) if message.direction == "in" and key.startswith(own) else None,

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cache
 
 from app.domain import channels, sessions, visitors
-from app.domain.visitors import Visitor
 from app.errors import InsufficientScope, NotFound, Unauthenticated
 from app.web.cookies import Cookies
 
@@ -20,12 +19,14 @@ _FOREIGN = "Pages of this origin may not show this chat."
 class Pass:
     """What somebody may listen to: the workspace, or a visitor's own conversations in it.
 
-    `actor_id`: whose jobs the listener sees.
+    `actor_id`: who it is: a member or a visit, whose jobs the listener sees, or a visitor. `peer`: where answers to the
+    visitor go, in the channel.
     """
 
     workspace_id: str
     actor_id: str
-    visitor: Visitor | None = None
+    channel_id: str | None = None
+    peer: str | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -77,7 +78,7 @@ def visitor(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
     allowed = channels.find(found.workspace_id, found.channel_id).settings.get("origins", [])
     if origin is not None and not visitors.is_allowed(allowed, origin):
         raise InsufficientScope(_FOREIGN)
-    return Pass(found.workspace_id, found.id, found)
+    return Pass(found.workspace_id, found.id, found.channel_id, found.peer)
 
 
 @cache

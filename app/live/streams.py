@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.domain.updates import Place, Update
-from app.domain.visitors import Visitor
 from app.live import chats, documents, frames
 from app.live.documents import Document
 from app.live.listeners import Listener
@@ -54,7 +53,7 @@ def signals(sign: Sign, listeners: Iterable[Listener]) -> list[Parcel]:
     made = [Parcel(frames.event(sign.kind, sign.data), others)] if others else []
     if sign.kind == "typing" and sign.peer is not None:
         # Visitors are not told which member it is.
-        theirs = [each for each in visitors if _is_theirs(each, sign.channel_id, sign.peer, sign.author_id)]
+        theirs = [each for each in visitors if _is_theirs(each, sign)]
         made += [Parcel(frames.event("typing", {"author": {"type": sign.author_type}}), theirs)] if theirs else []
     return made
 
@@ -63,7 +62,7 @@ def _apart(listeners: Iterable[Listener]) -> tuple[list[Listener], list[Listener
     members: list[Listener] = []
     visitors: list[Listener] = []
     for each in listeners:
-        (members if each.admitted.visitor is None else visitors).append(each)
+        (members if each.admitted.channel_id is None else visitors).append(each)
     return members, visitors
 
 
@@ -93,15 +92,15 @@ def _to_visitors(
     updates: Sequence[Update], behind: Place, found: Documents, visitors: Iterable[Listener]
 ) -> Iterator[Parcel]:
     peers = documents.peers(found)
-    by_peer: dict[tuple[str, str | None] | None, list[tuple[Update, Message]]] = defaultdict(list)
+    by_peer: dict[tuple[str | None, str | None] | None, list[tuple[Update, Message]]] = defaultdict(list)
     for update in updates:
         document = found.get((update.kind, update.subject_id))
         if update.kind == "message" and document and chats.is_shown(document.row):
             by_peer[peers.get(document.row.conversation_id)].append((update, document.row))
     for each in visitors:
-        visitor = _visitor(each)
-        if theirs := by_peer.get((visitor.channel_id, visitor.peer)):
-            texts = [(update, frames.event("message", chats.represent(visitor, row))) for update, row in theirs]
+        visitor_id = each.admitted.actor_id
+        if theirs := by_peer.get((each.admitted.channel_id, each.admitted.peer)):
+            texts = [(update, frames.event("message", chats.represent(visitor_id, row))) for update, row in theirs]
             yield Parcel(_placed(texts, behind), [each])
 
 
@@ -113,12 +112,6 @@ def _placed(texts: Sequence[tuple[Update, bytes]], behind: Place) -> bytes:
     return b"".join([*placed, frames.position_of(behind), texts[-1][1]])
 
 
-def _is_theirs(listener: Listener, channel_id: str | None, peer: str, author_id: str) -> bool:
-    visitor = _visitor(listener)
-    return (visitor.channel_id, visitor.peer) == (channel_id, peer) and visitor.id != author_id
-
-
-def _visitor(listener: Listener) -> Visitor:
-    found = listener.admitted.visitor
-    assert found is not None
-    return found
+def _is_theirs(listener: Listener, sign: Sign) -> bool:
+    admitted = listener.admitted
+    return (admitted.channel_id, admitted.peer) == (sign.channel_id, sign.peer) and admitted.actor_id != sign.author_id

@@ -11,9 +11,11 @@ import pytest
 import uvloop
 from flask import Flask
 
+from app import bells
+from app.live import signs as module
 from app.live.server import Server
 from tests import pages
-from tests.cast import Api, apply, one
+from tests.cast import Api, apply, one, until
 from tests.listening import Ear
 
 Listen = Callable[..., Ear]
@@ -50,6 +52,13 @@ def realtime(empty: None) -> Iterator[Running]:
     loop.call_soon_threadsafe(loop.stop)
     thread.join(20)
     loop.close()
+
+
+@pytest.fixture
+def signs(realtime: Running) -> None:
+    """The server hears who is typing."""
+    module.start(realtime.server.hub.reader)
+    until(lambda: bells.flags().pubsub_numsub("live")[0][1])
 
 
 @pytest.fixture
