@@ -10,6 +10,8 @@ from app.api import (
     automations,
     billing,
     bookings,
+    chat_scripts,
+    chats,
     contacts,
     conversations,
     deliveries,
@@ -54,5 +56,5 @@ def install(app: Flask, base_url: str) -> None:
     for name, schema in conversations.SCHEMAS.items():
         documented.spec.components.schema(name, schema=schema)
     paths.shorten(app)
-    for page in (docs, problem_pages, health, media):
+    for page in (docs, problem_pages, health, media, chats, chat_scripts):
         app.register_blueprint(page.blueprint)
