@@ -18,6 +18,8 @@ from app.domain import (
     automations,
     bookings,
     catalogue,
+    channel_closings,
+    channels,
     contacts,
     deliveries,
     endpoints,
@@ -45,7 +47,7 @@ from app.models.automations import (
 )
 from app.models.base import BaseModel, OwnedModel
 from app.models.bookings import Booking
-from app.models.channels import Channel
+from app.models.channels import Channel, ChannelRequest
 from app.models.contacts import Contact, ContactSegment
 from app.models.conversations import Conversation, Message
 from app.models.deliveries import Attempt, Delivery
@@ -74,6 +76,7 @@ from app.models.sales import Sale
 from app.models.sessions import Session, SignInFailure
 from app.models.sweeps import Sweep
 from app.models.tokens import Token
+from app.models.updates import Update, UpdatesForgotten
 from app.models.uploads import Upload
 from app.models.usage import ActiveContact, UsageDay, UsageProgress
 from app.models.visitors import ChatVisitor
@@ -89,14 +92,20 @@ MODELS = [
     *(Import, ImportLine, LineError),
     *(Automation, AutomationVersion, AutomationListener, AutomationDelta, AutomationCount, Enrolment),
     *(Account, PasswordLink, Session, SignInFailure, Visit, Notification, Email),
-    *(Run, RunStep, RunRequest, Channel, Conversation, Message, Identity, SuggestedMerge, Upload, Arrival),
+    *(Run, RunStep, RunRequest),
+    *(Channel, ChannelRequest),
+    *(Conversation, Message, Upload),
+    *(Identity, SuggestedMerge),
+    *(Arrival,),
     *(DeliveryMinute, DeliveryHour, FailureGroup, FailureMinute, FailureHour),
     *(JobMinute, QueueMinute, FigureProgress),
     ChatVisitor,
+    *(Update, UpdatesForgotten),
 ]
 NOUNS: dict[str, Any] = {
     "automations": automations,
     "bookings": bookings,
+    "channels": channels,
     "contacts": contacts,
     "deliveries": deliveries,
     "endpoints": endpoints,
@@ -107,7 +116,7 @@ NOUNS: dict[str, Any] = {
 }
 RESTRICTIONS = {*tokens.RESTRICTIONS, tokens.UNRESTRICTED}
 # Kinds whose verbs have another name, or stand elsewhere.
-NAMED_OTHERWISE = {"contacts.import", "contacts.delete", "replays.continue", "jobs.discard"}
+NAMED_OTHERWISE = {"contacts.import", "contacts.delete", "replays.continue", "jobs.discard", "channels.delete"}
 
 
 def operations(app: Flask) -> set[tuple[str, str]]:
@@ -151,6 +160,10 @@ def test_every_kind_of_job_that_is_accepted_can_be_applied() -> None:
 
 def test_the_verb_that_deletes_a_contact_is_that_of_its_erasure() -> None:
     assert VERBS["contacts.delete"].call is erasures.delete
+
+
+def test_the_verb_that_deletes_a_channel_is_that_of_its_closing() -> None:
+    assert VERBS["channels.delete"].call is channel_closings.delete
 
 
 def test_a_verb_whose_name_is_a_word_of_python_has_another() -> None:

@@ -10,6 +10,7 @@ from app.api import (
     automations,
     billing,
     bookings,
+    channels,
     chat_scripts,
     chats,
     contacts,
@@ -50,7 +51,7 @@ def install(app: Flask, base_url: str) -> None:
     authentication.install(app)
     limits.install(app)
     documented = openapi.install(app, base_url)
-    modules = (me, contacts, imports, sales, bookings, jobs, event_kinds, endpoints, events, deliveries)
+    modules = (me, contacts, imports, sales, bookings, channels, jobs, event_kinds, endpoints, events, deliveries)
     for module in (*modules, automations, runs, workspaces, sweeps, replays, audit_entries, billing, invoices):
         documented.register_blueprint(module.blueprint, url_prefix="/api/v1")
     for name, schema in conversations.SCHEMAS.items():

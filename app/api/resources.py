@@ -10,6 +10,7 @@ from app.config import settings
 from app.domain import (
     automations,
     bookings,
+    channels,
     contacts,
     deliveries,
     endpoints,
@@ -49,6 +50,7 @@ TYPES: Mapping[str, ResourceType] = {
     "replay": ResourceType("webhooks/replays", lambda *ids: replays.represent(replays.find(*ids))),
     "automation": ResourceType("automations", lambda *ids: automations.represent(automations.find(*ids))),
     "run": ResourceType("runs", lambda *ids: runs.represent(runs.find(*ids))),
+    "channel": ResourceType("channels", lambda *ids: channels.represent(channels.find(*ids))),
     "job": ResourceType("jobs", lambda *ids: represent_job(jobs.find(*ids))),
     "workspace": ResourceType(None, lambda *ids: workspaces.represent(workspaces.find(ids[0]))),
 }

@@ -139,7 +139,10 @@ class Edited:
 
 @dataclass(frozen=True, slots=True)
 class Echoed:
-    """A message that the business sent in the provider's own app, to `peer`, who is `recipient`."""
+    """A message that the business sent in the provider's own app, to `peer`, who is `recipient`.
+
+    `phone` is the recipient's, as in Received.
+    """
 
     key: str
     recipient: str
@@ -148,6 +151,7 @@ class Echoed:
     at: datetime
     text: str | None
     media: Sequence[Media] = ()
+    phone: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

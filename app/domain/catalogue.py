@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from app.domain import bookings, contacts, conversations, events, messages, run_states, sales, stops
+from app.domain import bookings, channels, contacts, conversations, events, messages, run_states, sales, stops
 from app.lib import json
 from app.models.bookings import Booking
+from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
 from app.models.endpoints import Endpoint
@@ -74,6 +75,8 @@ _RUN = {
     "created_at": _AT,
     "started_at": _AT,
 }
+_CHANNEL = Channel(id=_CONVERSATION["channel_id"], kind="telegram", name="Shop")
+_REFUSED = {"code": "401", "detail": "Telegram does not accept the bot's token any more."}
 _GONE = "The contact has been deleted."
 _STOPPED = Endpoint(
     id="whe_01kaj5bd40fgct2j8n5r7w3y6q",
@@ -126,6 +129,10 @@ KINDS: Mapping[str, EventKind] = {
     "automation.cancelled": EventKind(
         "A run was cancelled; its `reason` says why.",
         lambda: _run("cancelled", finished_at=_AT, reason="request"),
+    ),
+    "channel.reauthorization_required": EventKind(
+        "A channel's provider refuses its credentials. Its messages wait for new ones.",
+        lambda: channels.represent_problem(_CHANNEL, _REFUSED),
     ),
     "endpoint.stopped": EventKind(
         "Another endpoint of the workspace was stopped. 'held_deliveries' counts what waits for it, up to"

@@ -42,6 +42,8 @@ def headline(kind: str, detail: Mapping[str, Any]) -> str:
     """The notification in a sentence."""
     if kind == "endpoint_stopped":
         return f"The webhook endpoint {detail['address']} was stopped. {detail['reason']}"
+    if kind == "channel_refused":
+        return f"The channel {detail['name']} needs new credentials. {detail['reason']}"
     if kind == "import_ended":
         failed = f"; {detail['failed']:,} failed" if detail["failed"] else ""
         return f"An import of contacts ended: {detail['done']:,} of {detail['total']:,} lines were imported{failed}."
@@ -57,6 +59,7 @@ def path(notification: Notification) -> str:
     detail = notification.detail
     below = {
         "endpoint_stopped": "dashboard/endpoints/{endpoint_id}",
+        "channel_refused": "settings/channels/{channel_id}",
         "import_ended": "contacts/imports/{import_id}",
         "usage_high": "settings/billing",
     }[notification.kind]
