@@ -13,6 +13,7 @@ from typing import Any, Literal
 from app.database import rows
 from app.domain import contacts, conversations, replies, run_states
 from app.domain.changes import Change
+from app.domain.events import Recorder
 from app.domain.units import Unit
 from app.errors import Fault, Invalid
 from app.lib import ids
@@ -22,6 +23,14 @@ from app.models.runs import Run
 
 Status = Literal["received", "queued", "sending", "sent", "delivered", "read", "failed", "unknown"]
 
+# The kind of event that goes with a status.
+EVENTS = {
+    "received": "message.received",
+    "sent": "message.sent",
+    "delivered": "message.delivered",
+    "read": "message.read",
+    "failed": "message.failed",
+}
 MOST_CHARACTERS = 4_096
 # How long a sent text counts as recent.
 RECENT = timedelta(minutes=5)
@@ -74,25 +83,43 @@ def by_member(change: Change, contact: Contact, conversation: Conversation, text
     return queue(change, contact, held, text, author={"type": "member", "id": member_id})
 
 
-def receive(change: Change, contact: Contact, channel_id: str, text: str) -> Message:
-    """Stores a message from the contact, in an open conversation, and gives it to the run that waits for it, if any.
+def receive(
+    change: Change,
+    contact: Contact,
+    channel_id: str,
+    text: str | None,
+    *,
+    conversation: Conversation | None = None,
+    **fields: Any,
+) -> Message:
+    """Stores a message from the contact, and gives it to the run that waits for it, if any. Raises Busy.
 
-    Raises Busy.
+    It is in that `conversation`, or else in an open one on the channel. `fields` are further columns of the message.
     """
     unit = change.unit
-    conversation = conversations.touch(unit, conversations.open_for(change, contact, channel_id))
+    conversation = conversations.touch(unit, conversation or conversations.open_for(change, contact, channel_id))
     author = {"type": "contact", "id": contact.id}
-    # PostgreSQL stores no U+0000.
-    received = _made(unit, conversation, text.replace("\0", ""), direction="in", status="received", author=author)
-    message = replies.take(unit, conversation, received)
+    received = _made(unit, conversation, storable(text), direction="in", status="received", author=author)
+    message = replies.take(unit, conversation, Message(**received.__data__ | fields))
     unit.put(message)
-    data = {
-        "contact": contacts.represent(contact),
-        "conversation": conversations.represent(conversation),
-        "message": represent(message),
-    }
-    change.events.record("message.received", data, contact.id)
+    tell(change.events, contact, conversation, message)
     return message
+
+
+def storable(text: str | None) -> str | None:
+    """The text without U+0000, which PostgreSQL does not store."""
+    return text and text.replace("\0", "")
+
+
+def tell(recorder: Recorder, contact: Contact, conversation: Conversation, message: Message) -> None:
+    """Records the event that goes with the message's status, if there is one."""
+    if (kind := EVENTS.get(message.status)) is not None:
+        data = {
+            "contact": contacts.represent(contact),
+            "conversation": conversations.represent(conversation),
+            "message": represent(message),
+        }
+        recorder.record(kind, data, contact.id)
 
 
 def recent(unit: Unit, contact_id: str, text: str) -> int:
@@ -128,12 +155,13 @@ def represent(message: Message) -> dict[str, Any]:
     }
 
 
-def _made(unit: Unit, conversation: Conversation, text: str, **fields: Any) -> Message:
+def _made(unit: Unit, conversation: Conversation, text: str | None, **fields: Any) -> Message:
     return Message(
         id=ids.new("msg"),
         workspace_id=conversation.workspace_id,
         conversation_id=conversation.id,
         contact_id=conversation.contact_id,
+        channel_id=conversation.channel_id,
         text=text,
         created_at=unit.now,
         **fields,
