@@ -181,17 +181,6 @@ def storable(text: str | None) -> str | None:
     return text and text.replace("\0", "")
 
 
-def tell(recorder: Recorder, contact: Contact, conversation: Conversation, message: Message) -> None:
-    """Records the event that goes with the message's status, if there is one."""
-    if (kind := EVENTS.get(message.status)) is not None:
-        data = {
-            "contact": contacts.represent(contact),
-            "conversation": conversations.represent(conversation),
-            "message": represent(message),
-        }
-        recorder.record(kind, data, contact.id)
-
-
 def recent(unit: Unit, contact_id: str, text: str) -> int:
     """How often the text has been sent to the contact in the last five minutes."""
     if ("sent", contact_id) not in unit.notes:
