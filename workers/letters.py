@@ -6,18 +6,28 @@ import asyncio
 import threading
 from collections import defaultdict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import structlog
 
-from app.channels.base import Outcome, Outgoing, Request, Verdict
+from app.channels.base import File, Outcome, Outgoing, Request, Verdict
+from app.database import DatabaseAway
+from app.domain import media
 from app.domain.sendings import Dispatch, Sending
+from app.errors import NotFound
 from app.outbound import Answer
 from workers.faults import Faults
 
 log = structlog.get_logger(__name__)
 
+# Messages with a file that may be under way: each file is in memory as a whole.
+MOST_FILES = 8
+FILES_PAUSE_SECONDS = 0.5
+
 _STOPPED = Verdict(Outcome.LATER)
 _BROKEN = Verdict(Outcome.FAILED, code="error", detail="Bellhop could not make the request to the provider.")
+
+_NO_FILE = Verdict(Outcome.FAILED, code="no_file", detail="The file is not there any more.")
 
 
 class NotAsked(Exception):
@@ -34,11 +44,14 @@ class Letters:
     def __init__(self, ask: Callable[[Request], asyncio.Future[Answer]], is_stopping: threading.Event) -> None:
         self._ask = ask
         self._is_stopping = is_stopping
+        self._files = 0  # messages with a file that are under way
+        self._readers = ThreadPoolExecutor(1, thread_name_prefix="files")
         self._faults: defaultdict[str, Faults] = defaultdict(Faults)  # by channel
 
     async def send(self, dispatch: Dispatch) -> Sending:
         """Sends the message once. Never raises."""
         at: float | None = None
+        self._files += bool(dispatch.attachments)
         try:
             outgoing, request = await self._prepare(dispatch)
         except NotAsked as refusal:
@@ -49,13 +62,24 @@ class Letters:
         else:
             answer = await request
             verdict, at = self._meaning(dispatch, outgoing, answer), dispatch.at
-        rate = dispatch.kind.conversation_rate
-        return Sending(dispatch.claimed, dispatch.conversation_id, verdict, at, rate, dispatch.account.credentials)
+        finally:
+            self._files -= bool(dispatch.attachments)
+        return Sending(
+            dispatch.claimed,
+            dispatch.conversation_id,
+            verdict,
+            at,
+            dispatch.kind.conversation_rate,
+            dispatch.to,
+            dispatch.account.credentials,
+        )
 
     async def _prepare(self, dispatch: Dispatch) -> tuple[Outgoing, asyncio.Future[Answer]]:
         """The message, and the future of the answer to the request that sends it. Raises NotAsked."""
         kind, account = dispatch.kind, dispatch.account
-        outgoing = Outgoing(dispatch.claimed.id, dispatch.to, dispatch.text, dispatch.template, None)
+        self._check_stopping()
+        file = await self._load(dispatch.attachments[0]["id"]) if dispatch.attachments else None
+        outgoing = Outgoing(dispatch.claimed.id, dispatch.to, dispatch.text, dispatch.template, file)
         self._check_stopping()
         prepared: str | None = None
         if (request := kind.preparing(account, outgoing)) is not None:
@@ -77,6 +101,16 @@ class Letters:
         except Exception:
             log.exception("letter.answer_not_read", message=dispatch.claimed.id, channel=dispatch.claimed.owner)
             return Verdict(Outcome.UNKNOWN, code="error", detail="The provider's answer could not be read.")
+
+    async def _load(self, upload_id: str) -> File:
+        if self._files > MOST_FILES:
+            raise NotAsked(Verdict(Outcome.LATER, pause_seconds=FILES_PAUSE_SECONDS))
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._readers, media.load, upload_id)
+        except NotFound:
+            raise NotAsked(_NO_FILE) from None
+        except DatabaseAway:
+            raise NotAsked(Verdict(Outcome.LATER, pause_seconds=FILES_PAUSE_SECONDS)) from None
 
     def _check_stopping(self) -> None:
         if self._is_stopping.is_set():

@@ -11,6 +11,8 @@ from app.api import (
     billing,
     bookings,
     channels,
+    chat_scripts,
+    chats,
     contacts,
     conversations,
     deliveries,
@@ -58,5 +60,5 @@ def install(app: Flask, base_url: str) -> None:
     for module in (*modules, *inbox, automations, runs, workspaces, *further):
         documented.register_blueprint(module.blueprint, url_prefix="/api/v1")
     paths.shorten(app)
-    for page in (docs, problem_pages, health, media):
+    for page in (docs, problem_pages, health, media, chats, chat_scripts):
         app.register_blueprint(page.blueprint)

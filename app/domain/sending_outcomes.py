@@ -9,12 +9,12 @@ from typing import Any
 import structlog
 
 from app import logs, metrics, sql
-from app.channels.base import Outcome, Verdict
+from app.channels.base import Blocked, Outcome, Verdict
 from app.database import count, rows, transaction
-from app.domain import channels, fan_out, messages
+from app.domain import arrivals, channels, fan_out, messages
 from app.domain.events import Recorder
 from app.domain.sendings import CONVERSATION_SLACK_SECONDS, Sending, slack_of
-from app.lib import json
+from app.lib import clock, json
 from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
@@ -42,13 +42,16 @@ def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]
     # First, so that nobody claims more of a channel that is throttled or refuses our credentials.
     _pause([each for each in sendings if each.verdict.outcome is Outcome.LATER and each.verdict.pauses == "channel"])
     _require_reauthorization([each for each in sendings if each.verdict.outcome is Outcome.UNAUTHORIZED])
+    blocked = [each for each in sendings if each.verdict.is_opt_out]
     with transaction():
         free = _lock_conversations({each.conversation_id for each in sendings})
         found = _record([each for each in sendings if each.conversation_id in free])
-        _tell([id for id, is_recorded, status, _ in found if is_recorded and status in messages.EVENTS])
+        recorded = {id for id, is_recorded, *_ in found if is_recorded}
+        _note_blocked([each for each in blocked if each.claimed.id in recorded])
+        _tell([id for id, _, status, _ in found if id in recorded and status in messages.EVENTS])
     locked = {id for id, is_recorded, *_ in found if not is_recorded}
     later = [each for each in sendings if each.claimed.id in locked or each.conversation_id not in free]
-    _log(sendings, {id for id, is_recorded, *_ in found if is_recorded})
+    _log(sendings, recorded)
     owners = {each.claimed.id: each.claimed.owner for each in sendings}
     due: dict[str, float] = {}
     for id, _, _, seconds in found:
@@ -72,12 +75,9 @@ def _pause(throttled: Iterable[Sending]) -> None:
 
 
 def _require_reauthorization(refused: Iterable[Sending]) -> None:
-    """Asks for new credentials where those that were refused are still the channel's."""
     for channel_id, sending in {each.claimed.owner: each for each in refused}.items():
-        channel = Channel.get_or_none(Channel.id == channel_id)
-        if channel is not None and channels.account_of(channel).credentials == sending.credentials:
-            verdict = sending.verdict
-            channels.require_reauthorization(channel_id, {"code": verdict.code, "detail": _without_nul(verdict.detail)})
+        problem = {"code": sending.verdict.code, "detail": _without_nul(sending.verdict.detail)}
+        channels.require_reauthorization(channel_id, problem, sending.credentials)
 
 
 def _lock_conversations(conversation_ids: Collection[str]) -> set[str]:
@@ -115,6 +115,15 @@ def _record(sendings: Sequence[Sending]) -> list[tuple[Any, ...]]:
             "slacks": sql.array(rate and slack_of(rate, CONVERSATION_SLACK_SECONDS) for rate in rates),
         },
     )
+
+
+def _note_blocked(sendings: Iterable[Sending]) -> None:
+    """The provider says that these contacts have blocked us, which is noted like what they tell us themselves."""
+    for each in sendings:
+        channel = Channel.get_or_none(Channel.id == each.claimed.owner)
+        if channel is not None and each.to is not None:
+            key = f"blocked:{each.claimed.id}:{each.claimed.claim}"
+            arrivals.store(channel, [Blocked(key, each.to, clock.now(), is_blocked=True)])
 
 
 def _failure(verdict: Verdict) -> str | None:

@@ -52,7 +52,7 @@ class Dispatch:
 class Sending:
     """What came of a claimed message. `at`: when it was claimed to be sent; None if nothing was asked of the provider.
 
-    `rate` is that of the conversation.
+    `rate` is that of the conversation; `to` and `credentials` are those that were used.
     """
 
     claimed: Claimed
@@ -60,6 +60,7 @@ class Sending:
     verdict: Verdict
     at: float | None = None
     rate: Rate | None = None
+    to: str | None = None
     credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 

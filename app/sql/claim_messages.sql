@@ -4,9 +4,10 @@
 -- `kinds` are those that have a rate: so many `rates` a second in the long run; what was missed is made up for `slacks`
 -- seconds at most. The lock on the row of such a channel makes its rate exact over all processes. Never waits for a lock.
 --
--- Returns a row for each claim: what a message needs to be sent; whether a lease on it has ended, so that it may have
--- been sent; the Unix time of the claim. And one for each channel, without a claim: in how many seconds to look again,
--- null if only a bell can change anything, and whether its pause or its rate let nothing be sent before.
+-- Returns a row for each claim: what a message needs to be sent; the Unix time of the claim; and whether the message may
+-- have been sent before, because a lease on it has ended or a receipt for it has come. And one for each channel, without
+-- a claim: in how many seconds to look again, null if only a bell can change anything, and whether its pause or its rate
+-- let nothing be sent before.
 WITH seen AS MATERIALIZED (
     SELECT channels.id, room, paced_until, paused_until, per_second, slack
     FROM unnest(%(ids)s::text[], %(rooms)s::int[]) AS box(id, room) JOIN channels USING (id)
@@ -28,7 +29,7 @@ WITH seen AS MATERIALIZED (
     CROSS JOIN LATERAL (SELECT floor(extract(epoch FROM now() - paced_from) * per_second)::int + 1 AS pace) AS paced
 ), of_people AS MATERIALIZED (
     SELECT found.* FROM allowed CROSS JOIN LATERAL (
-        SELECT id, channel_id, leased_until, due_at FROM messages
+        SELECT id, channel_id, due_at, leased_until IS NOT NULL OR status <> 'queued' AS is_suspect FROM messages
         WHERE channel_id = allowed.id AND NOT is_automated AND due_at <= now() AND (leased_until > now()) IS NOT TRUE
         ORDER BY due_at LIMIT allowed.number FOR NO KEY UPDATE SKIP LOCKED
     ) AS found
@@ -36,7 +37,7 @@ WITH seen AS MATERIALIZED (
     SELECT found.* FROM allowed
     CROSS JOIN LATERAL (SELECT number - count(*) AS room_left FROM of_people WHERE channel_id = allowed.id) AS rest
     CROSS JOIN LATERAL (
-        SELECT id, channel_id, leased_until, due_at FROM messages
+        SELECT id, channel_id, due_at, leased_until IS NOT NULL OR status <> 'queued' AS is_suspect FROM messages
         WHERE channel_id = allowed.id AND is_automated AND due_at <= now() AND (leased_until > now()) IS NOT TRUE
         ORDER BY due_at LIMIT rest.room_left FOR NO KEY UPDATE SKIP LOCKED
     ) AS found
@@ -47,13 +48,13 @@ WITH seen AS MATERIALIZED (
     SET status = CASE messages.status WHEN 'queued' THEN 'sending' ELSE messages.status END, claim = claim + 1,
         leased_until = now() + %(lease_seconds)s * interval '1 second'
     FROM due WHERE messages.id = due.id AND messages.id = ANY(ARRAY(SELECT id FROM due))
-    RETURNING messages.id, messages.channel_id, claim, due.due_at, due.leased_until IS NOT NULL AS is_suspect,
+    RETURNING messages.id, messages.channel_id, claim, due.due_at, is_suspect,
         conversation_id, contact_id, text, template, attachments
 ), taken AS (
-    SELECT allowed.*, claims, paced_from + claims * interval '1 second' / per_second AS next_at FROM allowed
+    SELECT id, claims, paced_from + claims * interval '1 second' / per_second AS next_at FROM allowed
     JOIN (SELECT channel_id AS id, count(*) AS claims FROM due GROUP BY channel_id) AS counted USING (id)
 ), paced AS (
-    UPDATE channels SET paced_until = next_at FROM taken WHERE channels.id = taken.id AND per_second IS NOT NULL
+    UPDATE channels SET paced_until = next_at FROM taken WHERE channels.id = taken.id AND next_at IS NOT NULL
 )
 SELECT claimed.id, channel_id, claim, extract(epoch FROM now())::float AS at, is_suspect, conversation_id, text,
     template, attachments, talk.peer, (talk.window_ends_at > now()) IS NOT TRUE AS is_closed, contact.opted_out,
