@@ -21,11 +21,13 @@ from app.domain import (
     channel_closings,
     channels,
     contacts,
+    conversations,
     deliveries,
     endpoints,
     erasures,
     failed_jobs,
     imports,
+    messages,
     replays,
     runs,
     sales,
@@ -70,6 +72,7 @@ from app.models.jobs import IdempotencyKey, Job
 from app.models.members import Member
 from app.models.notifications import Email, Notification
 from app.models.plans import Subscription
+from app.models.read_receipts import ReadReceipt
 from app.models.replays import Replay, ReplayPart, ReplayRow
 from app.models.runs import Run, RunRequest, RunStep
 from app.models.sales import Sale
@@ -94,7 +97,7 @@ MODELS = [
     *(Account, PasswordLink, Session, SignInFailure, Visit, Notification, Email),
     *(Run, RunStep, RunRequest),
     *(Channel, ChannelRequest),
-    *(Conversation, Message, Upload),
+    *(Conversation, Message, Upload, ReadReceipt),
     *(Identity, SuggestedMerge),
     *(Arrival,),
     *(DeliveryMinute, DeliveryHour, FailureGroup, FailureMinute, FailureHour),
@@ -107,8 +110,10 @@ NOUNS: dict[str, Any] = {
     "bookings": bookings,
     "channels": channels,
     "contacts": contacts,
+    "conversations": conversations,
     "deliveries": deliveries,
     "endpoints": endpoints,
+    "messages": messages,
     "replays": replays,
     "runs": runs,
     "sales": sales,

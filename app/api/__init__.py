@@ -27,6 +27,8 @@ from app.api import (
     limits,
     me,
     media,
+    members,
+    messages,
     openapi,
     parsing,
     problem_pages,
@@ -36,6 +38,7 @@ from app.api import (
     runs,
     sales,
     sweeps,
+    uploads,
     workspaces,
 )
 from app.api.parsing import paths
@@ -51,11 +54,11 @@ def install(app: Flask, base_url: str) -> None:
     authentication.install(app)
     limits.install(app)
     documented = openapi.install(app, base_url)
-    modules = (me, contacts, imports, sales, bookings, channels, jobs, event_kinds, endpoints, events, deliveries)
-    for module in (*modules, automations, runs, workspaces, sweeps, replays, audit_entries, billing, invoices):
+    modules = (me, contacts, imports, sales, bookings, jobs, event_kinds, endpoints, events, deliveries)
+    inbox = (channels, conversations, messages, uploads, members)
+    further = (sweeps, replays, audit_entries, billing, invoices)
+    for module in (*modules, *inbox, automations, runs, workspaces, *further):
         documented.register_blueprint(module.blueprint, url_prefix="/api/v1")
-    for name, schema in conversations.SCHEMAS.items():
-        documented.spec.components.schema(name, schema=schema)
     paths.shorten(app)
     for page in (docs, problem_pages, health, media, chats, chat_scripts):
         app.register_blueprint(page.blueprint)

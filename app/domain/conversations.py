@@ -9,15 +9,18 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from app.database import rows
-from app.domain import contacts, members, run_states
-from app.domain.changes import Change
+from app.domain import contacts, members, outboxes, read_receipts, run_states
+from app.domain.changes import Change, Effect
 from app.domain.units import Unit
-from app.errors import Fault, Invalid
+from app.errors import Fault, Invalid, NotFound
 from app.lib import ids
 from app.models import sets
 from app.models.contacts import Contact
 from app.models.conversations import Conversation
 from app.models.runs import Run
+from app.models.sets import Key
+
+_NO_MEMBER = Fault("/assignee_id", "There is no such member in this workspace.")
 
 
 class Peer(NamedTuple):
@@ -30,10 +33,11 @@ class Peer(NamedTuple):
 
 
 def prefetch(unit: Unit, runs: Sequence[Run]) -> None:
-    """Reads the conversations that `of_run` will return for these runs, in two statements for any number of them."""
+    """Reads the conversations that `of_run` will return for these runs, in three statements for any number of them."""
     unit.notes |= _latest(run.contact_id for run in runs if run.conversation_id is None)
     wanted = [(run, run.conversation_id or unit.notes[_latest_of(run.contact_id)]) for run in runs]
     unit.read(sets.key(Conversation, run.workspace_id, "id", found) for run, found in wanted if found)
+    outboxes.prefetch(unit, (found for _, found in wanted if found))
 
 
 def of_run(unit: Unit, run: Run) -> Conversation | None:
@@ -50,6 +54,21 @@ def most_recent(unit: Unit, workspace_id: str, contact_id: str) -> Conversation 
         unit.notes |= _latest([contact_id])
     found = unit.notes[_latest_of(contact_id)]
     return unit.get(Conversation, workspace_id, "id", found) if found else None
+
+
+def on_channel(unit: Unit, contact: Contact, channel_id: str) -> Conversation | None:
+    """The contact's most recent conversation on the channel, open or closed; None if it has none."""
+    latest = most_recent(unit, contact.workspace_id, contact.id)
+    if latest is None or latest.channel_id == channel_id:
+        return latest
+    found = rows(
+        """
+        SELECT id FROM conversations WHERE contact_id = %s AND channel_id = %s
+        ORDER BY coalesce(last_message_at, created_at) DESC, id DESC LIMIT 1
+        """,
+        (contact.id, channel_id),
+    )
+    return unit.get(Conversation, contact.workspace_id, "id", found[0][0]) if found else None
 
 
 def channel_for(unit: Unit, contact: Contact) -> str | None:
@@ -78,7 +97,7 @@ def open_on(change: Change, contact: Contact, channel_id: str) -> Conversation:
 
 def open_for(change: Change, contact: Contact, channel_id: str) -> Conversation:
     """The contact's most recent conversation on the channel, reopened if it is closed; a new one if there is none."""
-    found = _on_channel(change.unit, contact, channel_id)
+    found = on_channel(change.unit, contact, channel_id)
     return reopen(change, contact, found) if found else open_on(change, contact, channel_id)
 
 
@@ -131,7 +150,7 @@ def close(change: Change, contact: Contact, conversation: Conversation) -> Conve
 def assign(change: Change, contact: Contact, conversation: Conversation, assignee_id: str | None) -> Conversation:
     """Assigns the conversation to the member, or to nobody. Raises Invalid if the workspace has no such member."""
     if assignee_id is not None and not _is_member(change.unit, conversation.workspace_id, assignee_id):
-        raise Invalid(Fault("/assignee_id", "There is no such member in this workspace."))
+        raise Invalid(_NO_MEMBER)
     if assignee_id == conversation.assignee_id:
         return conversation
     assigned = alter(change.unit, conversation, assignee_id=assignee_id)
@@ -164,6 +183,47 @@ def runs_that(unit: Unit, conversation: Conversation, condition: str) -> list[Ru
     return list((found | {run.id: run for run in unit.changed(Run)}).values())
 
 
+def needs(workspace_id: str, payload: Mapping[str, Any], conversation_id: str | None) -> list[Key]:
+    """The keys that `update` gets from its unit; the payload names the contact that the conversation had last."""
+    contact = sets.key(Contact, workspace_id, "id", payload["contact_id"])
+    return [contact, sets.key(Conversation, workspace_id, "id", str(conversation_id))]
+
+
+def update(change: Change) -> Effect:
+    """Opens, closes or assigns the conversation, or marks it read. Raises NotFound, Invalid, Busy."""
+    contact, conversation = hold(change, change.target)
+    payload = change.payload
+    if "assignee_id" in payload:
+        conversation = assign(change, contact, conversation, payload["assignee_id"])
+    if "status" in payload:
+        opens = payload["status"] == "open"
+        conversation = (reopen if opens else close)(change, contact, conversation)
+    if payload.get("read") and conversation.unread:
+        read_receipts.add(change.unit, conversation)
+        alter(change.unit, conversation, unread=0)
+    return Effect("changed", "conversation", conversation.id)
+
+
+def hold(change: Change, conversation_id: str) -> tuple[Contact, Conversation]:
+    """The conversation and its contact, both locked. Raises NotFound, also if the contact was deleted, and Busy."""
+    unit, workspace_id = change.unit, change.workspace_id
+    conversation: Conversation | None = unit.get(Conversation, workspace_id, "id", conversation_id)
+    if conversation is None:
+        raise NotFound
+    return contacts.find(workspace_id, conversation.contact_id, unit), conversation
+
+
+def find(workspace_id: str, conversation_id: str) -> Conversation:
+    """Raises NotFound."""
+    return Conversation.get_in(workspace_id, conversation_id, "cnv")
+
+
+def check_assignee(workspace_id: str, assignee_id: str | None) -> None:
+    """Raises Invalid if the workspace has no such member; None is nobody."""
+    if assignee_id is not None and not members.exists(workspace_id, assignee_id):
+        raise Invalid(_NO_MEMBER)
+
+
 def erase(conversation_ids: Sequence[str]) -> None:
     """Closes these conversations, whose contact is deleted. No event tells of it, as `contact.deleted` does."""
     rows("UPDATE conversations SET status = 'closed', held_at = NULL WHERE id = ANY(%s)", (list(conversation_ids),))
@@ -177,7 +237,9 @@ def represent(conversation: Conversation) -> dict[str, Any]:
         "channel_id": conversation.channel_id,
         "status": conversation.status,
         "assignee_id": conversation.assignee_id,
+        "unread": conversation.unread,
         "last_message_at": conversation.last_message_at,
+        "window_ends_at": conversation.window_ends_at,
         "created_at": conversation.created_at,
     }
 
@@ -201,20 +263,6 @@ def _latest(contact_ids: Iterable[str]) -> Mapping[tuple[str, str], str | None]:
 
 def _latest_of(contact_id: str) -> tuple[str, str]:
     return ("most recent conversation", contact_id)
-
-
-def _on_channel(unit: Unit, contact: Contact, channel_id: str) -> Conversation | None:
-    latest = most_recent(unit, contact.workspace_id, contact.id)
-    if latest is None or latest.channel_id == channel_id:
-        return latest
-    found = rows(
-        """
-        SELECT id FROM conversations WHERE contact_id = %s AND channel_id = %s
-        ORDER BY coalesce(last_message_at, created_at) DESC, id DESC LIMIT 1
-        """,
-        (contact.id, channel_id),
-    )
-    return unit.get(Conversation, contact.workspace_id, "id", found[0][0]) if found else None
 
 
 def _latest_with(wanted: Sequence[Peer]) -> Mapping[Hashable, str | None]:

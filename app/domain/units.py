@@ -22,6 +22,7 @@ from app.models.bookings import Booking
 from app.models.contacts import Contact, ContactSegment
 from app.models.conversations import Conversation, Message
 from app.models.identities import Identity
+from app.models.read_receipts import ReadReceipt
 from app.models.runs import Run, RunRequest, RunStep
 from app.models.sales import Sale
 from app.models.sets import Key
@@ -35,7 +36,7 @@ _MODELS: tuple[type[OwnedModel], ...] = (
 _READ: tuple[type[OwnedModel], ...] = (
     *(Booking, Sale, Identity, Contact, Conversation, Message, Upload, Enrolment, Run),
 )
-_APPENDED: tuple[type[OwnedModel], ...] = (RunStep, RunRequest)
+_APPENDED: tuple[type[OwnedModel], ...] = (RunStep, RunRequest, ReadReceipt)
 
 
 class Busy(Exception):

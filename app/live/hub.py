@@ -6,6 +6,8 @@ import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
 
 import structlog
 
@@ -20,6 +22,7 @@ from app.live.streams import Parcel
 
 log = structlog.get_logger(__name__)
 
+Result = TypeVar("Result")
 Door = Callable[[Mapping[str, str], Mapping[str, str]], Pass]
 DOORS: Mapping[str, Door] = {"/live/workspace": listeners.member, "/live/chat": listeners.visitor}
 
@@ -64,7 +67,11 @@ class Hub:
 
     async def admit(self, door: str, headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
         """Who asks for the stream. Raises BellhopError, DatabaseAway."""
-        return await self._loop.run_in_executor(self._threads, DOORS[door], headers, query)
+        return await self.run(partial(DOORS[door], headers, query))
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """Does the work, which may wait for the database, in a thread."""
+        return await self._loop.run_in_executor(self._threads, work)
 
     def open(self, stream: Stream) -> None:
         """Sends the listener what it has missed, and everything from then on."""

@@ -65,7 +65,7 @@ class Server:
             elif request.path == "/healthz":
                 self._say(connection, {"status": "alive"})
             elif request.path == "/readyz":
-                self._say(connection, await self._loop.run_in_executor(None, _ready))
+                self._say(connection, await self.hub.run(_ready))
             else:
                 raise NotFound
         except BellhopError as error:

@@ -28,6 +28,7 @@ PREFIXES: Mapping[str, str] = {
     "sale": "sal",
     "booking": "bkg",
     "invoice": "inv",
+    "upload": "upl",
 }
 _SUFFIX = "01kaj5bd40e6rr3f5y2kq0w9xz"
 _TIME = "2026-11-21T10:00:00.000Z"

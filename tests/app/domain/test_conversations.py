@@ -108,10 +108,10 @@ def test_conversations_of_many_runs_are_read_at_once(
         real = database.Database._execute
         monkeypatch.setattr(database.Database, "_execute", lambda *of: seen.append(of) or real(*of))
         conversations.prefetch(unit, read)
-        assert len(seen) == 2
+        assert len(seen) == 3
         found = {run.contact_id: conversations.of_run(unit, run) for run in read}
 
-    assert len(seen) == 2
+    assert len(seen) == 3
     assert found.pop(contact_ids[0]) is None
     assert {contact_id: conversation.id for contact_id, conversation in found.items() if conversation} == expected
 
