@@ -115,7 +115,8 @@ def with_peer(change: Change, contact: Contact, channel_id: str, peer: str, *, r
     """
     unit, sought = change.unit, Peer(contact.workspace_id, contact.id, channel_id, peer)
     if sought not in unit.notes:
-        unit.notes |= _latest_with([sought])
+        is_new = unit.is_new(Contact, contact.workspace_id, contact.id)
+        unit.notes |= {sought: None} if is_new else _latest_with([sought])
     found = unit.notes[sought]
     latest: Conversation | None = unit.get(Conversation, contact.workspace_id, "id", found) if found else None
     if latest is None or (latest.status == "closed" and reopens is False):
