@@ -104,7 +104,7 @@ NOUNS: dict[str, Any] = {
 }
 RESTRICTIONS = {*tokens.RESTRICTIONS, tokens.UNRESTRICTED}
 # Kinds whose verbs have another name, or stand elsewhere.
-NAMED_OTHERWISE = {"contacts.import", "contacts.delete", "replays.continue", "jobs.discard"}
+NAMED_OTHERWISE = {"contacts.import", "contacts.delete", "contacts.merge", "replays.continue", "jobs.discard"}
 
 
 def operations(app: Flask) -> set[tuple[str, str]]:

@@ -15,6 +15,7 @@ from app.domain import (
     endpoints,
     imports,
     jobs,
+    merges,
     replays,
     runs,
     sales,
@@ -39,7 +40,7 @@ class ResourceType:
 
 
 TYPES: Mapping[str, ResourceType] = {
-    "contact": ResourceType("contacts", lambda *ids: contacts.represent(contacts.find(*ids))),
+    "contact": ResourceType("contacts", lambda *ids: merges.represent(contacts.find(*ids))),
     "sale": ResourceType("sales", lambda *ids: sales.represent(sales.find(*ids))),
     "booking": ResourceType("bookings", lambda *ids: bookings.represent(bookings.find(*ids))),
     "endpoint": ResourceType("webhooks/endpoints", lambda *ids: endpoints.represent(endpoints.find(*ids))),
