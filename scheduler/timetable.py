@@ -28,6 +28,7 @@ from app.domain import (
     links,
     media,
     notifications,
+    outboxes,
     queues,
     replays,
     requests,
@@ -93,6 +94,8 @@ class Timetable:
             Pass("overdue_arrivals", 0.5, Overdue(arrivals.MAIL, overdue_seconds=0.5)),
             # Where a bell was lost, this brings a delivery out within a second or two of its time.
             Pass("overdue_deliveries", 0.5, Overdue(lanes.FAST, overdue_seconds=0.5, ring=lanes.ring)),
+            # Nothing is sent over channels that are paused or not connected.
+            Pass("overdue_messages", 0.5, Overdue(outboxes.MAIL, overdue_seconds=0.5, ring=outboxes.ring_connected)),
             Pass("overdue_sweeps", 1, Overdue(sweeps.MAIL, overdue_seconds=1)),
             # Where no `retries` process runs, this wakes replays, which then wait for one.
             Pass("waiting_replays", 0.5, partial(mailbox.wake_and_ring, replays.WAITING)),

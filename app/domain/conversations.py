@@ -6,11 +6,12 @@ Whoever calls these functions has locked the contact.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from app.database import rows
-from app.domain import contacts, members, outboxes, read_receipts, run_states
-from app.domain.changes import Change, Effect
+from app.domain import contacts, members, outboxes, run_states
+from app.domain.changes import Change
 from app.domain.units import Unit
 from app.errors import Fault, Invalid, NotFound
 from app.lib import ids
@@ -18,9 +19,8 @@ from app.models import sets
 from app.models.contacts import Contact
 from app.models.conversations import Conversation
 from app.models.runs import Run
-from app.models.sets import Key
 
-_NO_MEMBER = Fault("/assignee_id", "There is no such member in this workspace.")
+NO_MEMBER = Fault("/assignee_id", "There is no such member in this workspace.")
 
 
 def prefetch(unit: Unit, runs: Sequence[Run]) -> None:
@@ -115,7 +115,7 @@ def close(change: Change, contact: Contact, conversation: Conversation) -> Conve
 def assign(change: Change, contact: Contact, conversation: Conversation, assignee_id: str | None) -> Conversation:
     """Assigns the conversation to the member, or to nobody. Raises Invalid if the workspace has no such member."""
     if assignee_id is not None and not _is_member(change.unit, conversation.workspace_id, assignee_id):
-        raise Invalid(_NO_MEMBER)
+        raise Invalid(NO_MEMBER)
     if assignee_id == conversation.assignee_id:
         return conversation
     assigned = alter(change.unit, conversation, assignee_id=assignee_id)
@@ -127,6 +127,14 @@ def touch(unit: Unit, conversation: Conversation) -> Conversation:
     """Notes that a message has been added now, which makes it the contact's most recent conversation."""
     unit.notes[_latest_of(conversation.contact_id)] = conversation.id
     return alter(unit, conversation, last_message_at=unit.now)
+
+
+def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversation:
+    """Gives the conversation to the contact, whose most recent one it becomes if it has the latest message."""
+    latest = most_recent(unit, contact.workspace_id, contact.id)
+    if latest is None or _latest_at(conversation) >= _latest_at(latest):
+        unit.notes[_latest_of(contact.id)] = conversation.id
+    return alter(unit, conversation, contact_id=contact.id)
 
 
 def alter(unit: Unit, conversation: Conversation, **fields: Any) -> Conversation:
@@ -148,27 +156,6 @@ def runs_that(unit: Unit, conversation: Conversation, condition: str) -> list[Ru
     return list((found | {run.id: run for run in unit.changed(Run)}).values())
 
 
-def needs(workspace_id: str, payload: Mapping[str, Any], conversation_id: str | None) -> list[Key]:
-    """The keys that `update` gets from its unit; the payload names the contact that the conversation had last."""
-    contact = sets.key(Contact, workspace_id, "id", payload["contact_id"])
-    return [contact, sets.key(Conversation, workspace_id, "id", str(conversation_id))]
-
-
-def update(change: Change) -> Effect:
-    """Opens, closes or assigns the conversation, or marks it read. Raises NotFound, Invalid, Busy."""
-    contact, conversation = hold(change, change.target)
-    payload = change.payload
-    if "assignee_id" in payload:
-        conversation = assign(change, contact, conversation, payload["assignee_id"])
-    if "status" in payload:
-        opens = payload["status"] == "open"
-        conversation = (reopen if opens else close)(change, contact, conversation)
-    if payload.get("read") and conversation.unread:
-        read_receipts.add(change.unit, conversation)
-        alter(change.unit, conversation, unread=0)
-    return Effect("changed", "conversation", conversation.id)
-
-
 def hold(change: Change, conversation_id: str) -> tuple[Contact, Conversation]:
     """The conversation and its contact, both locked. Raises NotFound, also if the contact was deleted, and Busy."""
     unit, workspace_id = change.unit, change.workspace_id
@@ -181,12 +168,6 @@ def hold(change: Change, conversation_id: str) -> tuple[Contact, Conversation]:
 def find(workspace_id: str, conversation_id: str) -> Conversation:
     """Raises NotFound."""
     return Conversation.get_in(workspace_id, conversation_id, "cnv")
-
-
-def check_assignee(workspace_id: str, assignee_id: str | None) -> None:
-    """Raises Invalid if the workspace has no such member; None is nobody."""
-    if assignee_id is not None and not members.exists(workspace_id, assignee_id):
-        raise Invalid(_NO_MEMBER)
 
 
 def erase(conversation_ids: Sequence[str]) -> None:
@@ -224,6 +205,10 @@ def _latest(contact_ids: Iterable[str]) -> Mapping[tuple[str, str], str | None]:
         (wanted,),
     )
     return {_latest_of(contact_id): conversation_id for contact_id, conversation_id in found}
+
+
+def _latest_at(conversation: Conversation) -> datetime:
+    return conversation.last_message_at or conversation.created_at  # type: ignore[no-any-return]
 
 
 def _latest_of(contact_id: str) -> tuple[str, str]:
