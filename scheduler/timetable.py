@@ -14,6 +14,8 @@ import structlog
 from app import checks, mailbox, metrics, partitions, presence
 from app.database import DatabaseAway
 from app.domain import (
+    channel_closings,
+    channel_requests,
     counts,
     endpoints,
     fan_out,
@@ -23,6 +25,7 @@ from app.domain import (
     jobs,
     lanes,
     links,
+    media,
     notifications,
     queues,
     replays,
@@ -32,6 +35,7 @@ from app.domain import (
     sessions,
     sign_ins,
     sweeps,
+    updates,
     usage,
     writes,
 )
@@ -89,6 +93,10 @@ class Timetable:
             # Where no `retries` process runs, this wakes replays, which then wait for one.
             Pass("waiting_replays", 0.5, partial(mailbox.wake_and_ring, replays.WAITING)),
             Pass("overdue_replays", 1, Overdue(replays.MAIL, overdue_seconds=1)),
+            # The same for what providers are to be asked about channels.
+            Pass("waiting_channel_requests", 1, partial(mailbox.wake_and_ring, channel_requests.WAITING)),
+            Pass("overdue_channel_requests", 1, Overdue(channel_requests.MAIL, overdue_seconds=1)),
+            Pass("deleted_channels", 1, channel_closings.end_waiting),
             # Nobody takes the mail of an endpoint that is stopped or deleted, so it becomes overdue.
             Pass("unserved_deliveries", 5, Overdue(lanes.FAST, overdue_seconds=1, ring=sweeps.begin_missing)),
             Pass("unknown_jobs", 5, writes.take_up_known),
@@ -98,6 +106,7 @@ class Timetable:
             Pass("invoices", 10, invoices.close),
             Pass("contacts_counted", 60, usage.forget_contacts),
             Pass("old_imports", 60, imports.forget_old),
+            Pass("expired_uploads", 60, media.delete_expired),
             Pass("old_sweeps", 60, sweeps.forget_old),
             Pass("old_replays", 10, replays.forget_old),
             Pass("counts", 1, counts.fold),
@@ -111,6 +120,7 @@ class Timetable:
             Pass("figures_of_writes", 20, figures.count_writes),
             Pass("figures_of_queues", 15, queues.sample),
             Pass("old_figures", 60, figures.forget_old),
+            Pass("old_updates", 10, updates.forget_old),
             Pass("checks", 60, _check),
             Pass("old_runs", 60, run_history.forget_old),
             Pass("partitions_ahead", 3600, partitions.make_ahead),

@@ -28,6 +28,8 @@ from tests.people import make_member
 # Columns that every authenticated request may change.
 VOLATILE = {"tokens": ["last_used_at"]}
 _numbers = itertools.count(1)
+# Fields of bodies that are not required, but without which the body is refused.
+OPTIONAL = ("external_id", "settings")
 SECRET_KEY = "tests-tests-"
 # Internals that no response may reveal.
 INSIDE = re.compile(
@@ -98,7 +100,7 @@ def _takes(view: Any, location: str) -> marshmallow.Schema | None:
 
 def sample(schema: marshmallow.Schema, known: dict[str, str]) -> dict[str, Any]:
     """A body that should be valid for `schema`, with identifiers from `known`."""
-    wanted = {name: field for name, field in schema.load_fields.items() if field.required or name == "external_id"}
+    wanted = {name: field for name, field in schema.load_fields.items() if field.required or name in OPTIONAL}
     return {name: sample_of(name, field, known) for name, field in wanted.items()}
 
 

@@ -1,17 +1,21 @@
-"""The `retries` process: makes retries, and replays with a limit, due when their time has come. It has no queue."""
+"""The `retries` process: makes retries, replays and channels' requests due at their time. It has no queue."""
 
 from __future__ import annotations
 
 import dramatiq
 
 from app import mailbox
-from app.domain import lanes, replays
+from app.domain import channel_requests, lanes, replays
 from workers.middleware.waking import Waking
 
 
 def wake() -> int:
-    """Makes retries and replays whose time has come due, a batch of each at most; returns the size of the larger."""
-    return max(lanes.wake_retries(), mailbox.wake_and_ring(replays.WAITING))
+    """Makes what has come to its time due, a batch of each kind at most; returns the size of the largest."""
+    return max(
+        lanes.wake_retries(),
+        mailbox.wake_and_ring(replays.WAITING),
+        mailbox.wake_and_ring(channel_requests.WAITING),
+    )
 
 
 dramatiq.get_broker().add_middleware(Waking(wake))

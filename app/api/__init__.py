@@ -10,6 +10,9 @@ from app.api import (
     automations,
     billing,
     bookings,
+    channels,
+    chat_scripts,
+    chats,
     contacts,
     conversations,
     deliveries,
@@ -23,6 +26,9 @@ from app.api import (
     jobs,
     limits,
     me,
+    media,
+    members,
+    messages,
     openapi,
     parsing,
     problem_pages,
@@ -32,6 +38,7 @@ from app.api import (
     runs,
     sales,
     sweeps,
+    uploads,
     workspaces,
 )
 from app.api.parsing import paths
@@ -48,10 +55,10 @@ def install(app: Flask, base_url: str) -> None:
     limits.install(app)
     documented = openapi.install(app, base_url)
     modules = (me, contacts, imports, sales, bookings, jobs, event_kinds, endpoints, events, deliveries)
-    for module in (*modules, automations, runs, workspaces, sweeps, replays, audit_entries, billing, invoices):
+    inbox = (channels, conversations, messages, uploads, members)
+    further = (sweeps, replays, audit_entries, billing, invoices)
+    for module in (*modules, *inbox, automations, runs, workspaces, *further):
         documented.register_blueprint(module.blueprint, url_prefix="/api/v1")
-    for name, schema in conversations.SCHEMAS.items():
-        documented.spec.components.schema(name, schema=schema)
     paths.shorten(app)
-    for page in (docs, problem_pages, health):
+    for page in (docs, problem_pages, health, media, chats, chat_scripts):
         app.register_blueprint(page.blueprint)

@@ -82,7 +82,7 @@ class DryRunSchema(ResponseBody):
     until = time("As given.", allow_none=True)
 
 
-_SECRET = fields.String(metadata={"description": "The signing secret. Shown once; replays do not show it."})
+SECRET = fields.String(metadata={"description": "The signing secret. Shown once; replays do not show it."})
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/endpoints", methods=["GET"])
@@ -98,7 +98,7 @@ def list_endpoints(query: dict[str, Any]) -> Response:
 @blueprint.route("/workspaces/<workspace>/webhooks/endpoints", methods=["POST"])
 @authorize("webhooks")
 @blueprint.arguments(EndpointCreate)
-@accepts_write(EndpointSchema, made=True, secret=_SECRET)
+@accepts_write(EndpointSchema, made=True, secret=SECRET)
 def create_endpoint(body: dict[str, Any]) -> Response:
     """Create a webhook endpoint, up to 1,000 in a workspace. Only this response shows its signing secret."""
     workspace_id, secret = caller().workspace_id, endpoints.new_secret()
@@ -113,7 +113,7 @@ def create_endpoint(body: dict[str, Any]) -> Response:
 
 @blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>/rotate-secret", methods=["POST"])
 @authorize("webhooks")
-@accepts_write(EndpointSchema, secret=_SECRET)
+@accepts_write(EndpointSchema, secret=SECRET)
 def rotate_secret_of_endpoint(endpoint_id: str) -> Response:
     """Rotate the signing secret. For 24 hours deliveries are signed with the previous secret, too."""
     secret = endpoints.new_secret()

@@ -29,7 +29,7 @@ MAIL = Mail(
     on_claim=", status = 'running', started_at = coalesce(mail.started_at, now())",
     alone="""kind IN (
         'contacts.import', 'contacts.delete', 'automations.delete', 'automations.unpublish', 'automations.resume',
-        'automations.cancel_runs', 'replays.create', 'contacts.merge')""",
+        'automations.cancel_runs', 'replays.create', 'channels.delete', 'contacts.merge')""",
 )
 
 IDEMPOTENCY_WINDOW = "24 hours"
@@ -85,6 +85,13 @@ KINDS: Mapping[str, Kind] = {
     "runs.cancel": Kind("automations", "run"),
     "runs.resume": Kind("automations", "run"),
     "runs.replay": Kind("automations", "run"),
+    "conversations.update": Kind("inbox", "conversation"),
+    "messages.create": Kind("inbox", "message"),
+    "messages.resend": Kind("inbox", "message"),
+    "channels.create": Kind("inbox", "channel"),
+    "channels.update": Kind("inbox", "channel"),
+    "channels.reauthorize": Kind("inbox", "channel"),
+    "channels.delete": Kind("inbox", "channel"),
     "workspaces.update": Kind(UNRESTRICTED, "workspace"),
     "jobs.discard": Kind(None, "job"),
 }

@@ -42,6 +42,8 @@ def headline(kind: str, detail: Mapping[str, Any]) -> str:
     """The notification in a sentence."""
     if kind == "endpoint_stopped":
         return f"The webhook endpoint {detail['address']} was stopped. {detail['reason']}"
+    if kind == "channel_refused":
+        return f"The channel {detail['name']} needs new credentials. {detail['reason']}"
     if kind == "import_ended":
         failed = f"; {detail['failed']:,} failed" if detail["failed"] else ""
         return f"An import of contacts ended: {detail['done']:,} of {detail['total']:,} lines were imported{failed}."
@@ -57,10 +59,22 @@ def path(notification: Notification) -> str:
     detail = notification.detail
     below = {
         "endpoint_stopped": "dashboard/endpoints/{endpoint_id}",
+        "channel_refused": "settings/channels/{channel_id}",
         "import_ended": "contacts/imports/{import_id}",
         "usage_high": "settings/billing",
     }[notification.kind]
     return f"/workspaces/{notification.workspace_id}/{below.format(**detail)}"
+
+
+def represent(notification: Notification) -> dict[str, Any]:
+    """The notification as live updates show it."""
+    return {
+        "id": notification.id,
+        "kind": notification.kind,
+        "text": headline(notification.kind, notification.detail),
+        "path": path(notification),
+        "created_at": notification.created_at,
+    }
 
 
 def unread(member_id: str) -> int:

@@ -19,6 +19,8 @@ ACTIONS: Mapping[str, frozenset[str]] = {
     "endpoints.see": _ALL,
     "endpoints.manage": _ADMINS,
     "tokens.manage": _ADMINS,
+    "channels.see": _ALL,
+    "channels.manage": _ADMINS,
     "contacts.see": _ALL,
     "contacts.edit": _ALL,
     "contacts.import": _ADMINS,

@@ -25,7 +25,7 @@ class Place:
 
 _IN_JOB = "convert_to(payload ->> 'sealed_secret', 'UTF8')"
 
-# Jobs come first: if a worker applies one meanwhile, its secret is then found among the endpoints.
+# Jobs come first: if a worker applies one meanwhile, its secret is then found in the next places.
 PLACES = (
     Place(
         # Materialized, so that the indexes of queued and failed jobs are read instead of the whole table.
@@ -48,6 +48,11 @@ PLACES = (
         page="SELECT id, secret, previous_secret FROM endpoints WHERE id > %s ORDER BY id LIMIT %s",
         locked="SELECT secret, previous_secret FROM endpoints WHERE id = %s FOR NO KEY UPDATE",
         store="UPDATE endpoints SET secret = %s, previous_secret = %s WHERE id = %s",
+    ),
+    Place(
+        page="SELECT id, credentials FROM channels WHERE id > %s ORDER BY id LIMIT %s",
+        locked="SELECT credentials FROM channels WHERE id = %s FOR NO KEY UPDATE",
+        store="UPDATE channels SET credentials = %s WHERE id = %s",
     ),
 )
 

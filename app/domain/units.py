@@ -22,15 +22,21 @@ from app.models.bookings import Booking
 from app.models.contacts import Contact, ContactSegment
 from app.models.conversations import Conversation, Message
 from app.models.identities import Identity, SuggestedMerge
+from app.models.read_receipts import ReadReceipt
 from app.models.runs import Run, RunRequest, RunStep
 from app.models.sales import Sale
 from app.models.sets import Key
+from app.models.uploads import Upload
 
 # In the order in which they are written.
-_MODELS: tuple[type[OwnedModel], ...] = (Contact, Identity, Sale, Booking, Conversation, Message, Enrolment, Run)
+_MODELS: tuple[type[OwnedModel], ...] = (
+    *(Contact, Identity, Sale, Booking, Conversation, Message, Upload, Enrolment, Run),
+)
 # In the order in which they are read: bookings and identities lead to contacts.
-_READ: tuple[type[OwnedModel], ...] = (Booking, Sale, Identity, Contact, Conversation, Message, Enrolment, Run)
-_APPENDED: tuple[type[OwnedModel], ...] = (RunStep, RunRequest, SuggestedMerge)
+_READ: tuple[type[OwnedModel], ...] = (
+    *(Booking, Sale, Identity, Contact, Conversation, Message, Upload, Enrolment, Run),
+)
+_APPENDED: tuple[type[OwnedModel], ...] = (RunStep, RunRequest, ReadReceipt, SuggestedMerge)
 
 
 class Busy(Exception):

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.domain.definitions import values
+from app.domain import values
 from app.domain.definitions.schemas import DEEPEST, EVENTS, ID, MOST_STEPS, MOST_TRIGGERS, SCHEMAS, TAG_EVENTS
-from app.domain.definitions.values import pointer_to
 from app.domain.steps import KINDS
 from app.domain.steps.base import Kind
+from app.domain.values import pointer_to
 from app.errors import MAX_FAULTS, Fault
 from app.lib import conditions, formats, templates
 from app.lib.templates import TemplateError

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from app.domain.definitions.programs import Program, compile
-from app.domain.definitions.values import pointer_to
 from app.domain.steps import KINDS
 from app.domain.steps.base import Step
+from app.domain.values import pointer_to
 from app.errors import Fault
 
 

@@ -1,4 +1,4 @@
-"""Values of a step's fields, checked against their JSON Schemas, with sentences that say what to do."""
+"""Values checked against their JSON Schemas, with sentences that say what to do."""
 
 from __future__ import annotations
 

@@ -1,0 +1,131 @@
+"""Channels: the connections to providers over which a workspace talks to its contacts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Response
+from marshmallow import fields, validate
+
+from app.api.authentication import authorize, caller
+from app.api.endpoints import SECRET
+from app.api.jobs import accepts_write
+from app.api.lists import PageQuery, envelope, page
+from app.api.parsing.blueprints import Blueprint
+from app.api.responses import respond, time
+from app.api.schemas import ResponseBody
+from app.api.writes import accept, must_exist
+from app.channels.kinds import KINDS
+from app.domain import channels
+from app.domain.bodies.channels import ChannelCreate, ChannelPatch, Reauthorization
+from app.errors import Invalid
+from app.lib import ids
+from app.models.channels import Channel
+
+blueprint = Blueprint("channels", __name__, description="The connections to providers, over which messages go.")
+
+_PROBLEM = {
+    "description": "Why it is not connected, with `code` and `detail`; `connecting` while the provider is asked.",
+    "example": None,
+}
+_HOOK_ADDRESS = {
+    "description": "Where the provider sends what contacts write; null for web chat, which has no provider.",
+    "example": "https://bellhop.example/hooks/telegram/chn_01kaj5bd40e6rr3f5y2kq0w9xz",
+}
+
+
+class ChannelSchema(ResponseBody):
+    id = fields.String(required=True)
+    kind = fields.String(required=True, validate=validate.OneOf(list(KINDS)), metadata={"example": "web_chat"})
+    name = fields.String(required=True, metadata={"example": "Shop"})
+    state = fields.String(required=True, validate=validate.OneOf(channels.STATES))
+    problem = fields.Dict(required=True, allow_none=True, metadata=_PROBLEM)
+    settings = fields.Dict(required=True, metadata={"example": {"origins": ["https://shop.example"]}})
+    hook_address = fields.String(required=True, allow_none=True, metadata=_HOOK_ADDRESS)
+    created_at = time("When the channel was created.")
+
+
+@blueprint.route("/workspaces/<workspace>/channels", methods=["GET"])
+@authorize("inbox")
+@blueprint.arguments(PageQuery)
+@blueprint.response(200, envelope(ChannelSchema, many=True))
+def list_channels(query: dict[str, Any]) -> Response:
+    """List channels, newest first."""
+    found = Channel.in_workspace(caller().workspace_id)
+    return respond(200, page(found, Channel, query, channels.represent))
+
+
+@blueprint.route("/workspaces/<workspace>/channels", methods=["POST"])
+@authorize("inbox")
+@blueprint.arguments(ChannelCreate)
+@accepts_write(ChannelSchema, made=True, secret=SECRET)
+def create_channel(body: dict[str, Any]) -> Response:
+    """Create a channel, up to 100 in a workspace. The provider is asked soon after; `state` says what it answered.
+
+    Only this response shows the secret with which a web chat's visitors are signed. Other kinds have none.
+    """
+    workspace_id = caller().workspace_id
+    credentials = channels.fresh_credentials(KINDS[body["kind"]], body.pop("credentials", None))
+    return accept(
+        "channels.create",
+        {**body, "sealed_secret": channels.sealed(credentials).decode()},
+        ids.new("chn"),
+        check=lambda: channels.check_room(workspace_id),
+        beside=channels.shown_once(KINDS[body["kind"]], credentials),
+    )
+
+
+@blueprint.route("/workspaces/<workspace>/channels/<channel_id>", methods=["GET"])
+@authorize("inbox")
+@blueprint.response(200, envelope(ChannelSchema))
+def show_channel(channel_id: str) -> Response:
+    """Show a channel."""
+    return respond(200, {"data": channels.represent(channels.find(caller().workspace_id, channel_id))})
+
+
+@blueprint.route("/workspaces/<workspace>/channels/<channel_id>", methods=["PATCH"])
+@authorize("inbox")
+@blueprint.arguments(ChannelPatch)
+@accepts_write(ChannelSchema)
+def update_channel(body: dict[str, Any], channel_id: str) -> Response:
+    """Change the name, or the settings that are given. The provider is asked again if they concern it."""
+    workspace_id = caller().workspace_id
+
+    def check() -> None:
+        kind = channels.kind_to_be(workspace_id, channel_id)
+        if faults := channels.settings_faults(kind, body.get("settings", {}), is_patch=True):
+            raise Invalid(*faults)
+
+    return accept("channels.update", body, channel_id, check)
+
+
+@blueprint.route("/workspaces/<workspace>/channels/<channel_id>", methods=["DELETE"])
+@authorize("inbox")
+@accepts_write()
+def delete_channel(channel_id: str) -> Response:
+    """Delete a channel: its conversations are closed, and messages that wait for it fail."""
+    return accept("channels.delete", {}, channel_id, lambda: must_exist("channel", channel_id))
+
+
+@blueprint.route("/workspaces/<workspace>/channels/<channel_id>/reauthorize", methods=["POST"])
+@authorize("inbox")
+@blueprint.arguments(Reauthorization, required=False)
+@accepts_write(ChannelSchema, secret=SECRET)
+def reauthorize_channel(body: dict[str, Any], channel_id: str) -> Response:
+    """Replace the credentials. Messages that wait go out once the provider accepts the new ones.
+
+    A web chat has none to give: it gets a new secret, which only this response shows.
+    """
+    workspace_id, given = caller().workspace_id, body.get("credentials")
+    payload: dict[str, Any] = {}
+    beside: dict[str, Any] = {}
+
+    def check() -> None:
+        kind = channels.kind_to_be(workspace_id, channel_id)
+        if faults := channels.credentials_faults(kind, given):
+            raise Invalid(*faults)
+        credentials = channels.fresh_credentials(kind, given)
+        payload["sealed_secret"] = channels.sealed(credentials).decode()
+        beside.update(channels.shown_once(kind, credentials))
+
+    return accept("channels.reauthorize", payload, channel_id, check, beside)

@@ -1,0 +1,71 @@
+"""What callers may say about a channel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow import fields, post_load, validate
+
+from app.channels.kinds import KINDS
+from app.domain import channels
+from app.errors import Invalid
+from app.lib import formats
+from app.lib.fields import Formatted
+from app.lib.schemas import RequestBody
+
+_NAME = {"description": "For people; it need not be unique.", "example": "Shop"}
+_SETTINGS = {
+    "description": "What the kind needs to know besides, by name. `reopen`: whether a message after a conversation was "
+    "closed reopens it, which is the default, or opens another.",
+}
+_CREDENTIALS = {
+    "description": "What the provider knows the account by: `bot_token` for Telegram; `access_token`, `app_secret` and "
+    "`verify_token` for WhatsApp. Never shown again.",
+    "writeOnly": True,
+}
+
+
+class ChannelCreate(RequestBody):
+    """The body that creates a channel."""
+
+    kind = fields.String(
+        required=True,
+        validate=validate.OneOf(list(KINDS), error="There is no kind of channel '{input}'."),
+        metadata={"description": "What the channel connects to.", "example": "web_chat"},
+    )
+    name = Formatted(formats.name, required=True, metadata={**formats.NAME_SCHEMA, **_NAME})
+    settings = fields.Dict(load_default=dict, metadata=_SETTINGS | {"example": {"origins": ["https://shop.example"]}})
+    credentials = fields.Dict(metadata=_CREDENTIALS)
+
+    @post_load
+    def suits_its_kind(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """The fields unchanged. Raises Invalid for settings or credentials that the kind cannot use."""
+        kind = KINDS[data["kind"]]
+        faults = [
+            *channels.settings_faults(kind, data["settings"]),
+            *channels.credentials_faults(kind, data.get("credentials")),
+        ]
+        if faults:
+            raise Invalid(*faults)
+        return data
+
+
+class ChannelPatch(RequestBody):
+    """The body that changes a channel."""
+
+    name = Formatted(formats.name, metadata={**formats.NAME_SCHEMA, **_NAME})
+    settings = fields.Dict(
+        metadata={
+            "description": "The settings to change; the others stay as they are.",
+            "example": {"reopen": False},
+        }
+    )
+
+
+class Reauthorization(RequestBody):
+    """The body that replaces the credentials of a channel."""
+
+    credentials = fields.Dict(
+        metadata=_CREDENTIALS
+        | {"description": f"{_CREDENTIALS['description']} Not for web chat, which gets a new secret."}
+    )
