@@ -6,6 +6,7 @@ Whoever calls these functions has locked the contact.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from app.database import rows
@@ -164,6 +165,14 @@ def touch(unit: Unit, conversation: Conversation) -> Conversation:
     return alter(unit, conversation, last_message_at=unit.now)
 
 
+def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversation:
+    """Gives the conversation to the contact, whose most recent one it becomes if it has the latest message."""
+    latest = most_recent(unit, contact.workspace_id, contact.id)
+    if latest is None or _latest_at(conversation) >= _latest_at(latest):
+        unit.notes[_latest_of(contact.id)] = conversation.id
+    return alter(unit, conversation, contact_id=contact.id)
+
+
 def alter(unit: Unit, conversation: Conversation, **fields: Any) -> Conversation:
     """Puts the conversation with these fields."""
     altered = Conversation(**{**conversation.__data__, **fields})
@@ -239,6 +248,10 @@ def _latest(contact_ids: Iterable[str]) -> Mapping[tuple[str, str], str | None]:
         (wanted,),
     )
     return {_latest_of(contact_id): conversation_id for contact_id, conversation_id in found}
+
+
+def _latest_at(conversation: Conversation) -> datetime:
+    return conversation.last_message_at or conversation.created_at  # type: ignore[no-any-return]
 
 
 def _latest_of(contact_id: str) -> tuple[str, str]:
