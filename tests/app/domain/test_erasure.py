@@ -105,7 +105,7 @@ def store_everywhere(api: Api, endpoint_id: str, monkeypatch: pytest.MonkeyPatch
     answer(claim(endpoint_id), answered(302, b"", 5, target="https://shop.example/zq-elsewhere"))
     with monkeypatch.context() as broken:
         broken.setattr(contacts, "_alter", None)
-        broken.setattr(contacts, "_make", None)
+        broken.setattr(contacts, "make", None)
         for path, body in (("contacts", {"email": OLD_EMAIL.upper()}), ("contacts", {"phone": PERSON["phone"]})):
             contacts_upsert = api.post(path, body | {"first_name": "Zq-Given"})
             api.apply()
@@ -152,7 +152,7 @@ def run_and_talk(workspace_id: str, contact_id: str) -> None:
 
 
 def leave_in_channels(workspace_id: str, contact_id: str) -> None:
-    """Lets the contact be known to a provider and have sent a file; what it and others wrote has failed unexpectedly."""
+    """Lets the contact be known to a provider and have sent a file; what it and others wrote has failed."""
     conversation_id, message_id, channel_id = rows("SELECT conversation_id, id, channel_id FROM messages")[0]
     facts = {"workspace": workspace_id, "contact": contact_id, "channel": channel_id, "message": message_id}
     for statement in (
