@@ -66,6 +66,7 @@ RUN_BATCH_SECONDS = Histogram(
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
 RUN_REQUESTS = Counter("bellhop_run_requests", "Attempts at requests of runs, and what came of them.", ["outcome"])
+MESSAGES = Counter("bellhop_messages", "Attempts to send messages, and what came of them.", ["outcome"])
 ARRIVALS = Counter("bellhop_arrivals", "What came in over channels, and what came of it.", ["outcome"])
 OUR_FAULTS = Counter("bellhop_our_faults", "Requests to other servers that failed for a fault of ours.", ["cause"])
 ENDPOINTS_STOPPED = Counter("bellhop_endpoints_stopped", "Endpoints stopped, and why.", ["reason"])

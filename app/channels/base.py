@@ -202,6 +202,13 @@ class ChannelKind(ABC):
     credentials_schema: ClassVar[Mapping[str, Any] | None] = None
     settings_schema: ClassVar[Mapping[str, Any]]
 
+    def recipient(self, to: str) -> str:
+        """The contact's identifier at the provider for what a caller gives, such as a phone number.
+
+        Raises ValueError with a sentence for the caller.
+        """
+        return to
+
     def length(self, text: str) -> int:
         """How long the provider takes the text to be, in the units of `most_characters`."""
         return len(text)

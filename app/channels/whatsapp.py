@@ -13,7 +13,7 @@ from urllib.parse import quote
 from app.channels.base import Account, Arrival, ChannelKind, File, Media, Outcome, Outgoing, Rate, Request, Verdict
 from app.channels.whatsapp_answers import judge
 from app.channels.whatsapp_hooks import arrivals_in
-from app.lib import json, multipart
+from app.lib import formats, json, multipart
 from app.outbound import Answer
 
 # What the API shows as more than a document, and up to which size.
@@ -55,6 +55,10 @@ class WhatsApp(ChannelKind):
         "required": ["phone_number_id"],
         "additionalProperties": False,
     }
+
+    def recipient(self, to: str) -> str:
+        # People who hide their phone have an identifier that is none.
+        return formats.phone(to).removeprefix("+") if to.startswith("+") else to
 
     def fresh_credentials(self, given: Mapping[str, str]) -> dict[str, str]:
         return dict(given)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import structlog
+from peewee import fn
 
 from app.channels.base import File, Media
 from app.config import settings
@@ -30,8 +31,6 @@ MOST_NAME = 200
 MOST_FILES = 10
 # How long a file waits for the message that it is for.
 KEPT_HOURS = 24
-
-_MISSING = Fault("/upload_id", "There is no such upload that is free; each can be attached once, within a day.")
 
 
 def store(
@@ -64,6 +63,17 @@ def store(
     return Upload.get_by_id(upload_id)
 
 
+def check_uploads(workspace_id: str, upload_ids: Sequence[str]) -> None:
+    """Raises Invalid, naming those of these files that no message of the workspace's members can take now."""
+    if not upload_ids:
+        return
+    is_free = (Upload.expires_at > fn.now()) & Upload.message_id.is_null() & Upload.visitor_id.is_null()
+    found = Upload.in_workspace(workspace_id).where(Upload.id.in_(upload_ids), Upload.file.is_null(False), is_free)
+    free = {row.id for row in found}
+    if faults := [_missing(index) for index, upload_id in enumerate(upload_ids) if upload_id not in free]:
+        raise Invalid(*faults)
+
+
 def claim_uploads(
     unit: Unit, workspace_id: str, upload_ids: Sequence[str], message_id: str, *, visitor_id: str | None = None
 ) -> list[dict[str, Any]]:
@@ -75,7 +85,7 @@ def claim_uploads(
     for index, upload_id in enumerate(upload_ids):
         found = unit.get(Upload, workspace_id, "id", upload_id) if ids.is_id(upload_id, "upl") else None
         if found is None or not _is_free(found, visitor_id) or found.expires_at <= unit.now:
-            raise Invalid(Fault(f"/attachments/{index}{_MISSING.pointer}", _MISSING.detail))
+            raise Invalid(_missing(index))
         claimed = Upload(**{**found.__data__, "message_id": message_id, "expires_at": None})
         unit.put(claimed)
         attachments.append(_attachment(claimed))
@@ -226,6 +236,11 @@ def _complete(message_id: str | None, upload_id: str, facts: Mapping[str, Any]) 
 def _is_free(upload: Upload, visitor_id: str | None) -> bool:
     is_here = upload.file is not None and upload.message_id is None and upload.expires_at is not None
     return is_here and upload.visitor_id == visitor_id
+
+
+def _missing(index: int) -> Fault:
+    detail = "There is no such upload, or it was attached before; each can be attached once, within a day."
+    return Fault(f"/attachments/{index}/upload_id", detail)
 
 
 def _attachment(upload: Upload) -> dict[str, Any]:

@@ -19,3 +19,9 @@ CREATE INDEX channel_requests_waiting ON channel_requests (next_attempt_at) WHER
 -- Two channels cannot receive for one account at its provider.
 CREATE INDEX channels_account ON channels (kind, account) WHERE account IS NOT NULL;
 CREATE INDEX channels_deleted ON channels (deleted_at) WHERE deleted_at IS NOT NULL;
+
+-- A provider has refused a channel's credentials.
+ALTER TABLE notifications
+    DROP CONSTRAINT notifications_kind_check,
+    ADD CONSTRAINT notifications_kind_check
+        CHECK (kind IN ('endpoint_stopped', 'import_ended', 'usage_high', 'channel_refused'));
