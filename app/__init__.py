@@ -10,8 +10,8 @@ from flask import Flask
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-# What programs ask for. All other paths are pages.
-_API_PATHS = ("/api/", "/problems", "/healthz", "/readyz", "/metrics")
+# What programs ask for, and files. All other paths are pages.
+_API_PATHS = ("/api/", "/problems", "/healthz", "/readyz", "/metrics", "/media/", "/chat/", "/hooks/")
 
 
 def create_app() -> Flask:

@@ -36,6 +36,8 @@ class Settings:
     secret_keys: tuple[bytes, ...]  # Fernet keys, newest first
     base_url: str
     port: int
+    realtime_port: int
+    realtime_url: str
     retry_schedule_seconds: tuple[int, ...]
     stop_after_failures: int
     webhook_timeout_seconds: float
@@ -91,6 +93,8 @@ def read(environment: Mapping[str, str]) -> Settings:
         secret_keys=setting("SECRET_KEY", _keys),
         base_url=base_url,
         port=setting("PORT", _whole(1, 65535), "8000"),
+        realtime_port=setting("REALTIME_PORT", _whole(1, 65535), "8001"),
+        realtime_url=setting("REALTIME_URL", _base, base_url).rstrip("/"),
         retry_schedule_seconds=setting("RETRY_SCHEDULE", _schedule, "60,300,1800,7200,43200"),
         stop_after_failures=setting("STOP_AFTER_FAILURES", _whole(1, 1_000_000), "50"),
         webhook_timeout_seconds=setting("WEBHOOK_TIMEOUT_SECONDS", _seconds, "10"),

@@ -66,8 +66,20 @@ RUN_BATCH_SECONDS = Histogram(
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
 RUN_REQUESTS = Counter("bellhop_run_requests", "Attempts at requests of runs, and what came of them.", ["outcome"])
+MESSAGES = Counter("bellhop_messages", "Attempts to send messages, and what came of them.", ["outcome"])
+ARRIVALS = Counter("bellhop_arrivals", "What came in over channels, and what came of it.", ["outcome"])
 OUR_FAULTS = Counter("bellhop_our_faults", "Requests to other servers that failed for a fault of ours.", ["cause"])
 ENDPOINTS_STOPPED = Counter("bellhop_endpoints_stopped", "Endpoints stopped, and why.", ["reason"])
+LISTENERS = Gauge(
+    "bellhop_listeners", "Streams of live updates that are open.", ["stream"], multiprocess_mode="livesum"
+)
+LIVE_SENT = Counter("bellhop_live_frames", "Batches of live updates sent, one for each listener.")
+LIVE_DROPPED = Counter("bellhop_listeners_dropped", "Streams ended by us, and why.", ["reason"])
+LIVE_SECONDS = Histogram(
+    "bellhop_live_lag_seconds",
+    "Time from the beginning of a transaction to when its updates are sent.",
+    buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30),
+)
 EMAILS = Counter("bellhop_emails", "E-mail to members, by what came of an attempt to send it.", ["outcome"])
 
 LEADS = Gauge("bellhop_scheduler_leads", "1 in the scheduler that leads.", multiprocess_mode="livemax")

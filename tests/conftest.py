@@ -79,6 +79,7 @@ def _serve(directory: Path) -> Iterator[Servers]:
         DATABASE_URL=postgres.database_url("tests"),
         SECRET_KEY="tests-" * 8,
         BASE_URL="https://bellhop.test",
+        MEDIA_DIR=str(directory / "media"),
         WEBHOOK_ALLOWED_NETWORKS="127.0.0.0/8",
         WEBHOOK_CA_FILE=str(certificates.ca_file),
         WEBHOOK_TIMEOUT_SECONDS="2",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from app.channels.kinds import KINDS
 from app.database import rows, transaction
 from app.domain import batches, conversations, messages
 from app.domain.changes import Change
@@ -17,8 +18,11 @@ from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
 from app.models.runs import Run
 from tests.cast import until
+from tests.wires import WIRE
 
 T = TypeVar("T")
+
+KINDS[WIRE.name] = WIRE
 
 
 class Interrupted(Exception):

@@ -21,11 +21,13 @@ from app.domain import (
     channel_closings,
     channels,
     contacts,
+    conversation_changes,
     deliveries,
     endpoints,
     erasures,
     failed_jobs,
     imports,
+    messages,
     replays,
     runs,
     sales,
@@ -35,6 +37,7 @@ from app.domain import (
 from app.domain.jobs import KINDS
 from app.domain.writes import VERBS
 from app.models.accounts import Account, PasswordLink
+from app.models.arrivals import Arrival
 from app.models.audit_entries import AuditEntry
 from app.models.automations import (
     Automation,
@@ -69,14 +72,17 @@ from app.models.jobs import IdempotencyKey, Job
 from app.models.members import Member
 from app.models.notifications import Email, Notification
 from app.models.plans import Subscription
+from app.models.read_receipts import ReadReceipt
 from app.models.replays import Replay, ReplayPart, ReplayRow
 from app.models.runs import Run, RunRequest, RunStep
 from app.models.sales import Sale
 from app.models.sessions import Session, SignInFailure
 from app.models.sweeps import Sweep
 from app.models.tokens import Token
+from app.models.updates import Update, UpdatesForgotten
 from app.models.uploads import Upload
 from app.models.usage import ActiveContact, UsageDay, UsageProgress
+from app.models.visitors import ChatVisitor
 from app.models.visits import Visit
 from app.models.workspaces import Workspace
 from tests.cast import tables
@@ -89,9 +95,15 @@ MODELS = [
     *(Import, ImportLine, LineError),
     *(Automation, AutomationVersion, AutomationListener, AutomationDelta, AutomationCount, Enrolment),
     *(Account, PasswordLink, Session, SignInFailure, Visit, Notification, Email),
-    *(Run, RunStep, RunRequest, Channel, ChannelRequest, Conversation, Message, Identity, SuggestedMerge, Upload),
+    *(Run, RunStep, RunRequest),
+    *(Channel, ChannelRequest),
+    *(Conversation, Message, Upload, ReadReceipt),
+    *(Identity, SuggestedMerge),
+    *(Arrival,),
     *(DeliveryMinute, DeliveryHour, FailureGroup, FailureMinute, FailureHour),
     *(JobMinute, QueueMinute, FigureProgress),
+    ChatVisitor,
+    *(Update, UpdatesForgotten),
 ]
 NOUNS: dict[str, Any] = {
     "automations": automations,
@@ -100,6 +112,7 @@ NOUNS: dict[str, Any] = {
     "contacts": contacts,
     "deliveries": deliveries,
     "endpoints": endpoints,
+    "messages": messages,
     "replays": replays,
     "runs": runs,
     "sales": sales,
@@ -107,7 +120,10 @@ NOUNS: dict[str, Any] = {
 }
 RESTRICTIONS = {*tokens.RESTRICTIONS, tokens.UNRESTRICTED}
 # Kinds whose verbs have another name, or stand elsewhere.
-NAMED_OTHERWISE = {"contacts.import", "contacts.delete", "replays.continue", "jobs.discard", "channels.delete"}
+NAMED_OTHERWISE = {
+    *("contacts.import", "contacts.delete", "contacts.merge", "replays.continue", "jobs.discard", "channels.delete"),
+    "conversations.update",
+}
 
 
 def operations(app: Flask) -> set[tuple[str, str]]:
@@ -155,6 +171,10 @@ def test_the_verb_that_deletes_a_contact_is_that_of_its_erasure() -> None:
 
 def test_the_verb_that_deletes_a_channel_is_that_of_its_closing() -> None:
     assert VERBS["channels.delete"].call is channel_closings.delete
+
+
+def test_the_verb_that_changes_a_conversation_stands_with_what_people_change() -> None:
+    assert VERBS["conversations.update"].call is conversation_changes.update
 
 
 def test_a_verb_whose_name_is_a_word_of_python_has_another() -> None:
@@ -257,7 +277,7 @@ def test_every_write_describes_202_and_its_headers(document: dict[str, Any]) -> 
     writes = {
         name: operation
         for name, operation in described_operations(document).items()
-        if not name.startswith("get ") and not name.endswith("/simulate")
+        if not name.startswith("get ") and not name.endswith(("/simulate", "/uploads"))
     }
 
     assert len(writes) >= 8

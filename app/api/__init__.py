@@ -11,6 +11,8 @@ from app.api import (
     billing,
     bookings,
     channels,
+    chat_scripts,
+    chats,
     contacts,
     conversations,
     deliveries,
@@ -19,11 +21,15 @@ from app.api import (
     event_kinds,
     events,
     health,
+    hooks,
     imports,
     invoices,
     jobs,
     limits,
     me,
+    media,
+    members,
+    messages,
     openapi,
     parsing,
     problem_pages,
@@ -33,6 +39,7 @@ from app.api import (
     runs,
     sales,
     sweeps,
+    uploads,
     workspaces,
 )
 from app.api.parsing import paths
@@ -48,11 +55,11 @@ def install(app: Flask, base_url: str) -> None:
     authentication.install(app)
     limits.install(app)
     documented = openapi.install(app, base_url)
-    modules = (me, contacts, imports, sales, bookings, channels, jobs, event_kinds, endpoints, events, deliveries)
-    for module in (*modules, automations, runs, workspaces, sweeps, replays, audit_entries, billing, invoices):
+    modules = (me, contacts, imports, sales, bookings, jobs, event_kinds, endpoints, events, deliveries)
+    inbox = (channels, conversations, messages, uploads, members)
+    further = (sweeps, replays, audit_entries, billing, invoices)
+    for module in (*modules, *inbox, automations, runs, workspaces, *further):
         documented.register_blueprint(module.blueprint, url_prefix="/api/v1")
-    for name, schema in conversations.SCHEMAS.items():
-        documented.spec.components.schema(name, schema=schema)
     paths.shorten(app)
-    for page in (docs, problem_pages, health):
+    for page in (docs, problem_pages, health, hooks, media, chats, chat_scripts):
         app.register_blueprint(page.blueprint)

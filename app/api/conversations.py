@@ -1,49 +1,93 @@
-"""Conversations and messages, as webhooks deliver them."""
+"""Conversations: what a contact and the workspace write to each other over one channel."""
 
 from __future__ import annotations
 
-from typing import get_args
+from functools import partial
+from typing import Any
 
+from flask import Response
 from marshmallow import fields, validate
 
-from app.api.responses import time
+from app.api.authentication import authorize, caller
+from app.api.jobs import accepts_write
+from app.api.lists import PageQuery, envelope, page
+from app.api.parsing.blueprints import Blueprint
+from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
-from app.domain.messages import Status
+from app.api.writes import accept
+from app.domain import conversation_changes, conversations
+from app.lib.fields import StrictBoolean
+from app.lib.schemas import RequestBody
+from app.models.conversations import Conversation
+
+blueprint = Blueprint("conversations", __name__, description="Conversations with contacts.")
+
+STATUSES = ("open", "closed")
 
 
-class AuthorSchema(ResponseBody):
-    type = fields.String(
-        required=True,
+class ConversationPatch(RequestBody):
+    """The body that changes a conversation."""
+
+    status = fields.String(validate=validate.OneOf(STATUSES))
+    assignee_id = fields.String(allow_none=True, metadata={"description": "A member; null: nobody."})
+    read = StrictBoolean(
+        validate=validate.Equal(True, error="This can only be true."),
         metadata={
-            "description": "`contact`, `member`, `api`, `automation` or `provider`; more may be added.",
-            "example": "contact",
+            "description": "All messages are read: `unread` is 0, and the contact sees it where the provider shows it.",
+            "const": True,
+            "example": True,
         },
     )
-    id = fields.String(required=True, metadata={"description": "The author's identifier."})
 
 
 class ConversationSchema(ResponseBody):
     id = fields.String(required=True)
     contact_id = fields.String(required=True)
     channel_id = fields.String(required=True)
-    status = fields.String(required=True, validate=validate.OneOf(["open", "closed"]))
+    status = fields.String(required=True, validate=validate.OneOf(STATUSES))
     assignee_id = fields.String(required=True, allow_none=True, metadata={"description": "A member; null: nobody."})
+    unread = fields.Integer(
+        required=True, metadata={"description": "How many messages of the contact nobody has read.", "example": 2}
+    )
     last_message_at = time("When the latest message was added; null: there is none.", allow_none=True)
+    window_ends_at = time(
+        "Until when the provider lets free text through; null: it has no such window, or it has not begun.",
+        allow_none=True,
+    )
     created_at = time("When the conversation began.")
 
 
-class MessageSchema(ResponseBody):
-    id = fields.String(required=True)
-    conversation_id = fields.String(required=True)
-    direction = fields.String(required=True, validate=validate.OneOf(["in", "out"]))
-    text = fields.String(required=True, allow_none=True, metadata={"example": "Yes, please."})
-    status = fields.String(required=True, validate=validate.OneOf(get_args(Status)))
-    failure = fields.Dict(
-        required=True, allow_none=True, metadata={"description": "Why it was not sent: `code` and `detail`."}
-    )
-    author = fields.Nested(AuthorSchema, required=True)
-    created_at = time("When the message was received or queued.")
+class ConversationQuery(PageQuery):
+    status = fields.String(validate=validate.OneOf(STATUSES))
+    assignee_id = fields.String()
+    contact_id = fields.String()
 
 
-# Components of the document besides those that operations refer to.
-SCHEMAS = {"Conversation": ConversationSchema, "Message": MessageSchema}
+@blueprint.route("/workspaces/<workspace>/conversations", methods=["GET"])
+@authorize("inbox")
+@blueprint.arguments(ConversationQuery)
+@blueprint.response(200, envelope(ConversationSchema, many=True))
+def list_conversations(query: dict[str, Any]) -> Response:
+    """List conversations, the latest begun first."""
+    found = Conversation.matching(caller().workspace_id, query)
+    return respond(200, page(found, Conversation, query, conversations.represent))
+
+
+@blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>", methods=["GET"])
+@authorize("inbox")
+@blueprint.response(200, envelope(ConversationSchema))
+def show_conversation(conversation_id: str) -> Response:
+    """Show a conversation."""
+    found = conversations.find(caller().workspace_id, conversation_id)
+    return respond(200, {"data": conversations.represent(found)})
+
+
+@blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>", methods=["PATCH"])
+@authorize("inbox")
+@blueprint.arguments(ConversationPatch)
+@accepts_write(ConversationSchema)
+def update_conversation(body: dict[str, Any], conversation_id: str) -> Response:
+    """Close, open, assign or read a conversation. Closing it lets the runs go on that a member's message holds."""
+    found = conversations.find(caller().workspace_id, conversation_id)
+    check = partial(conversation_changes.check_assignee, found.workspace_id, body.get("assignee_id"))
+    return accept("conversations.update", body | {"contact_id": found.contact_id}, found.id, check)

@@ -12,10 +12,13 @@ from app.domain import (
     bookings,
     channels,
     contacts,
+    conversations,
     deliveries,
     endpoints,
     imports,
     jobs,
+    merges,
+    messages,
     replays,
     runs,
     sales,
@@ -40,7 +43,7 @@ class ResourceType:
 
 
 TYPES: Mapping[str, ResourceType] = {
-    "contact": ResourceType("contacts", lambda *ids: contacts.represent(contacts.find(*ids))),
+    "contact": ResourceType("contacts", lambda *ids: merges.represent(contacts.find(*ids))),
     "sale": ResourceType("sales", lambda *ids: sales.represent(sales.find(*ids))),
     "booking": ResourceType("bookings", lambda *ids: bookings.represent(bookings.find(*ids))),
     "endpoint": ResourceType("webhooks/endpoints", lambda *ids: endpoints.represent(endpoints.find(*ids))),
@@ -50,6 +53,8 @@ TYPES: Mapping[str, ResourceType] = {
     "replay": ResourceType("webhooks/replays", lambda *ids: replays.represent(replays.find(*ids))),
     "automation": ResourceType("automations", lambda *ids: automations.represent(automations.find(*ids))),
     "run": ResourceType("runs", lambda *ids: runs.represent(runs.find(*ids))),
+    "conversation": ResourceType("conversations", lambda *ids: conversations.represent(conversations.find(*ids))),
+    "message": ResourceType("messages", lambda *ids: messages.represent(messages.find(*ids))),
     "channel": ResourceType("channels", lambda *ids: channels.represent(channels.find(*ids))),
     "job": ResourceType("jobs", lambda *ids: represent_job(jobs.find(*ids))),
     "workspace": ResourceType(None, lambda *ids: workspaces.represent(workspaces.find(ids[0]))),

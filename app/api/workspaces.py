@@ -16,6 +16,7 @@ from app.api.schemas import ResponseBody
 from app.api.writes import accept
 from app.domain import workspaces
 from app.domain.tokens import UNRESTRICTED
+from app.domain.workspaces import MOST_OPT_OUT_WORDS
 from app.lib import formats
 from app.lib.fields import Formatted
 from app.lib.schemas import RequestBody
@@ -24,6 +25,9 @@ blueprint = Blueprint("workspaces", __name__, description="The workspace that a 
 
 _CLOCK = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
 _QUIET_HOURS = "Automations send nothing in these hours of the contact's time zone, else of the workspace's."
+
+_OPT_OUT_WORDS = "A message that is one of these words alone opts its contact out, in any case of letters."
+_WORDS = ["stop", "unsubscribe"]
 
 
 def _clock(description: str, example: str) -> fields.String:
@@ -59,6 +63,12 @@ class WorkspacePatch(RequestBody):
     quiet_hours = fields.Nested(
         QuietHours, allow_none=True, metadata={"description": f"{_QUIET_HOURS} null: there are none."}
     )
+    opt_out_words = fields.List(
+        Formatted(formats.opt_out_word, metadata={"minLength": 1, "maxLength": 50, "pattern": f"^{formats.TAG}$"}),
+        allow_none=True,
+        validate=validate.Length(max=MOST_OPT_OUT_WORDS),
+        metadata={"description": f"{_OPT_OUT_WORDS} null: the built-in words.", "example": _WORDS},
+    )
 
 
 class WorkspaceSettingsSchema(ResponseBody):
@@ -69,6 +79,12 @@ class WorkspaceSettingsSchema(ResponseBody):
         required=True,
         allow_none=True,
         metadata={"description": _QUIET_HOURS, "example": {"from": "21:00", "to": "08:00"}},
+    )
+    opt_out_words = fields.List(
+        fields.String(),
+        required=True,
+        allow_none=True,
+        metadata={"description": f"{_OPT_OUT_WORDS} null: the built-in words.", "example": _WORDS},
     )
     created_at = time("When the workspace was created.")
 

@@ -139,7 +139,10 @@ class Edited:
 
 @dataclass(frozen=True, slots=True)
 class Echoed:
-    """A message that the business sent in the provider's own app, to `peer`, who is `recipient`."""
+    """A message that the business sent in the provider's own app, to `peer`, who is `recipient`.
+
+    `phone` is the recipient's, as in Received.
+    """
 
     key: str
     recipient: str
@@ -148,6 +151,7 @@ class Echoed:
     at: datetime
     text: str | None
     media: Sequence[Media] = ()
+    phone: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +201,13 @@ class ChannelKind(ABC):
     # JSON Schemas of what `POST channels` takes for this kind.
     credentials_schema: ClassVar[Mapping[str, Any] | None] = None
     settings_schema: ClassVar[Mapping[str, Any]]
+
+    def recipient(self, to: str) -> str:
+        """The contact's identifier at the provider for what a caller gives, such as a phone number.
+
+        Raises ValueError with a sentence for the caller.
+        """
+        return to
 
     def length(self, text: str) -> int:
         """How long the provider takes the text to be, in the units of `most_characters`."""

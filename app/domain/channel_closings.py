@@ -108,19 +108,36 @@ def _close(change: Change, conversation_id: str, contact_id: str) -> None:
 
 
 def _fail_messages(workspace_id: str, channel_id: str, limit: int) -> int:
+    """Those that wait behind others come first, so that none of them is left behind a message that is finished."""
     with transaction():
+        # Whoever finishes a message makes the next one due under this lock.
+        conversation_ids = [
+            id
+            for (id,) in rows(
+                """
+                SELECT id FROM conversations WHERE id IN (
+                    SELECT conversation_id FROM messages
+                    WHERE channel_id = %s AND due_at IS NOT NULL AND (leased_until > now()) IS NOT TRUE LIMIT %s)
+                FOR NO KEY UPDATE SKIP LOCKED
+                """,
+                (channel_id, limit),
+            )
+        ]
         # The claim that a dead worker had is not valid any more.
         failed = rows(
             """
-            UPDATE messages SET status = CASE status WHEN 'sending' THEN 'unknown' ELSE 'failed' END,
-                failure = %s, due_at = NULL, leased_until = NULL, claim = claim + 1
+            UPDATE messages SET status = CASE status WHEN 'sending' THEN 'unknown' WHEN 'queued' THEN 'failed'
+                    ELSE status END,
+                failure = CASE WHEN status IN ('sending', 'queued') THEN %(failure)s::json ELSE failure END,
+                is_behind = false, due_at = NULL, leased_until = NULL, claim = claim + 1
             WHERE id IN (
                 SELECT id FROM messages
-                WHERE channel_id = %s AND due_at IS NOT NULL AND (leased_until > now()) IS NOT TRUE
-                LIMIT %s FOR NO KEY UPDATE SKIP LOCKED)
+                WHERE conversation_id = ANY(%(ids)s)
+                    AND (is_behind OR (due_at IS NOT NULL AND (leased_until > now()) IS NOT TRUE))
+                ORDER BY is_behind DESC, id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED)
             RETURNING id
             """,
-            (json.dumps(DELETED).decode(), channel_id, limit),
+            {"failure": json.dumps(DELETED).decode(), "ids": conversation_ids, "limit": limit},
         )
         if failed:
             recorder = Recorder(workspace_id)

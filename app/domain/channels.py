@@ -16,6 +16,7 @@ from app.database import rows, transaction
 from app.domain import audit, channel_requests, fan_out, notifications, values
 from app.domain.changes import Change, Effect
 from app.domain.events import Recorder
+from app.domain.units import Unit
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import clock, json, vault
 from app.models.channels import Channel
@@ -34,6 +35,14 @@ _OWN_SETTINGS = frozenset({"reopen"})
 def find(workspace_id: str, channel_id: str) -> Channel:
     """The channel. Raises NotFound, also if it was deleted."""
     return Channel.get_in(workspace_id, channel_id, "chn")
+
+
+def seen_by(unit: Unit, channel_id: str) -> Channel:
+    """The channel as it was when the unit first asked for it, also if it was deleted."""
+    key = ("channel", channel_id)
+    if key not in unit.notes:
+        unit.notes[key] = Channel.get_by_id(channel_id)
+    return unit.notes[key]  # type: ignore[no-any-return]
 
 
 def kind_of(channel: Channel) -> ChannelKind:

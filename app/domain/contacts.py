@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
@@ -39,7 +40,7 @@ def upsert(change: Change) -> Effect:
     holders = _holders(change)
     found = next((holder for holder in holders.values() if holder is not None), None)
     if found is None:
-        return Effect("made", "contact", _make(change))
+        return Effect("made", "contact", make(change).id)
     _refuse_replacing(found, holders)
     _refuse_taken(found, holders)
     _alter(change, found)
@@ -69,6 +70,32 @@ def remove_tag(change: Change) -> Effect:
     contact = find(change.workspace_id, change.target, change.unit)
     _alter(change, contact, removed_tags={change.payload["name"]})
     return Effect("changed", "contact", contact.id)
+
+
+def make(change: Change) -> Contact:
+    """Creates a contact with the fields of the payload, which no other contact may have as its identifiers."""
+    payload = change.payload
+    contact = Contact(
+        id=ids.new("con"),
+        workspace_id=change.workspace_id,
+        tags=sorted(set(payload.get("tags", ()))),
+        custom_fields=_merged({}, payload.get("custom_fields", {})),
+        opted_out=payload.get("opted_out", False),
+        created_at=change.unit.now,
+        updated_at=change.unit.now,
+        **{name: payload.get(name) for name in _PLAIN},
+    )
+    change.unit.put(contact)
+    _record(change, contact, "contact.created")
+    for tag in contact.tags:
+        _record(change, contact, "tag.added", tag=tag)
+    return contact
+
+
+def set_fields(change: Change, contact: Contact, **fields: Any) -> Contact:
+    """The contact with these fields. An identifier among them must be one that the unit has found to be free."""
+    _alter(replace(change, payload=fields), contact)
+    return find(change.workspace_id, contact.id, change.unit)
 
 
 def find(workspace_id: str, contact_id: str, unit: Unit | None = None) -> Contact:
@@ -108,25 +135,6 @@ def represent(contact: Contact) -> dict[str, Any]:
         "created_at": contact.created_at,
         "updated_at": contact.updated_at,
     }
-
-
-def _make(change: Change) -> str:
-    payload = change.payload
-    contact = Contact(
-        id=ids.new("con"),
-        workspace_id=change.workspace_id,
-        tags=sorted(set(payload.get("tags", ()))),
-        custom_fields=_merged({}, payload.get("custom_fields", {})),
-        opted_out=payload.get("opted_out", False),
-        created_at=change.unit.now,
-        updated_at=change.unit.now,
-        **{name: payload.get(name) for name in _PLAIN},
-    )
-    change.unit.put(contact)
-    _record(change, contact, "contact.created")
-    for tag in contact.tags:
-        _record(change, contact, "tag.added", tag=tag)
-    return contact.id
 
 
 def _alter(

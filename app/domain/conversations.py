@@ -5,26 +5,39 @@ Whoever calls these functions has locked the contact.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from app.database import rows
-from app.domain import contacts, members, run_states
+from app.domain import contacts, members, outboxes, run_states
 from app.domain.changes import Change
 from app.domain.units import Unit
-from app.errors import Fault, Invalid
+from app.errors import Fault, Invalid, NotFound
 from app.lib import ids
 from app.models import sets
 from app.models.contacts import Contact
 from app.models.conversations import Conversation
 from app.models.runs import Run
 
+NO_MEMBER = Fault("/assignee_id", "There is no such member in this workspace.")
+
+
+class Peer(NamedTuple):
+    """Whom a contact's conversations on a channel are with: one contact may have several accounts at a provider."""
+
+    workspace_id: str
+    contact_id: str
+    channel_id: str
+    peer: str
+
 
 def prefetch(unit: Unit, runs: Sequence[Run]) -> None:
-    """Reads the conversations that `of_run` will return for these runs, in two statements for any number of them."""
+    """Reads the conversations that `of_run` will return for these runs, in three statements for any number of them."""
     unit.notes |= _latest(run.contact_id for run in runs if run.conversation_id is None)
     wanted = [(run, run.conversation_id or unit.notes[_latest_of(run.contact_id)]) for run in runs]
     unit.read(sets.key(Conversation, run.workspace_id, "id", found) for run, found in wanted if found)
+    outboxes.prefetch(unit, (found for _, found in wanted if found))
 
 
 def of_run(unit: Unit, run: Run) -> Conversation | None:
@@ -41,6 +54,21 @@ def most_recent(unit: Unit, workspace_id: str, contact_id: str) -> Conversation 
         unit.notes |= _latest([contact_id])
     found = unit.notes[_latest_of(contact_id)]
     return unit.get(Conversation, workspace_id, "id", found) if found else None
+
+
+def on_channel(unit: Unit, contact: Contact, channel_id: str) -> Conversation | None:
+    """The contact's most recent conversation on the channel, open or closed; None if it has none."""
+    latest = most_recent(unit, contact.workspace_id, contact.id)
+    if latest is None or latest.channel_id == channel_id:
+        return latest
+    found = rows(
+        """
+        SELECT id FROM conversations WHERE contact_id = %s AND channel_id = %s
+        ORDER BY coalesce(last_message_at, created_at) DESC, id DESC LIMIT 1
+        """,
+        (contact.id, channel_id),
+    )
+    return unit.get(Conversation, contact.workspace_id, "id", found[0][0]) if found else None
 
 
 def channel_for(unit: Unit, contact: Contact) -> str | None:
@@ -69,8 +97,35 @@ def open_on(change: Change, contact: Contact, channel_id: str) -> Conversation:
 
 def open_for(change: Change, contact: Contact, channel_id: str) -> Conversation:
     """The contact's most recent conversation on the channel, reopened if it is closed; a new one if there is none."""
-    found = _on_channel(change.unit, contact, channel_id)
+    found = on_channel(change.unit, contact, channel_id)
     return reopen(change, contact, found) if found else open_on(change, contact, channel_id)
+
+
+def prefetch_with(unit: Unit, wanted: Sequence[Peer]) -> None:
+    """Reads the conversations that `with_peer` will return for these, in two statements for any number of them."""
+    unit.notes |= _latest_with(wanted)
+    found = [(peer.workspace_id, unit.notes[peer]) for peer in wanted]
+    unit.read(sets.key(Conversation, workspace_id, "id", each) for workspace_id, each in found if each)
+
+
+def with_peer(change: Change, contact: Contact, channel_id: str, peer: str, *, reopens: bool | None) -> Conversation:
+    """The conversation in which a message from or to the peer belongs.
+
+    It is the latest one with that peer on the channel. If that is closed, it is reopened (`reopens`), or followed by a
+    new one (not `reopens`), or stays as it is (None). Raises Busy.
+    """
+    unit, sought = change.unit, Peer(contact.workspace_id, contact.id, channel_id, peer)
+    if sought not in unit.notes:
+        is_new = unit.is_new(Contact, contact.workspace_id, contact.id)
+        unit.notes |= {sought: None} if is_new else _latest_with([sought])
+    found = unit.notes[sought]
+    latest: Conversation | None = unit.get(Conversation, contact.workspace_id, "id", found) if found else None
+    if latest is None or (latest.status == "closed" and reopens is False):
+        latest = alter(unit, open_on(change, contact, channel_id), peer=peer)
+        unit.notes[sought] = latest.id
+    elif latest.peer is None:
+        latest = alter(unit, latest, peer=peer)
+    return reopen(change, contact, latest) if reopens else latest
 
 
 def reopen(change: Change, contact: Contact, conversation: Conversation) -> Conversation:
@@ -96,7 +151,7 @@ def close(change: Change, contact: Contact, conversation: Conversation) -> Conve
 def assign(change: Change, contact: Contact, conversation: Conversation, assignee_id: str | None) -> Conversation:
     """Assigns the conversation to the member, or to nobody. Raises Invalid if the workspace has no such member."""
     if assignee_id is not None and not _is_member(change.unit, conversation.workspace_id, assignee_id):
-        raise Invalid(Fault("/assignee_id", "There is no such member in this workspace."))
+        raise Invalid(NO_MEMBER)
     if assignee_id == conversation.assignee_id:
         return conversation
     assigned = alter(change.unit, conversation, assignee_id=assignee_id)
@@ -108,6 +163,14 @@ def touch(unit: Unit, conversation: Conversation) -> Conversation:
     """Notes that a message has been added now, which makes it the contact's most recent conversation."""
     unit.notes[_latest_of(conversation.contact_id)] = conversation.id
     return alter(unit, conversation, last_message_at=unit.now)
+
+
+def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversation:
+    """Gives the conversation to the contact, whose most recent one it becomes if it has the latest message."""
+    latest = most_recent(unit, contact.workspace_id, contact.id)
+    if latest is None or _latest_at(conversation) >= _latest_at(latest):
+        unit.notes[_latest_of(contact.id)] = conversation.id
+    return alter(unit, conversation, contact_id=contact.id)
 
 
 def alter(unit: Unit, conversation: Conversation, **fields: Any) -> Conversation:
@@ -129,6 +192,20 @@ def runs_that(unit: Unit, conversation: Conversation, condition: str) -> list[Ru
     return list((found | {run.id: run for run in unit.changed(Run)}).values())
 
 
+def hold(change: Change, conversation_id: str) -> tuple[Contact, Conversation]:
+    """The conversation and its contact, both locked. Raises NotFound, also if the contact was deleted, and Busy."""
+    unit, workspace_id = change.unit, change.workspace_id
+    conversation: Conversation | None = unit.get(Conversation, workspace_id, "id", conversation_id)
+    if conversation is None:
+        raise NotFound
+    return contacts.find(workspace_id, conversation.contact_id, unit), conversation
+
+
+def find(workspace_id: str, conversation_id: str) -> Conversation:
+    """Raises NotFound."""
+    return Conversation.get_in(workspace_id, conversation_id, "cnv")
+
+
 def erase(conversation_ids: Sequence[str]) -> None:
     """Closes these conversations, whose contact is deleted. No event tells of it, as `contact.deleted` does."""
     rows("UPDATE conversations SET status = 'closed', held_at = NULL WHERE id = ANY(%s)", (list(conversation_ids),))
@@ -142,7 +219,9 @@ def represent(conversation: Conversation) -> dict[str, Any]:
         "channel_id": conversation.channel_id,
         "status": conversation.status,
         "assignee_id": conversation.assignee_id,
+        "unread": conversation.unread,
         "last_message_at": conversation.last_message_at,
+        "window_ends_at": conversation.window_ends_at,
         "created_at": conversation.created_at,
     }
 
@@ -164,22 +243,31 @@ def _latest(contact_ids: Iterable[str]) -> Mapping[tuple[str, str], str | None]:
     return {_latest_of(contact_id): conversation_id for contact_id, conversation_id in found}
 
 
+def _latest_at(conversation: Conversation) -> datetime:
+    return conversation.last_message_at or conversation.created_at  # type: ignore[no-any-return]
+
+
 def _latest_of(contact_id: str) -> tuple[str, str]:
     return ("most recent conversation", contact_id)
 
 
-def _on_channel(unit: Unit, contact: Contact, channel_id: str) -> Conversation | None:
-    latest = most_recent(unit, contact.workspace_id, contact.id)
-    if latest is None or latest.channel_id == channel_id:
-        return latest
+def _latest_with(wanted: Sequence[Peer]) -> Mapping[Hashable, str | None]:
+    """The latest conversation with each peer, as it is stored; one without a peer may be with any."""
+    if not wanted:
+        return {}
     found = rows(
         """
-        SELECT id FROM conversations WHERE contact_id = %s AND channel_id = %s
-        ORDER BY coalesce(last_message_at, created_at) DESC, id DESC LIMIT 1
+        SELECT wanted.*, (
+            SELECT id FROM conversations
+            WHERE conversations.contact_id = wanted.contact_id AND conversations.channel_id = wanted.channel_id
+                AND coalesce(conversations.peer, wanted.peer) = wanted.peer
+            ORDER BY coalesce(last_message_at, created_at) DESC, id DESC LIMIT 1)
+        FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[])
+            AS wanted(workspace_id, contact_id, channel_id, peer)
         """,
-        (contact.id, channel_id),
+        tuple(map(list, zip(*wanted, strict=True))),
     )
-    return unit.get(Conversation, contact.workspace_id, "id", found[0][0]) if found else None
+    return {Peer(*peer): conversation_id for *peer, conversation_id in found}
 
 
 def _release(unit: Unit, conversation: Conversation) -> None:

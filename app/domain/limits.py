@@ -99,6 +99,11 @@ def count_request(token_id: str) -> Standing | None:
     return _limiter().take(token_id, quota) if quota else None
 
 
+def count(name: str, per_minute: int) -> Standing | None:
+    """Takes a request from the bucket of that name, which holds so many. None if Redis does not answer."""
+    return _limiter().take(name, per_minute)
+
+
 class Limiter:
     """A process's shares in all buckets. Waits for Redis as long as `bells.flags` does, then skips it for a while."""
 

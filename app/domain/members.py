@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from app.database import rows, transaction
 from app.domain import accounts, audit
@@ -15,6 +16,9 @@ from app.models.accounts import Account
 from app.models.members import Member
 
 MOST_MEMBERS = 500
+_PEOPLE = """
+    SELECT members.id, accounts.id, email, role, is_support, password_hash IS NOT NULL, members.created_at
+    FROM members JOIN accounts ON accounts.id = account_id"""
 _LAST_OWNER = "A workspace needs an owner. Make somebody else an owner first."
 
 
@@ -95,15 +99,30 @@ def of_account(workspace_id: str, account_id: str) -> Member | None:
 
 def of_workspace(workspace_id: str) -> list[Person]:
     """The members of a workspace, oldest first; no more than MOST_MEMBERS."""
+    found = rows(f"{_PEOPLE} WHERE workspace_id = %s ORDER BY members.id LIMIT %s", (workspace_id, MOST_MEMBERS))
+    return [Person(*each) for each in found]
+
+
+def newest(workspace_id: str, last_id: str | None, limit: int) -> list[Person]:
+    """Up to `limit` members after `last_id`, the latest first."""
     found = rows(
-        """
-        SELECT members.id, accounts.id, email, role, is_support, password_hash IS NOT NULL, members.created_at
-        FROM members JOIN accounts ON accounts.id = account_id
-        WHERE workspace_id = %s ORDER BY members.id LIMIT %s
-        """,
-        (workspace_id, MOST_MEMBERS),
+        f"{_PEOPLE} WHERE workspace_id = %s AND members.id < %s ORDER BY members.id DESC LIMIT %s",
+        (workspace_id, last_id or "mem_~", limit),
     )
     return [Person(*each) for each in found]
+
+
+def find(workspace_id: str, member_id: str) -> Person:
+    """Raises NotFound."""
+    found = rows(f"{_PEOPLE} WHERE workspace_id = %s AND members.id = %s", (workspace_id, member_id))
+    if not found:
+        raise NotFound
+    return Person(*found[0])
+
+
+def represent(person: Person) -> dict[str, Any]:
+    """The member as the API shows them."""
+    return {"id": person.member_id, "email": person.email, "role": person.role, "created_at": person.created_at}
 
 
 def change_role(workspace_id: str, member_id: str, role: str, actor_id: str | None) -> None:

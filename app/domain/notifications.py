@@ -66,6 +66,17 @@ def path(notification: Notification) -> str:
     return f"/workspaces/{notification.workspace_id}/{below.format(**detail)}"
 
 
+def represent(notification: Notification) -> dict[str, Any]:
+    """The notification as live updates show it."""
+    return {
+        "id": notification.id,
+        "kind": notification.kind,
+        "text": headline(notification.kind, notification.detail),
+        "path": path(notification),
+        "created_at": notification.created_at,
+    }
+
+
 def unread(member_id: str) -> int:
     """How many notifications the member has not read, at most MOST_UNREAD + 1."""
     newer = Notification.select(Notification.id).join(Member, on=(Member.workspace_id == Notification.workspace_id))

@@ -71,8 +71,11 @@ def begin(account_id: str, address: str, user_agent: str) -> str:
     return token
 
 
-def find(token: str) -> Signed | None:
-    """Who has signed in with this token; None if the session has ended, has expired or never was."""
+def find(token: str, *, is_use: bool = True) -> Signed | None:
+    """Who has signed in with this token; None if the session has ended, has expired or never was.
+
+    A session that is not used for a while ends; with `is_use` false, this does not count.
+    """
     now = clock.now()
     found = rows(
         """
@@ -91,7 +94,7 @@ def find(token: str) -> Signed | None:
     if not found:
         return None
     session_id, seen_at, account_id, email, is_support, *_ = found[0]
-    if now - seen_at > _SEEN_EVERY:
+    if is_use and now - seen_at > _SEEN_EVERY:
         # If several requests find it outdated at once, one of them writes.
         Session.update(seen_at=now).where(Session.id == session_id, Session.seen_at == seen_at).execute()
     memberships = tuple(Membership(*each[5:]) for each in found if each[5] is not None)

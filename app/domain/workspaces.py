@@ -11,6 +11,8 @@ from app.errors import NotFound
 from app.lib import ids
 from app.models.workspaces import Workspace
 
+MOST_OPT_OUT_WORDS = 100
+
 
 def create(name: str) -> tuple[Workspace, str]:
     """Creates a workspace and an unrestricted token, which cannot be shown again. Returns both."""
@@ -43,5 +45,6 @@ def represent(workspace: Workspace) -> dict[str, Any]:
         "name": workspace.name,
         "timezone": workspace.timezone,
         "quiet_hours": workspace.quiet_hours,
+        "opt_out_words": workspace.opt_out_words,
         "created_at": workspace.created_at,
     }

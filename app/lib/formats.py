@@ -40,6 +40,13 @@ def tag(text: str) -> str:
     return text.strip()
 
 
+def opt_out_word(text: str) -> str:
+    """A word or phrase of 1 to 50 characters, in small letters, with single spaces."""
+    if len(text) > 50 or not re.fullmatch(TAG, text):
+        raise ValueError("A word has 1 to 50 characters, no control characters, and more than spaces.")
+    return " ".join(text.casefold().split())
+
+
 def custom_value(value: object) -> str | int | float | bool | None:
     """The value of a custom field: a string, number, boolean or null."""
     if not isinstance(value, (str, int, float, bool, type(None))):

@@ -20,7 +20,7 @@ from app.mailbox.claims import claim, holding, release
 from app.mailbox.deaths import in_progress
 from app.mailbox.mail import Claimed, Mail, hear, ring
 from app.mailbox.overdue import overdue
-from app.mailbox.serving import serve, serve_shared
+from app.mailbox.serving import serve, serve_shared, serve_together
 from app.mailbox.waking import Waiting, wake, wake_and_ring
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "ring",
     "serve",
     "serve_shared",
+    "serve_together",
     "wake",
     "wake_and_ring",
 ]

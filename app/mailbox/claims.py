@@ -40,8 +40,8 @@ def holding(mail: Mail, batch: Sequence[Claimed]) -> bool:
     Nobody else claims anything of an exclusive mailbox until the transaction ends.
     """
     if mail.exclusive:
-        for owner in sorted({claimed.owner for claimed in batch}):
-            rows("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (_turn(mail, owner),))
+        turns = sorted({_turn(mail, claimed.owner) for claimed in batch})
+        rows("SELECT pg_advisory_xact_lock(hashtextextended(turn, 0)) FROM unnest(%s::text[]) AS turn", (turns,))
     held = f"""
         SELECT mail.id FROM {mail.table} mail
         JOIN unnest(%s::text[], %s::int[]) AS held(id, claim) ON mail.id = held.id AND mail.claim = held.claim

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from peewee import BooleanField, IntegerField, TextField
+from peewee import BooleanField, IntegerField, TextField, Tuple, fn
 
 from app.models.base import OwnedModel, TimeField, json_field
 
@@ -40,7 +40,9 @@ class Conversation(OwnedModel):
 
 
 class Message(OwnedModel):
-    FIXED: ClassVar[frozenset[str]] = frozenset({"channel_id", "direction", "author", "created_at"})
+    """`sent_at` is set by the database, when the message is first known to be sent."""
+
+    FIXED: ClassVar[frozenset[str]] = frozenset({"channel_id", "direction", "author", "sent_at", "created_at"})
 
     id = TextField(primary_key=True)
     conversation_id = TextField()
@@ -57,7 +59,9 @@ class Message(OwnedModel):
     provider_id = TextField(null=True)
     provider_time = TimeField(null=True)
     edited_at = TimeField(null=True)
+    sent_at = TimeField(null=True)
     is_automated = BooleanField(default=False)
+    is_behind = BooleanField(default=False)
     due_at = TimeField(null=True)
     leased_until = TimeField(null=True)
     claim = IntegerField(default=0)
@@ -65,3 +69,12 @@ class Message(OwnedModel):
 
     class Meta:
         table_name = "messages"
+
+    @classmethod
+    def latest(cls, conversation_id: str, last_at: str | None, last_id: str | None, limit: int) -> list[Message]:
+        """The conversation's messages by `at`, the provider's time or else ours, newest first, after that position."""
+        at = fn.COALESCE(cls.provider_time, cls.created_at)
+        query = cls.select(cls, at.alias("at")).where(cls.conversation_id == conversation_id)
+        if last_at is not None:
+            query = query.where(Tuple(at, cls.id) < Tuple(last_at, last_id))
+        return list(query.order_by(at.desc(), cls.id.desc()).limit(limit))

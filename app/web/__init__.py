@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from flask import Flask, Response
 from flask_wtf import CSRFProtect
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app.config import settings
-from app.lib import keys
 from app.web import (
     access,
     account_pages,
@@ -18,6 +15,7 @@ from app.web import (
     billing_pages,
     channel_pages,
     contact_pages,
+    cookies,
     delivery_pages,
     developer_endpoints,
     endpoint_pages,
@@ -114,17 +112,8 @@ def create_pages() -> Flask:
 
 
 def _configure_sessions(pages: Flask) -> None:
-    is_https = settings().base_url.startswith("https://")
-    newest, *older = (keys.derived(key, "sessions") for key in settings().secret_keys)
     pages.config.update(
-        SECRET_KEY=newest,
-        SECRET_KEY_FALLBACKS=older,
-        # A browser accepts `__Host-` only from this host and over TLS, so no other host can plant a cookie.
-        SESSION_COOKIE_NAME="__Host-bellhop" if is_https else "bellhop",
-        SESSION_COOKIE_SECURE=is_https,
-        SESSION_COOKIE_HTTPONLY=True,
-        SESSION_COOKIE_SAMESITE="Lax",
-        PERMANENT_SESSION_LIFETIME=timedelta(days=30),
+        cookies.configuration(),
         WTF_CSRF_TIME_LIMIT=None,  # as long as the session: a page may stay open for days
         MAX_CONTENT_LENGTH=1024 * 1024,
         MAX_FORM_MEMORY_SIZE=1024 * 1024,

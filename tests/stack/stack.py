@@ -31,6 +31,8 @@ FOREIGN = {
     "LOG_FORMAT",
     "METRICS_HOST",
     "METRICS_PORT",
+    "REALTIME_PORT",
+    "REALTIME_URL",
     "SMTP_URL",
     "MAIL_FROM",
     "TRUSTED_PROXIES",
@@ -44,8 +46,8 @@ class Stack:
     """PostgreSQL, Redis and the given number of each process type, with their data in one directory.
 
     Without processes it is just the servers and the settings. `settings` are the service's and override those made
-    here. `ports` are preferences for `web`, `postgres` and `redis`; taken ones are replaced by free ones. As a context
-    manager it is migrated and ready inside the block, and stopped with all its processes outside.
+    here. `ports` are preferences for `web`, `realtime`, `postgres` and `redis`; taken ones are replaced by free ones.
+    As a context manager it is migrated and ready inside the block, and stopped with all its processes outside.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Stack:
         self.directory.mkdir(parents=True, exist_ok=True)
         wishes = ports or {}
         self.port = free_port(wishes.get("web"))
+        self.realtime_port = free_port(wishes.get("realtime"))
         self.postgres = Postgres(
             self.directory / "postgres", free_port(wishes.get("postgres")), settings=postgres_settings
         )
@@ -152,6 +155,8 @@ class Stack:
             "SECRET_KEY": _kept_secret(self.directory / "secret-key"),
             "BASE_URL": f"http://127.0.0.1:{self.port}",
             "PORT": str(self.port),
+            "REALTIME_PORT": str(self.realtime_port),
+            "REALTIME_URL": f"http://127.0.0.1:{self.realtime_port}",
             "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
             "WEBHOOK_CA_FILE": str(self.certificates.ca_file),
             "MEDIA_DIR": str(self.directory / "media"),

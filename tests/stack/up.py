@@ -25,7 +25,7 @@ from tests.stack.reports import Report
 from tests.stack.stack import Stack
 
 DIRECTORY = ROOT / ".data"
-PORTS = {"web": 8000, "postgres": 5432, "redis": 6379}
+PORTS = {"web": 8000, "realtime": 8001, "postgres": 5432, "redis": 6379}
 RECEIVER_PORT = 8443
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LOOK_SECONDS = 0.2

@@ -15,6 +15,7 @@ from tests.cast import Api, all_of, one, rung_on, until
 from tests.conftest import Servers
 from tests.requesting import answer_of, make_request
 from tests.stack.receiver import Answer, Receiver
+from workers import desk
 from workers import requester as module
 from workers.requester import Requester
 
@@ -170,7 +171,7 @@ def test_what_does_not_end_in_time_is_left_to_others_and_spends_no_attempt(
     released: threading.Event,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "GRACE_SECONDS", 0.1)
+    monkeypatch.setattr(desk, "GRACE_SECONDS", 0.1)
     receiver.answers["/x"] = Answer(released=released)
     make_request(api.workspace_id, receiver.url("/x"))
     requester.wake(api.workspace_id)
@@ -185,7 +186,7 @@ def test_what_does_not_end_in_time_is_left_to_others_and_spends_no_attempt(
 def test_while_the_database_is_away_it_tries_again(
     api: Api, requester: Requester, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "AWAY_SECONDS", 0.01)
+    monkeypatch.setattr(desk, "AWAY_SECONDS", 0.01)
     run_id, _ = make_request(api.workspace_id, receiver.url("/x"))
     record, claim = requests.record, requests.claim
     calls: list[str] = []

@@ -28,6 +28,7 @@ PREFIXES: Mapping[str, str] = {
     "sale": "sal",
     "booking": "bkg",
     "invoice": "inv",
+    "upload": "upl",
 }
 _SUFFIX = "01kaj5bd40e6rr3f5y2kq0w9xz"
 _TIME = "2026-11-21T10:00:00.000Z"
@@ -60,10 +61,12 @@ _FIELDS: Mapping[str, Any] = {
     "starts_at": "2026-11-23T09:00:00.000Z",
     "ends_at": "2026-11-23T10:00:00.000Z",
     "ActorSchema.id": f"tok_{_SUFFIX}",
+    "AttachmentSchema.id": f"upl_{_SUFFIX}",
     "AttemptSchema.duration_ms": 42,
     "AttemptSchema.number": 1,
     "AttemptSchema.status": 200,
     "AuditEntrySchema.detail": {"release_held": True},
+    "AuthorSchema.id": f"con_{_SUFFIX}",
     "DeliverySchema.attempts": 1,
     "DeliverySchema.delivered_at": _TIME,
     "DeliverySchema.status": "delivered",
@@ -79,6 +82,7 @@ _FIELDS: Mapping[str, Any] = {
     "ResourceSchema.id": f"con_{_SUFFIX}",
     "ResourceSchema.type": "contact",
     "ResourceSchema.url": f"https://bellhop.example/api/v1/workspaces/ws_{_SUFFIX}/contacts/con_{_SUFFIX}",
+    "MessageToContact.to": "+4930123456",
     "TargetSchema.id": f"whe_{_SUFFIX}",
     "TargetSchema.type": "endpoint",
     "TokenSchema.name": "Our shop",

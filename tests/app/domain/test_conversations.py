@@ -108,10 +108,10 @@ def test_conversations_of_many_runs_are_read_at_once(
         real = database.Database._execute
         monkeypatch.setattr(database.Database, "_execute", lambda *of: seen.append(of) or real(*of))
         conversations.prefetch(unit, read)
-        assert len(seen) == 2
+        assert len(seen) == 3
         found = {run.contact_id: conversations.of_run(unit, run) for run in read}
 
-    assert len(seen) == 2
+    assert len(seen) == 3
     assert found.pop(contact_ids[0]) is None
     assert {contact_id: conversation.id for contact_id, conversation in found.items() if conversation} == expected
 
@@ -146,7 +146,8 @@ def test_opening_one_is_an_event(workspace_id: str, contact_id: str, channel_id:
     assert event["contact"]["id"] == contact_id
     assert event["conversation"] == {
         **{"id": opened.id, "contact_id": contact_id, "channel_id": channel_id, "status": "open"},
-        **{"assignee_id": None, "last_message_at": None, "created_at": event["conversation"]["created_at"]},
+        **{"assignee_id": None, "unread": 0, "last_message_at": None, "window_ends_at": None},
+        "created_at": event["conversation"]["created_at"],
     }
 
 

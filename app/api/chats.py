@@ -1,0 +1,220 @@
+"""Chats: what the script of a web chat asks for, from the pages of other origins that the channel allows.
+
+These requests have no cookies. A visitor's token travels in the Authorization header. It is made with the first
+message; nothing is stored before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, Any
+from urllib.parse import unquote, urlsplit
+
+from flask import Blueprint, Response, g, request
+from marshmallow import fields
+from marshmallow.validate import Length, Regexp
+
+from app.api.parsing.bodies import spooled_body
+from app.api.request_ids import request_id
+from app.api.responses import BareResponse, respond
+from app.channels.web_chat import WebChat
+from app.config import settings
+from app.domain import chats, identifications, limits, media, visitors
+from app.domain.bodies.faults import load
+from app.domain.bodies.objects import object_in
+from app.domain.chats import Said
+from app.domain.visitors import Visitor
+from app.errors import InsufficientScope, RateLimited, TooLarge, Unauthenticated
+from app.lib.schemas import RequestBody
+from app.models.channels import Channel
+
+blueprint = Blueprint("chats", __name__, url_prefix="/chat/<channel_id>")
+
+# A text of the longest length, each character escaped, and what is around it.
+MOST_BODY_BYTES = 32 * 1024
+# Requests a minute. Many visitors may share an address.
+PER_VISITOR, PER_ADDRESS, NEW_PER_ADDRESS, UPLOADS_PER_VISITOR = 120, 1_200, 30, 20
+_PART_BYTES = 64 * 1024
+_HEADERS = "authorization, content-type, x-file-name"
+_CLIENT_ID = Regexp(r"^[A-Za-z0-9_-]{1,64}\Z", error="An id is 1 to 64 characters of A-Z, a-z, 0-9, - and _.")
+
+
+class User(RequestBody):
+    """Who the workspace says the visitor is."""
+
+    id = fields.String(required=True, validate=Length(1, visitors.LONGEST_USER))
+    signature = fields.String(required=True, validate=Length(1, 128))
+
+
+class MessageBody(RequestBody):
+    """A message of a visitor; `key` is needed without a token."""
+
+    id = fields.String(required=True, validate=_CLIENT_ID)
+    text = fields.String(load_default=None, allow_none=True, validate=Length(max=WebChat.most_characters))
+    uploads = fields.List(fields.String(validate=Length(1, 64)), load_default=[], validate=Length(max=50))
+    locale = fields.String(load_default=None, validate=Regexp(r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,3}\Z"))
+    key = fields.String()
+    user = fields.Nested(User)
+
+
+class IdentifyBody(RequestBody):
+    """Who the visitor is; `key` makes a session for a user who has written elsewhere."""
+
+    user = fields.Nested(User, required=True)
+    key = fields.String()
+
+
+class ReadBody(RequestBody):
+    """Up to which message the visitor has read."""
+
+    message_id = fields.String(required=True, validate=Length(1, 64))
+
+
+@blueprint.before_request
+def admit() -> Response | None:
+    """Checks the page's origin, and answers the browser's question whether it may send a request."""
+    assert request.view_args is not None
+    g.chat = channel = visitors.find_channel(request.view_args.pop("channel_id"))
+    origin = _origin()
+    if not visitors.is_allowed(channel.settings.get("origins", []), origin):
+        raise InsufficientScope("Pages of this origin may not show this chat. Add the origin to the channel.")
+    g.chat_origin = origin
+    _count(f"chat-address:{_address()}", PER_ADDRESS)
+    return BareResponse(status=204) if request.method == "OPTIONS" else None
+
+
+@blueprint.after_request
+def allow_origin(response: Response) -> Response:
+    """Lets the page that asked read the response, if its origin is allowed."""
+    response.headers["Vary"] = "Origin"
+    response.headers["Cache-Control"] = "no-store"
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    if origin := g.get("chat_origin"):
+        response.headers["Access-Control-Allow-Origin"] = origin
+        response.headers["Access-Control-Expose-Headers"] = "Retry-After"
+        if request.method == "OPTIONS":
+            response.headers["Access-Control-Allow-Methods"] = "GET, POST"
+            response.headers["Access-Control-Allow-Headers"] = _HEADERS
+            response.headers["Access-Control-Max-Age"] = "7200"
+    return response
+
+
+@blueprint.route("/messages", methods=["POST", "OPTIONS"], provide_automatic_options=False)
+def say() -> Response:
+    """Stores a message. The first one makes the visitor, whose token is in the answer."""
+    body = load(MessageBody(), _body())
+    user_id = visitors.check_signature(_channel(), body["user"]) if "user" in body else None
+    visitor, token = _visitor_or_new(body.get("key"))
+    if user_id is not None:
+        identifications.join(visitor, user_id, request_id())
+        visitor = visitors.refreshed(visitor)
+    chats.say(_channel(), visitor, Said(body["id"], body["text"], body["uploads"], body["locale"]))
+    return respond(202, {"id": body["id"], **({"token": token} if token else {})})
+
+
+@blueprint.get("/messages")
+def list_messages() -> Response:
+    """The latest messages that the visitor may see, or those before a given one; the oldest first."""
+    return respond(200, {"messages": chats.history(_channel(), _visitor(), request.args.get("before"))})
+
+
+@blueprint.route("/uploads", methods=["POST", "OPTIONS"], provide_automatic_options=False)
+def upload() -> Response:
+    """Keeps a file for a message to come. Its name is in `X-File-Name`, percent-encoded."""
+    visitor = _visitor()
+    _count(f"chat-uploads:{visitor.id}", UPLOADS_PER_VISITOR)
+    with spooled_body(request, media.MOST_BYTES) as body:
+        body.seek(0)
+        kept = chats.upload(visitor, unquote(request.headers.get("X-File-Name", "")) or None, _parts(body))
+    return respond(201, media.represent(kept))
+
+
+@blueprint.route("/identify", methods=["POST", "OPTIONS"], provide_automatic_options=False)
+def identify() -> Response:
+    """Joins the visitor to the contact that the signature names.
+
+    Without a token: makes a session, with a token in the answer, if the user has written here before; else nothing.
+    """
+    body = load(IdentifyBody(), _body())
+    user_id = visitors.check_signature(_channel(), body["user"])
+    has_token = "Authorization" in request.headers
+    if not has_token and not visitors.is_known(_channel(), user_id):
+        return respond(200, {"token": None})
+    visitor, token = _visitor_or_new(body.get("key"))
+    identifications.join(visitor, user_id, request_id())
+    return respond(200, {"token": token})
+
+
+@blueprint.route("/read", methods=["POST", "OPTIONS"], provide_automatic_options=False)
+def read() -> Response:
+    """Notes what the visitor has read."""
+    chats.read(_channel(), _visitor(), load(ReadBody(), _body())["message_id"])
+    return BareResponse(status=204)
+
+
+@blueprint.route("/typing", methods=["POST", "OPTIONS"], provide_automatic_options=False)
+def tell_typing() -> Response:
+    """Shows the members that the visitor is typing."""
+    chats.tell_typing(_visitor())
+    return BareResponse(status=204)
+
+
+def _channel() -> Channel:
+    found: Channel = g.chat
+    return found
+
+
+def _origin() -> str | None:
+    """The page's origin. Browsers send none with a GET of a page of our own."""
+    origin = request.headers.get("Origin")
+    if origin is None and request.headers.get("Sec-Fetch-Site") == "same-origin":
+        own = urlsplit(settings().base_url)
+        return f"{own.scheme}://{own.netloc}"
+    return origin
+
+
+def _address() -> str | None:
+    """Where the request comes from, behind as many proxies as are trusted."""
+    passed = request.headers.get("X-Forwarded-For", "").split(",")
+    proxies = settings().trusted_proxies
+    return passed[-proxies].strip() if 0 < proxies <= len(passed) else request.remote_addr
+
+
+def _visitor() -> Visitor:
+    """Who the token says that the visitor is. Raises Unauthenticated, also for another channel's token."""
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    found = visitors.authenticate(token.strip()) if scheme.lower() == "bearer" else None
+    if found is None or found.channel_id != _channel().id:
+        raise Unauthenticated("This visitor's token is not valid here. Begin a new session.")
+    _count(f"chat-visitor:{found.id}", PER_VISITOR)
+    return found
+
+
+def _visitor_or_new(key: str | None) -> tuple[Visitor, str | None]:
+    if "Authorization" in request.headers:
+        return _visitor(), None
+    _count(f"chat-new:{_address()}", NEW_PER_ADDRESS)
+    return visitors.issue(_channel(), key or "")
+
+
+def _count(name: str, per_minute: int) -> None:
+    standing = limits.count(name, per_minute)
+    if standing is not None and not standing.is_within:
+        raise RateLimited(per_minute, standing.seconds)
+
+
+def _body() -> dict[str, Any]:
+    """The JSON object of the body. Raises TooLarge, Malformed and Invalid."""
+    # Any Content-Type: the check of the origin protects, not that of the type.
+    if (request.content_length or 0) > MOST_BODY_BYTES:
+        raise TooLarge(f"The body is larger than {MOST_BODY_BYTES // 1024} KiB.")
+    request.max_content_length = MOST_BODY_BYTES + 1
+    raw = request.get_data()
+    if len(raw) > MOST_BODY_BYTES:
+        raise TooLarge(f"The body is larger than {MOST_BODY_BYTES // 1024} KiB.")
+    return object_in(raw)
+
+
+def _parts(body: IO[bytes]) -> Iterator[bytes]:
+    while part := body.read(_PART_BYTES):
+        yield part

@@ -1,0 +1,44 @@
+"""Members: who works in the workspace, for assignments."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from flask import Response
+from marshmallow import fields, validate
+
+from app.api.authentication import authorize, caller
+from app.api.lists import PageQuery, envelope, page_of
+from app.api.parsing.blueprints import Blueprint
+from app.api.responses import respond, time
+from app.api.schemas import ResponseBody
+from app.domain import members
+from app.domain.roles import ROLES
+
+blueprint = Blueprint("members", __name__, description="The people who work in the workspace.")
+
+
+class MemberSchema(ResponseBody):
+    id = fields.String(required=True)
+    email = fields.String(required=True)
+    role = fields.String(required=True, validate=validate.OneOf(list(ROLES)))
+    created_at = time("When they became a member.")
+
+
+@blueprint.route("/workspaces/<workspace>/members", methods=["GET"])
+@authorize("inbox")
+@blueprint.arguments(PageQuery)
+@blueprint.response(200, envelope(MemberSchema, many=True))
+def list_members(query: dict[str, Any]) -> Response:
+    """List members, the latest first."""
+    find = partial(members.newest, caller().workspace_id)
+    return respond(200, page_of(find, query, members.represent, order=["member_id"]))
+
+
+@blueprint.route("/workspaces/<workspace>/members/<member_id>", methods=["GET"])
+@authorize("inbox")
+@blueprint.response(200, envelope(MemberSchema))
+def show_member(member_id: str) -> Response:
+    """Show a member."""
+    return respond(200, {"data": members.represent(members.find(caller().workspace_id, member_id))})

@@ -1,0 +1,200 @@
+"""Messages: what contacts and the workspace write to each other."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import Any, get_args
+
+from flask import Response
+from marshmallow import ValidationError, fields, validate, validates_schema
+
+from app.api.authentication import authorize, caller
+from app.api.jobs import accepts_write
+from app.api.lists import PageQuery, envelope, page, page_of
+from app.api.parsing.blueprints import Blueprint
+from app.api.responses import respond, time
+from app.api.schemas import ResponseBody
+from app.api.writes import accept, must_exist
+from app.domain import conversations, media, messages, recipients
+from app.domain.messages import MOST_CHARACTERS, Status
+from app.errors import NotFound
+from app.lib import ids
+from app.lib.schemas import RequestBody
+from app.models.conversations import Message
+from app.models.jobs import Job
+
+blueprint = Blueprint("messages", __name__, description="What contacts and the workspace write to each other.")
+
+_ORDER = ("at", "id")
+
+
+class AttachmentBody(RequestBody):
+    """A file of a message in a request."""
+
+    upload_id = fields.String(required=True, metadata={"description": "From `POST uploads`, within a day, once."})
+
+
+class MessageCreate(RequestBody):
+    """The body that writes in a conversation."""
+
+    text = fields.String(
+        validate=validate.Length(1, MOST_CHARACTERS),
+        metadata={"description": "What the contact reads; beside a file, its caption.", "example": "It is on its way."},
+    )
+    template = fields.Dict(
+        metadata={
+            "description": "The template that the channel's provider requires outside its window, in the provider's "
+            "own form. `text` is then what the inbox shows for it.",
+            "example": {"name": "order_update", "language": {"code": "en"}},
+        }
+    )
+    attachments = fields.List(
+        fields.Nested(AttachmentBody),
+        validate=validate.Length(max=media.MOST_FILES),
+        metadata={"description": "Files."},
+    )
+
+    @validates_schema
+    def is_not_empty(self, data: dict[str, Any], **_: Any) -> None:
+        """Raises ValidationError for a message with nothing in it."""
+        if not data.get("template") and not data.get("attachments") and not data.get("text", "").strip():
+            raise ValidationError("A message needs a text, a template or an attachment.", "text")
+
+
+class MessageToContact(MessageCreate):
+    """The body that writes to a contact."""
+
+    contact_id = fields.String(
+        metadata={"description": "Writes in the contact's latest conversation, or opens one where a channel allows it."}
+    )
+    channel_id = fields.String(metadata={"description": "Only over this channel."})
+    to = fields.String(
+        validate=validate.Length(1, 100),
+        metadata={"description": "With `channel_id`: a phone number, or who the contact is at the provider."},
+    )
+
+    @validates_schema
+    def says_to_whom(self, data: dict[str, Any], **_: Any) -> None:
+        """Raises ValidationError unless the message is either to a contact or to somebody on a channel."""
+        if "contact_id" in data and "to" in data:
+            raise ValidationError("Give either `contact_id` or `to`.", "to")
+        if "contact_id" not in data and not {"channel_id", "to"} <= data.keys():
+            raise ValidationError("Give `contact_id`, or `channel_id` and `to`.", "contact_id")
+
+
+class AuthorSchema(ResponseBody):
+    type = fields.String(
+        required=True,
+        metadata={
+            "description": "`contact`, `member`, `api`, `automation` or `provider`; more may be added.",
+            "example": "contact",
+        },
+    )
+    id = fields.String(required=True, metadata={"description": "The author's identifier."})
+
+
+class AttachmentSchema(ResponseBody):
+    id = fields.String(required=True)
+    name = fields.String(required=True, allow_none=True, metadata={"example": "receipt.pdf"})
+    content_type = fields.String(
+        required=True,
+        allow_none=True,
+        metadata={"description": "Found from the content.", "example": "application/pdf"},
+    )
+    bytes = fields.Integer(
+        required=True, allow_none=True, metadata={"description": "null: still at the provider.", "example": 48213}
+    )
+    address = fields.String(
+        required=True,
+        allow_none=True,
+        metadata={
+            "description": "Where the file is, for whoever has this address; null: still at the provider.",
+            "example": f"https://bellhop.example/media/upl_01kaj5bd40e6rr3f5y2kq0w9xz/{'0' * 32}",
+        },
+    )
+
+
+class MessageSchema(ResponseBody):
+    id = fields.String(required=True)
+    conversation_id = fields.String(required=True)
+    direction = fields.String(required=True, validate=validate.OneOf(["in", "out"]))
+    text = fields.String(required=True, allow_none=True, metadata={"example": "Yes, please."})
+    attachments = fields.List(fields.Nested(AttachmentSchema), required=True)
+    status = fields.String(required=True, validate=validate.OneOf(get_args(Status)))
+    failure = fields.Dict(
+        required=True, allow_none=True, metadata={"description": "Why it was not sent: `code` and `detail`."}
+    )
+    author = fields.Nested(AuthorSchema, required=True)
+    provider_time = time("When the provider took it, by its clock; null: it has not said.", allow_none=True)
+    created_at = time("When the message was received or queued.")
+
+
+@blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>/messages", methods=["GET"])
+@authorize("inbox")
+@blueprint.arguments(PageQuery)
+@blueprint.response(200, envelope(MessageSchema, many=True))
+def list_messages_of_conversation(query: dict[str, Any], conversation_id: str) -> Response:
+    """List the messages of a conversation, newest first, by `provider_time`, or `created_at` where there is none."""
+    found = conversations.find(caller().workspace_id, conversation_id)
+    find = partial(Message.latest, found.id)
+    of_conversation = {**query, "conversation_id": found.id}
+    return respond(200, page_of(find, of_conversation, messages.represent, _ORDER))
+
+
+@blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>/messages", methods=["POST"])
+@authorize("inbox")
+@blueprint.arguments(MessageCreate)
+@accepts_write(MessageSchema, made=True)
+def write_message(body: dict[str, Any], conversation_id: str) -> Response:
+    """Write in a conversation, which is opened again if it is closed. The provider's answer changes the `status`."""
+    found = conversations.find(caller().workspace_id, conversation_id)
+    payload = body | {"conversation_id": found.id, "contact_id": found.contact_id}
+    return accept("messages.create", payload, ids.new("msg"), partial(recipients.check, found.workspace_id, payload))
+
+
+@blueprint.route("/workspaces/<workspace>/messages", methods=["GET"])
+@authorize("inbox")
+@blueprint.arguments(PageQuery)
+@blueprint.response(200, envelope(MessageSchema, many=True))
+def list_messages(query: dict[str, Any]) -> Response:
+    """List the messages of all conversations, the latest received or queued first."""
+    return respond(200, page(Message.in_workspace(caller().workspace_id), Message, query, messages.represent))
+
+
+@blueprint.route("/workspaces/<workspace>/messages", methods=["POST"])
+@authorize("inbox")
+@blueprint.arguments(MessageToContact)
+@accepts_write(MessageSchema, made=True)
+def send_message(body: dict[str, Any]) -> Response:
+    """Write to a contact, or to somebody on a channel, in a new conversation if there is none.
+
+    Only some providers let a business write first; on others, people write before they can be written to.
+    """
+    workspace_id = caller().workspace_id
+
+    def check() -> None:
+        is_made = "channel_id" in body and Job.will_make(workspace_id, "channel", body["channel_id"])
+        if not is_made:  # what the channel allows is not known yet
+            recipients.check(workspace_id, body)
+
+    return accept("messages.create", body, ids.new("msg"), check)
+
+
+@blueprint.route("/workspaces/<workspace>/messages/<message_id>", methods=["GET"])
+@authorize("inbox")
+@blueprint.response(200, envelope(MessageSchema))
+def show_message(message_id: str) -> Response:
+    """Show a message."""
+    return respond(200, {"data": messages.represent(messages.find(caller().workspace_id, message_id))})
+
+
+@blueprint.route("/workspaces/<workspace>/messages/<message_id>/resend", methods=["POST"])
+@authorize("inbox")
+@accepts_write(MessageSchema)
+def resend_message(message_id: str) -> Response:
+    """Send a message again that has `failed`, or whose outcome is `unknown`, which may bring it twice."""
+    payload = {}
+    with suppress(NotFound):  # a queued write may create it
+        payload["contact_id"] = messages.find(caller().workspace_id, message_id).contact_id
+    return accept("messages.resend", payload, message_id, partial(must_exist, "message", message_id))

@@ -1,0 +1,75 @@
+"""Uploads: files for messages that are still to be written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import IO, Any
+
+from flask import Response, request
+from marshmallow import fields, validate
+from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
+
+from app.api.authentication import authorize, caller
+from app.api.lists import envelope
+from app.api.parsing.blueprints import Blueprint
+from app.api.parsing.bodies import spooled_body
+from app.api.responses import respond, time
+from app.api.schemas import Query, ResponseBody
+from app.api.writes import once_key
+from app.domain import media
+
+blueprint = Blueprint("uploads", __name__, description="Files for messages.")
+
+_PART_BYTES = 65_536
+
+
+class UploadQuery(Query):
+    name = fields.String(
+        validate=validate.Length(1, media.MOST_NAME),
+        metadata={"description": "What the file is called.", "example": "receipt.pdf"},
+    )
+
+
+class UploadSchema(ResponseBody):
+    id = fields.String(required=True)
+    name = fields.String(required=True, allow_none=True, metadata={"example": "receipt.pdf"})
+    content_type = fields.String(
+        required=True, metadata={"description": "Found from the content.", "example": "application/pdf"}
+    )
+    bytes = fields.Integer(required=True, metadata={"example": 48213})
+    expires_at = time("When the file is deleted unless a message has it by then.")
+
+
+@blueprint.route("/workspaces/<workspace>/uploads", methods=["POST"])
+@authorize("inbox")
+@blueprint.doc(
+    requestBody={
+        "required": True,
+        "description": f"The file, at most {media.MOST_BYTES // 1024**2} MiB. Its type is found from its content.",
+        "content": {
+            "application/octet-stream": {
+                "schema": {"type": "string", "format": "binary", "minLength": 1},
+                "example": "%PDF-1.7 …",
+            }
+        },
+    }
+)
+@blueprint.arguments(UploadQuery)
+@blueprint.response(201, envelope(UploadSchema))
+def upload_file(query: dict[str, Any]) -> Response:
+    """Upload a file for a message. The one write that is no job: the file is there when this returns."""
+    once_key(b"")  # refuses one that is malformed; sent twice, a file is there twice, and one of them expires
+    if request.headers.get("Content-Encoding", "identity") != "identity":
+        raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
+    try:
+        with spooled_body(request, media.MOST_BYTES) as body:
+            body.seek(0)
+            stored = media.store(caller().workspace_id, query.get("name"), _parts(body))
+    except RequestEntityTooLarge as error:
+        raise RequestEntityTooLarge(f"The file is larger than {media.MOST_BYTES // 1024**2} MiB.") from error
+    return respond(201, {"data": media.represent(stored)})
+
+
+def _parts(body: IO[bytes]) -> Iterator[bytes]:
+    return iter(partial(body.read, _PART_BYTES), b"")

@@ -1,0 +1,192 @@
+// The widget of a web chat: a button, and a panel with the messages. Strangers' text is only ever set as text.
+
+const script = document.currentScript;
+const labels = {
+  open: "Open the chat",
+  close: "Close the chat",
+  messages: "Messages",
+  write: "Your message",
+  send: "Send",
+  attach: "Attach a file",
+  you: "You",
+  them: config.name,
+  typing: "is writing …",
+  unread: "unread",
+  waiting: "Waiting to be sent",
+  failed: "Not sent",
+  again: "Try again",
+  offline: "No connection. Messages are sent once it is back.",
+  refused: "The file could not be sent.",
+  ...JSON.parse(script?.dataset.labels || "{}"),
+};
+
+function make(tag, fields = {}, ...inside) {
+  const { attributes = {}, ...properties } = fields;
+  const made = Object.assign(document.createElement(tag), properties);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...inside);
+  return made;
+}
+
+function icon(path) {
+  const space = "http://www.w3.org/2000/svg";
+  const drawn = document.createElementNS(space, "svg");
+  drawn.setAttribute("viewBox", "0 0 24 24");
+  drawn.setAttribute("aria-hidden", "true");
+  const line = document.createElementNS(space, "path");
+  line.setAttribute("d", path);
+  drawn.append(line);
+  return drawn;
+}
+
+const named = (label, more = {}) => ({ type: "button", attributes: { "aria-label": label, ...more } });
+const host = make("bellhop-chat");
+const root = host.attachShadow({ mode: "open" });
+const style = new CSSStyleSheet();
+style.replaceSync(css);
+// Not a style element, which a shop's Content-Security-Policy might refuse.
+root.adoptedStyleSheets = [style];
+
+const badge = make("span", { className: "badge", hidden: true });
+const launcher = make(
+  "button",
+  { ...named(labels.open, { "aria-expanded": "false", "aria-haspopup": "dialog" }), className: "launcher" },
+  icon("M21 12a8 8 0 0 1-8 8H4l2-3a8 8 0 1 1 15-5z"),
+  badge,
+);
+const list = make("ol", { tabIndex: 0, attributes: { role: "log", "aria-live": "polite", "aria-label": labels.messages } });
+const status = make("div", { className: "status", attributes: { role: "status" } });
+const text = make("textarea", { rows: 1, maxLength: 4096, attributes: { "aria-label": labels.write, placeholder: labels.write, dir: "auto" } });
+const file = make("input", { type: "file", className: "unseen", attributes: { "aria-label": labels.attach } });
+const clip = make("span", {}, icon("M20 11l-8 8a5 5 0 0 1-7-7l9-9a3.500 3.500 0 0 1 5 5l-9 9a2 2 0 0 1-3-3l8-8"));
+const attach = make("label", { hidden: true }, file, clip);
+const send = make("button", { ...named(labels.send), type: "submit", className: "send" }, icon("M4 12l16-8-6 16-3-7z"));
+const form = make("form", {}, attach, text, send);
+const close = make("button", named(labels.close), icon("M6 6l12 12M18 6L6 18"));
+const header = make("header", {}, make("h2", { textContent: config.name }), close);
+const panel = make("div", { className: "panel", hidden: true, attributes: { role: "dialog", "aria-label": config.name } }, header, list, status, form);
+root.append(launcher, panel);
+
+const shown = new Map();
+let problem = "";
+const session = new Session(() => render());
+
+function render() {
+  const waiting = session.state.outbox.map((each) => ({ ...each, client_id: each.id, id: null, direction: "in", isWaiting: true }));
+  const all = [...session.messages, ...waiting.filter((each) => !session.messages.some((one) => one.client_id === each.client_id))];
+  const isAtEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 60;
+  const keys = new Set();
+  let before = null;
+  for (const each of all) {
+    const key = each.client_id || each.id;
+    keys.add(key);
+    const look = JSON.stringify([each.text, each.attachments, each.isWaiting, each.failed]);
+    let item = shown.get(key);
+    if (item?.look !== look) {
+      const made = draw(each);
+      item?.node.replaceWith(made);
+      item = { look, node: made };
+      shown.set(key, item);
+    }
+    // Only what is new or out of place is touched: screen readers read what is touched.
+    if ((before ? before.nextSibling : list.firstChild) !== item.node) list.insertBefore(item.node, before ? before.nextSibling : list.firstChild);
+    before = item.node;
+  }
+  for (const [key, { node }] of shown) {
+    if (!keys.has(key)) {
+      node.remove();
+      shown.delete(key);
+    }
+  }
+  if (isAtEnd) list.scrollTop = list.scrollHeight;
+  const unread = all.filter((each) => each.direction === "out" && each.status !== "read").length;
+  const isSeen = session.isOpen && !document.hidden;
+  badge.hidden = isSeen || !unread;
+  badge.textContent = unread;
+  launcher.setAttribute("aria-label", badge.hidden ? labels.open : `${labels.open}, ${unread} ${labels.unread}`);
+  attach.hidden = !session.state.token;
+  const note = session.isOffline && session.state.outbox.length ? labels.offline : session.typing > Date.now() ? `${labels.them} ${labels.typing}` : problem;
+  if (status.textContent !== note) status.textContent = note;
+  if (isSeen && unread) session.read();
+}
+
+function draw(message) {
+  const isOwn = message.direction === "in";
+  const item = make("li", { className: isOwn ? "own" : "" }, make("span", { className: "unseen", textContent: `${isOwn ? labels.you : labels.them}: ` }));
+  if (message.text) item.append(linked(message.text));
+  for (const each of message.attachments || []) if (each.address) item.append(attachment(each));
+  if (message.failed) item.append(make("small", { textContent: `${labels.failed}. ` }), make("button", { type: "button", textContent: labels.again, onclick: () => session.again(message.client_id) }));
+  else if (message.isWaiting) {
+    item.classList.add("waiting");
+    item.append(make("small", { className: "unseen", textContent: ` (${labels.waiting})` }));
+  }
+  return item;
+}
+
+// Only plain ASCII becomes a link, so that no letters can pretend to be others.
+function linked(content) {
+  const paragraph = make("p", { dir: "auto" });
+  for (const part of content.split(/(https?:\/\/[!-~]+)/)) {
+    if (!/^https?:\/\/[!-~]+$/.test(part)) paragraph.append(part);
+    else paragraph.append(make("a", { href: part, textContent: part, target: "_blank", rel: "noopener noreferrer nofollow" }));
+  }
+  return paragraph;
+}
+
+function attachment({ address, name, content_type: type }) {
+  const link = make("a", { href: address, target: "_blank", rel: "noopener noreferrer" });
+  const isImage = /^image\/(png|jpeg|gif|webp)$/.test(type);
+  link.append(isImage ? make("img", { src: address, alt: name || type, loading: "lazy" }) : make("bdi", { textContent: name || type }));
+  return link;
+}
+
+function toggle(isOpen) {
+  session.isOpen = isOpen;
+  panel.hidden = !isOpen;
+  launcher.hidden = isOpen;
+  launcher.setAttribute("aria-expanded", isOpen);
+  render();
+  if (isOpen) list.scrollTop = list.scrollHeight;
+  (isOpen ? text : launcher).focus();
+}
+
+launcher.onclick = () => toggle(true);
+close.onclick = () => toggle(false);
+root.addEventListener("keydown", (event) => {
+  // The page's own shortcuts must not hear what is typed here.
+  event.stopPropagation();
+  if (event.key === "Escape" && session.isOpen) toggle(false);
+  if (event.key === "Enter" && event.target === text && !event.shiftKey && !event.isComposing) {
+    event.preventDefault();
+    form.requestSubmit();
+  }
+});
+text.oninput = () => session.tell();
+form.onsubmit = (event) => {
+  event.preventDefault();
+  const said = text.value.trim();
+  if (!said) return;
+  text.value = problem = "";
+  session.send(said);
+  list.scrollTop = list.scrollHeight;
+  text.focus();
+};
+file.onchange = async () => {
+  const [chosen] = file.files;
+  problem = chosen && !(await session.attach(chosen)) ? labels.refused : "";
+  file.value = "";
+  render();
+};
+document.addEventListener("visibilitychange", () => render());
+
+window.Bellhop = {
+  identify: (user, signature) => session.identify(user || null, signature),
+  open: () => toggle(true),
+  close: () => toggle(false),
+};
+const place = () => document.body.append(host);
+if (document.body) place();
+else addEventListener("DOMContentLoaded", place);
+render();
+if (script?.dataset.user) window.Bellhop.identify(script.dataset.user, script.dataset.signature);
+dispatchEvent(new CustomEvent("bellhop:ready"));

@@ -1,0 +1,155 @@
+"""Telegram: bots of the Bot API (https://core.telegram.org/bots/api)."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from app.channels import telegram_answers, telegram_updates
+from app.channels.base import Account, Arrival, ChannelKind, File, Media, Outcome, Outgoing, Rate, Request, Verdict
+from app.channels.telegram_answers import result_of, verdict_of
+from app.lib import json, multipart
+from app.outbound import Answer
+
+# The kinds of updates that `arrivals` understands; Telegram sends no others.
+UPDATES = ("message", "edited_message", "my_chat_member")
+# What chats show in place, by type: the method and its field. Everything else is a document.
+SHOWN = {
+    "image/jpeg": ("sendPhoto", "photo"),
+    "image/png": ("sendPhoto", "photo"),
+    "video/mp4": ("sendVideo", "video"),
+    "audio/mpeg": ("sendAudio", "audio"),
+    "audio/mp4": ("sendAudio", "audio"),
+}
+MOST_PHOTO_BYTES = 10_000_000
+# Python's "$" also matches before a line break at the end.
+TOKEN = r"^[0-9]{3,20}:[A-Za-z0-9_-]{20,100}$(?!\n)"
+
+
+class Telegram(ChannelKind):
+    """A bot. Its contacts have written to it first: bots cannot open a conversation.
+
+    `external_id` of an identity is the user's number, `peer` the chat's. A message's `provider_id` is the number of its
+    chat, a colon, and its own number, which is unique only there.
+    """
+
+    name = "telegram"
+    most_characters = 4096
+    most_caption = 1024
+    channel_rate = Rate(30)
+    conversation_rate = Rate(1)
+    credentials_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {"bot_token": {"type": "string", "pattern": TOKEN}},
+        "required": ["bot_token"],
+        "additionalProperties": False,
+    }
+    settings_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {"reopen": {"type": "boolean"}},
+        "additionalProperties": False,
+    }
+
+    def fresh_credentials(self, given: Mapping[str, str]) -> dict[str, str]:
+        """The token and a new secret, which Telegram repeats in every webhook."""
+        return {"bot_token": given["bot_token"], "hook_secret": secrets.token_hex(32)}
+
+    def connecting(self, account: Account) -> Sequence[Request]:
+        """Asks who the bot is, then has its updates sent to us."""
+        hook = {
+            "url": account.hook_address,
+            "secret_token": account.credentials["hook_secret"],
+            "allowed_updates": UPDATES,
+        }
+        return [_call(account, "getMe", {}), _call(account, "setWebhook", hook)]
+
+    def connected(self, account: Account, answers: Sequence[Answer]) -> tuple[Verdict, str | None]:
+        """The verdict on the first answer that is no success; the account is the bot's number."""
+        bot = result_of(answers[0]) if answers else None
+        number = str(bot["id"]) if isinstance(bot, dict) and "id" in bot else None
+        for answer in answers:
+            verdict = telegram_answers.repeatable(verdict_of(answer))
+            if verdict.outcome is not Outcome.SENT:
+                return verdict, number
+        return Verdict(Outcome.SENT), number
+
+    def disconnecting(self, account: Account) -> Sequence[Request]:
+        """Stops updates."""
+        return [_call(account, "deleteWebhook", {})]
+
+    def preparing(self, account: Account, outgoing: Outgoing) -> None:
+        """Nothing: a file travels with its message."""
+
+    def prepared(self, answer: Answer) -> str | Verdict:
+        """Never asked for."""
+        return ""
+
+    def sending(self, account: Account, outgoing: Outgoing, prepared: str | None) -> Request:
+        """A file with its caption, or a text."""
+        if outgoing.file is None:
+            return _call(account, "sendMessage", {"chat_id": _chat(outgoing), "text": outgoing.text or ""})
+        method, field = _way_of(outgoing.file)
+        fields = {"chat_id": outgoing.to} | ({"caption": outgoing.text} if outgoing.text else {})
+        file = outgoing.file
+        content_type, body = multipart.encode(fields, field, file.name, file.content_type, file.content)
+        return Request("POST", _address(account, method), {"Content-Type": content_type}, body)
+
+    def sent(self, outgoing: Outgoing, answer: Answer) -> Verdict:
+        """SENT with the message's identifier; UNKNOWN unless the answer says what came of the message."""
+        return verdict_of(answer, chat=outgoing.to)
+
+    def challenged(self, account: Account, query: Mapping[str, str]) -> None:
+        """Telegram asks for no proof."""
+
+    def is_genuine(self, account: Account, headers: Mapping[str, str], body: bytes) -> bool:
+        """Whether the webhook repeats our secret."""
+        secret = account.credentials.get("hook_secret", "")
+        given = headers.get("x-telegram-bot-api-secret-token", "")
+        return bool(secret) and hmac.compare_digest(given.encode(), secret.encode())
+
+    def arrivals(self, account: Account, body: bytes) -> Sequence[Arrival]:
+        """What a private chat's update brings; nothing for groups and other updates. Raises BadPayload."""
+        arrival = telegram_updates.read(body)
+        return [] if arrival is None else [arrival]
+
+    def locating(self, account: Account, media: Media) -> Request:
+        """Asks for the path of a file; links to it work for an hour."""
+        return _call(account, "getFile", {"file_id": media.ref})
+
+    def located(self, account: Account, answer: Answer) -> Request | Verdict:
+        """The download. FAILED for files that bots cannot have, such as those of more than 20 MB."""
+        file = result_of(answer)
+        path = file.get("file_path") if isinstance(file, dict) else None
+        if isinstance(path, str) and path:
+            token = account.credentials["bot_token"]
+            return Request("GET", f"{account.api_url}/file/bot{token}/{quote(path)}")
+        verdict = telegram_answers.repeatable(verdict_of(answer))
+        if verdict.outcome is Outcome.SENT:
+            return Verdict(Outcome.FAILED, code="no_file", detail="Telegram does not offer this file.")
+        return verdict
+
+    def reading(self, account: Account, peer: str, provider_id: str) -> None:
+        """Bots cannot mark messages as read."""
+
+
+def _call(account: Account, method: str, parameters: Mapping[str, Any]) -> Request:
+    headers = {"Content-Type": "application/json"}
+    return Request("POST", _address(account, method), headers, json.dumps(parameters))
+
+
+def _address(account: Account, method: str) -> str:
+    return f"{account.api_url}/bot{account.credentials['bot_token']}/{method}"
+
+
+def _chat(outgoing: Outgoing) -> int | str:
+    return int(outgoing.to) if outgoing.to.lstrip("-").isdecimal() else outgoing.to
+
+
+def _way_of(file: File) -> tuple[str, str]:
+    method, field = SHOWN.get(file.content_type.partition(";")[0].strip().lower(), ("sendDocument", "document"))
+    if method == "sendPhoto" and len(file.content) > MOST_PHOTO_BYTES:
+        return "sendDocument", "document"
+    return method, field

@@ -1,0 +1,95 @@
+"""What the Bot API's answers mean (https://core.telegram.org/bots/api#making-requests)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from app.channels.base import Outcome, Verdict
+from app.lib import json
+from app.outbound import Answer
+
+# What is kept of an answer's sentence.
+MOST_DETAIL = 300
+# After a connection that could not be made, or an answer that says to come again but not when.
+PAUSE_SECONDS = 5.0
+
+
+def result_of(answer: Answer) -> Any:
+    """The result that a successful answer carries; None if it is none."""
+    said = _read(answer)
+    return said.get("result") if answer.ok and said.get("ok") is True else None
+
+
+def verdict_of(answer: Answer, chat: str = "") -> Verdict:
+    """What came of a request. Where it sent a message to `chat`, SENT has the message's identifier."""
+    if answer.status is None:
+        return _unanswered(answer)
+    said = _read(answer)
+    if answer.ok:
+        if said.get("ok") is not True:
+            return Verdict(Outcome.UNKNOWN, code="no_answer", detail="Telegram's answer could not be read.")
+        return Verdict(Outcome.SENT, _identifier(said.get("result"), chat))
+    detail = str(said.get("description") or answer.error_without_target or "")[:MOST_DETAIL]
+    pause = _pause(answer, said)
+    # A request that may be repeated has not been taken, whatever else the status says.
+    if answer.status == 429 or pause is not None:
+        seconds = PAUSE_SECONDS if pause is None else pause
+        return Verdict(Outcome.LATER, code="throttled", detail=detail, pause_seconds=seconds, pauses="channel")
+    if answer.status >= 500:
+        return Verdict(Outcome.UNKNOWN, code="provider_error", detail=detail)
+    return _refusal(answer.status, said, detail)
+
+
+def repeatable(verdict: Verdict) -> Verdict:
+    """The verdict on a request that may be made twice: what is not known is to be tried again."""
+    if verdict.outcome is not Outcome.UNKNOWN:
+        return verdict
+    return replace(verdict, outcome=Outcome.LATER, pause_seconds=PAUSE_SECONDS, pauses="channel")
+
+
+def _unanswered(answer: Answer) -> Verdict:
+    if answer.may_have_arrived:
+        return Verdict(Outcome.UNKNOWN, code="no_answer", detail=answer.error)
+    return Verdict(
+        Outcome.LATER, code="unreachable", detail=answer.error, pause_seconds=PAUSE_SECONDS, pauses="channel"
+    )
+
+
+def _refusal(status: int, said: Mapping[str, Any], detail: str) -> Verdict:
+    # 401 is a token that was revoked, 404 one that never was. Both must be Telegram's own words, not a proxy's.
+    if status in (401, 404) and said.get("ok") is False:
+        return Verdict(Outcome.UNAUTHORIZED, code="unauthorized", detail=detail)
+    if status == 403:
+        words = detail.lower()
+        if "blocked" in words or "deactivated" in words:
+            return Verdict(Outcome.FAILED, code="blocked", detail=detail, is_opt_out=True)
+        return Verdict(Outcome.FAILED, code="forbidden", detail=detail)
+    return Verdict(Outcome.FAILED, code="too_large" if status == 413 else "rejected", detail=detail)
+
+
+def _pause(answer: Answer, said: Mapping[str, Any]) -> float | None:
+    """The pause that Telegram asks for, in seconds; None if it asks for none."""
+    parameters = said.get("parameters")
+    asked = parameters.get("retry_after") if isinstance(parameters, dict) else None
+    if asked is None and answer.status == 429:
+        asked = dict(answer.headers).get("retry-after")
+    with suppress(TypeError, ValueError):
+        return max(0.0, float(asked))  # type: ignore[arg-type]
+    return None
+
+
+def _identifier(result: Any, chat: str) -> str | None:
+    number = result.get("message_id") if isinstance(result, dict) else None
+    return None if number is None else f"{chat}:{number}"
+
+
+def _read(answer: Answer) -> dict[str, Any]:
+    """The object in the body; empty if there is none."""
+    with suppress(ValueError):
+        said = json.loads(answer.body)
+        if isinstance(said, dict):
+            return said
+    return {}

@@ -1,0 +1,184 @@
+"""Telegram's updates as arrivals (https://core.telegram.org/bots/api#update)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from app.channels.base import Arrival, BadPayload, Blocked, Edited, Media, Received
+from app.lib import json
+
+# Members of a message that hold one file. An animation repeats itself as a document.
+FILES = ("animation", "document", "video", "audio", "voice", "video_note", "sticker")
+# The types of files for which Telegram names none.
+TYPES = {"photo": "image/jpeg", "video_note": "video/mp4", "voice": "audio/ogg"}
+E164 = re.compile(r"\+[1-9][0-9]{6,14}")
+
+Object = Mapping[str, Any]
+
+
+def read(body: bytes) -> Arrival | None:
+    """What an update brings; None if it is none of ours, such as one from a group. Raises BadPayload."""
+    try:
+        update = json.loads(body)
+    except ValueError as error:
+        raise BadPayload(str(error)) from error
+    if not isinstance(update, dict):
+        raise BadPayload("The update is not an object.")
+    key = str(_integer(update, "update_id"))
+    for member, reader in _READERS.items():
+        if member in update:
+            found = _object(update, member)
+            chat = _object(found, "chat")
+            return reader(key, found, chat) if chat.get("type") == "private" else None
+    return None
+
+
+def _received(key: str, message: Object, chat: Object) -> Received | None:
+    sender = _object(message, "from")
+    text, media = _text(message), _media(message)
+    if sender.get("is_bot") is True or (text is None and not media):
+        return None  # such as "… changed the chat's photo"
+    return Received(
+        key=key,
+        sender=str(_integer(sender, "id")),
+        peer=str(_integer(chat, "id")),
+        provider_id=_identifier(message, chat),
+        at=_time(message, "date"),
+        text=text,
+        media=media,
+        name=_name(sender),
+        phone=_own_phone(message, sender),
+        locale=_string(sender, "language_code"),
+    )
+
+
+def _edited(key: str, message: Object, chat: Object) -> Edited | None:
+    sender = _object(message, "from")
+    if "location" in message:
+        return None  # one that is shared live moves on
+    return Edited(
+        key=key,
+        sender=str(_integer(sender, "id")),
+        provider_id=_identifier(message, chat),
+        at=_time(message, "edit_date" if "edit_date" in message else "date"),
+        text=_text(message),
+    )
+
+
+def _member(key: str, change: Object, chat: Object) -> Blocked | None:
+    status = _object(change, "new_chat_member").get("status")
+    if status not in ("kicked", "member"):
+        return None
+    sender = str(_integer(_object(change, "from"), "id"))
+    return Blocked(key=key, sender=sender, at=_time(change, "date"), is_blocked=status == "kicked")
+
+
+_READERS: Mapping[str, Callable[[str, Object, Object], Arrival | None]] = {
+    "message": _received,
+    "edited_message": _edited,
+    "my_chat_member": _member,
+}
+
+
+def _identifier(message: Object, chat: Object) -> str:
+    return f"{_integer(chat, 'id')}:{_integer(message, 'message_id')}"
+
+
+def _text(message: Object) -> str | None:
+    """The text or the caption, or words for what has neither."""
+    for member in ("text", "caption"):
+        if member in message:
+            return _string(message, member)
+    return next((words(_object(message, member)) for member, words in _WORDS.items() if member in message), None)
+
+
+def _contact_words(contact: Object) -> str:
+    return ", ".join(filter(None, (_name(contact), _string(contact, "phone_number"))))
+
+
+def _venue_words(venue: Object) -> str:
+    parts = (_string(venue, "title"), _string(venue, "address"), _location_words(_object(venue, "location")))
+    return ", ".join(filter(None, parts))
+
+
+def _location_words(location: Object) -> str:
+    return f"{location.get('latitude')}, {location.get('longitude')}"
+
+
+# A venue repeats its place as a location.
+_WORDS: Mapping[str, Callable[[Object], str | None]] = {
+    "contact": _contact_words,
+    "venue": _venue_words,
+    "location": _location_words,
+    "poll": lambda poll: _string(poll, "question"),
+    "dice": lambda dice: _string(dice, "emoji"),
+    "sticker": lambda sticker: _string(sticker, "emoji"),
+}
+
+
+def _media(message: Object) -> Sequence[Media]:
+    sizes = message.get("photo")
+    if isinstance(sizes, list) and sizes:
+        largest = max((size for size in sizes if isinstance(size, dict)), key=_area, default={})
+        return [_file("photo", largest)]
+    return [_file(member, _object(message, member)) for member in FILES if member in message][:1]
+
+
+def _file(member: str, file: Object) -> Media:
+    ref, bytes = _string(file, "file_id"), file.get("file_size")
+    if ref is None:
+        raise BadPayload("A file has no file_id.")
+    return Media(
+        ref=ref,
+        content_type=_string(file, "mime_type") or TYPES.get(member),
+        name=_string(file, "file_name"),
+        bytes=bytes if isinstance(bytes, int) else None,
+    )
+
+
+def _area(size: Object) -> int:
+    return _integer(size, "width") * _integer(size, "height")
+
+
+def _name(person: Object) -> str | None:
+    parts = (_string(person, "first_name"), _string(person, "last_name"))
+    return " ".join(filter(None, parts)) or _string(person, "username")
+
+
+def _own_phone(message: Object, sender: Object) -> str | None:
+    """The sender's own number, if the message shares it; Telegram says whose account a shared number belongs to."""
+    contact = message.get("contact")
+    if not isinstance(contact, dict) or contact.get("user_id") != sender.get("id"):
+        return None
+    phone = "+" + re.sub(r"[^0-9]", "", _string(contact, "phone_number") or "")
+    return phone if E164.fullmatch(phone) else None
+
+
+def _object(parent: Object, member: str) -> Object:
+    found = parent.get(member)
+    if not isinstance(found, dict):
+        raise BadPayload(f"{member} is not an object.")
+    return found
+
+
+def _integer(parent: Object, member: str) -> int:
+    found = parent.get(member)
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise BadPayload(f"{member} is not an integer.")
+    return found
+
+
+def _string(parent: Object, member: str) -> str | None:
+    """The text without NULs, which PostgreSQL does not store; None if there is none."""
+    found = parent.get(member)
+    return found.replace("\0", "") or None if isinstance(found, str) else None
+
+
+def _time(parent: Object, member: str) -> datetime:
+    try:
+        return datetime.fromtimestamp(_integer(parent, member), UTC)
+    except (OverflowError, OSError, ValueError) as error:
+        raise BadPayload(f"{member} is not a time.") from error

@@ -1,0 +1,189 @@
+"""WhatsApp: a business's phone number, over the Cloud API."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from app.channels.base import Account, Arrival, ChannelKind, File, Media, Outcome, Outgoing, Rate, Request, Verdict
+from app.channels.whatsapp_answers import judge
+from app.channels.whatsapp_hooks import arrivals_in
+from app.lib import formats, json, multipart
+from app.outbound import Answer
+
+# What the API shows as more than a document, and up to which size.
+_SHOWN: Mapping[str, str] = {
+    "image/jpeg": "image",
+    "image/png": "image",
+    "video/mp4": "video",
+    "video/3gpp": "video",
+    **dict.fromkeys(("audio/aac", "audio/amr", "audio/mpeg", "audio/mp4", "audio/ogg"), "audio"),
+}
+_MOST_IMAGE_BYTES = 5 * 1024 * 1024
+_SECRET = {"type": "string", "pattern": "^[!-~]{1,1000}$"}
+
+
+class WhatsApp(ChannelKind):
+    """The Cloud API, which Meta calls "WhatsApp Business Platform"."""
+
+    name = "whatsapp"
+    most_characters = 4096
+    most_caption = 1024
+    channel_rate = Rate(80.0, 80)
+    conversation_rate = Rate(1 / 6, 45)
+    window = timedelta(hours=24)
+    may_open = True
+    # What Meta sends at most (webhooks, "up to 3 MB").
+    most_hook_bytes = 3 * 1024 * 1024
+    credentials_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {"access_token": _SECRET, "app_secret": _SECRET, "verify_token": _SECRET},
+        "required": ["access_token", "app_secret", "verify_token"],
+        "additionalProperties": False,
+    }
+    settings_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {
+            "phone_number_id": {"type": "string", "pattern": "^[0-9]{1,32}$"},
+            "reopen": {"type": "boolean"},
+        },
+        "required": ["phone_number_id"],
+        "additionalProperties": False,
+    }
+
+    def recipient(self, to: str) -> str:
+        # People who hide their phone have an identifier that is none.
+        return formats.phone(to).removeprefix("+") if to.startswith("+") else to
+
+    def fresh_credentials(self, given: Mapping[str, str]) -> dict[str, str]:
+        return dict(given)
+
+    def connecting(self, account: Account) -> Sequence[Request]:
+        fields = "fields=id,display_phone_number,verified_name"
+        return [Request("GET", f"{_number(account)}?{fields}", _authorization(account))]
+
+    def connected(self, account: Account, answers: Sequence[Answer]) -> tuple[Verdict, str | None]:
+        number: str = account.settings["phone_number_id"]
+        verdict = judge(answers[-1], False, lambda document: str(document.get("id", number)))
+        # Proxies and test servers need not know this path. If the number is wrong the API says so itself, in an error.
+        is_connected = verdict.outcome is Outcome.SENT or verdict.code == "not_found"
+        return (Verdict(Outcome.SENT, number), number) if is_connected else (verdict, None)
+
+    def disconnecting(self, account: Account) -> Sequence[Request]:
+        # Meta calls our address until its owner takes it out of the app's settings.
+        return []
+
+    def preparing(self, account: Account, outgoing: Outgoing) -> Request | None:
+        file = outgoing.file
+        if file is None:
+            return None
+        fields = {"messaging_product": "whatsapp", "type": file.content_type}
+        kind, body = multipart.encode(fields, "file", file.name, file.content_type, file.content)
+        return Request("POST", f"{_number(account)}/media", {**_authorization(account), "Content-Type": kind}, body)
+
+    def prepared(self, answer: Answer) -> str | Verdict:
+        verdict = judge(answer, False, _id_of)
+        return verdict.provider_id if verdict.provider_id is not None else verdict
+
+    def sending(self, account: Account, outgoing: Outgoing, prepared: str | None) -> Request:
+        # Statuses repeat this, so one can settle a send whose answer was lost.
+        envelope = {**_envelope(outgoing.to), "biz_opaque_callback_data": outgoing.message_id}
+        return _posting(account, envelope | _content(outgoing, prepared))
+
+    def sent(self, outgoing: Outgoing, answer: Answer) -> Verdict:
+        return judge(answer, True, _first_message)
+
+    def challenged(self, account: Account, query: Mapping[str, str]) -> str | None:
+        expected = account.credentials.get("verify_token", "")
+        given = query.get("hub.verify_token", "")
+        is_right = hmac.compare_digest(given.encode(), expected.encode())
+        return query.get("hub.challenge") if expected and is_right and query.get("hub.mode") == "subscribe" else None
+
+    def is_genuine(self, account: Account, headers: Mapping[str, str], body: bytes) -> bool:
+        secret = account.credentials.get("app_secret")
+        if not secret:
+            return False
+        expected = f"sha256={hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}"
+        return hmac.compare_digest(headers.get("x-hub-signature-256", "").encode(), expected.encode())
+
+    def arrivals(self, account: Account, body: bytes) -> Sequence[Arrival]:
+        return arrivals_in(body, account.settings["phone_number_id"])
+
+    def locating(self, account: Account, media: Media) -> Request:
+        address = f"{account.api_url}/{quote(media.ref, safe='')}"
+        return Request("GET", address, _authorization(account))
+
+    def located(self, account: Account, answer: Answer) -> Request | Verdict:
+        verdict = judge(answer, False, lambda document: _text_of(document, "url"))
+        if verdict.provider_id is None:
+            return verdict
+        return Request("GET", verdict.provider_id, _authorization(account))
+
+    def reading(self, account: Account, peer: str, provider_id: str) -> Request | None:
+        return _posting(account, {"messaging_product": "whatsapp", "status": "read", "message_id": provider_id})
+
+
+def _number(account: Account) -> str:
+    return f"{account.api_url}/{account.settings['phone_number_id']}"
+
+
+def _authorization(account: Account) -> dict[str, str]:
+    return {"Authorization": f"Bearer {account.credentials.get('access_token', '')}"}
+
+
+def _posting(account: Account, document: Mapping[str, Any]) -> Request:
+    headers = {**_authorization(account), "Content-Type": "application/json"}
+    return Request("POST", f"{_number(account)}/messages", headers, json.dumps(document))
+
+
+def _envelope(to: str) -> dict[str, str]:
+    """To whom a message goes: by phone, or by the identifier of somebody who hides it."""
+    phone = to.removeprefix("+")
+    whom = {"to": phone} if re.fullmatch("[0-9]+", phone) else {"recipient": to}
+    return {"messaging_product": "whatsapp", "recipient_type": "individual", **whom}
+
+
+def _content(outgoing: Outgoing, prepared: str | None) -> dict[str, Any]:
+    if outgoing.template is not None:
+        return {"type": "template", "template": _template(outgoing.template)}
+    if outgoing.file is None:
+        return {"type": "text", "text": {"body": outgoing.text}}
+    kind = _shown_as(outgoing.file, outgoing.text)
+    part = {"id": prepared}
+    if outgoing.text and kind != "audio":
+        part["caption"] = outgoing.text
+    if kind == "document":
+        part["filename"] = outgoing.file.name
+    return {"type": kind, kind: part}
+
+
+def _shown_as(file: File, caption: str | None) -> str:
+    kind = _SHOWN.get(file.content_type.partition(";")[0].strip().lower(), "document")
+    is_too_large = kind == "image" and len(file.content) > _MOST_IMAGE_BYTES
+    # Audio has no caption, and no text may be lost.
+    return "document" if is_too_large or (kind == "audio" and caption) else kind
+
+
+def _template(template: Mapping[str, Any]) -> dict[str, Any]:
+    """The template as the API takes it; its language may be given as a bare code."""
+    language = template.get("language")
+    return {**template, "language": {"code": language}} if isinstance(language, str) else dict(template)
+
+
+def _first_message(document: Mapping[str, Any]) -> str | None:
+    messages = document.get("messages")
+    return _id_of(messages[0]) if isinstance(messages, list) and messages else None
+
+
+def _id_of(document: object) -> str | None:
+    return _text_of(document, "id")
+
+
+def _text_of(document: object, name: str) -> str | None:
+    found = document.get(name) if isinstance(document, dict) else None
+    return found if isinstance(found, str) and found else None

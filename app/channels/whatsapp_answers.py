@@ -1,0 +1,141 @@
+"""The meaning of what WhatsApp's API answers and of the errors that it reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from app.channels.base import Outcome, Verdict
+from app.lib import json
+from app.outbound import Answer
+
+# Pauses in seconds where the API does not name one.
+UNREACHED_SECONDS = 5.0
+THROTTLED_SECONDS = 5.0
+LONGEST_PAUSE = 3600.0
+
+Pauses = Literal["channel", "conversation"]
+
+_UNAUTHORIZED = {0, 10, 190, 131005, *range(200, 300)}
+# How long to pause and what: 4 and 80007 count the calls of an hour, 131056 the messages to one contact.
+_LATER: Mapping[int, tuple[float, Pauses]] = {
+    2: (10.0, "channel"),
+    4: (30.0, "channel"),
+    80007: (30.0, "channel"),
+    130429: (2.0, "channel"),
+    131016: (10.0, "channel"),
+    131048: (60.0, "channel"),
+    131053: (10.0, "conversation"),
+    131056: (6.0, "conversation"),
+    131057: (60.0, "channel"),
+    133004: (10.0, "channel"),
+    133016: (60.0, "channel"),
+}
+# The API itself does not know what became of the request.
+_UNCLEAR = {1, 131000, 135000}
+_OPTED_OUT = 131050
+_CODES: Mapping[int, str] = {
+    368: "account_restricted",
+    130472: "not_delivered",
+    130497: "account_restricted",
+    131026: "undeliverable",
+    131031: "account_restricted",
+    131042: "account_restricted",
+    131047: "window_closed",
+    131049: "not_delivered",
+    _OPTED_OUT: "opted_out",
+    131051: "unsupported",
+    131052: "media_failed",
+    131053: "media_failed",
+    **dict.fromkeys((132000, 132001, 132005, 132007, 132008, 132012, 132015, 132016), "template_refused"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An error as the API reports it, in an answer or in a status."""
+
+    number: int
+    detail: str
+
+    @property
+    def code(self) -> str:
+        """Our word for it."""
+        return _CODES.get(self.number, "refused")
+
+    @property
+    def is_opt_out(self) -> bool:
+        """Whether the contact wants no messages."""
+        return self.number == _OPTED_OUT
+
+
+def problem_of(error: object) -> Problem | None:
+    """The error of an `error` or `errors` member; None if it is no such thing."""
+    if not isinstance(error, dict):
+        return None
+    try:
+        number = int(error["code"])
+    except (KeyError, TypeError, ValueError):
+        return None
+    data = error.get("error_data")
+    said = (data.get("details") if isinstance(data, dict) else None) or error.get("message") or error.get("title")
+    return Problem(number, f"{str(said or 'WhatsApp refused the request.')[:500]} ({number})")
+
+
+def judge(answer: Answer, is_unclear: bool, expect: Callable[[Mapping[str, Any]], str | None]) -> Verdict:
+    """The meaning of an answer; `expect` finds the identifier in a document that reports success.
+
+    Where nobody knows whether the request was taken it is UNKNOWN, or LATER if it `is_unclear` without harm.
+    """
+    document = _document(answer)
+    unknown = Outcome.UNKNOWN if is_unclear else Outcome.LATER
+    if answer.status is None:
+        outcome = unknown if answer.may_have_arrived else Outcome.LATER
+        return Verdict(outcome, None, answer.error_code, answer.error, UNREACHED_SECONDS, "channel")
+    if answer.ok:
+        found = expect(document)
+        if found is not None:
+            return Verdict(Outcome.SENT, found)
+        return Verdict(unknown, None, "unreadable", "WhatsApp's answer cannot be read.", UNREACHED_SECONDS)
+    problem = problem_of(document.get("error"))
+    return _status(answer, unknown) if problem is None else _refusal(answer, problem, unknown)
+
+
+def _refusal(answer: Answer, problem: Problem, unknown: Outcome) -> Verdict:
+    number, detail = problem.number, problem.detail
+    if number in _UNAUTHORIZED:
+        return Verdict(Outcome.UNAUTHORIZED, None, "unauthorized", detail)
+    if number in _LATER:
+        seconds, pauses = _LATER[number]
+        return Verdict(Outcome.LATER, None, "throttled", detail, _pause(answer, seconds), pauses)
+    if number in _UNCLEAR and answer.status is not None and answer.status >= 500:
+        return Verdict(unknown, None, "provider_failed", detail, UNREACHED_SECONDS)
+    return Verdict(Outcome.FAILED, None, problem.code, detail, is_opt_out=problem.is_opt_out)
+
+
+def _status(answer: Answer, unknown: Outcome) -> Verdict:
+    """The meaning of a status without an error of the API's own, such as a proxy sends."""
+    assert answer.status is not None
+    if answer.status == 401:
+        return Verdict(Outcome.UNAUTHORIZED, None, "unauthorized", answer.error)
+    if answer.status == 429:
+        return Verdict(Outcome.LATER, None, "throttled", answer.error, _pause(answer, THROTTLED_SECONDS), "channel")
+    if answer.status == 404:
+        return Verdict(Outcome.FAILED, None, "not_found", answer.error)
+    if 400 <= answer.status < 500:
+        return Verdict(Outcome.FAILED, None, "refused", answer.error)
+    return Verdict(unknown, None, "provider_failed", answer.error, UNREACHED_SECONDS, "channel")
+
+
+def _pause(answer: Answer, otherwise: float) -> float:
+    asked = next((value for name, value in answer.headers if name == "retry-after"), "")
+    return min(float(asked), LONGEST_PAUSE) if asked.isascii() and asked.isdigit() else otherwise
+
+
+def _document(answer: Answer) -> Mapping[str, Any]:
+    try:
+        document = json.loads(answer.body)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}

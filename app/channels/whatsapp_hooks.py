@@ -1,0 +1,225 @@
+"""What WhatsApp's webhooks bring: messages, edits, echoes of the phone app, statuses and preferences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from app.channels.base import Arrival, BadPayload, Blocked, Echoed, Edited, Media, Receipt, ReceiptStatus, Received
+from app.channels.whatsapp_answers import problem_of
+from app.lib import json
+
+_MEDIA = ("image", "video", "audio", "document", "sticker")
+# A voice message that was played has been read.
+_STATUSES: Mapping[str, ReceiptStatus] = {
+    "sent": "sent",
+    "delivered": "delivered",
+    "read": "read",
+    "played": "read",
+    "failed": "failed",
+}
+
+
+def arrivals_in(body: bytes, phone_number_id: str) -> Sequence[Arrival]:
+    """What the webhook brings for this phone number. Raises BadPayload.
+
+    An app has one address for webhooks, so there can be those of other numbers among them.
+    """
+    try:
+        document = json.loads(body)
+        found: list[Arrival] = []
+        for entry in document["entry"]:
+            for change in entry["changes"]:
+                value = change["value"]
+                if phone_number_id == value.get("metadata", {}).get("phone_number_id", phone_number_id):
+                    found.extend(_arrivals(value))
+        return found
+    except BadPayload:
+        raise
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise BadPayload(f"It is not what WhatsApp documents: {type(error).__name__}.") from error
+
+
+def _arrivals(value: Mapping[str, Any]) -> Iterator[Arrival]:
+    for name, read in _READERS.items():
+        for item in value.get(name, ()):
+            arrival = None if _is_of_group(item) else read(item, value)
+            if arrival is not None:
+                yield arrival
+
+
+@dataclass(frozen=True, slots=True)
+class _Person:
+    """Whom an item is about. People can hide their phone; their other identifier is the business's own for them."""
+
+    phone: str | None
+    user_id: str | None
+    name: str | None
+
+    @property
+    def id(self) -> str:
+        return self.user_id or self.peer
+
+    @property
+    def peer(self) -> str:
+        found = self.phone or self.user_id
+        if not found:
+            raise BadPayload("It does not say whom it is about.")
+        return found
+
+    @property
+    def attested_phone(self) -> str | None:
+        return f"+{self.phone}" if self.phone and self.phone.isascii() and self.phone.isdigit() else None
+
+
+def _person(value: Mapping[str, Any], phone: object, user_id: object) -> _Person:
+    contacts = value.get("contacts") or []
+    named = [each for each in contacts if _is_same(each, phone, user_id)]
+    contact = named[0] if named else contacts[0] if len(contacts) == 1 and not (phone or user_id) else {}
+    name = contact.get("profile", {}).get("name")
+    return _Person(
+        _text(phone or contact.get("wa_id")), _text(user_id or contact.get("user_id")), _text(name) if name else None
+    )
+
+
+def _is_same(contact: Mapping[str, Any], phone: object, user_id: object) -> bool:
+    return bool((phone and contact.get("wa_id") == phone) or (user_id and contact.get("user_id") == user_id))
+
+
+def _message(item: Mapping[str, Any], value: Mapping[str, Any]) -> Arrival | None:
+    person = _person(value, item.get("from"), item.get("from_user_id"))
+    if item["type"] == "edit":
+        return _edit(item, person)
+    content = _content(item)
+    if content is None:
+        return None
+    text, media = content
+    return Received(
+        key=_id(item),
+        sender=person.id,
+        peer=person.peer,
+        provider_id=_id(item),
+        at=_time(item),
+        text=text,
+        media=media,
+        name=person.name,
+        phone=person.attested_phone,
+    )
+
+
+def _echo(item: Mapping[str, Any], value: Mapping[str, Any]) -> Arrival | None:
+    person = _person(value, item.get("to"), item.get("to_user_id"))
+    if item["type"] == "edit":
+        return _edit(item, person)
+    content = _content(item)
+    if content is None:
+        return None
+    return Echoed(_id(item), person.id, person.peer, _id(item), _time(item), *content, phone=person.attested_phone)
+
+
+def _edit(item: Mapping[str, Any], person: _Person) -> Arrival:
+    text, _ = _content(item["edit"]["message"]) or (None, ())
+    return Edited(_id(item), person.id, _id(item["edit"], "original_message_id"), _time(item), text)
+
+
+def _receipt(item: Mapping[str, Any], value: Mapping[str, Any]) -> Arrival | None:
+    status = _STATUSES.get(item["status"])
+    if status is None:
+        return None
+    person = _person(value, item.get("recipient_id"), item.get("recipient_user_id"))
+    problem = problem_of(next(iter(item.get("errors") or ()), None)) if status == "failed" else None
+    ours = item.get("biz_opaque_callback_data")
+    return Receipt(
+        key=f"{_id(item)} {item['status']}",
+        recipient=person.id,
+        provider_id=_id(item),
+        at=_time(item),
+        status=status,
+        message_id=_text(ours) if ours else None,
+        code=None if status != "failed" else problem.code if problem else "not_delivered",
+        detail=problem.detail if problem else None,
+        is_opt_out=problem is not None and problem.is_opt_out,
+    )
+
+
+def _preference(item: Mapping[str, Any], value: Mapping[str, Any]) -> Arrival | None:
+    wish = str(item.get("value")).lower()
+    if wish not in ("stop", "resume"):
+        return None
+    person = _person(value, item.get("wa_id"), item.get("user_id"))
+    at = _time(item)
+    return Blocked(f"preference {person.id} {at.timestamp():.0f} {wish}", person.id, at, wish == "stop")
+
+
+# In the order in which a webhook's parts are taken.
+_READERS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Arrival | None]] = {
+    "messages": _message,
+    "message_echoes": _echo,
+    "statuses": _receipt,
+    "user_preferences": _preference,
+}
+
+
+def _content(item: Mapping[str, Any]) -> tuple[str | None, Sequence[Media]] | None:
+    """Text and media of a message; None for a kind that has neither, such as a reaction."""
+    kind = item["type"]
+    if kind in _MEDIA:
+        part = item[kind]
+        caption = part.get("caption")
+        media = Media(_id(part), part.get("mime_type"), part.get("filename"), part.get("file_size"))
+        return _text(caption) if caption else None, (media,)
+    text = _TEXTS[kind](item[kind]) if kind in _TEXTS else None
+    return (_text(text), ()) if text else None
+
+
+def _choice(part: Mapping[str, Any]) -> str | None:
+    chosen = part.get(part["type"], {})
+    return chosen.get("title") or chosen.get("body")  # type: ignore[no-any-return]
+
+
+def _place(part: Mapping[str, Any]) -> str:
+    return "\n".join(str(each) for each in (part.get("name"), part.get("address"), _point(part)) if each)
+
+
+def _point(part: Mapping[str, Any]) -> str:
+    return f"{float(part['latitude'])}, {float(part['longitude'])}"
+
+
+def _cards(part: Sequence[Mapping[str, Any]]) -> str:
+    return "\n".join(
+        " ".join([each["name"]["formatted_name"], *(phone["phone"] for phone in each.get("phones", ()))])
+        for each in part
+    )
+
+
+# A button's `text` is what the contact has tapped.
+_TEXTS: Mapping[str, Callable[[Any], str | None]] = {
+    "text": lambda part: part["body"],
+    "button": lambda part: part["text"],
+    "interactive": _choice,
+    "location": _place,
+    "contacts": _cards,
+}
+
+
+def _is_of_group(item: Mapping[str, Any]) -> bool:
+    return "group_id" in item or item.get("recipient_type") == "group"
+
+
+def _id(part: Mapping[str, Any], name: str = "id") -> str:
+    found = _text(part[name])
+    if not found or len(found) > 512:
+        raise BadPayload(f"The member '{name}' is no identifier.")
+    return str(found)
+
+
+def _text(value: object) -> Any:
+    if value is not None and not isinstance(value, str):
+        raise BadPayload("A member that should be text is not.")
+    return value
+
+
+def _time(item: Mapping[str, Any]) -> datetime:
+    return datetime.fromtimestamp(int(item["timestamp"]), UTC)

@@ -1,0 +1,144 @@
+"""Arrivals: what comes in over channels, stored before it is answered for, each once; the mail of its sender.
+
+A sender is a contact as a channel knows it. What concerns it, receipts and echoes included, is taken in the order in
+which it came, whatever else the workspace has to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from app import mailbox, metrics, sql
+from app.channels.base import Arrival, BadPayload, Blocked, Echoed, Edited, Media, Receipt, Received
+from app.config import settings
+from app.database import count, database, rows
+from app.errors import NotFound
+from app.lib import ids, json
+from app.mailbox import Mail, Waiting
+from app.models.arrivals import Arrival as Stored
+from app.models.channels import Channel
+
+MAIL = Mail(table="arrivals", owner="sender_key", queue="arrivals", order="position", exclusive=True)
+# Receipts that came before their message.
+WAITING = Waiting(MAIL, "next_attempt_at")
+
+# Providers repeat webhooks for a week.
+KEYS_KEPT_DAYS = 8
+LONGEST_NAME = 255
+_KINDS: Mapping[str, type[Arrival]] = {
+    "received": Received,
+    "edited": Edited,
+    "echoed": Echoed,
+    "receipt": Receipt,
+    "blocked": Blocked,
+}
+_NAMES = {of: name for name, of in _KINDS.items()}
+
+
+def store(channel: Channel, items: Sequence[Arrival], *, trace_id: str | None = None) -> int:
+    """Stores what has come in, in its order, and rings for it; returns how much of it is new.
+
+    What has a key that came in over the channel before, in the last eight days, is left out. One statement, durable
+    when the transaction around it ends. Raises BadPayload, and stores nothing, for names that cannot be kept.
+    """
+    if not items:
+        return 0
+    senders = [sender_key(channel.id, _sender_of(item)) for item in items]
+    stored = rows(
+        sql.prepared("store_arrivals"),
+        {
+            "workspace_id": channel.workspace_id,
+            "channel_id": channel.id,
+            "trace_id": trace_id or ids.new("hook"),
+            "ids": sql.array(ids.new("arr") for _ in items),
+            "senders": sql.array(senders),
+            "keys": sql.array(_checked(item.key) for item in items),
+            "kinds": sql.array(_NAMES[type(item)] for item in items),
+            "payloads": sql.array(_written(item) for item in items),
+        },
+    )
+    for sender in {sender for (sender,) in stored}:
+        database.after_commit(partial(mailbox.ring, MAIL, sender))
+    metrics.ARRIVALS.labels("stored").inc(len(stored))
+    metrics.ARRIVALS.labels("repeated").inc(len(items) - len(stored))
+    return len(stored)
+
+
+def sender_key(channel_id: str, sender: str) -> str:
+    """The owner of what comes from a sender, who is named as the provider names it. Raises BadPayload."""
+    return f"{channel_id}/{_checked(sender)}"
+
+
+def read(stored: Stored) -> Arrival:
+    """What came in."""
+    kind = _KINDS[stored.kind]
+    return kind(**{name: _read(name, value) for name, value in (stored.payload or {}).items()})
+
+
+def retry(arrival_id: str | None = None) -> int:
+    """Takes what was given up to be processed again: that one, or all; returns how many. Raises NotFound."""
+    condition = "problem IS NOT NULL" + (" AND id = %s" if arrival_id else "")
+    again = rows(
+        f"""
+        UPDATE arrivals SET problem = NULL, errors = 0, deaths = 0, due_at = clock_timestamp()
+        WHERE {condition} RETURNING sender_key
+        """,
+        (arrival_id,) if arrival_id else (),
+    )
+    if arrival_id and not again:
+        raise NotFound("No such arrival was given up.")
+    for sender in {sender for (sender,) in again}:
+        mailbox.ring(MAIL, sender)
+    return len(again)
+
+
+def forget_old(limit: int = 5_000) -> int:
+    """Deletes up to `limit` arrivals whose keys need not be kept any longer; returns how many.
+
+    What was given up is kept as long as bodies are.
+    """
+    return count(
+        """
+        DELETE FROM arrivals WHERE id IN (
+            SELECT id FROM arrivals
+            WHERE created_at < now() - %s * interval '1 day' AND due_at IS NULL AND next_attempt_at IS NULL
+                AND (problem IS NULL OR created_at < now() - %s * interval '1 day')
+            ORDER BY created_at LIMIT %s FOR UPDATE SKIP LOCKED)
+        """,
+        (KEYS_KEPT_DAYS, max(KEYS_KEPT_DAYS, settings().body_retention_days), limit),
+    )
+
+
+def represent(stored: Stored) -> dict[str, Any]:
+    """The arrival as commands show it, without what it says."""
+    names = ("id", "workspace_id", "channel_id", "kind", "problem", "errors", "deaths", "trace_id", "created_at")
+    return {name: getattr(stored, name) for name in names}
+
+
+def _sender_of(item: Arrival) -> str:
+    return item.recipient if isinstance(item, (Echoed, Receipt)) else item.sender
+
+
+def _checked(name: str) -> str:
+    if not 0 < len(name) <= LONGEST_NAME or "\0" in name:
+        raise BadPayload(f"An identifier has 1 to {LONGEST_NAME} characters, and no U+0000.")
+    return name
+
+
+def _written(item: Arrival) -> str:
+    content = {each.name: getattr(item, each.name) for each in fields(item)}
+    if "media" in content:
+        content["media"] = [{each.name: getattr(one, each.name) for each in fields(one)} for one in content["media"]]
+    return json.dumps(content).decode()
+
+
+def _read(name: str, value: Any) -> Any:
+    if name == "at":
+        return datetime.fromisoformat(value)
+    if name == "media":
+        return tuple(Media(**each) for each in value)
+    return value

@@ -1,0 +1,103 @@
+"""Senders: who it is that a provider tells of, and the contact that this is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from app.domain import contacts
+from app.domain.changes import Change
+from app.domain.units import Unit
+from app.lib import formats, ids, phones
+from app.models import sets
+from app.models.channels import Channel
+from app.models.contacts import Contact
+from app.models.identities import Identity
+from app.models.sets import Key
+
+LONGEST_NAME = 255
+_E164 = re.compile(r"\+[1-9][0-9]{6,14}")
+
+
+def key(channel: Channel, external_id: str) -> Key:
+    """The key of the identity of that sender."""
+    return sets.key(Identity, channel.workspace_id, "address", _address(channel, external_id))
+
+
+def phone_keys(workspace_id: str, phone: str | None) -> Iterator[Key]:
+    """The keys of contacts with that number, however it is written."""
+    if phone is not None and _E164.fullmatch(phone):
+        for way in phones.ways_to_write(phone):
+            yield sets.key(Contact, workspace_id, "phone", way)
+
+
+def known(unit: Unit, channel: Channel, external_id: str) -> Contact | None:
+    """The contact that the sender is, locked; None if nobody of that name has written yet. Raises Busy."""
+    identity = unit.get(*key(channel, external_id))
+    return identity and unit.get(Contact, channel.workspace_id, "id", identity.contact_id)
+
+
+def contact_of(
+    change: Change,
+    channel: Channel,
+    external_id: str,
+    *,
+    name: str | None = None,
+    phone: str | None = None,
+    locale: str | None = None,
+) -> Contact:
+    """The contact that the sender is, locked; one is created for a sender that is not known. Raises Busy.
+
+    `phone` is attested by the provider: whoever has this number is the sender. An existing contact keeps its name.
+    """
+    unit, contact = change.unit, known(change.unit, channel, external_id)
+    if contact is not None:
+        return _with_phone(change, contact, phone)
+    contact = _holder(unit, channel.workspace_id, phone)
+    if contact is None:
+        number = phone if phone and _E164.fullmatch(phone) else None
+        contact = contacts.make(replace(change, payload=_names(name) | {"locale": _locale(locale), "phone": number}))
+    # The identity of a contact that was deleted is the new one's.
+    identity = unit.get(*key(channel, external_id)) or Identity(
+        id=ids.new("idn"),
+        workspace_id=channel.workspace_id,
+        channel_kind=channel.kind,
+        external_id=external_id,
+        address=_address(channel, external_id),
+        created_at=unit.now,
+    )
+    unit.put(Identity(**{**identity.__data__, "contact_id": contact.id}))
+    return contact
+
+
+def _with_phone(change: Change, contact: Contact, phone: str | None) -> Contact:
+    """The contact with a number that it did not have and that nobody else has."""
+    is_new = phone is not None and _E164.fullmatch(phone) and contact.phone is None
+    if is_new and _holder(change.unit, contact.workspace_id, phone) is None:
+        return contacts.set_fields(change, contact, phone=phone)
+    return contact
+
+
+def _holder(unit: Unit, workspace_id: str, phone: str | None) -> Contact | None:
+    holders = [unit.get(*each) for each in phone_keys(workspace_id, phone)]
+    return next((holder for holder in holders if holder is not None), None)
+
+
+def _names(name: str | None) -> dict[str, Any]:
+    # PostgreSQL stores no U+0000; a line would break out of lists.
+    clean = " ".join("".join(each if each.isprintable() else " " for each in name or "").split())
+    first, _, last = clean.partition(" ")
+    return {"first_name": first[:LONGEST_NAME] or None, "last_name": last[:LONGEST_NAME] or None}
+
+
+def _locale(locale: str | None) -> str | None:
+    try:
+        return locale and formats.locale(locale)
+    except ValueError:
+        return None
+
+
+def _address(channel: Channel, external_id: str) -> str:
+    return f"{channel.kind}:{external_id}"

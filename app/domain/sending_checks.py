@@ -1,0 +1,35 @@
+"""What may be sent: checked when a message is queued, and again when it is claimed, which may be much later."""
+
+from __future__ import annotations
+
+from app.channels.base import ChannelKind, Outcome, Verdict
+from app.errors import Fault, Invalid
+
+
+def check_size(kind: ChannelKind, text: str, files: int) -> None:
+    """Raises Invalid for a text that is too long for the kind of channel, or for more files than a message may have."""
+    if files > kind.most_files:
+        raise Invalid(Fault("/attachments", f"On this channel a message has at most {_files(kind.most_files)}."))
+    most, length = kind.most_caption if files else kind.most_characters, kind.length(text)
+    if length > most:
+        what = "the text beside a file" if files else "a message"
+        detail = f"On this channel {what} has at most {most:,} characters; this one has {length:,}."
+        raise Invalid(Fault("/text", detail))
+
+
+def refusal(
+    kind: ChannelKind, *, has_template: bool, opted_out: bool, is_open: bool, is_deleted: bool = False
+) -> Verdict | None:
+    """Why nothing may be sent to the contact; None if it may. `is_open`: the contact wrote within the kind's window."""
+    if is_deleted:
+        return Verdict(Outcome.FAILED, code="channel_deleted", detail="The channel has been deleted.")
+    if opted_out:
+        return Verdict(Outcome.FAILED, code="opted_out", detail="The contact has opted out of messages.")
+    if kind.window is not None and not is_open and not has_template:
+        detail = "The time in which free text may be sent has passed. Send a template."
+        return Verdict(Outcome.FAILED, code="window_closed", detail=detail)
+    return None
+
+
+def _files(number: int) -> str:
+    return "one file" if number == 1 else f"{number} files"

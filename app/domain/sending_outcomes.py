@@ -1,0 +1,172 @@
+"""Outcomes of sendings: recorded under the claim they were made with, together with their events."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import structlog
+
+from app import logs, metrics, sql
+from app.channels.base import Blocked, Outcome, Verdict
+from app.database import count, rows, transaction
+from app.domain import arrivals, channels, fan_out, messages
+from app.domain.events import Recorder
+from app.domain.sendings import CONVERSATION_SLACK_SECONDS, Sending, slack_of
+from app.lib import clock, json
+from app.models.channels import Channel
+from app.models.contacts import Contact
+from app.models.conversations import Conversation, Message
+
+log = structlog.get_logger(__name__)
+
+_STATUSES = {
+    Outcome.SENT: "sent",
+    Outcome.FAILED: "failed",
+    Outcome.UNKNOWN: "unknown",
+    Outcome.LATER: "queued",
+    Outcome.UNAUTHORIZED: "queued",
+}
+
+
+def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]]:
+    """Records what came of messages, and makes those due that waited behind finished ones.
+
+    Never waits for a row lock: returns the sendings that have to be recorded later, because another transaction has
+    locked their message or conversation; and in how many seconds the channels of the others have a message that is due.
+    Safe to repeat: an outcome counts once, under the claim that it was made with.
+    """
+    if not sendings:
+        return [], {}
+    # First, so that nobody claims more of a channel that is throttled or refuses our credentials.
+    _pause([each for each in sendings if each.verdict.outcome is Outcome.LATER and each.verdict.pauses == "channel"])
+    _require_reauthorization([each for each in sendings if each.verdict.outcome is Outcome.UNAUTHORIZED])
+    blocked = [each for each in sendings if each.verdict.is_opt_out]
+    with transaction():
+        free = _lock_conversations({each.conversation_id for each in sendings})
+        found = _record([each for each in sendings if each.conversation_id in free])
+        recorded = {id for id, is_recorded, *_ in found if is_recorded}
+        _note_blocked([each for each in blocked if each.claimed.id in recorded])
+        _tell([id for id, _, status, _ in found if id in recorded and status in messages.EVENTS])
+    locked = {id for id, is_recorded, *_ in found if not is_recorded}
+    later = [each for each in sendings if each.claimed.id in locked or each.conversation_id not in free]
+    _log(sendings, recorded)
+    owners = {each.claimed.id: each.claimed.owner for each in sendings}
+    due: dict[str, float] = {}
+    for id, _, _, seconds in found:
+        if seconds is not None:
+            due[owners[id]] = min(seconds, due.get(owners[id], seconds))
+    return later, due
+
+
+def _pause(throttled: Iterable[Sending]) -> None:
+    pauses: dict[str, float] = defaultdict(float)
+    for each in throttled:
+        pauses[each.claimed.owner] = max(pauses[each.claimed.owner], each.verdict.pause_seconds)
+    if pauses:
+        count(
+            """
+            UPDATE channels SET paused_until = greatest(paused_until, now() + pause.seconds * interval '1 second')
+            FROM unnest(%s::text[], %s::float[]) AS pause(id, seconds) WHERE channels.id = pause.id
+            """,
+            (list(pauses), list(pauses.values())),
+        )
+
+
+def _require_reauthorization(refused: Iterable[Sending]) -> None:
+    for channel_id, sending in {each.claimed.owner: each for each in refused}.items():
+        problem = {"code": sending.verdict.code, "detail": _without_nul(sending.verdict.detail)}
+        channels.require_reauthorization(channel_id, problem, sending.credentials)
+
+
+def _lock_conversations(conversation_ids: Collection[str]) -> set[str]:
+    """Locks what is free of these conversations; returns them, and those that are gone.
+
+    A message that is queued meanwhile takes its place by what it finds in the conversation. The next statement sees all
+    that was queued before the locks.
+    """
+    wanted = list(conversation_ids)
+    lock = "SELECT id FROM conversations WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"
+    locked = rows(lock, (wanted,))
+    free = {id for (id,) in locked}
+    if len(free) == len(wanted):
+        return free
+    missing = list(set(wanted) - free)
+    return set(wanted) - {id for (id,) in rows("SELECT id FROM conversations WHERE id = ANY(%s)", (missing,))} | free
+
+
+def _record(sendings: Sequence[Sending]) -> list[tuple[Any, ...]]:
+    if not sendings:
+        return []
+    verdicts = [each.verdict for each in sendings]
+    rates = [each.rate for each in sendings]
+    return rows(
+        sql.prepared("record_sendings"),
+        {
+            "ids": sql.array(each.claimed.id for each in sendings),
+            "claims": sql.array(each.claimed.claim for each in sendings),
+            "statuses": sql.array(_STATUSES[verdict.outcome] for verdict in verdicts),
+            "provider_ids": sql.array(verdict.provider_id for verdict in verdicts),
+            "failures": sql.array(_failure(verdict) for verdict in verdicts),
+            "pauses": sql.array(verdict.pause_seconds for verdict in verdicts),
+            "ats": sql.array(each.at for each in sendings),
+            "rates": sql.array(rate and rate.per_second for rate in rates),
+            "slacks": sql.array(rate and slack_of(rate, CONVERSATION_SLACK_SECONDS) for rate in rates),
+        },
+    )
+
+
+def _note_blocked(sendings: Iterable[Sending]) -> None:
+    """The provider says that these contacts have blocked us, which is noted like what they tell us themselves."""
+    for each in sendings:
+        channel = Channel.get_or_none(Channel.id == each.claimed.owner)
+        if channel is not None and each.to is not None:
+            key = f"blocked:{each.claimed.id}:{each.claimed.claim}"
+            arrivals.store(channel, [Blocked(key, each.to, clock.now(), is_blocked=True)])
+
+
+def _failure(verdict: Verdict) -> str | None:
+    if verdict.outcome not in (Outcome.FAILED, Outcome.UNKNOWN):
+        return None
+    return json.dumps({"code": verdict.code or "error", "detail": _without_nul(verdict.detail)}).decode()
+
+
+def _without_nul(text: str | None) -> str | None:
+    # PostgreSQL stores no U+0000, which a provider may send.
+    return text and text.replace("\0", "")
+
+
+def _tell(sent_ids: Sequence[str]) -> None:
+    """Records an event for each of these messages, unless its contact is gone and its data with it."""
+    if not sent_ids:
+        return
+    sent = list(Message.select().where(Message.id.in_(sent_ids)))
+    wanted = Conversation.id.in_({message.conversation_id for message in sent})
+    talks = {each.id: each for each in Conversation.select().where(wanted)}
+    people = {each.id: each for each in Contact.select().where(Contact.id.in_({m.contact_id for m in sent}))}
+    recorders: dict[str, Recorder] = {}
+    for message in sorted(sent, key=lambda message: str(message.id)):
+        contact, conversation = people.get(message.contact_id), talks.get(message.conversation_id)
+        if contact is not None and conversation is not None:
+            recorder = recorders.setdefault(message.workspace_id, Recorder(message.workspace_id))
+            messages.tell(recorder, contact, conversation, message)
+    for recorder in recorders.values():
+        fan_out.write(recorder)
+
+
+def _log(sendings: Sequence[Sending], recorded: Collection[str]) -> None:
+    lines = []
+    for each in sendings:
+        if each.claimed.id in recorded:
+            metrics.MESSAGES.labels(each.verdict.outcome.value).inc()
+            lines.append(
+                {
+                    "message": each.claimed.id,
+                    "channel": each.claimed.owner,
+                    "outcome": each.verdict.outcome.value,
+                    "code": each.verdict.code,
+                    "pause_seconds": each.verdict.pause_seconds or None,
+                }
+            )
+    logs.info_each("message.sent", lines)

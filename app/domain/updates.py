@@ -1,0 +1,137 @@
+"""Updates: what has changed since a place in a stream, exactly, in whatever order transactions commit.
+
+Triggers note an update in the transaction of the change. A place is the snapshot of PostgreSQL whose transactions have
+been delivered, so that one that commits late is found however much others have been delivered before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from peewee import DataError
+
+from app import sql
+from app.database import count, rows, transaction
+
+KEPT = timedelta(hours=1)
+_SNAPSHOT = re.compile(r"[0-9]{1,19}:[0-9]{1,19}:([0-9]{1,19}(,[0-9]{1,19})*)?")
+
+
+class Forgotten(Exception):
+    """Updates after this place may have been deleted, or it is none that was ever given out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a stream: everything that the snapshot `since` sees was delivered.
+
+    Of what the snapshot `until` sees besides, if there is one, the updates up to `last` were delivered.
+    """
+
+    since: str
+    until: str | None = None
+    last: int = 0
+
+    def __str__(self) -> str:
+        return self.since if self.until is None else f"{self.since};{self.until};{self.last}"
+
+    @classmethod
+    def parse(cls, text: str) -> Place:
+        """The place that `str` made this text of. Raises Forgotten for any other."""
+        since, *rest = text.split(";")
+        if not _SNAPSHOT.fullmatch(since):
+            raise Forgotten
+        if not rest:
+            return cls(since)
+        if len(rest) != 2 or not _SNAPSHOT.fullmatch(rest[0]) or not re.fullmatch("[0-9]{1,18}", rest[1]):
+            raise Forgotten
+        return cls(since, rest[0], int(rest[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A resource that changed. `place` is behind it; `actor_id`: whose write a job is."""
+
+    place: Place
+    workspace_id: str
+    kind: str
+    subject_id: str
+    actor_id: str | None
+    at: datetime
+
+
+def present() -> Place:
+    """The place behind everything that is committed."""
+    return Place(rows("SELECT pg_current_snapshot()::text")[0][0])
+
+
+def read(
+    place: Place, limit: int, workspace_id: str | None = None, until: str | None = None
+) -> tuple[Sequence[Update], Place]:
+    """Up to `limit` updates after the place, and the place behind them; of all workspaces, or of the one given.
+
+    A place within what became visible together goes up to the end of that; any other up to the snapshot `until`, by
+    default the present one. An update follows those of transactions that had committed when it was noted. Raises
+    Forgotten.
+    """
+    values = {
+        "since": place.since,
+        "until": place.until or until,
+        "last": place.last,
+        "workspace_id": workspace_id,
+        "limit": limit,
+    }
+    try:
+        found = rows(sql.prepared("read_updates"), values)
+    except DataError as error:  # no snapshot, although it looks like one
+        raise Forgotten from error
+    reached, is_forgotten = found[0][:2]
+    if is_forgotten:
+        raise Forgotten
+    updates = [
+        Update(Place(place.since, reached, id), workspace, kind, subject_id, actor_id, at)
+        for *_, id, workspace, kind, subject_id, actor_id, at in found
+        if id is not None
+    ]
+    if len(updates) == limit:
+        return updates, updates[-1].place
+    if updates:
+        updates[-1] = replace(updates[-1], place=Place(reached))
+    return updates, Place(reached)
+
+
+def forget_old(limit: int = 5_000, most_batches: int = 20) -> int:
+    """Deletes updates that are older than an hour, in batches; returns how many. Safe to run concurrently."""
+    deleted = 0
+    for _ in range(most_batches):
+        found = _forget(limit)
+        deleted += found
+        if found < limit:
+            break
+    return deleted
+
+
+def _forget(limit: int) -> int:
+    with transaction():
+        old = rows(
+            """
+            SELECT ctid::text, transaction_id::text FROM (
+                SELECT ctid, transaction_id, created_at FROM updates ORDER BY transaction_id LIMIT %s
+            ) AS oldest WHERE created_at < now() - %s ORDER BY transaction_id
+            """,
+            (limit, KEPT),
+        )
+        if not old:
+            return 0
+        # In the transaction that deletes them: whoever reads finds all of them, or the mark.
+        rows(
+            """
+            INSERT INTO updates_forgotten (until) VALUES (%s::xid8)
+            ON CONFLICT (is_only) DO UPDATE SET until = greatest(updates_forgotten.until, excluded.until)
+            """,
+            (old[-1][1],),
+        )
+        return count("DELETE FROM updates WHERE ctid = ANY(%s::tid[])", ([place for place, _ in old],))

@@ -1,0 +1,50 @@
+"""Files that are there completely or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+
+class TooLong(Exception):
+    """The content is longer than allowed. Nothing was written."""
+
+
+def write(path: Path, content: Iterable[bytes], most_bytes: int) -> int:
+    """Writes the file, replacing one that is there, and returns its length. It survives a loss of power.
+
+    Raises TooLong above `most_bytes`, and OSError. Whatever the content raises passes through.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        length = _write_all(partial, content, most_bytes)
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    _sync(path.parent)
+    return length
+
+
+def _write_all(path: Path, content: Iterable[bytes], most_bytes: int) -> int:
+    length = 0
+    with path.open("wb") as file:
+        for part in content:
+            length += len(part)
+            if length > most_bytes:
+                raise TooLong
+            file.write(part)
+        file.flush()
+        os.fsync(file.fileno())
+    return length
+
+
+def _sync(directory: Path) -> None:
+    """The new name is on the disk, too."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

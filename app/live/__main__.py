@@ -1,0 +1,68 @@
+"""`python -m app.live`: the `realtime` process."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import resource
+import signal
+import sys
+
+import structlog
+import uvloop
+
+from app import database, logs, metrics, presence
+from app.config import settings
+from app.errors import SettingsError
+from app.live import signs
+from app.live.server import Server
+
+log = structlog.get_logger(__name__)
+
+BACKLOG = 4_096  # all listeners of a process that died come back at once
+
+
+def main() -> None:
+    """Serves live updates until SIGTERM or SIGINT. Exits with a line that names a wrong setting."""
+    try:
+        configured = settings()
+    except SettingsError as error:
+        sys.exit(f"bellhop: {error.detail}")
+    logs.configure("realtime")
+    database.connect()
+    _raise_limit()
+    metrics.serve(configured.metrics_host, configured.metrics_port, "realtime")
+    try:
+        uvloop.run(_serve(configured.realtime_port))
+    except OSError as error:
+        sys.exit(f"bellhop: port {configured.realtime_port} cannot be used: {error.strerror}")
+
+
+async def _serve(port: int) -> None:
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    server = Server(loop)
+    listening = await loop.create_server(server.connection, "0.0.0.0", port, backlog=BACKLOG, reuse_port=True)
+    server.hub.start()
+    signs.start(server.hub.reader)
+    presence.announce("realtime")
+    # Objects from startup stay alive, so keep the collector from scanning them.
+    gc.collect()
+    gc.freeze()
+    log.info("realtime.started", port=port)
+    await stopping.wait()
+    listening.close()
+    server.hub.stop()
+    log.info("realtime.stopped")
+
+
+def _raise_limit() -> None:
+    """Each listener needs a file descriptor; systems often allow 1,024 unless asked for more."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+if __name__ == "__main__":
+    main()

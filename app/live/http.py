@@ -1,0 +1,134 @@
+"""HTTP for streams: reads one request from a connection, and then only writes.
+
+A stream is written to straight from the event loop's callback, without a task of its own: of 2,000 listeners, that is
+what an event for all of them costs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import cast
+from urllib.parse import parse_qsl, urlsplit
+
+import httptools
+
+from app import metrics
+
+MOST_HEAD_BYTES = 32 * 1024
+HEAD_SECONDS = 10.0
+# What a listener may be behind. One that is further behind is cut off, and resumes when it comes back.
+MOST_BUFFERED_BYTES = 512 * 1024
+_VANISHED_MS = 30_000
+
+Handle = Callable[["Connection", "Request"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request. Names of headers are in lower case; of several with one name, the last counts."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+
+
+class Connection(asyncio.Protocol):
+    """A connection with one request. `on_end` is called once when it is lost."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, handle: Handle) -> None:
+        self._loop = loop
+        self._handle = handle
+        self._parser = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._received = 0
+        self._url = b""
+        self._headers: dict[str, str] = {}
+        self._is_asked = False
+        self.on_end: Callable[[], None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._deadline = self._loop.call_later(HEAD_SECONDS, self._transport.abort)
+        used = transport.get_extra_info("socket")
+        if used is not None and used.family in (socket.AF_INET, socket.AF_INET6):
+            # Notices listeners that vanished silently.
+            used.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _VANISHED_MS)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_asked:
+            return  # pipelined requests are not answered
+        self._received += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError:
+            if not self._is_asked:
+                self.answer(400, {}, b"")
+            return
+        if self._received > MOST_HEAD_BYTES and not self._is_asked:
+            self.answer(431, {}, b"")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self.on_end is not None:
+            self.on_end()
+
+    def on_url(self, url: bytes) -> None:
+        """Part of the address."""
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header."""
+        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        """The request is complete: bodies are not read."""
+        try:
+            parts = urlsplit(self._url.decode("latin-1"))
+            query = dict(parse_qsl(parts.query, max_num_fields=20))
+        except ValueError:
+            self.answer(400, {}, b"")
+            return
+        self._is_asked = True
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._handle(self, Request(self._parser.get_method().decode(), parts.path, query, self._headers))
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nothing can be sent any more."""
+        return self._transport is None or self._transport.is_closing()
+
+    def answer(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        """Answers, and closes the connection."""
+        self._is_asked = True
+        self.begin(status, {**headers, "Content-Length": str(len(body))})
+        if self._transport is not None:
+            self._transport.write(body)
+            self._transport.close()
+
+    def begin(self, status: int, headers: Mapping[str, str]) -> None:
+        """Sends the head of an answer whose body ends with the connection."""
+        lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"]
+        lines += [f"{name}: {value}" for name, value in {**headers, "Connection": "close"}.items()]
+        self.send(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
+
+    def send(self, data: bytes) -> None:
+        """Writes part of the body. A client that reads too slowly is cut off."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        self._transport.write(data)
+        if self._transport.get_write_buffer_size() > MOST_BUFFERED_BYTES:
+            metrics.LIVE_DROPPED.labels("slow").inc()
+            self._transport.abort()
+
+    def end(self) -> None:
+        """Closes the connection once everything is written."""
+        if self._transport is not None:
+            self._transport.close()

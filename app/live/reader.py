@@ -1,0 +1,175 @@
+"""The reader: a thread that looks for updates, once for all listeners of the process, and says what each is sent.
+
+It looks fifty times a second while anybody listens, so nothing has to be rung for, and the loss of Redis costs nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from app import metrics
+from app.database import DatabaseAway, database
+from app.domain import updates
+from app.domain.updates import Forgotten, Place, Update
+from app.lib import clock
+from app.live import frames, streams
+from app.live.listeners import Listener
+from app.live.streams import Parcel
+from app.realtime import Sign
+
+log = structlog.get_logger(__name__)
+
+LOOKS_EVERY_SECONDS = 0.02
+PAUSE_SECONDS = 0.5  # after the database was found to be away
+MOST_AT_ONCE = 1_000
+# A listener that has missed more reads everything again, which is quicker.
+MOST_RESUMED = 5_000
+
+# What is sent, and the place at which all listeners are then.
+Deliver = Callable[[Sequence[Parcel], Place | None], None]
+
+
+class Reader:
+    """Call `join` and `leave` from any thread. `deliver` is called by the reader's thread, in order."""
+
+    def __init__(self, deliver: Deliver) -> None:
+        self._deliver = deliver
+        self._news: deque[Listener | tuple[Listener] | Sign] = deque()
+        self._awake = threading.Event()
+        self._stopping = False
+        self._listeners: dict[str, set[Listener]] = defaultdict(set)
+        self._joining: dict[Listener, None] = {}
+        self._place: Place | None = None
+        self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
+
+    def start(self) -> None:
+        """Begins to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread; returns when it has ended."""
+        self._stopping = True
+        self._awake.set()
+        self._thread.join()
+
+    def join(self, listener: Listener) -> None:
+        """Sends the listener what it has missed since its place, and everything from then on."""
+        self._news.append(listener)
+        self._awake.set()
+
+    def leave(self, listener: Listener) -> None:
+        """Sends it nothing more, soon."""
+        self._news.append((listener,))
+        self._awake.set()
+
+    def show(self, sign: Sign) -> None:
+        """Sends the sign to those who may see it."""
+        self._news.append(sign)
+        self._awake.set()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._awake.clear()
+            try:
+                self._round()
+            except DatabaseAway as error:
+                log.warning("live.database_away", error=str(error).strip())
+                time.sleep(PAUSE_SECONDS)
+            except Exception:
+                log.exception("live.round_failed")
+                time.sleep(PAUSE_SECONDS)
+            # With nobody to tell, it sleeps until somebody comes.
+            self._awake.wait(LOOKS_EVERY_SECONDS if self._listeners or self._joining else None)
+        database.close()
+
+    def _round(self) -> None:
+        self._take_news()
+        joining = list(self._joining)
+        if not self._listeners and not joining:
+            self._place = None
+            return
+        if self._place is None:
+            self._place = updates.present()
+        else:
+            self._read_on()
+        # Read on first: a listener may come from another process that was further.
+        self._admit(joining, self._place)
+
+    def _take_news(self) -> None:
+        while self._news:
+            each = self._news.popleft()
+            if isinstance(each, Listener):
+                self._joining[each] = None
+            elif isinstance(each, Sign):
+                self._send(streams.signals(each, self._listeners.get(each.workspace_id, ())))
+            else:
+                self._forget(*each)
+
+    def _forget(self, listener: Listener) -> None:
+        self._joining.pop(listener, None)
+        workspace_id = listener.admitted.workspace_id
+        if workspace_id in self._listeners:
+            self._listeners[workspace_id].discard(listener)
+            if not self._listeners[workspace_id]:
+                del self._listeners[workspace_id]
+
+    def _read_on(self) -> None:
+        """Goes on to the present; delivers what the listeners are sent of it."""
+        was_within = True
+        while self._place is not None and (was_within or self._place.until is not None):
+            was_within = self._place.until is not None
+            try:
+                found, place = updates.read(self._place, MOST_AT_ONCE)
+                parcels = self._parcels(found, place)
+            except Forgotten:  # the database was away for an hour
+                place = updates.present()
+                parcels = [Parcel(frames.reset(place), [each for those in self._listeners.values() for each in those])]
+            # Only now: what fails before is read again.
+            self._place = place
+            self._send(parcels)
+
+    def _parcels(self, found: Sequence[Update], behind: Place) -> list[Parcel]:
+        by_workspace: dict[str, list[Update]] = defaultdict(list)
+        for update in found:
+            if update.workspace_id in self._listeners:
+                by_workspace[update.workspace_id].append(update)
+        parcels = []
+        for workspace_id, those in by_workspace.items():
+            parcels += streams.parcels(those, behind, self._listeners[workspace_id])
+            metrics.LIVE_SECONDS.observe(max(0.0, (clock.now() - those[0].at).total_seconds()))
+        return parcels
+
+    def _send(self, parcels: Sequence[Parcel]) -> None:
+        self._deliver(parcels, self._place)
+
+    def _admit(self, joining: Sequence[Listener], place: Place) -> None:
+        """Brings those who come to the place where everybody is."""
+        alike: dict[tuple[str, str], list[Listener]] = defaultdict(list)
+        for listener in joining:
+            alike[listener.admitted.workspace_id, listener.place].append(listener)
+        for (workspace_id, text), those in alike.items():
+            self._send(self._missed(workspace_id, text, those, place))
+            for listener in those:
+                del self._joining[listener]
+                self._listeners[workspace_id].add(listener)
+
+    def _missed(self, workspace_id: str, text: str, those: list[Listener], place: Place) -> list[Parcel]:
+        if not text:
+            return [Parcel(frames.position(place), those)]
+        missed: list[Update] = []
+        try:
+            at = Place.parse(text)
+            while at != place:
+                some, at = updates.read(at, MOST_AT_ONCE, workspace_id, until=place.since)
+                missed += some
+                if len(missed) > MOST_RESUMED:
+                    raise Forgotten
+        except Forgotten:
+            return [Parcel(frames.reset(place), those)]
+        # The last frame moves everybody to the place, those who are sent nothing of it too.
+        return [*streams.parcels(missed, place, those), Parcel(frames.position(place), those)]

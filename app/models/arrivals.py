@@ -1,0 +1,40 @@
+"""Arrivals: what has come in over channels, the mail of each sender."""
+
+from __future__ import annotations
+
+from peewee import BigIntegerField, IntegerField, TextField
+
+from app.models.base import OwnedModel, TimeField, json_field
+
+
+class Arrival(OwnedModel):
+    id = TextField(primary_key=True)
+    position = BigIntegerField()
+    channel_id = TextField()
+    sender_key = TextField()
+    key = TextField()
+    kind = TextField()
+    payload = json_field(null=True)
+    trace_id = TextField()
+    errors = IntegerField(default=0)
+    deaths = IntegerField(default=0)
+    problem = TextField(null=True)
+    next_attempt_at = TimeField(null=True)
+    due_at = TimeField(null=True)
+    leased_until = TimeField(null=True)
+    claim = IntegerField(default=0)
+    created_at = TimeField()
+
+    class Meta:
+        table_name = "arrivals"
+
+    @classmethod
+    def batch(cls, ids: list[str]) -> list[Arrival]:
+        """The arrivals in the order in which they came."""
+        return list(cls.select().where(cls.id.in_(ids)).order_by(cls.position))
+
+    @classmethod
+    def failed(cls, last_id: str | None, limit: int) -> list[Arrival]:
+        """Those that were given up, oldest first, up to `limit` after `last_id`."""
+        query = cls.select().where(cls.problem.is_null(False), cls.id > (last_id or ""))
+        return list(query.order_by(cls.id).limit(limit))

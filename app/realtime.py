@@ -1,0 +1,69 @@
+"""What is shown live and stored nowhere: who is typing, and who is looking. Redis carries it; it may always be lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import redis
+import structlog
+
+from app import bells, metrics
+from app.config import settings
+from app.lib import json
+
+log = structlog.get_logger(__name__)
+
+_CHANNEL = "live"
+_QUIET_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """A sign of life in a workspace. `channel_id` and `peer`: the visitor who may see it besides the members, if any.
+
+    `author_id` is a member, a contact or a visitor, who is not told of themselves.
+    """
+
+    kind: Literal["typing", "presence"]
+    workspace_id: str
+    author_type: str
+    author_id: str
+    data: dict[str, Any]
+    channel_id: str | None = None
+    peer: str | None = None
+
+
+def typing(
+    workspace_id: str, conversation_id: str, author: dict[str, str], channel_id: str | None, peer: str | None
+) -> None:
+    """Shows that the author (`type` and `id`) is typing in the conversation. Never waits long, never raises."""
+    data = {"conversation_id": conversation_id, "author": author}
+    show(Sign("typing", workspace_id, author["type"], author["id"], data, channel_id, peer))
+
+
+def show(sign: Sign) -> None:
+    """Shows the sign to everybody who looks on now. Never waits long, never raises."""
+    try:
+        bells.flags().publish(_CHANNEL, json.dumps(asdict(sign)))
+    except redis.RedisError as error:
+        metrics.REDIS_AWAY.inc()
+        log.info("live.not_shown", kind=sign.kind, error=str(error))
+
+
+def signs() -> Iterator[Sign | None]:
+    """The signs of all workspaces from now on; None every few seconds without one. Raises redis.RedisError."""
+    client = redis.Redis.from_url(settings().redis_url, socket_timeout=2 * _QUIET_SECONDS, socket_connect_timeout=3)
+    with client.pubsub(ignore_subscribe_messages=True) as subscription:
+        subscription.subscribe(_CHANNEL)
+        while True:
+            message = subscription.get_message(timeout=_QUIET_SECONDS)
+            yield _read(message["data"]) if message else None
+
+
+def _read(said: bytes) -> Sign | None:
+    try:
+        return Sign(**json.loads(said))
+    except (ValueError, TypeError):  # of another version
+        return None

@@ -1,0 +1,76 @@
+-- Claims due messages of connected channels, people's before those of automations: up to the room of each channel, and
+-- no more than its rate allows now. Only the first unfinished message of a conversation is due.
+--
+-- `kinds` are those that have a rate: so many `rates` a second in the long run; what was missed is made up for `slacks`
+-- seconds at most. The lock on the row of such a channel makes its rate exact over all processes. Never waits for a lock.
+--
+-- Returns a row for each claim: what a message needs to be sent; the Unix time of the claim; and whether the message may
+-- have been sent before, because a lease on it has ended or a receipt for it has come. And one for each channel, without
+-- a claim: in how many seconds to look again, null if only a bell can change anything, and whether its pause or its rate
+-- let nothing be sent before.
+WITH seen AS MATERIALIZED (
+    SELECT channels.id, room, paced_until, paused_until, per_second, slack
+    FROM unnest(%(ids)s::text[], %(rooms)s::int[]) AS box(id, room) JOIN channels USING (id)
+    LEFT JOIN unnest(%(kinds)s::text[], %(rates)s::float[], %(slacks)s::float[]) AS rate(kind, per_second, slack)
+        ON rate.kind = channels.kind
+    WHERE channels.id = ANY(%(ids)s) AND state = 'connected' AND deleted_at IS NULL
+), locked AS MATERIALIZED (
+    SELECT id, paced_until FROM channels
+    WHERE id = ANY(ARRAY(SELECT id FROM seen WHERE per_second IS NOT NULL)) AND state = 'connected'
+        AND (paused_until > now()) IS NOT TRUE AND (paced_until > now()) IS NOT TRUE
+    ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+), allowed AS MATERIALIZED (
+    SELECT id, room AS number, NULL::int AS pace, NULL::timestamptz AS paced_from, NULL::float AS per_second
+    FROM seen WHERE per_second IS NULL AND (paused_until > now()) IS NOT TRUE
+    UNION ALL
+    SELECT id, least(room, pace), pace, paced_from, per_second FROM seen JOIN locked USING (id)
+    CROSS JOIN LATERAL (
+        SELECT greatest(locked.paced_until, now() - slack * interval '1 second') AS paced_from) AS since
+    CROSS JOIN LATERAL (SELECT floor(extract(epoch FROM now() - paced_from) * per_second)::int + 1 AS pace) AS paced
+), of_people AS MATERIALIZED (
+    SELECT found.* FROM allowed CROSS JOIN LATERAL (
+        SELECT id, channel_id, due_at, leased_until IS NOT NULL OR status <> 'queued' AS is_suspect FROM messages
+        WHERE channel_id = allowed.id AND NOT is_automated AND due_at <= now() AND (leased_until > now()) IS NOT TRUE
+        ORDER BY due_at LIMIT allowed.number FOR NO KEY UPDATE SKIP LOCKED
+    ) AS found
+), of_automations AS MATERIALIZED (
+    SELECT found.* FROM allowed
+    CROSS JOIN LATERAL (SELECT number - count(*) AS room_left FROM of_people WHERE channel_id = allowed.id) AS rest
+    CROSS JOIN LATERAL (
+        SELECT id, channel_id, due_at, leased_until IS NOT NULL OR status <> 'queued' AS is_suspect FROM messages
+        WHERE channel_id = allowed.id AND is_automated AND due_at <= now() AND (leased_until > now()) IS NOT TRUE
+        ORDER BY due_at LIMIT rest.room_left FOR NO KEY UPDATE SKIP LOCKED
+    ) AS found
+), due AS MATERIALIZED (
+    SELECT * FROM of_people UNION ALL SELECT * FROM of_automations
+), claimed AS (
+    UPDATE messages
+    SET status = CASE messages.status WHEN 'queued' THEN 'sending' ELSE messages.status END, claim = claim + 1,
+        leased_until = now() + %(lease_seconds)s * interval '1 second'
+    FROM due WHERE messages.id = due.id AND messages.id = ANY(ARRAY(SELECT id FROM due))
+    RETURNING messages.id, messages.channel_id, claim, due.due_at, is_suspect,
+        conversation_id, contact_id, text, template, attachments
+), taken AS (
+    SELECT id, claims, paced_from + claims * interval '1 second' / per_second AS next_at FROM allowed
+    JOIN (SELECT channel_id AS id, count(*) AS claims FROM due GROUP BY channel_id) AS counted USING (id)
+), paced AS (
+    UPDATE channels SET paced_until = next_at FROM taken WHERE channels.id = taken.id AND next_at IS NOT NULL
+)
+SELECT claimed.id, channel_id, claim, extract(epoch FROM now())::float AS at, is_suspect, conversation_id, text,
+    template, attachments, talk.peer, (talk.window_ends_at > now()) IS NOT TRUE AS is_closed, contact.opted_out,
+    NULL::float AS seconds, NULL::boolean AS is_closed_until
+FROM claimed
+LEFT JOIN LATERAL (SELECT peer, window_ends_at FROM conversations WHERE id = conversation_id LIMIT 1) AS talk ON true
+LEFT JOIN LATERAL (SELECT opted_out FROM contacts WHERE id = contact_id LIMIT 1) AS contact ON true
+UNION ALL
+SELECT NULL, seen.id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+    extract(epoch FROM CASE
+        WHEN seen.paused_until > now() THEN seen.paused_until - now()
+        WHEN seen.per_second IS NOT NULL AND seen.paced_until > now() THEN seen.paced_until - now()
+        WHEN allowed.id IS NULL THEN interval '0.02 seconds'  -- another process claims from it
+        WHEN claims = pace THEN next_at - now()
+        WHEN claims = number THEN interval '0'
+        ELSE (SELECT due_at - now() FROM messages WHERE channel_id = seen.id AND due_at > now() ORDER BY due_at LIMIT 1)
+    END)::float,
+    allowed.id IS NULL OR coalesce(claims = pace, false)
+FROM seen LEFT JOIN allowed USING (id) LEFT JOIN taken USING (id)

@@ -1,0 +1,54 @@
+"""The cookie that holds the token of a session: how it is named, signed and read."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from flask import Flask
+from flask.sessions import SecureCookieSessionInterface
+from itsdangerous import BadSignature
+from werkzeug.http import parse_cookie
+
+from app.config import settings
+from app.lib import keys
+
+LIFE = timedelta(days=30)
+
+
+def configuration() -> dict[str, Any]:
+    """Flask's configuration of the cookie."""
+    is_https = settings().base_url.startswith("https://")
+    newest, *older = (keys.derived(key, "sessions") for key in settings().secret_keys)
+    return {
+        "SECRET_KEY": newest,
+        "SECRET_KEY_FALLBACKS": older,
+        # A browser accepts `__Host-` only from this host and over TLS, so no other host can plant a cookie.
+        "SESSION_COOKIE_NAME": "__Host-bellhop" if is_https else "bellhop",
+        "SESSION_COOKIE_SECURE": is_https,
+        "SESSION_COOKIE_HTTPONLY": True,
+        "SESSION_COOKIE_SAMESITE": "Lax",
+        "PERMANENT_SESSION_LIFETIME": LIFE,
+    }
+
+
+class Cookies:
+    """Reads sessions' tokens outside the pages."""
+
+    def __init__(self) -> None:
+        reader = Flask(__name__, static_folder=None)
+        reader.config.update(configuration())
+        self._name = reader.config["SESSION_COOKIE_NAME"]
+        self._serializer = SecureCookieSessionInterface().get_signing_serializer(reader)
+
+    def token(self, header: str) -> str | None:
+        """The session's token in a Cookie header; None if there is none that we signed."""
+        sent = parse_cookie(header).get(self._name)
+        if not sent or self._serializer is None:
+            return None
+        try:
+            found = self._serializer.loads(sent, max_age=int(LIFE.total_seconds()))
+        except BadSignature:
+            return None
+        token = found.get("_user_id") if isinstance(found, dict) else None
+        return token if isinstance(token, str) else None

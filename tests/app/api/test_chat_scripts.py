@@ -1,0 +1,69 @@
+"""The script of a web chat: what it contains, and how large it is."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+from flask.testing import FlaskClient
+
+from app.database import rows
+from app.lib import ids
+from app.models.channels import Channel
+from tests import widget
+from tests.cast import Api
+from tests.chatting import SECRET, make_chat
+
+MOST_BYTES = 15_000
+
+
+@pytest.fixture
+def channel(api: Api) -> Channel:
+    return make_chat(api.workspace_id)
+
+
+def test_the_script_knows_its_channel_and_is_small(client: FlaskClient, channel: Channel) -> None:
+    response = client.get(f"/chat/{channel.id}.js")
+
+    assert (response.status_code, response.content_type) == (200, "text/javascript; charset=utf-8")
+    assert json.loads(response.text[response.text.rindex('({"channel"') + 1 :].removesuffix(");\n")) == {
+        "channel": channel.id,
+        "name": "Chat",
+        "base": "https://bellhop.test",
+        "live": "https://bellhop.test",
+    }
+    assert len(response.data) <= MOST_BYTES
+    assert SECRET not in response.text
+    assert response.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    assert "Set-Cookie" not in response.headers
+
+
+def test_a_name_cannot_leave_its_string(client: FlaskClient, channel: Channel) -> None:
+    name = "\"});alert(1)//</script>\u2028'"
+    rows("UPDATE channels SET name = %s WHERE id = %s", (name, channel.id))
+
+    text = client.get(f"/chat/{channel.id}.js").text
+
+    assert json.loads(text[text.rindex('({"channel"') + 1 :].removesuffix(");\n"))["name"] == name
+
+
+def test_it_is_sent_compressed_and_not_again_if_it_is_the_same(client: FlaskClient, channel: Channel) -> None:
+    whole = client.get(f"/chat/{channel.id}.js")
+    compressed = client.get(f"/chat/{channel.id}.js", headers={"Accept-Encoding": "gzip"})
+    again = client.get(f"/chat/{channel.id}.js", headers={"If-None-Match": whole.headers["ETag"]})
+
+    assert gzip.decompress(compressed.data) == whole.data
+    assert again.status_code == 304
+
+
+def test_a_channel_that_is_not_there_has_no_script(client: FlaskClient, channel: Channel) -> None:
+    rows("UPDATE channels SET kind = 'telegram' WHERE id = %s", (channel.id,))
+
+    for channel_id in (channel.id, ids.new("chn"), "x"):
+        assert client.get(f"/chat/{channel_id}.js").status_code == 404
+
+
+def test_what_is_served_is_made_of_its_sources() -> None:
+    assert widget.SERVED.read_text() == widget.minified()

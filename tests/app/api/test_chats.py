@@ -1,0 +1,457 @@
+"""What the script of a web chat asks for: messages, files, who the visitor is; and who may ask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import redis
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from app import bells, realtime
+from app.api import chats as api_chats
+from app.channels.base import Receipt, Received
+from app.database import rows
+from app.domain import arrivals, channels, receptions, visitors
+from app.lib import ids
+from app.models.arrivals import Arrival
+from app.models.channels import Channel
+from tests.cast import Api
+from tests.chatting import KEY, SHOP, make_chat, signed
+
+EVIL = "https://evil.example"
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
+
+
+class Page:
+    """A page of a shop, with the session that its script keeps."""
+
+    def __init__(self, client: FlaskClient, channel: Channel, origin: str | None = SHOP) -> None:
+        self.client = client
+        self.channel = channel
+        self.headers = {"Origin": origin} if origin else {}
+        self.token: str | None = None
+
+    def ask(self, method: str, path: str, body: Any = None, **options: Any) -> TestResponse:
+        headers = self.headers | options.pop("headers", {})
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        if body is not None:
+            options["json"] = body
+        return self.client.open(f"/chat/{self.channel.id}/{path}", method=method, headers=headers, **options)
+
+    def say(self, text: str | None = "Hello", id: str = "m1", **fields: Any) -> TestResponse:
+        given = {} if self.token else {"key": KEY}
+        response = self.ask("POST", "messages", {"id": id, "text": text} | given | fields)
+        if response.status_code == 202 and "token" in response.json:
+            self.token = response.json["token"]
+        return response
+
+    def messages(self) -> list[dict[str, Any]]:
+        return list(self.ask("GET", "messages").json["messages"])
+
+    @property
+    def visitor(self) -> visitors.Visitor:
+        found = visitors.authenticate(self.token or "")
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def channel(api: Api) -> Channel:
+    return make_chat(api.workspace_id)
+
+
+@pytest.fixture
+def page(client: FlaskClient, channel: Channel) -> Page:
+    return Page(client, channel)
+
+
+def stored() -> list[Any]:
+    waiting = Arrival.select().where(Arrival.due_at.is_null(False)).order_by(Arrival.position)
+    return [arrivals.read(each) for each in waiting]
+
+
+def is_nothing_stored() -> bool:
+    return rows("SELECT (SELECT count(*) FROM visitors), (SELECT count(*) FROM arrivals)") == [(0, 0)]
+
+
+# Messages
+
+
+def test_the_first_message_makes_the_visitor_and_answers_with_its_token(page: Page) -> None:
+    response = page.say("Do you ship to Italy?", locale="it-IT")
+
+    assert response.status_code == 202
+    assert response.json == {"id": "m1", "token": page.token}
+    [received] = stored()
+    visitor = page.visitor
+    assert isinstance(received, Received)
+    assert (received.sender, received.peer) == (visitor.id, visitor.id)
+    assert (received.text, received.locale, received.key) == ("Do you ship to Italy?", "it-IT", f"{visitor.id}:m1")
+
+
+def test_a_repeated_first_message_is_one_message_of_one_visitor(page: Page, client: FlaskClient) -> None:
+    again = Page(client, page.channel)
+
+    assert page.say().json == again.say().json
+
+    assert len(stored()) == 1
+    assert rows("SELECT count(*) FROM visitors") == [(1,)]
+
+
+def test_a_repeated_message_is_one_message(page: Page) -> None:
+    for _ in range(3):
+        assert page.say("Hello", "m1").status_code == 202
+    page.say("Anyone there?", "m2")
+
+    assert [each.text for each in stored()] == ["Hello", "Anyone there?"]
+
+
+def test_the_same_id_of_another_visitor_is_another_message(page: Page, client: FlaskClient) -> None:
+    page.say("Mine", "m1")
+    Page(client, page.channel).say("Theirs", "m1", key="z" * 32)
+
+    assert [each.text for each in stored()] == ["Mine", "Theirs"]
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"text": "x"}, "/id"),
+        ({"id": "a b", "text": "x", "key": KEY}, "/id"),
+        ({"id": "m1", "text": "", "key": KEY}, "/text"),
+        ({"id": "m1", "text": "x" * 4097, "key": KEY}, "/text"),
+        ({"id": "m1", "text": "a\0b", "key": KEY}, "/text"),
+        ({"id": "m1", "text": "x"}, "/key"),
+        ({"id": "m1", "text": "x", "key": "guessable"}, "/key"),
+        ({"id": "m1", "text": "x", "key": KEY, "name": "Eve"}, "/name"),
+        ({"id": "m1", "text": "x", "key": KEY, "uploads": ["upl_x"]}, "/uploads"),
+        ({"id": "m1", "text": "x", "key": KEY, "locale": "<script>"}, "/locale"),
+    ],
+)
+def test_a_message_that_is_not_one_is_refused(page: Page, body: dict[str, Any], pointer: str) -> None:
+    response = page.ask("POST", "messages", body)
+
+    assert response.status_code == 422
+    assert [error["pointer"] for error in response.json["errors"]] == [pointer]
+    assert stored() == []
+
+
+@pytest.mark.parametrize(("body", "status"), [(b"{", 400), (b"[]", 422), (b"x" * 40_000, 413)])
+def test_a_body_that_is_no_small_object_is_refused(page: Page, body: bytes, status: int) -> None:
+    assert page.ask("POST", "messages", data=body).status_code == status
+    assert is_nothing_stored()
+
+
+def test_nothing_is_stored_before_the_first_message(page: Page) -> None:
+    page.ask("GET", "../" + f"{page.channel.id}.js")
+    page.ask("OPTIONS", "messages")
+    page.ask("GET", "messages")
+    page.ask("POST", "identify", {"user": signed("7"), "key": KEY})
+
+    assert is_nothing_stored()
+    assert rows("SELECT count(*) FROM contacts") == [(0,)]
+
+
+def test_no_answer_sets_a_cookie(page: Page) -> None:
+    for response in (page.say(), page.ask("GET", "messages"), page.ask("POST", "identify", {"user": signed("7")})):
+        assert "Set-Cookie" not in response.headers
+        assert "Access-Control-Allow-Credentials" not in response.headers
+
+
+def test_a_visitor_sees_its_own_conversation_and_no_others(page: Page, client: FlaskClient, api: Api) -> None:
+    other = Page(client, page.channel)
+    page.say("Mine", "m1")
+    other.say("Theirs", "m1", key="z" * 32)
+    for each in (page, other):
+        converse(api, each)
+
+    assert [(each["direction"], each["text"], each["client_id"]) for each in page.messages()] == [
+        ("in", "Mine", "m1"),
+        ("out", "Answer to Mine", None),
+    ]
+    assert [each["text"] for each in other.messages()] == ["Theirs", "Answer to Theirs"]
+
+
+def test_what_was_not_sent_is_not_shown(page: Page, api: Api) -> None:
+    page.say("Mine", "m1")
+    converse(api, page, status="failed")
+
+    assert [each["text"] for each in page.messages()] == ["Mine"]
+
+
+def test_older_messages_are_asked_for_by_the_oldest_that_is_shown(page: Page, api: Api) -> None:
+    page.say("0", "m0")
+    conversation_id = converse(api, page)
+    for number in range(1, 60):
+        make_message(api, conversation_id, str(number))
+
+    shown = page.messages()
+    before = page.ask("GET", f"messages?before={shown[0]['id']}").json["messages"]
+
+    assert [each["text"] for each in before + shown] == ["0", "Answer to 0", *map(str, range(1, 60))]
+
+
+def test_reading_is_a_receipt_for_what_was_not_read_yet(page: Page, api: Api) -> None:
+    page.say("Hello", "m1")
+    converse(api, page)
+    last = page.messages()[-1]["id"]
+
+    assert page.ask("POST", "read", {"message_id": last}).status_code == 204
+
+    [receipt] = [each for each in stored() if isinstance(each, Receipt)]
+    assert isinstance(receipt, Receipt)
+    assert (receipt.message_id, receipt.status, receipt.recipient) == (last, "read", page.visitor.id)
+    process(page)
+    assert page.messages()[-1]["status"] == "read"
+    page.ask("POST", "read", {"message_id": last})
+    assert rows("SELECT count(*) FROM arrivals") == [(2,)]
+
+
+def test_the_members_see_that_the_visitor_is_typing(page: Page, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[realtime.Sign] = []
+    monkeypatch.setattr(realtime, "show", shown.append)
+    page.say("Hello", "m1")
+    assert page.ask("POST", "typing", {}).status_code == 204
+    conversation_id = converse(api, page)
+
+    assert page.ask("POST", "typing", {}).status_code == 204
+
+    [sign] = shown
+    assert (sign.kind, sign.workspace_id, sign.peer) == ("typing", api.workspace_id, None)
+    author = {"type": "contact", "id": page.visitor.contact_id}
+    assert sign.data == {"conversation_id": conversation_id, "author": author}
+
+
+# Files
+
+
+def test_a_file_is_uploaded_and_sent_with_a_message(page: Page) -> None:
+    page.say()
+
+    response = page.ask("POST", "uploads", data=PNG, headers={"X-File-Name": "F%C3%BC%C3%9Fe.png"})
+
+    assert response.status_code == 201
+    assert (response.json["name"], response.json["content_type"]) == ("Füße.png", "image/png")
+    assert page.say(None, "m2", uploads=[response.json["id"]]).status_code == 202
+    process(page)
+    [attachment] = page.messages()[-1]["attachments"]
+    assert (attachment["id"], attachment["name"], attachment["bytes"]) == (response.json["id"], "Füße.png", len(PNG))
+    assert page.client.get(attachment["address"].removeprefix("https://bellhop.test")).data == PNG
+
+
+def test_a_file_of_another_visitor_cannot_be_sent(page: Page, client: FlaskClient) -> None:
+    page.say()
+    mine = page.ask("POST", "uploads", data=PNG).json["id"]
+    other = Page(client, page.channel)
+    other.say(key="z" * 32)
+
+    assert other.say(None, "m2", uploads=[mine]).status_code == 422
+
+
+def test_a_stranger_uploads_nothing(page: Page) -> None:
+    assert page.ask("POST", "uploads", data=PNG).status_code == 401
+    assert rows("SELECT count(*) FROM uploads") == [(0,)]
+
+
+def test_a_visitor_cannot_hoard_files(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    page.say()
+    monkeypatch.setattr("app.domain.chats.MOST_UPLOADS", 2)
+
+    statuses = [page.ask("POST", "uploads", data=PNG).status_code for _ in range(3)]
+
+    assert statuses == [201, 201, 409]
+
+
+# Who may ask
+
+
+@pytest.mark.parametrize("origin", [EVIL, "null", "http://shop.example", "https://shop.example.evil.example", None])
+def test_a_page_of_another_origin_is_refused_and_reads_nothing(page: Page, client: FlaskClient, origin: str) -> None:
+    page.say()
+    hostile = Page(client, page.channel, origin)
+    hostile.token = page.token
+
+    for response in (
+        hostile.say("Hello", "m9"),
+        hostile.ask("GET", "messages"),
+        hostile.ask("POST", "uploads", data=PNG),
+        hostile.ask("POST", "identify", {"user": signed("7")}),
+        hostile.ask("OPTIONS", "messages", headers={"Access-Control-Request-Method": "POST"}),
+    ):
+        assert response.status_code == 403
+        assert "Access-Control-Allow-Origin" not in response.headers
+        assert response.headers["Vary"] == "Origin"
+    assert len(stored()) == 1
+
+
+def test_a_browser_may_send_what_the_script_sends(page: Page) -> None:
+    asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+
+    for path in ("messages", "uploads", "identify", "read", "typing"):
+        response = page.ask("OPTIONS", path, headers=asked)
+        assert response.status_code == 204
+        assert response.headers["Access-Control-Allow-Origin"] == SHOP
+        assert "authorization" in response.headers["Access-Control-Allow-Headers"]
+        assert "POST" in response.headers["Access-Control-Allow-Methods"]
+
+
+def test_a_refusal_can_be_read_by_the_page_that_is_allowed(page: Page) -> None:
+    page.token = "bhv_" + "0" * 64
+
+    response = page.ask("GET", "messages")
+
+    assert response.status_code == 401
+    assert response.headers["Access-Control-Allow-Origin"] == SHOP
+
+
+def test_a_page_of_our_own_needs_no_origin(page: Page, client: FlaskClient) -> None:
+    own = Page(client, page.channel, None)
+    own.headers = {"Sec-Fetch-Site": "same-origin"}
+
+    assert own.say().status_code == 202
+
+
+def test_the_token_of_another_channel_is_refused(page: Page, client: FlaskClient, api: Api, others: Api) -> None:
+    page.say()
+    for other in (make_chat(api.workspace_id), make_chat(others.workspace_id)):
+        stranger = Page(client, other)
+        stranger.token = page.token
+        assert stranger.say("Hello", "m2").status_code == 401
+        assert stranger.ask("GET", "messages").status_code == 401
+        assert stranger.ask("POST", "uploads", data=PNG).status_code == 401
+    assert len(stored()) == 1
+
+
+def test_a_token_counts_in_its_header_alone(page: Page, client: FlaskClient) -> None:
+    page.say()
+    other = Page(client, page.channel)
+
+    assert other.ask("GET", f"messages?token={page.token}").status_code == 401
+    assert other.ask("GET", "messages", headers={"Cookie": f"token={page.token}"}).status_code == 401
+
+
+def test_a_chat_that_is_not_there_is_not_found(page: Page, client: FlaskClient) -> None:
+    rows("UPDATE channels SET deleted_at = now() WHERE id = %s", (page.channel.id,))
+
+    assert page.say().status_code == 404
+    assert client.get(f"/chat/{ids.new('chn')}/messages", headers=page.headers).status_code == 404
+    assert client.get("/chat/x/messages", headers=page.headers).status_code == 404
+
+
+@pytest.mark.parametrize(("limit", "most"), [("PER_VISITOR", 3), ("PER_ADDRESS", 3), ("NEW_PER_ADDRESS", 0)])
+def test_there_are_limits(page: Page, monkeypatch: pytest.MonkeyPatch, limit: str, most: int) -> None:
+    monkeypatch.setattr(api_chats, limit, most or 1)
+    refused = None
+    for number in range(6):
+        if not most:
+            page.token = None
+        response = page.say("Hello", f"m{number}", **({} if most else {"key": str(number) * 32}))
+        refused = response if response.status_code == 429 else refused
+
+    assert refused is not None
+    assert refused.headers["Retry-After"]
+    assert refused.headers["Access-Control-Allow-Origin"] == SHOP
+
+
+def test_messages_are_taken_while_redis_is_away(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise redis.ConnectionError
+
+    monkeypatch.setattr(bells.flags(), "execute_command", fail)
+
+    assert page.say().status_code == 202
+    assert len(stored()) == 1
+
+
+# Who the visitor is
+
+
+def test_a_signature_that_is_not_the_channels_is_refused(page: Page) -> None:
+    page.say()
+    for user in (signed("7", "another secret"), {"id": "8", "signature": signed("7")["signature"]}):
+        assert page.ask("POST", "identify", {"user": user}).status_code == 403
+        assert page.say("Hello", "m2", user=user).status_code == 403
+    assert page.visitor.user_id is None
+    assert len(stored()) == 1
+
+
+def test_no_signature_counts_while_the_channel_has_no_secret(page: Page, client: FlaskClient) -> None:
+    rows("UPDATE channels SET credentials = %s WHERE id = %s", (channels.sealed({}), page.channel.id))
+
+    assert Page(client, page.channel).say(user=signed("7", "")).status_code == 403
+
+
+def test_a_user_who_writes_is_the_contact_of_that_external_id(page: Page, api: Api) -> None:
+    contact_id = api.contact(external_id="7")["id"]
+
+    page.say(user=signed("7"))
+
+    assert (page.visitor.contact_id, page.visitor.user_id) == (contact_id, "7")
+
+
+def test_a_user_without_a_contact_gets_one(page: Page, api: Api) -> None:
+    page.say(user=signed("7"))
+
+    assert page.visitor.contact_id is not None
+    assert api.show_contact(page.visitor.contact_id)["external_id"] == "7"
+
+
+def test_a_visitor_who_signs_in_gives_its_contact_the_external_id(page: Page, api: Api) -> None:
+    page.say()
+    converse(api, page)
+    before = page.visitor.contact_id
+
+    assert page.ask("POST", "identify", {"user": signed("7")}).json == {"token": None}
+
+    assert page.visitor.contact_id == before
+    assert api.show_contact(str(before))["external_id"] == "7"
+
+
+def test_another_user_in_the_same_browser_needs_another_session(page: Page, client: FlaskClient) -> None:
+    page.say(user=signed("7"))
+
+    assert page.ask("POST", "identify", {"user": signed("8")}).status_code == 409
+    assert page.say("Hello", "m2", user=signed("8")).status_code == 409
+    other = Page(client, page.channel)
+    assert other.say("Hello", user=signed("8"), key="z" * 32).status_code == 202
+    assert other.visitor.contact_id != page.visitor.contact_id
+
+
+def test_a_user_sees_the_same_conversation_in_another_browser(page: Page, client: FlaskClient, api: Api) -> None:
+    page.say("Hello", user=signed("7"))
+    converse(api, page)
+    other = Page(client, page.channel)
+
+    other.token = other.ask("POST", "identify", {"user": signed("7"), "key": "z" * 32}).json["token"]
+
+    assert [each["text"] for each in other.messages()] == ["Hello", "Answer to Hello"]
+    assert other.visitor.id != page.visitor.id
+    assert other.visitor.contact_id == page.visitor.contact_id
+
+
+def converse(api: Api, page: Page, status: str = "sent") -> str:
+    """Processes what the visitor has sent, as the worker does, and answers it; returns the conversation."""
+    process(page)
+    [(conversation_id, text)] = rows(
+        "SELECT conversation_id, text FROM messages WHERE channel_id = %s AND provider_id LIKE %s",
+        (page.channel.id, f"{page.visitor.id}:%"),
+    )
+    make_message(api, conversation_id, f"Answer to {text}", status)
+    return str(conversation_id)
+
+
+def process(page: Page) -> None:
+    receptions.work(arrivals.sender_key(page.channel.id, page.visitor.id))
+
+
+def make_message(api: Api, conversation_id: str, text: str, status: str = "sent") -> None:
+    rows(
+        "INSERT INTO messages (id, workspace_id, conversation_id, contact_id, channel_id, direction, text, status,"
+        " author, created_at)"
+        " SELECT %s, %s, id, contact_id, channel_id, 'out', %s, %s, '{}', clock_timestamp()"
+        " FROM conversations WHERE id = %s",
+        (ids.new("msg"), api.workspace_id, text, status, conversation_id),
+    )

@@ -1,0 +1,203 @@
+"""Telegram's webhooks: which are genuine, and what their updates bring."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from app.channels.base import Account, BadPayload, Blocked, ChannelKind, Edited, Media, Received
+from app.channels.kinds import KINDS
+from tests.providers.telegram import TOKEN
+from tests.providers.telegram_people import Person
+
+KIND: ChannelKind = KINDS["telegram"]
+
+
+@pytest.fixture
+def account() -> Account:
+    hook = "https://bellhop.test/hooks/telegram/chn_1"
+    return Account("chn_1", {}, KIND.fresh_credentials({"bot_token": TOKEN}), "https://api.telegram.org", hook)
+
+
+@pytest.fixture
+def ada() -> Person:
+    return Person()
+
+
+def read(account: Account, update: dict[str, Any]) -> Sequence[Any]:
+    return KIND.arrivals(account, json.dumps(update).encode())
+
+
+def test_a_webhook_is_genuine_only_with_the_secret(account: Account) -> None:
+    secret = account.credentials["hook_secret"]
+    name = "x-telegram-bot-api-secret-token"
+    assert KIND.is_genuine(account, {name: secret}, b"{}")
+    for headers in ({}, {name: ""}, {name: secret[:-1]}, {name: secret + "é"}, {"x-other": secret}):
+        assert not KIND.is_genuine(account, headers, b"{}")
+
+
+def test_nothing_is_genuine_without_a_secret(account: Account) -> None:
+    bare = replace(account, credentials={"bot_token": TOKEN})
+    assert not KIND.is_genuine(bare, {"x-telegram-bot-api-secret-token": ""}, b"{}")
+
+
+def test_every_connection_has_a_secret_of_its_own() -> None:
+    secrets = {KIND.fresh_credentials({"bot_token": TOKEN})["hook_secret"] for _ in range(10)}
+    assert len(secrets) == 10
+
+
+def test_a_message_of_text(account: Account, ada: Person) -> None:
+    update = ada.writes("Größe L?", date=1_790_000_000)
+    assert read(account, update) == [
+        Received(
+            key=str(update["update_id"]),
+            sender="7000001",
+            peer="7000001",
+            provider_id=f"7000001:{update['message']['message_id']}",
+            at=datetime.fromtimestamp(1_790_000_000, UTC),
+            text="Größe L?",
+            media=[],
+            name="Ada Lovelace",
+            locale="en",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("members", "media"),
+    [
+        (
+            {
+                "photo": [
+                    {"file_id": "big", "width": 1280, "height": 960, "file_size": 90_000},
+                    {"file_id": "small", "width": 90, "height": 67},
+                ]
+            },
+            Media("big", "image/jpeg", None, 90_000),
+        ),
+        (
+            {"document": {"file_id": "d", "file_name": "a.pdf", "mime_type": "application/pdf", "file_size": 7}},
+            Media("d", "application/pdf", "a.pdf", 7),
+        ),
+        (
+            {
+                "animation": {"file_id": "a", "mime_type": "video/mp4"},
+                "document": {"file_id": "a", "mime_type": "video/mp4"},
+            },
+            Media("a", "video/mp4"),
+        ),
+        ({"voice": {"file_id": "v", "duration": 3}}, Media("v", "audio/ogg")),
+        ({"video_note": {"file_id": "n", "length": 240, "duration": 3}}, Media("n", "video/mp4")),
+    ],
+)
+def test_a_message_with_a_file(account: Account, ada: Person, members: dict[str, Any], media: Media) -> None:
+    (arrival,) = read(account, ada.sends(**members, caption="See?"))
+    assert (arrival.text, list(arrival.media)) == ("See?", [media])
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({"location": {"latitude": 52.5, "longitude": 13.4}}, "52.5, 13.4"),
+        (
+            {
+                "venue": {"title": "Shop", "address": "Main St 1", "location": {"latitude": 1, "longitude": 2}},
+                "location": {"latitude": 1, "longitude": 2},
+            },
+            "Shop, Main St 1, 1, 2",
+        ),
+        ({"contact": {"first_name": "Bo", "phone_number": "4915112345678"}}, "Bo, 4915112345678"),
+        ({"sticker": {"file_id": "s", "emoji": "👍"}}, "👍"),
+        ({"poll": {"question": "Which one?"}}, "Which one?"),
+    ],
+)
+def test_what_has_no_text_is_put_into_words(account: Account, ada: Person, members: dict[str, Any], words: str) -> None:
+    assert [arrival.text for arrival in read(account, ada.sends(**members))] == [words]
+
+
+@pytest.mark.parametrize(
+    ("contact", "phone"),
+    [
+        ({"user_id": 7_000_001, "phone_number": "4915112345678"}, "+4915112345678"),
+        ({"user_id": 7_000_001, "phone_number": "+49 151 12345678"}, "+4915112345678"),
+        ({"user_id": 7_000_002, "phone_number": "4915112345678"}, None),
+        ({"phone_number": "4915112345678"}, None),
+        ({"user_id": 7_000_001, "phone_number": "112"}, None),
+    ],
+)
+def test_a_phone_is_attested_only_if_it_is_the_senders_own(
+    account: Account, ada: Person, contact: dict[str, Any], phone: str | None
+) -> None:
+    assert [arrival.phone for arrival in read(account, ada.sends(contact={"first_name": "Ada"} | contact))] == [phone]
+
+
+def test_an_edit_names_the_message_it_changes(account: Account, ada: Person) -> None:
+    first = ada.writes("Size M")
+    edit = ada.edits(first, "Size L")
+    (received,), (edited,) = read(account, first), read(account, edit)
+    assert isinstance(edited, Edited)
+    assert (edited.provider_id, edited.text) == (received.provider_id, "Size L")
+    assert edited.key != received.key
+
+
+def test_a_live_location_that_moves_is_no_edit(account: Account, ada: Person) -> None:
+    first = ada.sends(location={"latitude": 1, "longitude": 2})
+    assert read(account, {"update_id": 5, "edited_message": first["message"] | {"edit_date": 1_790_000_000}}) == []
+
+
+def test_blocking_and_unblocking(account: Account, ada: Person) -> None:
+    arrivals = [*read(account, ada.blocks()), *read(account, ada.unblocks())]
+    assert [(type(each), each.sender, each.is_blocked) for each in arrivals] == [
+        (Blocked, "7000001", True),
+        (Blocked, "7000001", False),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["group", "supergroup", "channel"])
+def test_groups_are_ignored(account: Account, ada: Person, kind: str) -> None:
+    for update in (ada.writes("Hello all"), ada.edits(ada.writes("Hello"), "Hello all"), ada.blocks()):
+        member = next(name for name in update if name != "update_id")
+        update[member]["chat"] = {"id": -100_123, "type": kind, "title": "All"}
+        assert read(account, update) == []
+
+
+def test_other_updates_and_bots_are_left_out(account: Account, ada: Person) -> None:
+    assert read(account, {"update_id": 1, "poll": {"id": "1"}}) == []
+    assert read(account, {"update_id": 1}) == []
+    assert read(account, ada.sends(pinned_message={"message_id": 1})) == []
+    assert read(account, ada.writes("I am a bot", **{"from": ada.user | {"is_bot": True}})) == []
+
+
+def test_text_that_postgresql_cannot_store_loses_what_it_cannot(account: Account, ada: Person) -> None:
+    (arrival,) = read(account, ada.called("A\0da").writes("Hel\0lo"))
+    assert (arrival.text, arrival.name) == ("Hello", "Ada Lovelace")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b"{",
+        b"\xff",
+        b'{"message":{}}',
+        b'{"update_id":true}',
+        b'{"update_id":1,"message":[]}',
+        b'{"update_id":1,"message":{"chat":7}}',
+        b'{"update_id":1,"message":{"chat":{"id":1,"type":"private"},"text":"a"}}',
+        b'{"update_id":1,"message":{"chat":{"id":1,"type":"private"},"from":{"id":1},"message_id":1,"text":"a"}}',
+        b'{"update_id":1,"message":{"chat":{"id":1,"type":"private"},"from":{"id":1},"message_id":1,"text":"a","date":9e99}}',
+        b'{"update_id":1,"message":{"chat":{"id":1,"type":"private"},"from":{"id":1},"date":99999999999999,"text":"a","message_id":1}}',
+        b'{"update_id":1,"message":{"chat":{"id":1,"type":"private"},"from":{"id":1},"message_id":1,"date":1,"photo":[{}]}}',
+        b'{"update_id":1,"message":{"chat":{"id":1,"type":"private"},"from":{"id":1},"message_id":1,"date":1,"voice":{}}}',
+    ],
+)
+def test_what_telegram_would_never_send_is_a_bad_payload(account: Account, body: bytes) -> None:
+    with pytest.raises(BadPayload):
+        KIND.arrivals(account, body)

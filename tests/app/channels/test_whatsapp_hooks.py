@@ -1,0 +1,182 @@
+"""WhatsApp's webhooks, read as pywa reads them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import pywa
+from pywa.types import Message, MessageStatus, OutgoingMessage
+from pywa.types.message import EditedMessage
+from pywa.utils import webhook_updates_validator
+
+from app.channels.base import BadPayload, Blocked, Echoed, Edited, Media, Receipt, Received
+from app.channels.whatsapp import WhatsApp
+from tests.providers.whatsapp import (
+    CREDENTIALS,
+    PHONE,
+    USER_ID,
+    account_at,
+    echo,
+    message,
+    person,
+    signed,
+    status,
+    webhook,
+)
+
+ACCOUNT = account_at("https://graph.example/v23.0")
+KIND = WhatsApp()
+AT = 1_795_000_000
+WHEN = datetime.fromtimestamp(AT, UTC)
+
+
+def arrivals(body: bytes) -> list[Any]:
+    return list(KIND.arrivals(ACCOUNT, body))
+
+
+def test_a_webhook_is_genuine_if_pywa_takes_it_to_be() -> None:
+    account = ACCOUNT
+    body = webhook(contacts=[person()], messages=[message("wamid.1", text="Hi")])
+    headers = {name.lower(): value for name, value in signed(body).items()}
+    assert webhook_updates_validator(CREDENTIALS["app_secret"], body, headers["x-hub-signature-256"])
+    assert KIND.is_genuine(account, headers, body)
+    assert not KIND.is_genuine(account, headers, body + b" ")
+    assert not KIND.is_genuine(account, {}, body)
+    assert not KIND.is_genuine(account, {"x-hub-signature-256": "sha256=ü"}, body)
+
+
+@pytest.mark.parametrize(
+    ("phone", "sender", "attested"), [(PHONE, USER_ID, f"+{PHONE}"), (None, USER_ID, None)], ids=["shown", "hidden"]
+)
+def test_a_text_is_read_as_pywa_reads_it(phone: str | None, sender: str, attested: str | None) -> None:
+    body = webhook(contacts=[person(phone)], messages=[message("wamid.1", AT, phone, text="Hi")])
+    [received] = arrivals(body)
+    read = Message.from_update(pywa.WhatsApp(server=None), json.loads(body))
+    assert received == Received(
+        key="wamid.1",
+        sender=sender,
+        peer=phone or USER_ID,
+        provider_id=read.id,
+        at=read.timestamp,
+        text=read.text,
+        name=read.from_user.name,
+        phone=attested,
+    )
+
+
+def test_without_another_identifier_the_phone_is_the_sender() -> None:
+    body = webhook(contacts=[person(user_id=None)], messages=[message("wamid.1", text="Hi")])
+    [received] = arrivals(body)
+    assert (received.sender, received.phone, received.name) == (PHONE, f"+{PHONE}", "Ada")
+
+
+def test_each_message_has_its_own_sender() -> None:
+    people = [person(), person("33612345678", "FR.2", "Bob")]
+    messages = [message("wamid.1", text="One"), message("wamid.2", phone="33612345678", text="Two")]
+    received = arrivals(webhook(contacts=people, messages=messages))
+    assert [(each.sender, each.name, each.text) for each in received] == [
+        (USER_ID, "Ada", "One"),
+        ("FR.2", "Bob", "Two"),
+    ]
+
+
+def test_media_come_by_their_identifier() -> None:
+    part = {"id": "1003383421387256", "mime_type": "application/pdf", "filename": "bill.pdf", "caption": "My bill"}
+    [received] = arrivals(webhook(contacts=[person()], messages=[message("wamid.1", document=part)]))
+    assert received.text == "My bill"
+    assert list(received.media) == [Media("1003383421387256", "application/pdf", "bill.pdf")]
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ({"button": {"text": "Yes", "payload": "yes"}}, "Yes"),
+        ({"interactive": {"type": "button_reply", "button_reply": {"id": "1", "title": "Tomorrow"}}}, "Tomorrow"),
+        ({"interactive": {"type": "list_reply", "list_reply": {"id": "1", "title": "Cut"}}}, "Cut"),
+        ({"location": {"latitude": 52.5, "longitude": 13.4, "name": "Café"}}, "Café\n52.5, 13.4"),
+        ({"contacts": [{"name": {"formatted_name": "Bob"}, "phones": [{"phone": "+33 6"}]}]}, "Bob +33 6"),
+    ],
+)
+def test_other_kinds_of_messages_become_text(content: dict[str, Any], text: str) -> None:
+    [received] = arrivals(webhook(contacts=[person()], messages=[message("wamid.1", **content)]))
+    assert received.text == text
+
+
+def test_reactions_groups_and_other_numbers_are_left_out() -> None:
+    reaction = message("wamid.1", reaction={"message_id": "wamid.0", "emoji": "👍"})
+    in_group = message("wamid.2", text="Hi all") | {"group_id": "g.1"}
+    assert not arrivals(webhook(contacts=[person()], messages=[reaction, in_group]))
+    assert not arrivals(webhook(number="999", contacts=[person()], messages=[message("wamid.3", text="Hi")]))
+    assert not arrivals(webhook("account_update", event="VERIFIED_ACCOUNT"))
+
+
+def test_an_edit_is_read_as_pywa_reads_it() -> None:
+    edit = {"original_message_id": "wamid.1", "message": {"type": "text", "text": {"body": "Hello"}}}
+    body = webhook(contacts=[person()], messages=[message("wamid.2", AT, edit=edit)])
+    assert arrivals(body) == [Edited("wamid.2", USER_ID, "wamid.1", WHEN, "Hello")]
+    read = EditedMessage.from_update(pywa.WhatsApp(server=None), json.loads(body))
+    assert (read.id, read.original_message_id, read.message.text) == ("wamid.2", "wamid.1", "Hello")
+
+
+def test_an_echo_of_the_phone_app_is_read_as_pywa_reads_it() -> None:
+    body = webhook("smb_message_echoes", contacts=[person()], message_echoes=[echo("wamid.1", AT, text="On my way")])
+    assert arrivals(body) == [
+        Echoed("wamid.1", USER_ID, PHONE, "wamid.1", WHEN, "On my way", phone=f"+{PHONE}"),
+    ]
+    read = OutgoingMessage.from_update(pywa.WhatsApp(server=None), json.loads(body))
+    assert (read.id, read.text, read.to_user.wa_id) == ("wamid.1", "On my way", PHONE)
+
+
+@pytest.mark.parametrize(
+    ("theirs_called", "ours"), [("sent", "sent"), ("delivered", "delivered"), ("read", "read"), ("played", "read")]
+)
+def test_a_status_is_read_as_pywa_reads_it(theirs_called: str, ours: Any) -> None:
+    item = status("wamid.1", theirs_called, AT, biz_opaque_callback_data="msg_1")
+    body = webhook(contacts=[person()], statuses=[item])
+    assert arrivals(body) == [Receipt(f"wamid.1 {theirs_called}", USER_ID, "wamid.1", WHEN, ours, "msg_1")]
+    read = MessageStatus.from_update(pywa.WhatsApp(server=None), json.loads(body))
+    assert (read.id, read.status, read.tracker) == ("wamid.1", theirs_called, "msg_1")
+
+
+@pytest.mark.parametrize(
+    ("code", "ours", "is_opt_out"), [(131047, "window_closed", False), (131050, "opted_out", True)]
+)
+def test_a_failed_status_says_why(code: int, ours: str, is_opt_out: bool) -> None:
+    errors = [{"code": code, "title": "No", "message": "No", "error_data": {"details": "Because."}}]
+    [receipt] = arrivals(webhook(statuses=[status("wamid.1", "failed", errors=errors)]))
+    assert (receipt.status, receipt.code, receipt.detail) == ("failed", ours, f"Because. ({code})")
+    assert receipt.is_opt_out is is_opt_out
+    assert receipt.recipient == PHONE
+
+
+@pytest.mark.parametrize(("wish", "is_blocked"), [("stop", True), ("resume", False)])
+def test_a_contact_stops_marketing_messages_and_resumes_them(wish: str, is_blocked: bool) -> None:
+    wishes = [
+        {"wa_id": PHONE, "user_id": USER_ID, "timestamp": str(AT), "value": wish, "category": "marketing_messages"}
+    ]
+    [blocked] = arrivals(webhook("user_preferences", contacts=[person()], user_preferences=wishes))
+    assert blocked == Blocked(f"preference {USER_ID} {AT} {wish}", USER_ID, WHEN, is_blocked)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"entry": 1}',
+        b'{"entry": [{"changes": [{"value": null}]}]}',
+        webhook(messages=[message("wamid.1", text="Hi") | {"timestamp": "soon"}]),
+        webhook(messages=[message("wamid.1", text="Hi") | {"timestamp": "9" * 30}]),
+        webhook(messages=[message("wamid.1", text={"body": 7})]),
+        webhook(messages=[message("", text="Hi")]),
+        webhook(messages=[{"id": "wamid.1", "timestamp": "1", "type": "text", "text": {"body": "From nobody"}}]),
+        webhook(messages="Hi"),
+    ],
+)
+def test_what_is_not_documented_is_refused(body: bytes) -> None:
+    with pytest.raises(BadPayload):
+        arrivals(body)

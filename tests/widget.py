@@ -1,0 +1,25 @@
+"""The widget of the web chat as it is served: `python -m tests.widget` makes it of its sources."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import minify
+
+FOLDER = Path(__file__).parent.parent / "app" / "api" / "widget"
+SERVED = FOLDER / "chat.min.js"
+
+
+def minified() -> str:
+    """One function, of the facts about a channel."""
+    style = minify.string("text/css", (FOLDER / "chat.css").read_text())
+    code = "\n".join((FOLDER / name).read_text() for name in ("session.js", "chat.js"))
+    # In parentheses, as it is called with the facts when it is served.
+    whole = f'((config) => {{\n"use strict";\nconst css = {json.dumps(style)};\n{code}\n}});'
+    made: str = minify.string("text/javascript", whole)
+    return made.rstrip(";\n")
+
+
+if __name__ == "__main__":
+    SERVED.write_text(minified())
