@@ -40,5 +40,5 @@ def show(channel_id: str) -> Response:
 
 
 def _script(channel_id: str, name: str) -> bytes:
-    facts = {"channel": channel_id, "name": name, "base": settings().base_url, "live": settings().base_url}
+    facts = {"channel": channel_id, "name": name, "base": settings().base_url, "live": settings().realtime_url}
     return _WIDGET + b"(" + json.dumps(facts) + b");\n"

@@ -152,6 +152,13 @@ def read() -> Response:
     return BareResponse(status=204)
 
 
+@blueprint.route("/typing", methods=["POST", "OPTIONS"], provide_automatic_options=False)
+def tell_typing() -> Response:
+    """Shows the members that the visitor is typing."""
+    chats.tell_typing(_visitor())
+    return BareResponse(status=204)
+
+
 def _channel() -> Channel:
     found: Channel = g.chat
     return found

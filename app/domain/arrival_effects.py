@@ -6,6 +6,7 @@ Each function locks the contact first. All raise Busy.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -25,6 +26,7 @@ from app.domain import (
     senders,
 )
 from app.domain.changes import Change
+from app.errors import Invalid
 from app.lib import ids
 from app.models.channels import Channel
 from app.models.contacts import Contact
@@ -66,7 +68,7 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
         item.text,
         conversation=conversation,
         id=message_id,
-        attachments=_expected(change, channel, message_id, item.media),
+        attachments=_attached(change, channel, message_id, item),
         provider_id=item.provider_id,
         provider_time=item.at,
     )
@@ -125,6 +127,19 @@ def _block(change: Change, channel: Channel, item: Blocked) -> None:
     contact: Contact | None = senders.known(change.unit, channel, item.sender)
     if contact is not None and item.is_blocked:
         contacts.set_fields(change, contact, opted_out=True)
+
+
+def _attached(change: Change, channel: Channel, message_id: str, item: Received) -> list[dict[str, Any]]:
+    if channels.kind_of(channel).has_provider:
+        return _expected(change, channel, message_id, item.media)
+    attachments = []
+    for each in item.media:
+        # The sender has uploaded it. What expired meanwhile, or went with another message, is left out.
+        with suppress(Invalid):
+            attachments += media.claim_uploads(
+                change.unit, channel.workspace_id, [each.ref], message_id, visitor_id=item.sender
+            )
+    return attachments
 
 
 def _expected(change: Change, channel: Channel, message_id: str, files: Sequence[Media]) -> list[dict[str, Any]]:

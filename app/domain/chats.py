@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from app import realtime
 from app.channels.base import Media, Receipt, Received
 from app.channels.web_chat import WebChat
 from app.database import rows
@@ -78,6 +79,16 @@ def read(channel: Channel, visitor: Visitor, message_id: str) -> None:
     ]
     if receipts:
         arrivals.store(channel, receipts)
+
+
+def tell_typing(visitor: Visitor) -> None:
+    """Shows the members who look on that the visitor is typing. Does nothing before the conversation has begun."""
+    found = rows(
+        "SELECT max(id) FROM conversations WHERE channel_id = %s AND peer = %s", (visitor.channel_id, visitor.peer)
+    )[0][0]
+    if found is not None and visitor.contact_id is not None:
+        author = {"type": "contact", "id": visitor.contact_id}
+        realtime.typing(visitor.workspace_id, found, author, None, None)
 
 
 def history(channel: Channel, visitor: Visitor, before: str | None = None) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ Whoever calls these functions has locked the contact.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from app.database import rows
@@ -115,7 +116,8 @@ def with_peer(change: Change, contact: Contact, channel_id: str, peer: str, *, r
     """
     unit, sought = change.unit, Peer(contact.workspace_id, contact.id, channel_id, peer)
     if sought not in unit.notes:
-        unit.notes |= _latest_with([sought])
+        is_new = unit.is_new(Contact, contact.workspace_id, contact.id)
+        unit.notes |= {sought: None} if is_new else _latest_with([sought])
     found = unit.notes[sought]
     latest: Conversation | None = unit.get(Conversation, contact.workspace_id, "id", found) if found else None
     if latest is None or (latest.status == "closed" and reopens is False):
@@ -161,6 +163,14 @@ def touch(unit: Unit, conversation: Conversation) -> Conversation:
     """Notes that a message has been added now, which makes it the contact's most recent conversation."""
     unit.notes[_latest_of(conversation.contact_id)] = conversation.id
     return alter(unit, conversation, last_message_at=unit.now)
+
+
+def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversation:
+    """Gives the conversation to the contact, whose most recent one it becomes if it has the latest message."""
+    latest = most_recent(unit, contact.workspace_id, contact.id)
+    if latest is None or _latest_at(conversation) >= _latest_at(latest):
+        unit.notes[_latest_of(contact.id)] = conversation.id
+    return alter(unit, conversation, contact_id=contact.id)
 
 
 def alter(unit: Unit, conversation: Conversation, **fields: Any) -> Conversation:
@@ -231,6 +241,10 @@ def _latest(contact_ids: Iterable[str]) -> Mapping[tuple[str, str], str | None]:
         (wanted,),
     )
     return {_latest_of(contact_id): conversation_id for contact_id, conversation_id in found}
+
+
+def _latest_at(conversation: Conversation) -> datetime:
+    return conversation.last_message_at or conversation.created_at  # type: ignore[no-any-return]
 
 
 def _latest_of(contact_id: str) -> tuple[str, str]:

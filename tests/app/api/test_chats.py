@@ -9,11 +9,11 @@ import redis
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from app import bells
+from app import bells, realtime
 from app.api import chats as api_chats
 from app.channels.base import Receipt, Received
 from app.database import rows
-from app.domain import arrivals, channels, visitors
+from app.domain import arrivals, channels, receptions, visitors
 from app.lib import ids
 from app.models.arrivals import Arrival
 from app.models.channels import Channel
@@ -69,7 +69,8 @@ def page(client: FlaskClient, channel: Channel) -> Page:
 
 
 def stored() -> list[Any]:
-    return [arrivals.read(each) for each in Arrival.select().order_by(Arrival.position)]
+    waiting = Arrival.select().where(Arrival.due_at.is_null(False)).order_by(Arrival.position)
+    return [arrivals.read(each) for each in waiting]
 
 
 def is_nothing_stored() -> bool:
@@ -164,8 +165,8 @@ def test_a_visitor_sees_its_own_conversation_and_no_others(page: Page, client: F
     other = Page(client, page.channel)
     page.say("Mine", "m1")
     other.say("Theirs", "m1", key="z" * 32)
-    for each, text in ((page, "Mine"), (other, "Theirs")):
-        converse(api, each, text)
+    for each in (page, other):
+        converse(api, each)
 
     assert [(each["direction"], each["text"], each["client_id"]) for each in page.messages()] == [
         ("in", "Mine", "m1"),
@@ -176,16 +177,16 @@ def test_a_visitor_sees_its_own_conversation_and_no_others(page: Page, client: F
 
 def test_what_was_not_sent_is_not_shown(page: Page, api: Api) -> None:
     page.say("Mine", "m1")
-    converse(api, page, "Mine", status="failed")
+    converse(api, page, status="failed")
 
     assert [each["text"] for each in page.messages()] == ["Mine"]
 
 
 def test_older_messages_are_asked_for_by_the_oldest_that_is_shown(page: Page, api: Api) -> None:
     page.say("0", "m0")
-    conversation_id = converse(api, page, "0")
+    conversation_id = converse(api, page)
     for number in range(1, 60):
-        make_message(api, page, conversation_id, "out", str(number))
+        make_message(api, conversation_id, str(number))
 
     shown = page.messages()
     before = page.ask("GET", f"messages?before={shown[0]['id']}").json["messages"]
@@ -195,17 +196,33 @@ def test_older_messages_are_asked_for_by_the_oldest_that_is_shown(page: Page, ap
 
 def test_reading_is_a_receipt_for_what_was_not_read_yet(page: Page, api: Api) -> None:
     page.say("Hello", "m1")
-    converse(api, page, "Hello")
+    converse(api, page)
     last = page.messages()[-1]["id"]
 
     assert page.ask("POST", "read", {"message_id": last}).status_code == 204
 
-    receipt = stored()[-1]
+    [receipt] = [each for each in stored() if isinstance(each, Receipt)]
     assert isinstance(receipt, Receipt)
     assert (receipt.message_id, receipt.status, receipt.recipient) == (last, "read", page.visitor.id)
-    rows("UPDATE messages SET status = 'read' WHERE id = %s", (last,))
+    process(page)
+    assert page.messages()[-1]["status"] == "read"
     page.ask("POST", "read", {"message_id": last})
-    assert len(stored()) == 2
+    assert rows("SELECT count(*) FROM arrivals") == [(2,)]
+
+
+def test_the_members_see_that_the_visitor_is_typing(page: Page, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[realtime.Sign] = []
+    monkeypatch.setattr(realtime, "show", shown.append)
+    page.say("Hello", "m1")
+    assert page.ask("POST", "typing", {}).status_code == 204
+    conversation_id = converse(api, page)
+
+    assert page.ask("POST", "typing", {}).status_code == 204
+
+    [sign] = shown
+    assert (sign.kind, sign.workspace_id, sign.peer) == ("typing", api.workspace_id, None)
+    author = {"type": "contact", "id": page.visitor.contact_id}
+    assert sign.data == {"conversation_id": conversation_id, "author": author}
 
 
 # Files
@@ -219,7 +236,10 @@ def test_a_file_is_uploaded_and_sent_with_a_message(page: Page) -> None:
     assert response.status_code == 201
     assert (response.json["name"], response.json["content_type"]) == ("Füße.png", "image/png")
     assert page.say(None, "m2", uploads=[response.json["id"]]).status_code == 202
-    assert [each.ref for each in stored()[-1].media] == [response.json["id"]]
+    process(page)
+    [attachment] = page.messages()[-1]["attachments"]
+    assert (attachment["id"], attachment["name"], attachment["bytes"]) == (response.json["id"], "Füße.png", len(PNG))
+    assert page.client.get(attachment["address"].removeprefix("https://bellhop.test")).data == PNG
 
 
 def test_a_file_of_another_visitor_cannot_be_sent(page: Page, client: FlaskClient) -> None:
@@ -270,7 +290,7 @@ def test_a_page_of_another_origin_is_refused_and_reads_nothing(page: Page, clien
 def test_a_browser_may_send_what_the_script_sends(page: Page) -> None:
     asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
 
-    for path in ("messages", "uploads", "identify", "read"):
+    for path in ("messages", "uploads", "identify", "read", "typing"):
         response = page.ask("OPTIONS", path, headers=asked)
         assert response.status_code == 204
         assert response.headers["Access-Control-Allow-Origin"] == SHOP
@@ -381,7 +401,7 @@ def test_a_user_without_a_contact_gets_one(page: Page, api: Api) -> None:
 
 def test_a_visitor_who_signs_in_gives_its_contact_the_external_id(page: Page, api: Api) -> None:
     page.say()
-    converse(api, page, "Hello")
+    converse(api, page)
     before = page.visitor.contact_id
 
     assert page.ask("POST", "identify", {"user": signed("7")}).json == {"token": None}
@@ -402,7 +422,7 @@ def test_another_user_in_the_same_browser_needs_another_session(page: Page, clie
 
 def test_a_user_sees_the_same_conversation_in_another_browser(page: Page, client: FlaskClient, api: Api) -> None:
     page.say("Hello", user=signed("7"))
-    converse(api, page, "Hello")
+    converse(api, page)
     other = Page(client, page.channel)
 
     other.token = other.ask("POST", "identify", {"user": signed("7"), "key": "z" * 32}).json["token"]
@@ -412,40 +432,26 @@ def test_a_user_sees_the_same_conversation_in_another_browser(page: Page, client
     assert other.visitor.contact_id == page.visitor.contact_id
 
 
-def converse(api: Api, page: Page, text: str, status: str = "sent") -> str:
-    """Processes the visitor's message as the worker does, and answers it; returns the conversation."""
-    visitor = page.visitor
-    contact_id = visitor.contact_id or api.contact(email=f"{visitor.id}@example.com")["id"]
-    if visitor.contact_id is None:
-        rows("UPDATE contacts SET email = NULL WHERE id = %s", (contact_id,))
-        rows(
-            "INSERT INTO identities (id, workspace_id, contact_id, channel_kind, external_id, address)"
-            " VALUES (%s, %s, %s, 'web_chat', %s, %s)",
-            (ids.new("idn"), api.workspace_id, contact_id, visitor.id, f"web_chat:{visitor.id}"),
-        )
-    conversation_id = ids.new("cnv")
-    rows(
-        "INSERT INTO conversations (id, workspace_id, contact_id, channel_id, peer) VALUES (%s, %s, %s, %s, %s)",
-        (conversation_id, api.workspace_id, contact_id, page.channel.id, visitor.peer),
+def converse(api: Api, page: Page, status: str = "sent") -> str:
+    """Processes what the visitor has sent, as the worker does, and answers it; returns the conversation."""
+    process(page)
+    [(conversation_id, text)] = rows(
+        "SELECT conversation_id, text FROM messages WHERE channel_id = %s AND provider_id LIKE %s",
+        (page.channel.id, f"{page.visitor.id}:%"),
     )
-    make_message(api, page, conversation_id, "in", text, provider_id=f"{visitor.id}:m1", status="received")
-    make_message(api, page, conversation_id, "out", f"Answer to {text}", status=status)
-    return conversation_id
+    make_message(api, conversation_id, f"Answer to {text}", status)
+    return str(conversation_id)
 
 
-def make_message(
-    api: Api,
-    page: Page,
-    conversation_id: str,
-    direction: str,
-    text: str,
-    provider_id: str | None = None,
-    status: str = "sent",
-) -> None:
+def process(page: Page) -> None:
+    receptions.work(arrivals.sender_key(page.channel.id, page.visitor.id))
+
+
+def make_message(api: Api, conversation_id: str, text: str, status: str = "sent") -> None:
     rows(
         "INSERT INTO messages (id, workspace_id, conversation_id, contact_id, channel_id, direction, text, status,"
-        " author, provider_id, created_at)"
-        " SELECT %s, %s, id, contact_id, channel_id, %s, %s, %s, '{}', %s, clock_timestamp()"
+        " author, created_at)"
+        " SELECT %s, %s, id, contact_id, channel_id, 'out', %s, %s, '{}', clock_timestamp()"
         " FROM conversations WHERE id = %s",
-        (ids.new("msg"), api.workspace_id, direction, text, status, provider_id, conversation_id),
+        (ids.new("msg"), api.workspace_id, text, status, conversation_id),
     )
