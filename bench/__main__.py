@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from types import FrameType
 
-from bench import accept, automations, deliveries, fairness, latency, pages, reads, search, sustained, waiting
+from bench import accept, automations, deliveries, fairness, latency, live, pages, reads, search, sustained, waiting
 from bench.errors import BenchError
 from bench.figures import Row, facts, table
 from bench.sites import Site, site
@@ -24,10 +24,11 @@ SECTIONS = {
     "runs": automations.run,
     "search": search.run,
     "pages": pages.run,
+    "live": live.run,
 }
 # Sections with a small variant, which only shows whether they work.
 QUICK = {"fairness": fairness.quick, "waiting": waiting.quick, "runs": automations.quick}
-QUICK |= {"search": search.quick, "pages": pages.quick}
+QUICK |= {"search": search.quick, "pages": pages.quick, "live": live.quick}
 Run = Callable[[Site, Callable[[str], None]], list[Row]]
 COUNTS = {"deliveries": deliveries.COUNTS, "waiting": waiting.COUNTS, "runs": automations.COUNTS}
 SETTINGS = {"waiting": waiting.SETTINGS}

@@ -88,7 +88,7 @@ def publish(shop: Shop, definition_steps: Sequence[Mapping[str, Any]], name: str
 def open_channel(stack: Stack, shop: Shop) -> None:
     """Gives the shop a channel on which messages wait to be sent."""
     channel = f"chn_{shop.workspace_id[-26:]}"
-    made = "INSERT INTO channels (id, workspace_id, kind, name) VALUES (%s, %s, 'test', 'Test') RETURNING id"
+    made = "INSERT INTO channels (id, workspace_id, kind, name) VALUES (%s, %s, 'web_chat', 'Chat') RETURNING id"
     rows(stack, made, channel, shop.workspace_id)
 
 
