@@ -172,7 +172,14 @@ def find(workspace_id: str, conversation_id: str) -> Conversation:
 
 def erase(conversation_ids: Sequence[str]) -> None:
     """Closes these conversations, whose contact is deleted. No event tells of it, as `contact.deleted` does."""
-    rows("UPDATE conversations SET status = 'closed', held_at = NULL WHERE id = ANY(%s)", (list(conversation_ids),))
+    rows("DELETE FROM read_receipts WHERE conversation_id = ANY(%s)", (list(conversation_ids),))
+    rows(
+        """
+        UPDATE conversations SET status = 'closed', held_at = NULL, peer = NULL, unread = 0, window_ends_at = NULL
+        WHERE id = ANY(%s)
+        """,
+        (list(conversation_ids),),
+    )
 
 
 def represent(conversation: Conversation) -> dict[str, Any]:
