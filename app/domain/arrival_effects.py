@@ -27,7 +27,7 @@ from app.domain import (
     senders,
 )
 from app.domain.changes import Change
-from app.errors import Invalid
+from app.errors import Invalid, NotFound
 from app.lib import ids
 from app.models.channels import Channel
 from app.models.contacts import Contact
@@ -89,10 +89,12 @@ def _edit(change: Change, channel: Channel, item: Edited) -> None:
     message = provider_messages.find(change.unit, channel, item.provider_id)
     if message is None or message.direction != "in" or (message.edited_at or item.at) > item.at:
         return
-    # The texts of a contact that was deleted are gone for good.
-    if change.unit.get(Contact, channel.workspace_id, "id", message.contact_id) is not None:
-        edited = {"text": messages.storable(item.text), "edited_at": item.at}
-        change.unit.put(Message(**{**message.__data__, **edited}))
+    try:
+        provider_messages.contact_and_conversation(change.unit, message)
+    except NotFound:
+        return  # the texts of a contact that was deleted are gone for good
+    edited = {"text": messages.storable(item.text), "edited_at": item.at}
+    change.unit.put(Message(**{**message.__data__, **edited}))
 
 
 def _echo(change: Change, channel: Channel, item: Echoed) -> None:

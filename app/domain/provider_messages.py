@@ -74,9 +74,10 @@ def find(unit: Unit, channel: Channel, provider_id: str, message_id: str | None 
 
 
 def contact_and_conversation(unit: Unit, message: Message) -> tuple[Contact, Conversation]:
-    """Both of a message's. Raises NotFound if the contact was deleted."""
-    contact = unit.get(Contact, message.workspace_id, "id", message.contact_id)
+    """Both of a message's, locked. Raises NotFound if the contact was deleted, and Busy."""
+    # After a merge the conversation has the contact at once, its messages have it later.
     conversation = unit.get(Conversation, message.workspace_id, "id", message.conversation_id)
+    contact = conversation and unit.get(Contact, message.workspace_id, "id", conversation.contact_id)
     if contact is None or conversation is None:
         raise NotFound()
     return contact, conversation

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from app.domain import contacts
+from app.domain import contacts, merges
 from app.domain.changes import Change
 from app.domain.units import Unit
 from app.lib import formats, ids, phones
@@ -50,7 +50,8 @@ def contact_of(
 ) -> Contact:
     """The contact that the sender is, locked; one is created for a sender that is not known. Raises Busy.
 
-    `phone` is attested by the provider: whoever has this number is the sender. An existing contact keeps its name.
+    `phone` is attested by the provider: whoever has this number is the sender, and becomes one contact with who has
+    written before under another name. An existing contact keeps its name.
     """
     unit, contact = change.unit, known(change.unit, channel, external_id)
     if contact is not None:
@@ -73,10 +74,16 @@ def contact_of(
 
 
 def _with_phone(change: Change, contact: Contact, phone: str | None) -> Contact:
-    """The contact with a number that it did not have and that nobody else has."""
-    is_new = phone is not None and _E164.fullmatch(phone) and contact.phone is None
-    if is_new and _holder(change.unit, contact.workspace_id, phone) is None:
+    """The contact with a number that it did not have; if another contact has it, the two are one from now on."""
+    if contact.phone is not None or phone is None or not _E164.fullmatch(phone):
+        return contact
+    holder = _holder(change.unit, contact.workspace_id, phone)
+    if holder is None:
         return contacts.set_fields(change, contact, phone=phone)
+    if contact.external_id is None or holder.external_id is None:
+        return merges.merge(change, holder, contact)
+    # The shop itself tells them apart.
+    merges.suggest(change.unit, contact.workspace_id, contact.id, holder.id, "phone")
     return contact
 
 
