@@ -131,21 +131,21 @@ def test_it_verifies_the_webhooks_of_its_curl_line_and_leaves_nothing_when_stopp
         assert processes_of(checkout) == []
 
 
-def test_a_person_talks_with_the_bot_also_after_a_restart(checkout: Path) -> None:
-    for _ in range(2):
-        with make_up(checkout) as (make, output):
-            wait_until(lambda: READY in output() or make.poll() is not None, 120, "it is ready")
-            chat = Chat(output())
-            chat.write("Hello")
-            wait_until(lambda: len(chat.answers()) == 1, 60, "the bot asks its question")
-            chat.write("Yes, please")
-            wait_until(lambda: len(chat.answers()) == 2, 60, "the bot thanks")
+@pytest.mark.parametrize("start", ["first", "second"])
+def test_a_person_talks_with_the_bot_also_after_a_restart(checkout: Path, start: str) -> None:
+    with make_up(checkout) as (make, output):
+        wait_until(lambda: READY in output() or make.poll() is not None, 120, "it is ready")
+        chat = Chat(output())
+        chat.write("Hello")
+        wait_until(lambda: len(chat.answers()) == 1, 60, "the bot asks its question")
+        chat.write("Yes, please")
+        wait_until(lambda: len(chat.answers()) == 2, 60, "the bot thanks")
 
-            question, thanks = chat.answers()
-            assert "Shall we send you our newsletter?" in question
-            assert thanks == "Thank you, you are on the list."
-            os.kill(make.pid, signal.SIGINT)
-            make.wait(timeout=90)
+        question, thanks = chat.answers()
+        assert "Shall we send you our newsletter?" in question
+        assert thanks == "Thank you, you are on the list."
+        os.kill(make.pid, signal.SIGINT)
+        make.wait(timeout=90)
 
 
 def test_a_signal_during_the_start_stops_it(checkout: Path) -> None:
