@@ -121,13 +121,10 @@ def create(change: Change) -> Effect:
 def resend(change: Change) -> Effect:
     """Queues a message again that failed or whose outcome is unknown. Raises NotFound, Conflict, Busy."""
     unit = change.unit
-    # Contacts are locked before messages.
-    stored = Message.get_in(change.workspace_id, change.target, "msg")
-    contact: Contact | None = unit.get(Contact, change.workspace_id, "id", stored.contact_id)
-    conversation: Conversation | None = unit.get(Conversation, change.workspace_id, "id", stored.conversation_id)
-    message: Message | None = unit.get(Message, change.workspace_id, "id", stored.id)
-    if contact is None or conversation is None or message is None:
-        raise NotFound()
+    message: Message | None = unit.get(Message, change.workspace_id, "id", change.target)
+    if message is None:
+        raise NotFound
+    contact, conversation = conversations.hold(change, message.conversation_id)
     if message.direction != "out" or message.status not in ("failed", "unknown"):
         raise Conflict("Only a message that failed, or whose outcome is unknown, can be sent again.")
     channel = channels.seen_by(unit, conversation.channel_id)
