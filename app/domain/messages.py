@@ -186,11 +186,17 @@ def recent(unit: Unit, contact_id: str, text: str) -> int:
 
 
 def erase(message_ids: Sequence[str]) -> None:
-    """Takes what was written out of these messages; when, in which direction and by whom stays."""
+    """Takes what was written out of these messages; when, in which direction and by whom stays.
+
+    Those that have not gone out fail. What comes of one that is being sent is not recorded.
+    """
     rows(
         """
-        UPDATE messages SET text = NULL, template = NULL, failure = CASE WHEN failure IS NOT NULL THEN
-            json_build_object('code', failure->'code', 'detail', NULL) END
+        UPDATE messages SET text = NULL, template = NULL, attachments = '[]', provider_id = NULL,
+            status = CASE status WHEN 'queued' THEN 'failed' WHEN 'sending' THEN 'unknown' ELSE status END,
+            failure = CASE WHEN status IN ('queued', 'sending') THEN '{"code": "erased", "detail": null}'::json
+                WHEN failure IS NOT NULL THEN json_build_object('code', failure->'code', 'detail', NULL) END,
+            is_behind = false, due_at = NULL, leased_until = NULL, claim = claim + 1
         WHERE id = ANY(%s)
         """,
         (list(message_ids),),
