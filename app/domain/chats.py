@@ -23,6 +23,10 @@ MOST_SHOWN = 50
 MOST_UPLOADS = 20
 _MOST_READ = 100
 # What the visitor has not been sent is not shown.
+_COLUMNS = (
+    *("id", "direction", "text", "attachments", "status"),
+    *("provider_id", "provider_time", "created_at", "edited_at"),
+)
 _SENT = ("sent", "delivered", "read")
 _IS_SHOWN = f"(direction = 'in' OR status IN {_SENT})"
 
@@ -98,7 +102,7 @@ def history(channel: Channel, visitor: Visitor, before: str | None = None) -> li
     found = rows(
         f"""
         SELECT shown.* FROM conversations CROSS JOIN LATERAL (
-            SELECT id, direction, text, attachments, status, provider_id, provider_time, created_at, edited_at
+            SELECT {", ".join(_COLUMNS)}
             FROM messages WHERE conversation_id = conversations.id AND {_IS_SHOWN}
                 AND (%(before)s::text IS NULL OR (coalesce(provider_time, created_at), id) < (
                     SELECT coalesce(provider_time, created_at), id FROM messages WHERE id = %(before)s))
@@ -109,8 +113,7 @@ def history(channel: Channel, visitor: Visitor, before: str | None = None) -> li
         """,
         {"channel_id": channel.id, "peer": visitor.peer, "before": before},
     )
-    columns = "id direction text attachments status provider_id provider_time created_at edited_at".split()
-    return [represent(visitor.id, Message(**dict(zip(columns, each, strict=True)))) for each in reversed(found)]
+    return [represent(visitor.id, Message(**dict(zip(_COLUMNS, each, strict=True)))) for each in reversed(found)]
 
 
 def is_shown(message: Message) -> bool:
