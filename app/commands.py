@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from app import checks, command_lines, member_commands, migrations, replay_commands
+from app import arrival_commands, checks, command_lines, member_commands, migrations, replay_commands
 from app.command_lines import Commands, print_json
 from app.config import settings
 from app.domain import catalogue, endpoints, jobs, plans, secrets, tokens, workspaces, writes
@@ -24,6 +24,7 @@ def main() -> None:
 
 main.add_command(member_commands.member)
 main.add_command(replay_commands.replay)
+main.add_command(arrival_commands.arrivals_group)
 
 
 @main.group()

@@ -22,7 +22,17 @@ from app.lib import clock, json
 log = structlog.get_logger(__name__)
 
 # The long-running process types of the Procfile; a test compares them.
-TYPES = ("web", "realtime", "writes", "automations", "deliveries", "slow-deliveries", "retries", "scheduler")
+TYPES = (
+    "web",
+    "realtime",
+    "writes",
+    "automations",
+    "deliveries",
+    "slow-deliveries",
+    "retries",
+    "messages",
+    "scheduler",
+)
 SAID_EVERY_SECONDS = 5
 FORGOTTEN_AFTER_SECONDS = 15
 _KEY = "process:"

@@ -14,6 +14,7 @@ import structlog
 from app import checks, mailbox, metrics, partitions, presence
 from app.database import DatabaseAway
 from app.domain import (
+    arrivals,
     channel_closings,
     channel_requests,
     counts,
@@ -27,7 +28,9 @@ from app.domain import (
     links,
     media,
     notifications,
+    outboxes,
     queues,
+    read_receipts,
     replays,
     requests,
     run_history,
@@ -87,8 +90,15 @@ class Timetable:
             Pass("overdue_requests", 1, Overdue(requests.MAIL, overdue_seconds=1)),
             # Where no `retries` process runs, this wakes them.
             Pass("waiting_deliveries", 0.5, lanes.wake_retries),
+            # Where no `messages` process runs, this wakes receipts, which then wait for one.
+            Pass("waiting_arrivals", 0.5, partial(mailbox.wake_and_ring, arrivals.WAITING)),
+            Pass("overdue_arrivals", 0.5, Overdue(arrivals.MAIL, overdue_seconds=0.5)),
             # Where a bell was lost, this brings a delivery out within a second or two of its time.
             Pass("overdue_deliveries", 0.5, Overdue(lanes.FAST, overdue_seconds=0.5, ring=lanes.ring)),
+            # Nothing is sent over channels that are paused or not connected.
+            Pass("overdue_messages", 0.5, Overdue(outboxes.MAIL, overdue_seconds=0.5, ring=outboxes.ring_connected)),
+            Pass("waiting_read_receipts", 1, partial(mailbox.wake_and_ring, read_receipts.WAITING)),
+            Pass("overdue_read_receipts", 1, Overdue(read_receipts.MAIL, overdue_seconds=1)),
             Pass("overdue_sweeps", 1, Overdue(sweeps.MAIL, overdue_seconds=1)),
             # Where no `retries` process runs, this wakes replays, which then wait for one.
             Pass("waiting_replays", 0.5, partial(mailbox.wake_and_ring, replays.WAITING)),
@@ -105,6 +115,7 @@ class Timetable:
             Pass("usage", 60, usage.count_up),
             Pass("invoices", 10, invoices.close),
             Pass("contacts_counted", 60, usage.forget_contacts),
+            Pass("old_arrivals", 10, arrivals.forget_old),
             Pass("old_imports", 60, imports.forget_old),
             Pass("expired_uploads", 60, media.delete_expired),
             Pass("old_sweeps", 60, sweeps.forget_old),

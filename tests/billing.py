@@ -56,6 +56,25 @@ def begin_runs(workspace_id: str, *moments: datetime, status: str = "queued", re
     )
 
 
+def queue_messages(workspace_id: str, number: int = 1, author: str = "api") -> list[str]:
+    """Queues messages to a contact, and returns their identifiers."""
+    made = [ids.new("msg") for _ in range(number)]
+    rows(
+        "INSERT INTO messages (id, workspace_id, conversation_id, contact_id, direction, status, author)"
+        " SELECT new.id, %s, 'cnv_1', 'con_1', 'out', 'queued', json_build_object('type', %s::text)"
+        " FROM unnest(%s::text[]) AS new(id)",
+        (workspace_id, author, made),
+    )
+    return made
+
+
+def send_messages(workspace_id: str, *moments: datetime) -> None:
+    """Sends a message at each of the moments; all were queued long before."""
+    for message_id, at in zip(queue_messages(workspace_id, len(moments)), moments, strict=True):
+        rows("UPDATE messages SET status = 'sent' WHERE id = %s", (message_id,))
+        rows("UPDATE messages SET sent_at = %s WHERE id = %s", (at, message_id))
+
+
 def begin_billing() -> None:
     """Starts billing with February."""
     usage.count_up(BEGIN)

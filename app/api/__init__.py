@@ -21,6 +21,7 @@ from app.api import (
     event_kinds,
     events,
     health,
+    hooks,
     imports,
     invoices,
     jobs,
@@ -60,5 +61,5 @@ def install(app: Flask, base_url: str) -> None:
     for module in (*modules, *inbox, automations, runs, workspaces, *further):
         documented.register_blueprint(module.blueprint, url_prefix="/api/v1")
     paths.shorten(app)
-    for page in (docs, problem_pages, health, media, chats, chat_scripts):
+    for page in (docs, problem_pages, health, hooks, media, chats, chat_scripts):
         app.register_blueprint(page.blueprint)

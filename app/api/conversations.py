@@ -15,7 +15,7 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept
-from app.domain import conversations
+from app.domain import conversation_changes, conversations
 from app.lib.fields import StrictBoolean
 from app.lib.schemas import RequestBody
 from app.models.conversations import Conversation
@@ -89,5 +89,5 @@ def show_conversation(conversation_id: str) -> Response:
 def update_conversation(body: dict[str, Any], conversation_id: str) -> Response:
     """Close, open, assign or read a conversation. Closing it lets the runs go on that a member's message holds."""
     found = conversations.find(caller().workspace_id, conversation_id)
-    check = partial(conversations.check_assignee, found.workspace_id, body.get("assignee_id"))
+    check = partial(conversation_changes.check_assignee, found.workspace_id, body.get("assignee_id"))
     return accept("conversations.update", body | {"contact_id": found.contact_id}, found.id, check)

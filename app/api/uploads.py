@@ -16,6 +16,7 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.parsing.bodies import spooled_body
 from app.api.responses import respond, time
 from app.api.schemas import Query, ResponseBody
+from app.api.writes import once_key
 from app.domain import media
 
 blueprint = Blueprint("uploads", __name__, description="Files for messages.")
@@ -46,13 +47,19 @@ class UploadSchema(ResponseBody):
     requestBody={
         "required": True,
         "description": f"The file, at most {media.MOST_BYTES // 1024**2} MiB. Its type is found from its content.",
-        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary", "minLength": 1}}},
+        "content": {
+            "application/octet-stream": {
+                "schema": {"type": "string", "format": "binary", "minLength": 1},
+                "example": "%PDF-1.7 …",
+            }
+        },
     }
 )
 @blueprint.arguments(UploadQuery)
 @blueprint.response(201, envelope(UploadSchema))
 def upload_file(query: dict[str, Any]) -> Response:
     """Upload a file for a message. The one write that is no job: the file is there when this returns."""
+    once_key(b"")  # refuses one that is malformed; sent twice, a file is there twice, and one of them expires
     if request.headers.get("Content-Encoding", "identity") != "identity":
         raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
     try:

@@ -65,6 +65,7 @@ _MESSAGE = Message(
     author={"type": "contact", "id": _CONTACT.id},
     created_at=_AT,
 )
+_AUTHOR = {"type": "api", "id": "tok_01kaj5bd40ewx6z8b0d2f4h6j9"}
 _RUN = {
     "id": "run_01kaj5bd40f5b7d9g1j3m6p8rt",
     "automation_id": "aut_01kaj5bd40fa2c4e6h8k0n2q4s",
@@ -77,6 +78,7 @@ _RUN = {
 }
 _CHANNEL = Channel(id=_CONVERSATION["channel_id"], kind="telegram", name="Shop")
 _REFUSED = {"code": "401", "detail": "Telegram does not accept the bot's token any more."}
+_CLOSED = "The time in which free text may be sent has passed. Send a template."
 _GONE = "The contact has been deleted."
 _STOPPED = Endpoint(
     id="whe_01kaj5bd40fgct2j8n5r7w3y6q",
@@ -103,6 +105,10 @@ KINDS: Mapping[str, EventKind] = {
         "A contact was deleted. Only its identifier remains.",
         lambda: {"contact": {"id": _CONTACT.id}},
     ),
+    "contact.merged": EventKind(
+        "Another contact, 'merged_contact_id', has become part of a contact, and is gone.",
+        lambda: _contact(merged_contact_id="con_01kaj5bd40e8x2c4v6b8n0m1q3"),
+    ),
     "tag.added": EventKind("A tag was added to a contact.", lambda: _contact(tag="vip")),
     "tag.removed": EventKind("A tag was removed from a contact.", lambda: _contact(tag="vip")),
     "sale.recorded": EventKind("A sale to a contact was recorded.", lambda: _contact(sale=sales.represent(_SALE))),
@@ -119,6 +125,15 @@ KINDS: Mapping[str, EventKind] = {
     "message.received": EventKind(
         "A contact wrote a message.",
         lambda: _conversation(last_message_at=_AT) | {"message": messages.represent(_MESSAGE)},
+    ),
+    "message.sent": EventKind(
+        "The channel's provider took a message, or a web chat shows it.", lambda: _message("sent", provider_time=_AT)
+    ),
+    "message.delivered": EventKind("A message reached the contact.", lambda: _message("delivered", provider_time=_AT)),
+    "message.read": EventKind("The contact read a message.", lambda: _message("read", provider_time=_AT)),
+    "message.failed": EventKind(
+        "A message was not sent, or did not reach the contact; its `failure` says why.",
+        lambda: _message("failed", failure={"code": "window_closed", "detail": _CLOSED}),
     ),
     "automation.started": EventKind("A run of an automation took its first step.", lambda: _run("running")),
     "automation.completed": EventKind("A run came to its end.", lambda: _run("completed", finished_at=_AT)),
@@ -164,6 +179,12 @@ def _booking(status: str) -> dict[str, Any]:
 
 def _conversation(**fields: Any) -> dict[str, Any]:
     return _contact(conversation=conversations.represent(Conversation(**_CONVERSATION, **fields)))
+
+
+def _message(status: str, **fields: Any) -> dict[str, Any]:
+    sent = {"direction": "out", "text": "It is on its way.", "author": _AUTHOR, "status": status}
+    message = Message(**{**_MESSAGE.__data__, **sent, **fields})
+    return _conversation(last_message_at=_AT) | {"message": messages.represent(message)}
 
 
 def _run(status: str, **fields: Any) -> dict[str, Any]:

@@ -5,12 +5,13 @@ Whoever calls these functions has locked the contact.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
 
 from app.database import rows
-from app.domain import contacts, members, outboxes, read_receipts, run_states
-from app.domain.changes import Change, Effect
+from app.domain import contacts, members, outboxes, run_states
+from app.domain.changes import Change
 from app.domain.units import Unit
 from app.errors import Fault, Invalid, NotFound
 from app.lib import ids
@@ -18,18 +19,8 @@ from app.models import sets
 from app.models.contacts import Contact
 from app.models.conversations import Conversation
 from app.models.runs import Run
-from app.models.sets import Key
 
-_NO_MEMBER = Fault("/assignee_id", "There is no such member in this workspace.")
-
-
-class Peer(NamedTuple):
-    """Whom a contact's conversations on a channel are with: one contact may have several accounts at a provider."""
-
-    workspace_id: str
-    contact_id: str
-    channel_id: str
-    peer: str
+NO_MEMBER = Fault("/assignee_id", "There is no such member in this workspace.")
 
 
 def prefetch(unit: Unit, runs: Sequence[Run]) -> None:
@@ -101,33 +92,6 @@ def open_for(change: Change, contact: Contact, channel_id: str) -> Conversation:
     return reopen(change, contact, found) if found else open_on(change, contact, channel_id)
 
 
-def prefetch_with(unit: Unit, wanted: Sequence[Peer]) -> None:
-    """Reads the conversations that `with_peer` will return for these, in two statements for any number of them."""
-    unit.notes |= _latest_with(wanted)
-    found = [(peer.workspace_id, unit.notes[peer]) for peer in wanted]
-    unit.read(sets.key(Conversation, workspace_id, "id", each) for workspace_id, each in found if each)
-
-
-def with_peer(change: Change, contact: Contact, channel_id: str, peer: str, *, reopens: bool | None) -> Conversation:
-    """The conversation in which a message from or to the peer belongs.
-
-    It is the latest one with that peer on the channel. If that is closed, it is reopened (`reopens`), or followed by a
-    new one (not `reopens`), or stays as it is (None). Raises Busy.
-    """
-    unit, sought = change.unit, Peer(contact.workspace_id, contact.id, channel_id, peer)
-    if sought not in unit.notes:
-        is_new = unit.is_new(Contact, contact.workspace_id, contact.id)
-        unit.notes |= {sought: None} if is_new else _latest_with([sought])
-    found = unit.notes[sought]
-    latest: Conversation | None = unit.get(Conversation, contact.workspace_id, "id", found) if found else None
-    if latest is None or (latest.status == "closed" and reopens is False):
-        latest = alter(unit, open_on(change, contact, channel_id), peer=peer)
-        unit.notes[sought] = latest.id
-    elif latest.peer is None:
-        latest = alter(unit, latest, peer=peer)
-    return reopen(change, contact, latest) if reopens else latest
-
-
 def reopen(change: Change, contact: Contact, conversation: Conversation) -> Conversation:
     """Opens the conversation again. Does nothing if it is open."""
     if conversation.status == "open":
@@ -151,7 +115,7 @@ def close(change: Change, contact: Contact, conversation: Conversation) -> Conve
 def assign(change: Change, contact: Contact, conversation: Conversation, assignee_id: str | None) -> Conversation:
     """Assigns the conversation to the member, or to nobody. Raises Invalid if the workspace has no such member."""
     if assignee_id is not None and not _is_member(change.unit, conversation.workspace_id, assignee_id):
-        raise Invalid(_NO_MEMBER)
+        raise Invalid(NO_MEMBER)
     if assignee_id == conversation.assignee_id:
         return conversation
     assigned = alter(change.unit, conversation, assignee_id=assignee_id)
@@ -163,6 +127,14 @@ def touch(unit: Unit, conversation: Conversation) -> Conversation:
     """Notes that a message has been added now, which makes it the contact's most recent conversation."""
     unit.notes[_latest_of(conversation.contact_id)] = conversation.id
     return alter(unit, conversation, last_message_at=unit.now)
+
+
+def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversation:
+    """Gives the conversation to the contact, whose most recent one it becomes if it has the latest message."""
+    latest = most_recent(unit, contact.workspace_id, contact.id)
+    if latest is None or _latest_at(conversation) >= _latest_at(latest):
+        unit.notes[_latest_of(contact.id)] = conversation.id
+    return alter(unit, conversation, contact_id=contact.id)
 
 
 def alter(unit: Unit, conversation: Conversation, **fields: Any) -> Conversation:
@@ -184,27 +156,6 @@ def runs_that(unit: Unit, conversation: Conversation, condition: str) -> list[Ru
     return list((found | {run.id: run for run in unit.changed(Run)}).values())
 
 
-def needs(workspace_id: str, payload: Mapping[str, Any], conversation_id: str | None) -> list[Key]:
-    """The keys that `update` gets from its unit; the payload names the contact that the conversation had last."""
-    contact = sets.key(Contact, workspace_id, "id", payload["contact_id"])
-    return [contact, sets.key(Conversation, workspace_id, "id", str(conversation_id))]
-
-
-def update(change: Change) -> Effect:
-    """Opens, closes or assigns the conversation, or marks it read. Raises NotFound, Invalid, Busy."""
-    contact, conversation = hold(change, change.target)
-    payload = change.payload
-    if "assignee_id" in payload:
-        conversation = assign(change, contact, conversation, payload["assignee_id"])
-    if "status" in payload:
-        opens = payload["status"] == "open"
-        conversation = (reopen if opens else close)(change, contact, conversation)
-    if payload.get("read") and conversation.unread:
-        read_receipts.add(change.unit, conversation)
-        alter(change.unit, conversation, unread=0)
-    return Effect("changed", "conversation", conversation.id)
-
-
 def hold(change: Change, conversation_id: str) -> tuple[Contact, Conversation]:
     """The conversation and its contact, both locked. Raises NotFound, also if the contact was deleted, and Busy."""
     unit, workspace_id = change.unit, change.workspace_id
@@ -219,15 +170,16 @@ def find(workspace_id: str, conversation_id: str) -> Conversation:
     return Conversation.get_in(workspace_id, conversation_id, "cnv")
 
 
-def check_assignee(workspace_id: str, assignee_id: str | None) -> None:
-    """Raises Invalid if the workspace has no such member; None is nobody."""
-    if assignee_id is not None and not members.exists(workspace_id, assignee_id):
-        raise Invalid(_NO_MEMBER)
-
-
 def erase(conversation_ids: Sequence[str]) -> None:
     """Closes these conversations, whose contact is deleted. No event tells of it, as `contact.deleted` does."""
-    rows("UPDATE conversations SET status = 'closed', held_at = NULL WHERE id = ANY(%s)", (list(conversation_ids),))
+    rows("DELETE FROM read_receipts WHERE conversation_id = ANY(%s)", (list(conversation_ids),))
+    rows(
+        """
+        UPDATE conversations SET status = 'closed', held_at = NULL, peer = NULL, unread = 0, window_ends_at = NULL
+        WHERE id = ANY(%s)
+        """,
+        (list(conversation_ids),),
+    )
 
 
 def represent(conversation: Conversation) -> dict[str, Any]:
@@ -262,27 +214,12 @@ def _latest(contact_ids: Iterable[str]) -> Mapping[tuple[str, str], str | None]:
     return {_latest_of(contact_id): conversation_id for contact_id, conversation_id in found}
 
 
+def _latest_at(conversation: Conversation) -> datetime:
+    return conversation.last_message_at or conversation.created_at  # type: ignore[no-any-return]
+
+
 def _latest_of(contact_id: str) -> tuple[str, str]:
     return ("most recent conversation", contact_id)
-
-
-def _latest_with(wanted: Sequence[Peer]) -> Mapping[Hashable, str | None]:
-    """The latest conversation with each peer, as it is stored; one without a peer may be with any."""
-    if not wanted:
-        return {}
-    found = rows(
-        """
-        SELECT wanted.*, (
-            SELECT id FROM conversations
-            WHERE conversations.contact_id = wanted.contact_id AND conversations.channel_id = wanted.channel_id
-                AND coalesce(conversations.peer, wanted.peer) = wanted.peer
-            ORDER BY coalesce(last_message_at, created_at) DESC, id DESC LIMIT 1)
-        FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[])
-            AS wanted(workspace_id, contact_id, channel_id, peer)
-        """,
-        tuple(map(list, zip(*wanted, strict=True))),
-    )
-    return {Peer(*peer): conversation_id for *peer, conversation_id in found}
 
 
 def _release(unit: Unit, conversation: Conversation) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from app import mailbox
 from app.database import count, rows
-from app.domain import fan_out, jobs, lanes, requests, run_states, sweeps
+from app.domain import fan_out, jobs, lanes, outboxes, requests, run_states, sweeps
 from app.mailbox import Mail
 
 # Counting stops here: "10,000+".
@@ -21,6 +21,7 @@ _BY_NAME: Mapping[str, Mail] = {
     "runs": run_states.MAIL,
     "requests": requests.MAIL,
     "sweeps": sweeps.MAIL,
+    "messages": outboxes.MAIL,
 }
 NAMES = (*_BY_NAME, "deliveries", "slow-deliveries")
 _OF_WORKSPACES = {name: mail for name, mail in _BY_NAME.items() if mail.owner == "workspace_id"}
@@ -132,10 +133,25 @@ def _of_endpoints(name: str, mail: Mail) -> str:
     """
 
 
+# Of a conversation only the first message is due.
+_OF_CHANNELS = f"""
+    SELECT 'messages', count(*),
+        coalesce(greatest(max(extract(epoch FROM now() - greatest(due_at, paused_until, paced_until))), 0), 0)::float
+    FROM (
+        SELECT due.due_at, paused_until, paced_until FROM (
+            SELECT * FROM channels WHERE workspace_id = %(workspace_id)s AND state = 'connected'
+            ORDER BY id DESC LIMIT {MOST_MAILBOXES}
+        ) AS channels CROSS JOIN LATERAL (
+            SELECT due_at FROM messages WHERE channel_id = channels.id AND due_at <= now()
+            ORDER BY channel_id, due_at LIMIT %(most)s) AS due
+        LIMIT %(most)s) AS due
+"""
+
 _OF_WORKSPACE = " UNION ALL ".join(
     [_of_owner(name, mail) for name, mail in _OF_WORKSPACES.items()]
     + [
         _of_endpoints("'sweeps'", sweeps.MAIL),
         _of_endpoints("CASE WHEN slow_until > now() THEN 'slow-deliveries' ELSE 'deliveries' END", lanes.FAST),
+        _OF_CHANNELS,
     ]
 )

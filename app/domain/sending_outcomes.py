@@ -48,7 +48,7 @@ def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]
         found = _record([each for each in sendings if each.conversation_id in free])
         recorded = {id for id, is_recorded, *_ in found if is_recorded}
         _note_blocked([each for each in blocked if each.claimed.id in recorded])
-        _tell([id for id, _, status, _ in found if id in recorded and status in messages.EVENTS])
+        tell([id for id, _, status, _ in found if id in recorded and status in messages.EVENTS])
     locked = {id for id, is_recorded, *_ in found if not is_recorded}
     later = [each for each in sendings if each.claimed.id in locked or each.conversation_id not in free]
     _log(sendings, recorded)
@@ -58,6 +58,24 @@ def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]
         if seconds is not None:
             due[owners[id]] = min(seconds, due.get(owners[id], seconds))
     return later, due
+
+
+def tell(sent_ids: Sequence[str]) -> None:
+    """Records an event for each of these messages, unless its contact is gone and its data with it."""
+    if not sent_ids:
+        return
+    sent = list(Message.select().where(Message.id.in_(sent_ids)))
+    wanted = Conversation.id.in_({message.conversation_id for message in sent})
+    talks = {each.id: each for each in Conversation.select().where(wanted)}
+    people = {each.id: each for each in Contact.select().where(Contact.id.in_({m.contact_id for m in sent}))}
+    recorders: dict[str, Recorder] = {}
+    for message in sorted(sent, key=lambda message: str(message.id)):
+        contact, conversation = people.get(message.contact_id), talks.get(message.conversation_id)
+        if contact is not None and conversation is not None:
+            recorder = recorders.setdefault(message.workspace_id, Recorder(message.workspace_id))
+            messages.tell(recorder, contact, conversation, message)
+    for recorder in recorders.values():
+        fan_out.write(recorder)
 
 
 def _pause(throttled: Iterable[Sending]) -> None:
@@ -135,24 +153,6 @@ def _failure(verdict: Verdict) -> str | None:
 def _without_nul(text: str | None) -> str | None:
     # PostgreSQL stores no U+0000, which a provider may send.
     return text and text.replace("\0", "")
-
-
-def _tell(sent_ids: Sequence[str]) -> None:
-    """Records an event for each of these messages, unless its contact is gone and its data with it."""
-    if not sent_ids:
-        return
-    sent = list(Message.select().where(Message.id.in_(sent_ids)))
-    wanted = Conversation.id.in_({message.conversation_id for message in sent})
-    talks = {each.id: each for each in Conversation.select().where(wanted)}
-    people = {each.id: each for each in Contact.select().where(Contact.id.in_({m.contact_id for m in sent}))}
-    recorders: dict[str, Recorder] = {}
-    for message in sorted(sent, key=lambda message: str(message.id)):
-        contact, conversation = people.get(message.contact_id), talks.get(message.conversation_id)
-        if contact is not None and conversation is not None:
-            recorder = recorders.setdefault(message.workspace_id, Recorder(message.workspace_id))
-            messages.tell(recorder, contact, conversation, message)
-    for recorder in recorders.values():
-        fan_out.write(recorder)
 
 
 def _log(sendings: Sequence[Sending], recorded: Collection[str]) -> None:

@@ -1,6 +1,6 @@
 """Usage: what each workspace did, by meter and day, counted exactly once.
 
-Doing the work writes nothing for it. The scheduler counts the rows created since the last time, slice by slice; a
+Doing the work writes nothing for it. The scheduler counts what was created since the last time, slice by slice; a
 slice and the moment up to which it counted are stored in one transaction. Younger rows are counted on request.
 """
 
@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 
 from app.database import count, now, rows, transaction
 from app.domain.meters import METERS, Meter
-from app.lib import ids
 from app.lib.months import Month
 
 # A row becomes visible when its transaction commits, some time after its machine's clock made its identifier.
@@ -29,7 +28,7 @@ def count_up(at: datetime | None = None) -> int:
     """
     at = at or now()
     _begin(Month.of(at))
-    return sum(_count_up(name, meter, at - SETTLED_AFTER) for name, meter in METERS.items() if meter)
+    return sum(_count_up(name, meter, at - SETTLED_AFTER) for name, meter in METERS.items())
 
 
 def of(workspace_id: str, month: Month) -> dict[str, int]:
@@ -40,9 +39,8 @@ def of(workspace_id: str, month: Month) -> dict[str, int]:
         counted, until = totals([workspace_id], month)[workspace_id], _progress()
         for name, meter in METERS.items():
             since = max(until.get(name, month.starts_at), month.starts_at)
-            if meter and since < month.ends_at:
-                bounds = ids.bound(meter.prefix, since), ids.bound(meter.prefix, month.ends_at)
-                counted[name] += meter.count_more(workspace_id, month, *bounds)
+            if since < month.ends_at:
+                counted[name] += meter.count_more(workspace_id, month, since, month.ends_at)
     return counted
 
 
@@ -63,7 +61,7 @@ def totals(workspace_ids: Collection[str], month: Month) -> dict[str, dict[str, 
 def is_counted(month: Month) -> bool:
     """Whether all usage of the month has been counted."""
     until = _progress()
-    return all(name in until and until[name] >= month.ends_at for name, meter in METERS.items() if meter)
+    return all(name in until and until[name] >= month.ends_at for name in METERS)
 
 
 def forget_contacts(limit: int = 10_000) -> int:
@@ -94,7 +92,7 @@ def _begin(present: Month) -> None:
         SELECT unnest(%s::text[]), (SELECT min(month) FROM billing_periods WHERE closed_at IS NULL)
         ON CONFLICT DO NOTHING
         """,
-        ([name for name, meter in METERS.items() if meter],),
+        (list(METERS),),
     )
 
 
@@ -122,7 +120,6 @@ def _count_slice(name: str, meter: Meter, settled: datetime) -> int | None:
             return None
         since = behind[0][0].astimezone(UTC)
         until = min(since.replace(minute=0, second=0, microsecond=0) + SLICE, settled)
-        bounds = ids.bound(meter.prefix, since), ids.bound(meter.prefix, until)
-        changed = meter.add_to_day(name, since.date(), *bounds)
+        changed = meter.add_to_day(name, since.date(), since, until)
         count("UPDATE usage_progress SET counted_until = %s WHERE meter = %s", (until, name))
     return changed

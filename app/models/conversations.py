@@ -40,7 +40,9 @@ class Conversation(OwnedModel):
 
 
 class Message(OwnedModel):
-    FIXED: ClassVar[frozenset[str]] = frozenset({"channel_id", "direction", "author", "created_at"})
+    """`sent_at` is set by the database, when the message is first known to be sent."""
+
+    FIXED: ClassVar[frozenset[str]] = frozenset({"channel_id", "direction", "author", "sent_at", "created_at"})
 
     id = TextField(primary_key=True)
     conversation_id = TextField()
@@ -57,6 +59,7 @@ class Message(OwnedModel):
     provider_id = TextField(null=True)
     provider_time = TimeField(null=True)
     edited_at = TimeField(null=True)
+    sent_at = TimeField(null=True)
     is_automated = BooleanField(default=False)
     is_behind = BooleanField(default=False)
     due_at = TimeField(null=True)

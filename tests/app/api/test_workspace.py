@@ -23,6 +23,7 @@ def test_a_workspace_is_shown(api: Api) -> None:
         "name": "Ours",
         "timezone": "UTC",
         "quiet_hours": None,
+        "opt_out_words": None,
         "created_at": shown["created_at"],
     }
 

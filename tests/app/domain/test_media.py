@@ -142,7 +142,7 @@ def test_the_same_upload_is_not_attached_twice_to_one_message(api: Api, contact_
         claim(api, contact_id, upload.id, upload.id)
 
 
-@pytest.mark.parametrize("other", ["upl_nothing", ids.new("upl"), ids.new("msg")])
+@pytest.mark.parametrize("other", ["upl_nothing", "upl_01m84bzv36eq1aznhp6e1nvg8s", "msg_01m84bzv36eq1aznhp6e1nvg8s"])
 def test_what_is_no_upload_cannot_be_claimed(api: Api, contact_id: str, other: str) -> None:
     with pytest.raises(Invalid):
         claim(api, contact_id, other)

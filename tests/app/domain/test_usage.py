@@ -24,6 +24,8 @@ from tests.billing import (
     count_until,
     deliver,
     happen,
+    queue_messages,
+    send_messages,
     skip_to,
 )
 from tests.cast import Api, all_of, in_threads, one
@@ -60,20 +62,17 @@ def test_a_workspace_that_did_nothing_used_nothing(workspace_id: str) -> None:
     assert counted() == []
 
 
-def test_what_is_not_in_bellhop_yet_is_not_used() -> None:
-    assert [name for name, meter in METERS.items() if meter is None] == ["messages"]
-
-
 @pytest.mark.parametrize("until", [BEGIN, BEGIN + HOUR, END - MOMENT, END, END + HOUR], ids=str)
 def test_a_month_has_what_was_made_from_its_first_millisecond_to_its_last(workspace_id: str, until: datetime) -> None:
     moments = [BEGIN - MOMENT, BEGIN, END - MOMENT, END]
     deliver(workspace_id, *moments)
+    send_messages(workspace_id, *moments)
     for at, contact_id in zip(moments, "abcd", strict=True):
         happen(workspace_id, contact_id, at)
 
     count_until(until)
 
-    assert in_february(workspace_id) == NOTHING | {"deliveries": 2, "active_contacts": 2}
+    assert in_february(workspace_id) == NOTHING | {"deliveries": 2, "messages": 2, "active_contacts": 2}
 
 
 @pytest.mark.parametrize("until", [BEGIN, END], ids=str)
@@ -93,10 +92,11 @@ def test_of_another_workspace_nothing_is_counted(workspace_id: str, others: Api)
     deliver(workspace_id, BEGIN)
     happen(workspace_id, ADA, BEGIN)
     deliver(others.workspace_id, BEGIN, BEGIN)
+    send_messages(others.workspace_id, BEGIN)
 
     for _ in ("by the query", "by the scheduler"):
         assert in_february(workspace_id) == NOTHING | {"deliveries": 1, "active_contacts": 1}
-        assert in_february(others.workspace_id) == NOTHING | {"deliveries": 2}
+        assert in_february(others.workspace_id) == NOTHING | {"deliveries": 2, "messages": 1}
         count_until(BEGIN + HOUR)
 
 
@@ -110,6 +110,63 @@ def test_what_happens_through_the_api_is_used_at_once(one_day: None, api: Api) -
     assert used == NOTHING | {"active_contacts": 1, "deliveries": 2}
     api.done(api.delete(f"contacts/{ada['id']}"))
     assert usage.of(api.workspace_id, Month.of(database.now())) == used | {"deliveries": 3}
+
+
+# Messages
+
+
+def sent_now(workspace_id: str) -> int:
+    return usage.of(workspace_id, Month.of(database.now()))["messages"]
+
+
+def become(message_ids: list[str], *statuses: str) -> None:
+    for status in statuses:
+        database.rows("UPDATE messages SET status = %s WHERE id = ANY(%s)", (status, message_ids))
+
+
+@pytest.mark.parametrize(
+    "statuses",
+    [
+        ["sending", "sent", "delivered", "read"],
+        ["sending", "unknown", "delivered"],
+        ["sent", "failed"],
+        ["sent", "failed", "queued", "sending", "sent"],
+        ["failed", "queued", "sent"],
+    ],
+    ids=" ".join,
+)
+def test_a_message_is_counted_once_when_it_is_sent(one_day: None, api: Api, statuses: list[str]) -> None:
+    messages = queue_messages(api.workspace_id, 3)
+    assert sent_now(api.workspace_id) == 0
+
+    become(messages, *statuses)
+
+    assert sent_now(api.workspace_id) == 3
+
+
+@pytest.mark.parametrize("statuses", [["sending", "unknown"], ["sending", "failed"], []], ids=" ".join)
+def test_a_message_that_was_not_sent_is_not_counted(one_day: None, api: Api, statuses: list[str]) -> None:
+    become(queue_messages(api.workspace_id), *statuses)
+
+    assert sent_now(api.workspace_id) == 0
+
+
+def test_what_comes_in_or_was_sent_without_bellhop_is_not_counted(one_day: None, api: Api) -> None:
+    become(queue_messages(api.workspace_id, author="provider"), "sent", "read")
+    become(queue_messages(api.workspace_id), "sent")
+    received = "INSERT INTO messages (id, workspace_id, conversation_id, contact_id, direction, status, author)"
+    database.rows(f"{received} VALUES ('msg_1', %s, 'cnv_1', 'con_1', 'in', 'received', '{{}}')", (api.workspace_id,))
+
+    assert sent_now(api.workspace_id) == 1
+
+
+def test_a_message_that_was_counted_is_not_counted_when_it_is_read(workspace_id: str) -> None:
+    send_messages(workspace_id, BEGIN)
+    count_until(BEGIN + HOUR)
+
+    become(all_of("SELECT id FROM messages"), "delivered", "read")
+
+    assert in_february(workspace_id)["messages"] == 1
 
 
 # Contacts
@@ -296,6 +353,7 @@ def test_a_meter_that_is_new_begins_with_the_month_that_is_not_closed(
 ) -> None:
     deliver(workspace_id, BEGIN)
     monkeypatch.setitem(METERS, "messages", Rows("deliveries", "dlv"))
+    database.rows("DELETE FROM usage_progress WHERE meter = 'messages'")
 
     usage.count_up(BEGIN + HOUR)
 
@@ -371,10 +429,18 @@ def busy(workspace_id: str, others: Api, no_autovacuum: None) -> str:
             """,
             (ids.bound("evt", BEGIN), made_by, *numbers(made_by == workspace_id)),
         )
+    database.rows(
+        """
+        INSERT INTO messages (id, workspace_id, conversation_id, contact_id, direction, status, author, sent_at)
+        SELECT 'msg_' || number, %s, 'cnv_1', 'con_1', 'in', 'received', '{}', %s
+        FROM generate_series(1, 10000) AS number
+        """,
+        (workspace_id, BEGIN - DAY),
+    )
     count_until(BEGIN + HOUR)
     deliver(workspace_id, *[BEGIN + HOUR + number * MOMENT for number in range(50)])
     happen(workspace_id, ADA, *[BEGIN + HOUR + number * MOMENT for number in range(50)])
-    database.rows("VACUUM ANALYZE deliveries, events, usage_days, active_contacts")
+    database.rows("VACUUM ANALYZE deliveries, events, messages, usage_days, active_contacts")
     return workspace_id
 
 
@@ -439,7 +505,7 @@ def test_no_table_is_read_from_end_to_end(busy: str, explained: list[dict[str, A
     in_february(busy)
     count_until(BEGIN + 2 * HOUR)
 
-    assert len(explained) == 6
+    assert len(explained) == 8
     for plan in explained:
         assert scans(plan)
         assert "Seq Scan" not in scans(plan)

@@ -1,0 +1,184 @@
+"""Live updates: from commit to listener when idle and with 2,000 listeners, who all come back at once after a kill."""
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psutil
+import psycopg2
+
+from app.lib import ids
+from bench import pages, sites
+from bench.costs import measured
+from bench.errors import BenchError
+from bench.figures import Row, at_most, milliseconds, percentile
+from bench.pages import Browser
+from bench.sites import Site
+from tests.stack.processes import ROOT
+
+LISTENERS, WORKSPACES, PER_SECOND, SECONDS = 2_000, 100, 200, 15
+# Of a single workspace: every event goes to all listeners.
+PER_SECOND_TO_ALL = 10
+IDLE_WRITES, IDLE_PAUSE_SECONDS, IDLE_SECONDS = 100, 0.07, 10
+EMAIL = "bench@example.com"
+MOST_SECONDS = 60
+Tell = Callable[[str], None]
+
+
+class Ears:
+    """The process of the listeners."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+        self.opened_seconds = float(self._read()["seconds"])
+
+    def report(self) -> list[dict[str, Any]]:
+        """What each has heard in all, and how late it heard what came since the last report."""
+        assert self._process.stdin
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        found: list[dict[str, Any]] = self._read()
+        return found
+
+    def _read(self) -> Any:
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        if not line:
+            raise BenchError("The listeners ended.")
+        return json.loads(line)
+
+
+class Writer:
+    """Commits messages, one at a time, to workspaces in turn."""
+
+    def __init__(self, site: Site, workspace_ids: Sequence[str]) -> None:
+        self._connection = psycopg2.connect(site.stack.postgres.url)
+        self._connection.autocommit = True
+        self._workspace_ids = workspace_ids
+        self.written: Counter[str] = Counter()
+
+    def write(self) -> None:
+        number = self.written.total()
+        workspace_id = self._workspace_ids[number % len(self._workspace_ids)]
+        self._connection.cursor().execute(
+            "INSERT INTO messages (id, workspace_id, conversation_id, contact_id, direction, text, status, author)"
+            " VALUES (%s, %s, 'cnv_bench', 'con_bench', 'in', %s, 'received', '{}')",
+            (ids.new("msg"), workspace_id, f"{number} {time.time():.6f}"),
+        )
+        self.written[workspace_id] += 1
+
+    def write_for(self, seconds: float, per_second: int) -> None:
+        began = time.time()
+        for number in range(int(seconds * per_second)):
+            time.sleep(max(0.0, began + number / per_second - time.time()))
+            self.write()
+
+
+def run(site: Site, tell: Tell) -> list[Row]:
+    return _run(site, tell, LISTENERS)
+
+
+def quick(site: Site, tell: Tell) -> list[Row]:
+    return _run(site, tell, 100)
+
+
+def _run(site: Site, tell: Tell, count: int) -> list[Row]:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    sites.start_types(site, "web", "realtime")
+    workspace_ids = _workspaces(site)
+    cookie = Browser(site, EMAIL).cookie
+    rows = _idle(site, cookie, workspace_ids[:1])
+    tell("idle done")
+    rows += _many(site, cookie, workspace_ids, count, PER_SECOND, tell)
+    rows += _many(site, cookie, workspace_ids[:1], count, PER_SECOND_TO_ALL, tell)
+    return rows
+
+
+def _workspaces(site: Site) -> list[str]:
+    """Workspaces of one member, who can listen to all of them."""
+    site.stack.command("member", "create", site.workspace, EMAIL, "--role", "owner", input=f"{pages.PASSWORD}\n")
+    made = [ids.new("ws") for _ in range(WORKSPACES - 1)]
+    for workspace_id in made:
+        site.query(f"INSERT INTO workspaces (id, name) VALUES ('{workspace_id}', 'Bench')")
+        site.query(
+            f"INSERT INTO members (id, workspace_id, account_id, role)"
+            f" SELECT '{ids.new('mem')}', '{workspace_id}', id, 'owner' FROM accounts WHERE email = '{EMAIL}'"
+        )
+    return [site.workspace, *made]
+
+
+def _idle(site: Site, cookie: str, workspace_ids: Sequence[str]) -> list[Row]:
+    with _listening(site, cookie, 1, workspace_ids) as ears:
+        with measured(site) as spent:
+            time.sleep(IDLE_SECONDS)
+        writer = Writer(site, workspace_ids)
+        for _ in range(IDLE_WRITES):
+            writer.write()
+            time.sleep(IDLE_PAUSE_SECONDS)
+        [heard] = _all_heard(ears, writer)
+    looking = sum(spent[name] for name in ("realtime", "postgres"))
+    return [
+        Row("live", "idle, looking, with PostgreSQL, of one core", f"{100 * looking / IDLE_SECONDS:.1f} %"),
+        at_most("live", "idle, commit to listener, median", 1000 * percentile(heard["late"], 0.5), 60, " ms"),
+        at_most("live", "idle, commit to listener, p95", 1000 * percentile(heard["late"], 0.95), 120, " ms"),
+    ]
+
+
+def _many(site: Site, cookie: str, workspace_ids: Sequence[str], count: int, per_second: int, tell: Tell) -> list[Row]:
+    name = f"{len(workspace_ids)} workspaces: " if len(workspace_ids) > 1 else "one workspace: "
+    with _listening(site, cookie, count, workspace_ids) as ears:
+        writer = Writer(site, workspace_ids)
+        with measured(site) as spent:
+            writer.write_for(SECONDS, per_second)
+            late = [each for heard in _all_heard(ears, writer) for each in heard["late"]]
+        tell(f"{name}{count:,} listeners heard {len(late):,} events")
+        memory = sum(psutil.Process(pid).memory_info().rss for pid in site.stack.processes.pids("realtime"))
+        rows = [
+            Row("live", f"{name}{count:,} listeners, opened within", f"{ears.opened_seconds:.1f} s"),
+            Row("live", f"{name}memory", f"{memory / 2**20:.0f} MiB"),
+            Row("live", f"{name}{per_second} events/s, median", milliseconds(percentile(late, 0.5))),
+            at_most("live", f"{name}{per_second} events/s, p99", 1000 * percentile(late, 0.99), 500, " ms"),
+            Row("live", f"{name}CPU of realtime, of one core", f"{100 * spent['realtime'] / SECONDS:.0f} %"),
+        ]
+        began = time.time()
+        site.stack.processes.kill("realtime")
+        writer.write_for(5, per_second)
+        heard = _all_heard(ears, writer)
+        lost = sum(writer.written[each["workspace_id"]] - each["heard"] for each in heard)
+        rows += [
+            Row("live", f"{name}after kill -9, all have everything within", f"{time.time() - began:.1f} s"),
+            at_most("live", f"{name}lost, of all listeners", lost, 0, places=0),
+            at_most("live", f"{name}doubled", sum(each["doubled"] + each["resets"] for each in heard), 0, places=0),
+        ]
+    return rows
+
+
+def _all_heard(ears: Ears, writer: Writer) -> list[dict[str, Any]]:
+    """What the listeners heard, when they have heard everything or a minute has passed."""
+    ends, late = time.time() + MOST_SECONDS, None
+    while True:
+        found = ears.report()
+        late = [[*before, *each["late"]] for before, each in zip(late or [[]] * len(found), found, strict=True)]
+        is_whole = all(each["heard"] >= writer.written[each["workspace_id"]] for each in found)
+        if is_whole or time.time() > ends:
+            return [{**each, "late": those} for each, those in zip(found, late, strict=True)]
+        time.sleep(0.5)
+
+
+@contextmanager
+def _listening(site: Site, cookie: str, count: int, workspace_ids: Sequence[str]) -> Iterator[Ears]:
+    command = [sys.executable, "-m", "bench.listeners", str(site.stack.realtime_port), cookie, str(count)]
+    with subprocess.Popen(
+        [*command, *workspace_ids], cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        try:
+            yield Ears(process)
+        finally:
+            process.kill()
