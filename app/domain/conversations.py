@@ -167,9 +167,15 @@ def touch(unit: Unit, conversation: Conversation) -> Conversation:
 
 def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversation:
     """Gives the conversation to the contact, whose most recent one it becomes if it has the latest message."""
-    latest = most_recent(unit, contact.workspace_id, contact.id)
-    if latest is None or _latest_at(conversation) >= _latest_at(latest):
-        unit.notes[_latest_of(contact.id)] = conversation.id
+    with_peer = Peer(contact.workspace_id, contact.id, conversation.channel_id, conversation.peer or "")
+    most_recent(unit, contact.workspace_id, contact.id)
+    if with_peer not in unit.notes:
+        unit.notes |= _latest_with([with_peer])
+    for note in (_latest_of(contact.id), with_peer):
+        found = unit.notes[note]
+        latest = unit.get(Conversation, contact.workspace_id, "id", found) if found else None
+        if latest is None or _latest_at(conversation) >= _latest_at(latest):
+            unit.notes[note] = conversation.id
     return alter(unit, conversation, contact_id=contact.id)
 
 

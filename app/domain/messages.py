@@ -123,10 +123,9 @@ def resend(change: Change) -> Effect:
     unit = change.unit
     # Contacts are locked before messages.
     stored = Message.get_in(change.workspace_id, change.target, "msg")
-    contact: Contact | None = unit.get(Contact, change.workspace_id, "id", stored.contact_id)
-    conversation: Conversation | None = unit.get(Conversation, change.workspace_id, "id", stored.conversation_id)
+    contact, conversation = conversations.hold(change, stored.conversation_id)
     message: Message | None = unit.get(Message, change.workspace_id, "id", stored.id)
-    if contact is None or conversation is None or message is None:
+    if message is None:
         raise NotFound()
     if message.direction != "out" or message.status not in ("failed", "unknown"):
         raise Conflict("Only a message that failed, or whose outcome is unknown, can be sent again.")
