@@ -30,6 +30,7 @@ from app.domain import (
     notifications,
     outboxes,
     queues,
+    read_receipts,
     replays,
     requests,
     run_history,
@@ -96,6 +97,8 @@ class Timetable:
             Pass("overdue_deliveries", 0.5, Overdue(lanes.FAST, overdue_seconds=0.5, ring=lanes.ring)),
             # Nothing is sent over channels that are paused or not connected.
             Pass("overdue_messages", 0.5, Overdue(outboxes.MAIL, overdue_seconds=0.5, ring=outboxes.ring_connected)),
+            Pass("waiting_read_receipts", 1, partial(mailbox.wake_and_ring, read_receipts.WAITING)),
+            Pass("overdue_read_receipts", 1, Overdue(read_receipts.MAIL, overdue_seconds=1)),
             Pass("overdue_sweeps", 1, Overdue(sweeps.MAIL, overdue_seconds=1)),
             # Where no `retries` process runs, this wakes replays, which then wait for one.
             Pass("waiting_replays", 0.5, partial(mailbox.wake_and_ring, replays.WAITING)),

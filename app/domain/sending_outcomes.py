@@ -48,7 +48,7 @@ def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]
         found = _record([each for each in sendings if each.conversation_id in free])
         recorded = {id for id, is_recorded, *_ in found if is_recorded}
         _note_blocked([each for each in blocked if each.claimed.id in recorded])
-        _tell([id for id, _, status, _ in found if id in recorded and status in messages.EVENTS])
+        tell([id for id, _, status, _ in found if id in recorded and status in messages.EVENTS])
     locked = {id for id, is_recorded, *_ in found if not is_recorded}
     later = [each for each in sendings if each.claimed.id in locked or each.conversation_id not in free]
     _log(sendings, recorded)
@@ -58,6 +58,27 @@ def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]
         if seconds is not None:
             due[owners[id]] = min(seconds, due.get(owners[id], seconds))
     return later, due
+
+
+def tell(sent_ids: Sequence[str]) -> None:
+    """Records an event for each of these messages, unless its contact is gone and its data with it."""
+    if not sent_ids:
+        return
+    sent = list(Message.select().where(Message.id.in_(sent_ids)))
+    wanted = Conversation.id.in_({message.conversation_id for message in sent})
+    talks = {each.id: each for each in Conversation.select().where(wanted)}
+    # After a merge a conversation has the contact at once, its messages a little later.
+    their_ids = {each.contact_id for each in talks.values()}
+    people = {each.id: each for each in Contact.select().where(Contact.id.in_(their_ids))}
+    recorders: dict[str, Recorder] = {}
+    for message in sorted(sent, key=lambda message: str(message.id)):
+        conversation = talks.get(message.conversation_id)
+        contact = people.get(conversation.contact_id) if conversation else None
+        if contact is not None and conversation is not None:
+            recorder = recorders.setdefault(message.workspace_id, Recorder(message.workspace_id))
+            messages.tell(recorder, contact, conversation, message)
+    for recorder in recorders.values():
+        fan_out.write(recorder)
 
 
 def _pause(throttled: Iterable[Sending]) -> None:
@@ -135,27 +156,6 @@ def _failure(verdict: Verdict) -> str | None:
 def _without_nul(text: str | None) -> str | None:
     # PostgreSQL stores no U+0000, which a provider may send.
     return text and text.replace("\0", "")
-
-
-def _tell(sent_ids: Sequence[str]) -> None:
-    """Records an event for each of these messages, unless its contact is gone and its data with it."""
-    if not sent_ids:
-        return
-    sent = list(Message.select().where(Message.id.in_(sent_ids)))
-    wanted = Conversation.id.in_({message.conversation_id for message in sent})
-    talks = {each.id: each for each in Conversation.select().where(wanted)}
-    # After a merge a conversation has the contact at once, its messages a little later.
-    their_ids = {each.contact_id for each in talks.values()}
-    people = {each.id: each for each in Contact.select().where(Contact.id.in_(their_ids))}
-    recorders: dict[str, Recorder] = {}
-    for message in sorted(sent, key=lambda message: str(message.id)):
-        conversation = talks.get(message.conversation_id)
-        contact = people.get(conversation.contact_id) if conversation else None
-        if contact is not None and conversation is not None:
-            recorder = recorders.setdefault(message.workspace_id, Recorder(message.workspace_id))
-            messages.tell(recorder, contact, conversation, message)
-    for recorder in recorders.values():
-        fan_out.write(recorder)
 
 
 def _log(sendings: Sequence[Sending], recorded: Collection[str]) -> None:
