@@ -67,10 +67,13 @@ def tell(sent_ids: Sequence[str]) -> None:
     sent = list(Message.select().where(Message.id.in_(sent_ids)))
     wanted = Conversation.id.in_({message.conversation_id for message in sent})
     talks = {each.id: each for each in Conversation.select().where(wanted)}
-    people = {each.id: each for each in Contact.select().where(Contact.id.in_({m.contact_id for m in sent}))}
+    # After a merge a conversation has the contact at once, its messages a little later.
+    their_ids = {each.contact_id for each in talks.values()}
+    people = {each.id: each for each in Contact.select().where(Contact.id.in_(their_ids))}
     recorders: dict[str, Recorder] = {}
     for message in sorted(sent, key=lambda message: str(message.id)):
-        contact, conversation = people.get(message.contact_id), talks.get(message.conversation_id)
+        conversation = talks.get(message.conversation_id)
+        contact = people.get(conversation.contact_id) if conversation else None
         if contact is not None and conversation is not None:
             recorder = recorders.setdefault(message.workspace_id, Recorder(message.workspace_id))
             messages.tell(recorder, contact, conversation, message)
