@@ -89,19 +89,18 @@ def _edit(change: Change, channel: Channel, item: Edited) -> None:
     message = provider_messages.find(change.unit, channel, item.provider_id)
     if message is None or message.direction != "in" or (message.edited_at or item.at) > item.at:
         return
-    try:
+    # The texts of a contact that was deleted are gone for good.
+    with suppress(NotFound):
         provider_messages.contact_and_conversation(change.unit, message)
-    except NotFound:
-        return  # the texts of a contact that was deleted are gone for good
-    edited = {"text": messages.storable(item.text), "edited_at": item.at}
-    change.unit.put(Message(**{**message.__data__, **edited}))
+        edited = {"text": messages.storable(item.text), "edited_at": item.at}
+        change.unit.put(Message(**{**message.__data__, **edited}))
 
 
 def _echo(change: Change, channel: Channel, item: Echoed) -> None:
     unit = change.unit
     if provider_messages.find(unit, channel, item.provider_id) is not None:
         return
-    contact = senders.contact_of(change, channel, item.recipient)
+    contact = senders.contact_of(change, channel, item.recipient, phone=item.phone)
     conversation = peers.conversation_with(change, contact, channel.id, item.peer, reopens=None)
     conversation = conversations.touch(unit, conversation)
     message_id = ids.new("msg")

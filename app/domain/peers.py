@@ -43,9 +43,8 @@ def conversation_with(
     """
     unit, sought = change.unit, Peer(contact.workspace_id, contact.id, channel_id, peer)
     if sought not in unit.notes:
-        moved = _moved_here(unit, sought)
         is_new = unit.is_new(Contact, contact.workspace_id, contact.id)
-        unit.notes |= {sought: moved} if moved or is_new else _latest_with([sought])
+        unit.notes |= {sought: None} if is_new else _latest_with([sought])
     found = unit.notes[sought]
     latest: Conversation | None = unit.get(Conversation, contact.workspace_id, "id", found) if found else None
     if latest is None or (latest.status == "closed" and reopens is False):
@@ -56,15 +55,16 @@ def conversation_with(
     return conversations.reopen(change, contact, latest) if reopens else latest
 
 
-def _moved_here(unit: Unit, sought: Peer) -> str | None:
-    """The latest such conversation among those that the unit has changed: it may have merged two contacts."""
-    found = [
-        each
-        for each in unit.changed(Conversation)
-        if (each.contact_id, each.channel_id) == (sought.contact_id, sought.channel_id)
-        and each.peer in (None, sought.peer)
-    ]
-    return max(found, key=lambda each: each.last_message_at or each.created_at).id if found else None
+def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversation:
+    """Gives the conversation to the contact, among whose conversations with the same peer it takes its place."""
+    sought = Peer(contact.workspace_id, contact.id, conversation.channel_id, conversation.peer or "")
+    if sought not in unit.notes:
+        unit.notes |= _latest_with([sought])
+    found = unit.notes[sought]
+    latest: Conversation | None = unit.get(Conversation, contact.workspace_id, "id", found) if found else None
+    if latest is None or conversations.is_later(conversation, latest):
+        unit.notes[sought] = conversation.id
+    return conversations.move(unit, conversation, contact)
 
 
 def _latest_with(wanted: Sequence[Peer]) -> Mapping[Hashable, str | None]:

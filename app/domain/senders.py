@@ -50,8 +50,7 @@ def contact_of(
 ) -> Contact:
     """The contact that the sender is, locked; one is created for a sender that is not known. Raises Busy.
 
-    `phone` is attested by the provider: whoever has this number is the sender, and becomes one contact with who has
-    written before under another name. An existing contact keeps its name.
+    `phone` is attested by the provider: whoever has this number is the sender. An existing contact keeps its name.
     """
     unit, contact = change.unit, known(change.unit, channel, external_id)
     if contact is not None:
@@ -74,16 +73,18 @@ def contact_of(
 
 
 def _with_phone(change: Change, contact: Contact, phone: str | None) -> Contact:
-    """The contact with a number that it did not have; if another contact has it, the two are one from now on."""
-    if contact.phone is not None or phone is None or not _E164.fullmatch(phone):
+    """The contact with the number that it turns out to have; if another has that, both are one from now on.
+
+    If the contact is known by another number, the two are only suggested to be one.
+    """
+    if phone is None or not _E164.fullmatch(phone) or contact.phone in phones.ways_to_write(phone):
         return contact
     holder = _holder(change.unit, contact.workspace_id, phone)
     if holder is None:
-        return contacts.set_fields(change, contact, phone=phone)
-    if contact.external_id is None or holder.external_id is None:
+        return contacts.set_fields(change, contact, phone=phone) if contact.phone is None else contact
+    if contact.phone is None:
         return merges.merge(change, holder, contact)
-    # The shop itself tells them apart.
-    merges.suggest(change.unit, contact.workspace_id, contact.id, holder.id, "phone")
+    merges.suggest(change.unit, contact.workspace_id, contact.id, holder.id, "same_phone")
     return contact
 
 
