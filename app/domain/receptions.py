@@ -38,17 +38,21 @@ MOST_DEATHS = 3
 _DIED = f"{MOST_DEATHS} workers died of it."
 
 
+class Unreadable(Exception):
+    """What is stored is no arrival that this version knows."""
+
+
 class Deadly(Exception):
     """Too many workers have died of the arrival."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reception:
-    """An arrival that is taken up, and the channel that it came over."""
+    """An arrival that is taken up, and the channel that it came over; `item` is None if it cannot be read."""
 
     stored: Stored
     channel: Channel
-    item: Arrival
+    item: Arrival | None
 
 
 def work(*sender_keys: str) -> None:
@@ -57,32 +61,39 @@ def work(*sender_keys: str) -> None:
 
 
 def _work_on(batch: Sequence[Claimed]) -> None:
-    process = _process_singly if any(claimed.is_suspect for claimed in batch) else _process
-    if busy := process(batch):
+    is_suspect = any(claimed.is_suspect for claimed in batch)
+    if busy := _process_singly(batch) if is_suspect else _process(batch, set()):
         mailbox.release(MAIL, busy)
         time.sleep(BUSY_SECONDS)
 
 
 def _process_singly(batch: Sequence[Claimed]) -> Sequence[Claimed]:
     """For arrivals whose last worker did not say what became of them: one that kills its worker shows itself."""
+    busy: list[Claimed] = []
+    stuck: set[str] = set()
     for number, claimed in enumerate(batch):
-        with mailbox.in_progress(MAIL, claimed, batch):
-            is_busy = _process([claimed])
-        if is_busy:
-            return batch[number:]
-    return ()
+        # Not those before: one that is to be tried again later would have a lease.
+        with mailbox.in_progress(MAIL, claimed, batch[number:]):
+            busy += _process([claimed], stuck)
+    return busy
 
 
-def _process(batch: Sequence[Claimed]) -> Sequence[Claimed]:
-    """Processes the batch in one transaction; returns those that need what another transaction holds."""
+def _process(batch: Sequence[Claimed], stuck: set[str]) -> Sequence[Claimed]:
+    """Processes the batch in one transaction; returns those that need what another transaction holds.
+
+    So do those of senders who are `stuck`, and the function adds more of these: an arrival of theirs has to come first.
+    """
     with transaction():
         if not mailbox.holding(MAIL, batch):
             log.warning("arrivals.not_held", arrivals=len(batch))
             return batch
         taken = _take_up(batch)
-        items = [(each.channel, each.item) for each in taken]
+        items = [(each.channel, each.item) for each in taken if each.item is not None]
         results = batches.run(
-            _tasks(taken), reception_reads.needs(items), then=partial(reception_reads.read, items), in_order=False
+            _tasks(taken, stuck),
+            reception_reads.needs(items),
+            then=partial(reception_reads.read, items),
+            in_order=False,
         )
         _record(taken, results)
     busy = {each.stored.id for each, result in zip(taken, results, strict=True) if isinstance(result, Busy)}
@@ -93,19 +104,31 @@ def _take_up(batch: Sequence[Claimed]) -> list[Reception]:
     stored = Stored.batch([claimed.id for claimed in batch])
     found = Channel.select().where(Channel.id.in_(list({each.channel_id for each in stored})))
     channels: Mapping[str, Channel] = {channel.id: channel for channel in found}
-    return [Reception(each, channels[each.channel_id], arrivals.read(each)) for each in stored]
+    return [Reception(each, channels[each.channel_id], _read(each)) for each in stored]
 
 
-def _tasks(taken: Sequence[Reception]) -> list[Callable[[Unit], bool]]:
-    stuck: set[str] = set()
-    return [partial(_do, each, stuck, is_first=number == 0) for number, each in enumerate(taken)]
+def _read(stored: Stored) -> Arrival | None:
+    try:
+        return arrivals.read(stored)
+    except Exception:
+        log.exception("arrival.unreadable", request_id=stored.trace_id, arrival=stored.id)
+        return None
 
 
-def _do(reception: Reception, stuck: set[str], unit: Unit, *, is_first: bool) -> bool:
+def _tasks(taken: Sequence[Reception], stuck: set[str]) -> list[Callable[[Unit], bool]]:
+    before = frozenset(stuck)
+
+    def do(unit: Unit, number: int) -> bool:
+        if number == 0:  # all of the tasks may be done again
+            stuck.intersection_update(before)
+        return _do(taken[number], stuck, unit)
+
+    return [partial(do, number=number) for number in range(len(taken))]
+
+
+def _do(reception: Reception, stuck: set[str], unit: Unit) -> bool:
     """Applies the arrival, unless an earlier one of its sender is `stuck`: then raises Busy. False: it is to wait."""
     stored, channel = reception.stored, reception.channel
-    if is_first:  # all of the tasks may be done again
-        stuck.clear()
     if stored.sender_key in stuck:
         raise Busy
     if stored.deaths > MOST_DEATHS:
@@ -113,6 +136,8 @@ def _do(reception: Reception, stuck: set[str], unit: Unit, *, is_first: bool) ->
     cause = Cause(None, stored.trace_id)
     change = Change(stored.workspace_id, {}, None, "arrivals.apply", None, cause, unit)
     try:
+        if reception.item is None:
+            raise Unreadable
         return channel.deleted_at is not None or arrival_effects.apply(change, channel, reception.item)
     except (DatabaseError, InterfaceError):
         raise

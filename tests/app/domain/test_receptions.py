@@ -224,6 +224,32 @@ def test_a_worker_that_dies_in_the_middle_leaves_all_to_the_next(
     assert one("SELECT sum(deaths) FROM arrivals") == 0
 
 
+def test_what_cannot_be_read_is_given_up_alone(channel: Channel) -> None:
+    arrivals.store(channel, [received("One", "1"), received("Two", "2"), received("Three", "3", "eve")])
+    rows("UPDATE arrivals SET payload = '{\"newer\": 1}' WHERE key = '1'")
+
+    process()
+    assert all_of("SELECT text FROM messages") == ["Three"]
+    for _ in range(MOST_ERRORS):
+        due_again()
+
+    assert all_of("SELECT text FROM messages ORDER BY id") == ["Three", "Two"]
+    assert one("SELECT problem FROM arrivals WHERE key = '1'") == "Unreadable"
+
+
+def test_the_order_is_kept_also_after_a_worker_died(channel: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
+    break_on(monkeypatch, "bad")
+    arrivals.store(channel, [received("bad", "1"), received("behind", "2")])
+    rows("UPDATE arrivals SET leased_until = now() - interval '1 second'")
+
+    process()
+
+    assert one("SELECT count(*) FROM messages") == 0
+    monkeypatch.undo()
+    due_again()
+    assert all_of("SELECT text FROM messages ORDER BY id") == ["bad", "behind"]
+
+
 def test_what_comes_over_a_channel_that_was_deleted_changes_nothing(channel: Channel) -> None:
     arrivals.store(channel, [received("Hi")])
     rows("UPDATE channels SET deleted_at = now()")
