@@ -168,6 +168,10 @@ def furnish(api: Api, email: str, nouns: set[str]) -> dict[str, str]:
     run = api.done(api.post(f"automations/{automation}/start", {"contact_id": contact["id"]}))["resource"]["id"]
     known = {"endpoint": endpoint, "contact": contact["id"], "sweep": sweep, "automation": automation, "run": run}
     known["replay"] = replay
+    if "channel" in nouns:
+        chat = {"kind": "web_chat", "name": "Shop", "settings": {"origins": ["https://shop.example"]}}
+        for _ in range(2):
+            known["channel"] = api.done(api.post("channels", chat))["resource"]["id"]
     if "member" in nouns:
         for number in range(2):
             known["member"] = make_member(api.workspace_id, f"member-{number}.{email}", "agent")[1].id
