@@ -7,7 +7,20 @@ from collections.abc import Callable
 from functools import partial
 from types import FrameType
 
-from bench import accept, automations, deliveries, fairness, latency, live, pages, reads, search, sustained, waiting
+from bench import (
+    accept,
+    automations,
+    deliveries,
+    fairness,
+    latency,
+    live,
+    messages,
+    pages,
+    reads,
+    search,
+    sustained,
+    waiting,
+)
 from bench.errors import BenchError
 from bench.figures import Row, facts, table
 from bench.sites import Site, site
@@ -22,16 +35,17 @@ SECTIONS = {
     "fairness": fairness.run,
     "waiting": waiting.run,
     "runs": automations.run,
+    "messages": messages.run,
     "search": search.run,
     "pages": pages.run,
     "live": live.run,
 }
 # Sections with a small variant, which only shows whether they work.
 QUICK = {"fairness": fairness.quick, "waiting": waiting.quick, "runs": automations.quick}
-QUICK |= {"search": search.quick, "pages": pages.quick, "live": live.quick}
+QUICK |= {"messages": messages.quick, "search": search.quick, "pages": pages.quick, "live": live.quick}
 Run = Callable[[Site, Callable[[str], None]], list[Row]]
 COUNTS = {"deliveries": deliveries.COUNTS, "waiting": waiting.COUNTS, "runs": automations.COUNTS}
-SETTINGS = {"waiting": waiting.SETTINGS}
+SETTINGS = {"messages": messages.SETTINGS, "waiting": waiting.SETTINGS}
 
 
 def main() -> int:

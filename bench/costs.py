@@ -8,7 +8,17 @@ import psutil
 
 from bench.sites import Site
 
-TYPES = ("web", "realtime", "writes", "automations", "deliveries", "slow-deliveries", "retries", "scheduler")
+TYPES = (
+    "web",
+    "realtime",
+    "writes",
+    "automations",
+    "deliveries",
+    "slow-deliveries",
+    "retries",
+    "messages",
+    "scheduler",
+)
 
 
 @contextmanager

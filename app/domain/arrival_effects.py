@@ -21,6 +21,7 @@ from app.domain import (
     media,
     messages,
     opt_outs,
+    peers,
     provider_messages,
     receipts,
     senders,
@@ -57,7 +58,7 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
     if (wish := opt_outs.wish_of(unit, channel.workspace_id, item.text)) is not None:
         contact = contacts.set_fields(change, contact, opted_out=wish == "stop")
     reopens = channel.settings.get("reopen", True) is not False
-    conversation = conversations.with_peer(change, contact, channel.id, item.peer, reopens=reopens)
+    conversation = peers.conversation_with(change, contact, channel.id, item.peer, reopens=reopens)
     news = {"unread": conversation.unread + 1} | _window(channel, conversation, item)
     conversation = conversations.alter(unit, conversation, **news)
     message_id = ids.new("msg")
@@ -99,7 +100,7 @@ def _echo(change: Change, channel: Channel, item: Echoed) -> None:
     if provider_messages.find(unit, channel, item.provider_id) is not None:
         return
     contact = senders.contact_of(change, channel, item.recipient)
-    conversation = conversations.with_peer(change, contact, channel.id, item.peer, reopens=None)
+    conversation = peers.conversation_with(change, contact, channel.id, item.peer, reopens=None)
     conversation = conversations.touch(unit, conversation)
     message_id = ids.new("msg")
     message = Message(

@@ -94,7 +94,7 @@ def _names(name: str | None) -> dict[str, Any]:
 
 def _locale(locale: str | None) -> str | None:
     try:
-        return locale and formats.locale(locale)
+        return formats.locale(locale) if locale else None
     except ValueError:
         return None
 

@@ -40,13 +40,13 @@ def connect(
 def post(stack: Stack, workspace_id: str, channel_ids: Sequence[str], conversations: int, each: int) -> list[Posted]:
     """Queues that many messages in each of the new conversations with new contacts; nobody is rung for.
 
-    The channels get an equal number of conversations, whose peers are numbers that no other conversation has.
+    The channels get an equal number of conversations, whose peers are numbers.
     """
     contacts, talks, messages, posted = [], [], [], []
     for number, channel_id in zip(range(conversations), itertools.cycle(channel_ids)):
         contact_id, conversation_id = ids.new("con"), ids.new("cnv")
         peer = str(1_000_000 + number)
-        contacts.append((contact_id, workspace_id, f"peer-{channel_id}-{peer}"))
+        contacts.append((contact_id, workspace_id, f"customer-{contact_id}"))
         talks.append((conversation_id, workspace_id, contact_id, channel_id, peer))
         texts = {ids.new("msg"): f"{peer}-{place}" for place in range(each)}
         posted.append(Posted(conversation_id, peer, texts))

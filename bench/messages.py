@@ -1,0 +1,113 @@
+"""Outbound messages: how many a second reach a provider over TLS, and what each costs.
+
+They wait in several conversations of many channels, whose rates together are several times what one process sends, so
+no rate holds it up; in each conversation they go out one after the other. Targets: 1,500 a second, at most half a
+statement for each.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+
+from bench import sites
+from bench.costs import each, measured
+from bench.errors import BenchError
+from bench.figures import Row, at_most, breakdown
+from bench.programs import Program
+from bench.sites import Site
+from bench.statements import counted
+from tests.stack.ports import free_port
+from tests.stack.posts import connect, post
+
+PORT = free_port()
+SETTINGS = {"WHATSAPP_API_URL": f"https://127.0.0.1:{PORT}"}
+CHANNELS = 100
+EACH = 5  # in a conversation
+LEAST_PER_SECOND = 1_500
+MOST_STATEMENTS = 0.5
+PATIENCE_SECONDS = 120
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many messages make a round, and how many rounds there are."""
+
+    messages: int = 20_000
+    rounds: int = 3
+
+
+def run(site: Site, tell: Tell) -> list[Row]:
+    return _run(site, Size(), tell)
+
+
+def quick(site: Site, tell: Tell) -> list[Row]:
+    """A small run that shows whether the benchmark works; its figures mean little."""
+    return _run(site, Size(messages=2_000, rounds=1), tell)
+
+
+def _run(site: Site, size: Size, tell: Tell) -> list[Row]:
+    certificates = site.stack.certificates
+    certificates.server_context()
+    pem = str(certificates.ca_file.with_name("server.pem"))
+    with Program("bench.provider", site.stack.environment, str(PORT), pem) as played:
+        played.ask(count=True)  # it listens
+        channels = [_channel(site, number) for number in range(CHANNELS)]
+        sites.start_types(site, "messages", "scheduler")
+        _send(site, channels, size.messages // 4, played)  # warms up
+        speeds, costs = [], ""
+        for _ in range(size.rounds):
+            with measured(site) as spent:
+                seconds = _send(site, channels, size.messages, played)
+            speeds.append(size.messages / seconds)
+            costs = each({name: cpu for name, cpu in spent.items() if not name.startswith("python")}, size.messages)
+            tell(f"{speeds[-1]:.0f}/s, {costs}")
+        with counted(site) as statements:
+            _send(site, channels, size.messages, played)
+        by_process = statements.by_process()
+        print(breakdown("Messages", statements, size.messages), end="\n\n", flush=True)
+    sent = median(speeds)
+    return [
+        Row(
+            "messages",
+            "sent to a provider",
+            f"{sent:.0f}/s",
+            f"at least {LEAST_PER_SECOND}/s",
+            sent >= LEAST_PER_SECOND,
+        ),
+        Row("messages", "CPU of a message", costs),
+        at_most(
+            "messages", "SQL statements of a message", by_process["messages"] / size.messages, MOST_STATEMENTS, places=2
+        ),
+    ]
+
+
+def _channel(site: Site, number: int) -> str:
+    credentials = {"access_token": "token", "app_secret": "secret", "verify_token": "verify"}
+    return connect(site.stack, site.workspace, "whatsapp", credentials, {"phone_number_id": str(number)})
+
+
+def _send(site: Site, channels: list[str], number: int, played: Program) -> float:
+    """Sends that many; returns the seconds from the first request to the last outcome. Raises BenchError."""
+    before = played.ask(count=True)
+    post(site.stack, site.workspace, channels, number // EACH, EACH)
+    site.query("ANALYZE messages, conversations, contacts")
+    ends = time.monotonic() + PATIENCE_SECONDS
+    while played.ask(count=True) == before:
+        _check(ends)
+        time.sleep(0.001)
+    began = time.monotonic()
+    while site.query("SELECT 1 FROM messages WHERE due_at IS NOT NULL LIMIT 1"):
+        _check(ends)
+        time.sleep(0.02)
+    seconds = time.monotonic() - began
+    statuses = dict(site.query("SELECT status, count(*) FROM messages GROUP BY status"))
+    if set(statuses) != {"sent"} or played.ask(count=True) - before != number:
+        raise BenchError(f"Not every message was sent once: {statuses}")
+    return seconds
+
+
+def _check(ends: float) -> None:
+    if time.monotonic() > ends:
+        raise BenchError(f"The messages were not sent within {PATIENCE_SECONDS} seconds.")
