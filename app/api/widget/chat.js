@@ -146,7 +146,10 @@ function toggle(isOpen) {
   launcher.hidden = isOpen;
   launcher.setAttribute("aria-expanded", isOpen);
   render();
-  if (isOpen) list.scrollTop = list.scrollHeight;
+  if (isOpen) {
+    list.scrollTop = list.scrollHeight;
+    session.refresh();
+  }
   (isOpen ? text : launcher).focus();
 }
 
