@@ -20,6 +20,7 @@ from app.domain import (
     counts,
     endpoints,
     fan_out,
+    fetches,
     figures,
     imports,
     invoices,
@@ -30,6 +31,7 @@ from app.domain import (
     notifications,
     outboxes,
     queues,
+    read_receipts,
     replays,
     requests,
     run_history,
@@ -96,6 +98,8 @@ class Timetable:
             Pass("overdue_deliveries", 0.5, Overdue(lanes.FAST, overdue_seconds=0.5, ring=lanes.ring)),
             # Nothing is sent over channels that are paused or not connected.
             Pass("overdue_messages", 0.5, Overdue(outboxes.MAIL, overdue_seconds=0.5, ring=outboxes.ring_connected)),
+            Pass("waiting_read_receipts", 1, partial(mailbox.wake_and_ring, read_receipts.WAITING)),
+            Pass("overdue_read_receipts", 1, Overdue(read_receipts.MAIL, overdue_seconds=1)),
             Pass("overdue_sweeps", 1, Overdue(sweeps.MAIL, overdue_seconds=1)),
             # Where no `retries` process runs, this wakes replays, which then wait for one.
             Pass("waiting_replays", 0.5, partial(mailbox.wake_and_ring, replays.WAITING)),
@@ -112,6 +116,9 @@ class Timetable:
             Pass("usage", 60, usage.count_up),
             Pass("invoices", 10, invoices.close),
             Pass("contacts_counted", 60, usage.forget_contacts),
+            # Where no `messages` process runs, this wakes files to be fetched, which then wait for one.
+            Pass("waiting_fetches", 0.5, partial(mailbox.wake_and_ring, fetches.WAITING)),
+            Pass("overdue_fetches", 0.5, Overdue(fetches.MAIL, overdue_seconds=0.5)),
             Pass("old_arrivals", 10, arrivals.forget_old),
             Pass("old_imports", 60, imports.forget_old),
             Pass("expired_uploads", 60, media.delete_expired),

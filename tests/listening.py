@@ -42,8 +42,8 @@ class Ear:
         """Opens the stream, or opens it again behind what was heard last."""
         self.close()
         self.raw = self._left = b""
-        self.is_over = False
         self._socket = socket.create_connection(("127.0.0.1", self.port), 20)
+        self.is_over = False
         headers = {"Host": "bellhop.test", **self.headers, **({"Last-Event-ID": self.place} if self.place else {})}
         lines = [f"{method} {self.path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
         self._socket.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())

@@ -121,7 +121,7 @@ NOUNS: dict[str, Any] = {
 RESTRICTIONS = {*tokens.RESTRICTIONS, tokens.UNRESTRICTED}
 # Kinds whose verbs have another name, or stand elsewhere.
 NAMED_OTHERWISE = {
-    *("contacts.import", "contacts.delete", "replays.continue", "jobs.discard", "channels.delete"),
+    *("contacts.import", "contacts.delete", "contacts.merge", "replays.continue", "jobs.discard", "channels.delete"),
     "conversations.update",
 }
 

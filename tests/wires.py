@@ -74,7 +74,8 @@ class Wire(ChannelKind):
         raise NotImplementedError
 
     def reading(self, account: Account, peer: str, provider_id: str) -> Request | None:
-        return None
+        address = account.settings.get("read_address")
+        return Request("POST", address, {}, json.dumps([peer, provider_id]).encode()) if address else None
 
 
 WIRE = Wire()

@@ -15,8 +15,8 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept
-from app.domain import contacts, exports
-from app.domain.bodies.contacts import ContactPatch, ContactUpsert, TagBody
+from app.domain import contacts, exports, merges
+from app.domain.bodies.contacts import ContactPatch, ContactUpsert, MergeBody, TagBody
 from app.lib import formats
 from app.lib.fields import Formatted, Time
 from app.models.contacts import Contact
@@ -47,6 +47,26 @@ class ContactSchema(ResponseBody):
     opted_out = fields.Boolean(required=True)
     created_at = time("When the contact was created.")
     updated_at = time("When it last changed.")
+
+
+class IdentitySchema(ResponseBody):
+    channel_kind = fields.String(required=True, metadata={"example": "whatsapp"})
+    external_id = fields.String(
+        required=True,
+        metadata={"description": "Who it is at the provider; not always a phone number."},
+    )
+
+
+class SuggestedMergeSchema(ResponseBody):
+    contact_id = fields.String(required=True, metadata={"description": "Who may be the same person."})
+    reason = fields.String(required=True, metadata={"example": "same_phone"})
+
+
+class ContactItemSchema(ContactSchema):
+    identities = fields.List(
+        fields.Nested(IdentitySchema), required=True, metadata={"description": "Who it is on each kind of channel."}
+    )
+    suggested_merges = fields.List(fields.Nested(SuggestedMergeSchema), required=True)
 
 
 ExportSchema = ResponseBody.from_dict(
@@ -80,7 +100,7 @@ def list_contacts(query: dict[str, Any]) -> Response:
 @blueprint.route("/workspaces/<workspace>/contacts", methods=["POST"])
 @authorize("contacts")
 @blueprint.arguments(ContactUpsert)
-@accepts_write(ContactSchema, made=True)
+@accepts_write(ContactItemSchema, made=True)
 def upsert_contact(body: dict[str, Any]) -> Response:
     """Create a contact, or change the one that external_id, email or phone (in that order) matches.
 
@@ -94,10 +114,10 @@ def upsert_contact(body: dict[str, Any]) -> Response:
 
 @blueprint.route("/workspaces/<workspace>/contacts/<contact_id>", methods=["GET"])
 @authorize("contacts")
-@blueprint.response(200, envelope(ContactSchema))
+@blueprint.response(200, envelope(ContactItemSchema))
 def show_contact(contact_id: str) -> Response:
     """Show a contact."""
-    return respond(200, {"data": contacts.represent(contacts.find(caller().workspace_id, contact_id))})
+    return respond(200, {"data": merges.represent(contacts.find(caller().workspace_id, contact_id))})
 
 
 @blueprint.route("/workspaces/<workspace>/contacts/<contact_id>/export", methods=["GET"])
@@ -117,7 +137,7 @@ def export_contact(contact_id: str) -> Response:
 @blueprint.route("/workspaces/<workspace>/contacts/<contact_id>", methods=["PATCH"])
 @authorize("contacts")
 @blueprint.arguments(ContactPatch)
-@accepts_write(ContactSchema)
+@accepts_write(ContactItemSchema)
 def update_contact(body: dict[str, Any], contact_id: str) -> Response:
     """Change the given fields of a contact."""
     return _change("contacts.update", body, contact_id)
@@ -131,10 +151,28 @@ def delete_contact(contact_id: str) -> Response:
     return _change("contacts.delete", {}, contact_id)
 
 
+@blueprint.route("/workspaces/<workspace>/contacts/<contact_id>/merge", methods=["POST"])
+@authorize("contacts")
+@blueprint.arguments(MergeBody)
+@accepts_write(ContactItemSchema)
+def merge_contact(body: dict[str, Any], contact_id: str) -> Response:
+    """Make another contact a part of this one: everything that it has moves here, and it is gone.
+
+    Fields that this contact does not have are filled from the other. It is opted out if one of them was.
+    """
+    workspace_id = caller().workspace_id
+
+    def check() -> None:
+        contacts.find(workspace_id, contact_id)
+        merges.find_other(workspace_id, contact_id, body["contact_id"])
+
+    return accept("contacts.merge", body, contact_id, check=check)
+
+
 @blueprint.route("/workspaces/<workspace>/contacts/<contact_id>/tags", methods=["POST"])
 @authorize("contacts")
 @blueprint.arguments(TagBody)
-@accepts_write(ContactSchema)
+@accepts_write(ContactItemSchema)
 def add_tag(body: dict[str, Any], contact_id: str) -> Response:
     """Add a tag to a contact."""
     return _change("contacts.add_tag", body, contact_id)
@@ -146,7 +184,7 @@ def add_tag(body: dict[str, Any], contact_id: str) -> Response:
     parameters=[{"name": "name", "in": "path", "description": "The tag.", "example": "vip"}],
 )
 @authorize("contacts")
-@accepts_write(ContactSchema)
+@accepts_write(ContactItemSchema)
 def remove_tag(contact_id: str, name: str) -> Response:
     """Remove a tag from a contact; nothing changes if the contact does not have it."""
     return _change("contacts.remove_tag", {"name": name}, contact_id)

@@ -17,6 +17,7 @@ from app.domain import (
     endpoints,
     imports,
     jobs,
+    merges,
     messages,
     replays,
     runs,
@@ -42,7 +43,7 @@ class ResourceType:
 
 
 TYPES: Mapping[str, ResourceType] = {
-    "contact": ResourceType("contacts", lambda *ids: contacts.represent(contacts.find(*ids))),
+    "contact": ResourceType("contacts", lambda *ids: merges.represent(contacts.find(*ids))),
     "sale": ResourceType("sales", lambda *ids: sales.represent(sales.find(*ids))),
     "booking": ResourceType("bookings", lambda *ids: bookings.represent(bookings.find(*ids))),
     "endpoint": ResourceType("webhooks/endpoints", lambda *ids: endpoints.represent(endpoints.find(*ids))),

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from app.channels.base import Account, Arrival, ChannelKind, File, Media, Outcome, Outgoing, Rate, Request, Verdict
 from app.channels.whatsapp_answers import judge
 from app.channels.whatsapp_hooks import arrivals_in
-from app.lib import formats, json, multipart
+from app.lib import json, multipart
 from app.outbound import Answer
 
 # What the API shows as more than a document, and up to which size.
@@ -57,17 +57,25 @@ class WhatsApp(ChannelKind):
     }
 
     def recipient(self, to: str) -> str:
-        # People who hide their phone have an identifier that is none.
-        return formats.phone(to).removeprefix("+") if to.startswith("+") else to
+        """The number without its plus, or the identifier of somebody who hides it."""
+        phone = re.sub(r"[ ()./-]", "", to).removeprefix("+")
+        if re.fullmatch(r"[1-9][0-9]{6,14}", phone, re.ASCII):
+            return phone
+        if re.fullmatch(r"[A-Z]{2}\.[A-Za-z0-9.]{1,128}", to, re.ASCII):
+            return to
+        raise ValueError("Give the phone number of somebody on WhatsApp with its country code, like +4930123456.")
 
     def fresh_credentials(self, given: Mapping[str, str]) -> dict[str, str]:
+        """What was given: Meta issues all of them."""
         return dict(given)
 
     def connecting(self, account: Account) -> Sequence[Request]:
+        """Asks for the number, which shows whether the token reaches it."""
         fields = "fields=id,display_phone_number,verified_name"
         return [Request("GET", f"{_number(account)}?{fields}", _authorization(account))]
 
     def connected(self, account: Account, answers: Sequence[Answer]) -> tuple[Verdict, str | None]:
+        """The verdict on the answer; the account is the number's identifier."""
         number: str = account.settings["phone_number_id"]
         verdict = judge(answers[-1], False, lambda document: str(document.get("id", number)))
         # Proxies and test servers need not know this path. If the number is wrong the API says so itself, in an error.
@@ -75,10 +83,11 @@ class WhatsApp(ChannelKind):
         return (Verdict(Outcome.SENT, number), number) if is_connected else (verdict, None)
 
     def disconnecting(self, account: Account) -> Sequence[Request]:
-        # Meta calls our address until its owner takes it out of the app's settings.
+        """Nothing: Meta calls our address until its owner takes it out of the app's settings."""
         return []
 
     def preparing(self, account: Account, outgoing: Outgoing) -> Request | None:
+        """The upload of a file."""
         file = outgoing.file
         if file is None:
             return None
@@ -87,24 +96,28 @@ class WhatsApp(ChannelKind):
         return Request("POST", f"{_number(account)}/media", {**_authorization(account), "Content-Type": kind}, body)
 
     def prepared(self, answer: Answer) -> str | Verdict:
+        """The file's identifier."""
         verdict = judge(answer, False, _id_of)
         return verdict.provider_id if verdict.provider_id is not None else verdict
 
     def sending(self, account: Account, outgoing: Outgoing, prepared: str | None) -> Request:
-        # Statuses repeat this, so one can settle a send whose answer was lost.
+        """A template, a text, or a file that was uploaded. Statuses will repeat our identifier of it."""
         envelope = {**_envelope(outgoing.to), "biz_opaque_callback_data": outgoing.message_id}
         return _posting(account, envelope | _content(outgoing, prepared))
 
     def sent(self, outgoing: Outgoing, answer: Answer) -> Verdict:
+        """SENT with the message's identifier; UNKNOWN unless the answer says what came of the message."""
         return judge(answer, True, _first_message)
 
     def challenged(self, account: Account, query: Mapping[str, str]) -> str | None:
+        """The challenge, if the verify token is right."""
         expected = account.credentials.get("verify_token", "")
         given = query.get("hub.verify_token", "")
         is_right = hmac.compare_digest(given.encode(), expected.encode())
         return query.get("hub.challenge") if expected and is_right and query.get("hub.mode") == "subscribe" else None
 
     def is_genuine(self, account: Account, headers: Mapping[str, str], body: bytes) -> bool:
+        """Whether the app's secret signs the webhook."""
         secret = account.credentials.get("app_secret")
         if not secret:
             return False
@@ -112,19 +125,23 @@ class WhatsApp(ChannelKind):
         return hmac.compare_digest(headers.get("x-hub-signature-256", "").encode(), expected.encode())
 
     def arrivals(self, account: Account, body: bytes) -> Sequence[Arrival]:
+        """What the webhook brings for this number. Raises BadPayload."""
         return arrivals_in(body, account.settings["phone_number_id"])
 
     def locating(self, account: Account, media: Media) -> Request:
+        """Asks for the address of a file, which works for five minutes."""
         address = f"{account.api_url}/{quote(media.ref, safe='')}"
         return Request("GET", address, _authorization(account))
 
     def located(self, account: Account, answer: Answer) -> Request | Verdict:
+        """The download, which needs the token, too."""
         verdict = judge(answer, False, lambda document: _text_of(document, "url"))
         if verdict.provider_id is None:
             return verdict
         return Request("GET", verdict.provider_id, _authorization(account))
 
     def reading(self, account: Account, peer: str, provider_id: str) -> Request | None:
+        """Marks the message, and those before it, as read."""
         return _posting(account, {"messaging_product": "whatsapp", "status": "read", "message_id": provider_id})
 
 

@@ -105,6 +105,10 @@ KINDS: Mapping[str, EventKind] = {
         "A contact was deleted. Only its identifier remains.",
         lambda: {"contact": {"id": _CONTACT.id}},
     ),
+    "contact.merged": EventKind(
+        "Another contact, 'merged_contact_id', has become part of a contact, and is gone.",
+        lambda: _contact(merged_contact_id="con_01kaj5bd40e8x2c4v6b8n0m1q3"),
+    ),
     "tag.added": EventKind("A tag was added to a contact.", lambda: _contact(tag="vip")),
     "tag.removed": EventKind("A tag was removed from a contact.", lambda: _contact(tag="vip")),
     "sale.recorded": EventKind("A sale to a contact was recorded.", lambda: _contact(sale=sales.represent(_SALE))),

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from peewee import fn
 
 from app.channels.kinds import KINDS
 from app.database import count, rows, transaction
-from app.domain import audit, channel_requests, channels, contacts, conversations, fan_out, messages
+from app.domain import audit, channel_requests, channels, conversations, sending_outcomes
 from app.domain.changes import Change, Effect
-from app.domain.events import Recorder
 from app.domain.units import Busy
 from app.lib import json
 from app.models import sets
 from app.models.channels import Channel
 from app.models.contacts import Contact
-from app.models.conversations import Conversation, Message
+from app.models.conversations import Conversation
 
 # The most rows of a table that one transaction changes.
 PART = 200
@@ -47,10 +43,10 @@ def end_waiting(limit: int = PART) -> int:
 
     A message that a worker is sending is left to it while its lease lasts, and is `unknown` if the worker died.
     """
-    deleted = f"SELECT id, workspace_id FROM channels WHERE deleted_at > now() - interval '{_WATCHED}'"
+    deleted = f"SELECT id FROM channels WHERE deleted_at > now() - interval '{_WATCHED}'"
     ended = 0
-    for channel_id, workspace_id in rows(deleted):
-        ended += _fail_messages(workspace_id, channel_id, limit)
+    for (channel_id,) in rows(deleted):
+        ended += _fail_messages(channel_id, limit)
         ended += count(
             """
             UPDATE uploads SET problem = 'channel_deleted', due_at = NULL, next_attempt_at = NULL, claim = claim + 1
@@ -107,62 +103,47 @@ def _close(change: Change, conversation_id: str, contact_id: str) -> None:
         conversations.close(change, contact, conversation)
 
 
-def _fail_messages(workspace_id: str, channel_id: str, limit: int) -> int:
-    """Those that wait behind others come first, so that none of them is left behind a message that is finished."""
+def _fail_messages(channel_id: str, limit: int) -> int:
+    """Only the first unfinished message of a conversation is mail; those behind it fail with it."""
     with transaction():
-        # Whoever finishes a message makes the next one due under this lock.
-        conversation_ids = [
-            id
-            for (id,) in rows(
-                """
-                SELECT id FROM conversations WHERE id IN (
-                    SELECT conversation_id FROM messages
-                    WHERE channel_id = %s AND due_at IS NOT NULL AND (leased_until > now()) IS NOT TRUE LIMIT %s)
-                FOR NO KEY UPDATE SKIP LOCKED
-                """,
-                (channel_id, limit),
-            )
-        ]
-        # The claim that a dead worker had is not valid any more.
-        failed = rows(
-            """
-            UPDATE messages SET status = CASE status WHEN 'sending' THEN 'unknown' WHEN 'queued' THEN 'failed'
-                    ELSE status END,
-                failure = CASE WHEN status IN ('sending', 'queued') THEN %(failure)s::json ELSE failure END,
-                is_behind = false, due_at = NULL, leased_until = NULL, claim = claim + 1
-            WHERE id IN (
-                SELECT id FROM messages
-                WHERE conversation_id = ANY(%(ids)s)
-                    AND (is_behind OR (due_at IS NOT NULL AND (leased_until > now()) IS NOT TRUE))
-                ORDER BY is_behind DESC, id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED)
-            RETURNING id
-            """,
-            {"failure": json.dumps(DELETED).decode(), "ids": conversation_ids, "limit": limit},
-        )
-        if failed:
-            recorder = Recorder(workspace_id)
-            for contact_id, data in _bodies([message_id for (message_id,) in failed]):
-                recorder.record("message.failed", data, contact_id)
-            fan_out.write(recorder)
+        talks = [conversation_id for (conversation_id,) in rows(_TALKS, (channel_id, limit))]
+        if not talks:
+            return 0
+        failure = json.dumps(DELETED).decode()
+        failed = [message_id for (message_id,) in rows(_FAIL, (failure, talks, talks, limit))]
+        rows(_BRING_UP, (talks,))
+        sending_outcomes.tell(failed)
     return len(failed)
 
 
-def _bodies(message_ids: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
-    """The `data` of the events of these messages, as far as they have failed and their contacts are there."""
-    failed = Message.select().where(Message.id.in_(list(message_ids)), Message.status == "failed")
-    found = list(failed.order_by(Message.id))
-    contact_of = {row.id: row for row in Contact.select().where(Contact.id.in_([row.contact_id for row in found]))}
-    conversation_ids = [row.conversation_id for row in found]
-    conversation_of = {row.id: row for row in Conversation.select().where(Conversation.id.in_(conversation_ids))}
-    return [
-        (
-            message.contact_id,
-            {
-                "contact": contacts.represent(contact_of[message.contact_id]),
-                "conversation": conversations.represent(conversation_of[message.conversation_id]),
-                "message": messages.represent(message),
-            },
-        )
-        for message in found
-        if message.contact_id in contact_of
-    ]
+_TALKS = """
+    SELECT id FROM conversations WHERE id = ANY(ARRAY(
+        SELECT conversation_id FROM messages
+        WHERE channel_id = %s AND due_at IS NOT NULL AND (leased_until > now()) IS NOT TRUE LIMIT %s))
+    ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+"""
+
+# The claim that a dead worker had is not valid any more.
+_FAIL = """
+    UPDATE messages
+    SET status = CASE status WHEN 'sending' THEN 'unknown' ELSE 'failed' END, failure = %s, due_at = NULL,
+        is_behind = false, leased_until = NULL, claim = claim + 1
+    WHERE id IN (
+        SELECT id FROM messages WHERE id = ANY(ARRAY(
+            SELECT id FROM messages
+            WHERE conversation_id = ANY(%s) AND due_at IS NOT NULL AND (leased_until > now()) IS NOT TRUE
+            UNION ALL SELECT id FROM messages WHERE conversation_id = ANY(%s) AND is_behind
+            ORDER BY id LIMIT %s))
+        ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)
+    RETURNING id
+"""
+
+# Where more were behind than one part takes.
+_BRING_UP = """
+    UPDATE messages SET due_at = now(), is_behind = false
+    FROM unnest(%s::text[]) AS talk(id) CROSS JOIN LATERAL (
+        SELECT id FROM messages AS behind
+        WHERE behind.conversation_id = talk.id AND behind.is_behind ORDER BY id LIMIT 1) AS next
+    WHERE messages.id = next.id AND NOT EXISTS (
+        SELECT FROM messages AS first WHERE first.conversation_id = talk.id AND first.due_at IS NOT NULL)
+"""

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import structlog
 from cryptography.fernet import InvalidToken
 
-from app import bells, mailbox
+from app import mailbox
 from app.channels.base import Outcome, Request, Verdict
 from app.channels.kinds import KINDS
-from app.database import count, database, rows, transaction
-from app.domain import channels
+from app.database import count, rows, transaction
+from app.domain import channels, outboxes
 from app.domain.channel_requests import MAIL
 from app.mailbox import Claimed
 from app.models.channels import Channel
@@ -159,7 +159,7 @@ def _settle(channel: Channel, result: _Result) -> None:
         channels.set_state(channel.id, "connected")
         _take_over(channel, result.account)
         # What has waited for the channel goes out.
-        database.after_commit(lambda: bells.ring("messages", channel.id))
+        outboxes.ring_later(channel.id)
 
 
 def _take_over(channel: Channel, account: str | None) -> None:

@@ -5,8 +5,8 @@ Whoever calls these functions has locked the contact.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from app.database import rows
 from app.domain import contacts, members, outboxes, run_states
@@ -20,15 +20,6 @@ from app.models.conversations import Conversation
 from app.models.runs import Run
 
 NO_MEMBER = Fault("/assignee_id", "There is no such member in this workspace.")
-
-
-class Peer(NamedTuple):
-    """Whom a contact's conversations on a channel are with: one contact may have several accounts at a provider."""
-
-    workspace_id: str
-    contact_id: str
-    channel_id: str
-    peer: str
 
 
 def prefetch(unit: Unit, runs: Sequence[Run]) -> None:
@@ -100,33 +91,6 @@ def open_for(change: Change, contact: Contact, channel_id: str) -> Conversation:
     return reopen(change, contact, found) if found else open_on(change, contact, channel_id)
 
 
-def prefetch_with(unit: Unit, wanted: Sequence[Peer]) -> None:
-    """Reads the conversations that `with_peer` will return for these, in two statements for any number of them."""
-    unit.notes |= _latest_with(wanted)
-    found = [(peer.workspace_id, unit.notes[peer]) for peer in wanted]
-    unit.read(sets.key(Conversation, workspace_id, "id", each) for workspace_id, each in found if each)
-
-
-def with_peer(change: Change, contact: Contact, channel_id: str, peer: str, *, reopens: bool | None) -> Conversation:
-    """The conversation in which a message from or to the peer belongs.
-
-    It is the latest one with that peer on the channel. If that is closed, it is reopened (`reopens`), or followed by a
-    new one (not `reopens`), or stays as it is (None). Raises Busy.
-    """
-    unit, sought = change.unit, Peer(contact.workspace_id, contact.id, channel_id, peer)
-    if sought not in unit.notes:
-        is_new = unit.is_new(Contact, contact.workspace_id, contact.id)
-        unit.notes |= {sought: None} if is_new else _latest_with([sought])
-    found = unit.notes[sought]
-    latest: Conversation | None = unit.get(Conversation, contact.workspace_id, "id", found) if found else None
-    if latest is None or (latest.status == "closed" and reopens is False):
-        latest = alter(unit, open_on(change, contact, channel_id), peer=peer)
-        unit.notes[sought] = latest.id
-    elif latest.peer is None:
-        latest = alter(unit, latest, peer=peer)
-    return reopen(change, contact, latest) if reopens else latest
-
-
 def reopen(change: Change, contact: Contact, conversation: Conversation) -> Conversation:
     """Opens the conversation again. Does nothing if it is open."""
     if conversation.status == "open":
@@ -164,6 +128,20 @@ def touch(unit: Unit, conversation: Conversation) -> Conversation:
     return alter(unit, conversation, last_message_at=unit.now)
 
 
+def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversation:
+    """Gives the conversation to the contact, whose most recent one it becomes if it has the latest message."""
+    latest = most_recent(unit, contact.workspace_id, contact.id)
+    if latest is None or is_later(conversation, latest):
+        unit.notes[_latest_of(contact.id)] = conversation.id
+    return alter(unit, conversation, contact_id=contact.id)
+
+
+def is_later(conversation: Conversation, than: Conversation) -> bool:
+    """Whether its latest message, or its beginning if it has none, is not before that of the other."""
+    one, other = ((each.last_message_at or each.created_at) for each in (conversation, than))
+    return bool(one >= other)
+
+
 def alter(unit: Unit, conversation: Conversation, **fields: Any) -> Conversation:
     """Puts the conversation with these fields."""
     altered = Conversation(**{**conversation.__data__, **fields})
@@ -199,7 +177,14 @@ def find(workspace_id: str, conversation_id: str) -> Conversation:
 
 def erase(conversation_ids: Sequence[str]) -> None:
     """Closes these conversations, whose contact is deleted. No event tells of it, as `contact.deleted` does."""
-    rows("UPDATE conversations SET status = 'closed', held_at = NULL WHERE id = ANY(%s)", (list(conversation_ids),))
+    rows("DELETE FROM read_receipts WHERE conversation_id = ANY(%s)", (list(conversation_ids),))
+    rows(
+        """
+        UPDATE conversations SET status = 'closed', held_at = NULL, peer = NULL, unread = 0, window_ends_at = NULL
+        WHERE id = ANY(%s)
+        """,
+        (list(conversation_ids),),
+    )
 
 
 def represent(conversation: Conversation) -> dict[str, Any]:
@@ -236,25 +221,6 @@ def _latest(contact_ids: Iterable[str]) -> Mapping[tuple[str, str], str | None]:
 
 def _latest_of(contact_id: str) -> tuple[str, str]:
     return ("most recent conversation", contact_id)
-
-
-def _latest_with(wanted: Sequence[Peer]) -> Mapping[Hashable, str | None]:
-    """The latest conversation with each peer, as it is stored; one without a peer may be with any."""
-    if not wanted:
-        return {}
-    found = rows(
-        """
-        SELECT wanted.*, (
-            SELECT id FROM conversations
-            WHERE conversations.contact_id = wanted.contact_id AND conversations.channel_id = wanted.channel_id
-                AND coalesce(conversations.peer, wanted.peer) = wanted.peer
-            ORDER BY coalesce(last_message_at, created_at) DESC, id DESC LIMIT 1)
-        FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[])
-            AS wanted(workspace_id, contact_id, channel_id, peer)
-        """,
-        tuple(map(list, zip(*wanted, strict=True))),
-    )
-    return {Peer(*peer): conversation_id for *peer, conversation_id in found}
 
 
 def _release(unit: Unit, conversation: Conversation) -> None:

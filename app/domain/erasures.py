@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import Any
 
 from app.database import rows
-from app.domain import contacts, conversations, deliveries, events, messages, run_history
+from app.domain import contacts, conversations, deliveries, events, messages, run_history, talk_erasures
 from app.domain.changes import Change, Effect
 from app.domain.units import Busy
 from app.models.bookings import Booking
@@ -60,6 +60,7 @@ def _begin(change: Change, contact: Contact) -> None:
     Booking.delete().where(Booking.contact_id == contact.id).execute()
     Sale.forget_contact(contact.id)
     _erase_kept_payloads(contact.workspace_id, contact.id, _identifiers(contact))
+    talk_erasures.begin(contact)
     change.events.record("contact.deleted", {"contact": {"id": contact.id}}, contact.id)
     _keep_progress(change, "events", _erase_part(change, "events", ""))
 
@@ -84,6 +85,8 @@ def _go_on(change: Change) -> bool:
 def _erase_part(change: Change, table: str, after: str) -> _Part:
     if table == "run_steps":
         return _erase_log(change, after)
+    if table == "uploads":
+        return _erase_files(change, after)
     found = _next(change, table, after)
     erased = _lock_first(table, found)
     if erased:
@@ -98,6 +101,13 @@ def _erase_log(change: Change, after: str) -> _Part:
     if erased == PART:
         return _Part(erased, after, is_end=False)
     return _Part(erased, run_ids[-1] if run_ids else after, len(run_ids) < PART)
+
+
+def _erase_files(change: Change, after: str) -> _Part:
+    """Files are found by their messages; `after` is the last one without files."""
+    message_ids = _next(change, "messages", after)
+    talk_erasures.erase_files(message_ids)
+    return _Part(len(message_ids), message_ids[-1] if message_ids else after, len(message_ids) < PART)
 
 
 def _next(change: Change, table: str, after: str) -> list[str]:
@@ -132,7 +142,8 @@ def _erase_kept_payloads(workspace_id: str, contact_id: str, known: Collection[s
 
 
 def _identifiers(contact: Contact) -> list[str]:
-    return [value for value in (contact.external_id, contact.email, contact.phone) if value is not None]
+    own = (contact.external_id, contact.email, contact.phone)
+    return [value for value in (*own, *talk_erasures.identifiers(contact)) if value is not None]
 
 
 # What is done with rows that are locked, in this order.
@@ -144,8 +155,12 @@ _ERASE: Mapping[str, Callable[[Change, list[str]], object]] = {
     "conversations": lambda change, ids: conversations.erase(ids),
     "enrolments": lambda change, ids: rows("DELETE FROM enrolments WHERE id = ANY(%s)", (ids,)),
 }
-# Once its runs are finished, their logs do not grow.
-_TABLES = [table for each in _ERASE for table in ((each, "run_steps") if each == "runs" else (each,))]
+# Once its runs are finished, their logs do not grow. Files go before the messages that name them.
+_TABLES = [
+    table
+    for each in _ERASE
+    for table in {"runs": ("runs", "run_steps"), "messages": ("uploads", "messages")}.get(each, (each,))
+]
 
 _NEXT = "SELECT id FROM {table} WHERE {own} AND id > %(after)s ORDER BY id LIMIT %(limit)s"
 _OWN = {"enrolments": "id > %(id)s || '/' AND id < %(id)s || '0'"}
@@ -154,6 +169,8 @@ _OWN = {"enrolments": "id > %(id)s || '/' AND id < %(id)s || '0'"}
 _IS_KEPT = """
     workspace_id = %(workspace_id)s AND status = 'failed' AND payload IS NOT NULL AND (
         resource_id = %(id)s OR payload->>'contact_id' = %(id)s
+        OR payload->>'conversation_id' IN (SELECT id FROM conversations WHERE contact_id = %(id)s)
         OR payload->>'external_id' = ANY(%(known)s::text[]) OR payload->>'phone' = ANY(%(known)s::text[])
+        OR payload->>'to' = ANY(%(known)s::text[])
         OR lower(payload->>'email') IN (SELECT lower(each) FROM unnest(%(known)s::text[]) AS each))
 """

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from app.database import batches
-from app.domain import audit, bookings, contacts, deliveries, erasures, events, run_history, sales
+from app.domain import audit, bookings, contacts, deliveries, erasures, events, media, run_history, sales
 from app.lib import json
 from app.models.base import OwnedModel
 from app.models.bookings import Booking
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
+from app.models.identities import Identity
 from app.models.sales import Sale
 
 # The members of an export beside `contact`, each a list.
@@ -22,7 +23,8 @@ SOURCES: Mapping[str, Callable[[Contact], Iterable[Any]]] = {
     "bookings": lambda contact: map(bookings.represent, _of_contact(Booking, contact)),
     "runs": lambda contact: run_history.of_contact(contact.id),
     "conversations": lambda contact: map(_all_of, _of_contact(Conversation, contact)),
-    "messages": lambda contact: map(_all_of, _of_contact(Message, contact)),
+    "messages": lambda contact: map(_with_files, _of_contact(Message, contact)),
+    "identities": lambda contact: map(_all_of, _of_contact(Identity, contact)),
     "jobs": erasures.kept_jobs,
     "audit_log": lambda contact: audit.of_contact(contact.id),
 }
@@ -55,6 +57,10 @@ def _of_contact(model: Any, contact: Contact) -> Iterator[Any]:
     """The rows of a table that name the contact, oldest first, read a hundred at a time."""
     for batch in batches(f"SELECT id FROM {model._meta.table_name} WHERE contact_id = %s ORDER BY id", (contact.id,)):
         yield from model.select().where(model.id.in_(batch)).order_by(model.id)
+
+
+def _with_files(message: Message) -> dict[str, Any]:
+    return _all_of(message) | {"attachments": media.shown(message.attachments)}
 
 
 def _all_of(row: OwnedModel) -> dict[str, Any]:

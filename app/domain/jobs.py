@@ -6,13 +6,14 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from peewee import SQL
 from structlog.contextvars import bind_contextvars
 
 from app import mailbox, metrics, sql
-from app.database import rows, transaction
+from app.database import database, rows, transaction
 from app.domain.tokens import UNRESTRICTED
 from app.errors import IdempotencyKeyReused, NotFound
 from app.lib import ids, json
@@ -28,7 +29,7 @@ MAIL = Mail(
     on_claim=", status = 'running', started_at = coalesce(mail.started_at, now())",
     alone="""kind IN (
         'contacts.import', 'contacts.delete', 'automations.delete', 'automations.unpublish', 'automations.resume',
-        'automations.cancel_runs', 'replays.create', 'channels.delete')""",
+        'automations.cancel_runs', 'replays.create', 'channels.delete', 'contacts.merge')""",
 )
 
 IDEMPOTENCY_WINDOW = "24 hours"
@@ -52,6 +53,7 @@ KINDS: Mapping[str, Kind] = {
     "contacts.upsert": Kind("contacts", "contact"),
     "contacts.update": Kind("contacts", "contact"),
     "contacts.delete": Kind("contacts", "contact"),
+    "contacts.merge": Kind("contacts", "contact"),
     "contacts.add_tag": Kind("contacts", "contact"),
     "contacts.remove_tag": Kind("contacts", "contact"),
     "sales.create": Kind("contacts", "sale"),
@@ -158,6 +160,15 @@ def accept(write: Write, once: OnceKey | None = None, store: Callable[[str], Non
     metrics.JOBS_ACCEPTED.labels(job.kind).inc()
     bind_contextvars(job=job.id)  # so that the line that ends the request names it
     return job, False
+
+
+def follow(write: Write) -> None:
+    """Stores a write that follows from the present transaction, and rings for it once that is committed."""
+    columns = {name: getattr(write, name) for name in ("workspace_id", "actor_id", "kind", "resource_id", "trace_id")}
+    columns |= {"id": ids.new("job"), "resource_type": KINDS[write.kind].resource_type}
+    rows(sql.prepared("accept"), {**columns, "payload": json.dumps(write.payload).decode()})
+    metrics.JOBS_ACCEPTED.labels(write.kind).inc()
+    database.after_commit(partial(mailbox.ring, MAIL, write.workspace_id))
 
 
 def replayed(actor_id: str, once: OnceKey) -> Job | None:

@@ -121,13 +121,10 @@ def create(change: Change) -> Effect:
 def resend(change: Change) -> Effect:
     """Queues a message again that failed or whose outcome is unknown. Raises NotFound, Conflict, Busy."""
     unit = change.unit
-    # Contacts are locked before messages.
-    stored = Message.get_in(change.workspace_id, change.target, "msg")
-    contact: Contact | None = unit.get(Contact, change.workspace_id, "id", stored.contact_id)
-    conversation: Conversation | None = unit.get(Conversation, change.workspace_id, "id", stored.conversation_id)
-    message: Message | None = unit.get(Message, change.workspace_id, "id", stored.id)
-    if contact is None or conversation is None or message is None:
-        raise NotFound()
+    message: Message | None = unit.get(Message, change.workspace_id, "id", change.target)
+    if message is None:
+        raise NotFound
+    contact, conversation = conversations.hold(change, message.conversation_id)
     if message.direction != "out" or message.status not in ("failed", "unknown"):
         raise Conflict("Only a message that failed, or whose outcome is unknown, can be sent again.")
     channel = channels.seen_by(unit, conversation.channel_id)
@@ -189,11 +186,17 @@ def recent(unit: Unit, contact_id: str, text: str) -> int:
 
 
 def erase(message_ids: Sequence[str]) -> None:
-    """Takes what was written out of these messages; when, in which direction and by whom stays."""
+    """Takes what was written out of these messages; when, in which direction and by whom stays.
+
+    Those that have not gone out fail. What comes of one that is being sent is not recorded.
+    """
     rows(
         """
-        UPDATE messages SET text = NULL, template = NULL, failure = CASE WHEN failure IS NOT NULL THEN
-            json_build_object('code', failure->'code', 'detail', NULL) END
+        UPDATE messages SET text = NULL, template = NULL, attachments = '[]', provider_id = NULL,
+            status = CASE status WHEN 'queued' THEN 'failed' WHEN 'sending' THEN 'unknown' ELSE status END,
+            failure = CASE WHEN status IN ('queued', 'sending') THEN '{"code": "erased", "detail": null}'::json
+                WHEN failure IS NOT NULL THEN json_build_object('code', failure->'code', 'detail', NULL) END,
+            is_behind = false, due_at = NULL, leased_until = NULL, claim = claim + 1
         WHERE id = ANY(%s)
         """,
         (list(message_ids),),

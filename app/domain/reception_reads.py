@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from app.channels.base import Arrival, Blocked, Echoed, Received
-from app.domain import conversations, provider_messages, senders
-from app.domain.conversations import Peer
+from app.domain import peers, provider_messages, senders
+from app.domain.peers import Peer
 from app.domain.provider_messages import Name, Place
 from app.domain.units import Unit
 from app.models import sets
@@ -37,9 +37,9 @@ def read(items: Items, unit: Unit) -> None:
     # A row whose contact another transaction has must not be locked: that one may wait for it.
     free = [place for place in places if unit.is_free(_contact(place))]
     unit.read(provider_messages.keys(free))
-    peers = list(dict.fromkeys(_peers(items, unit)))
-    conversations.prefetch_with(unit, peers)
-    unit.read(_runs(peers, unit))
+    wanted = list(dict.fromkeys(_peers(items, unit)))
+    peers.prefetch(unit, wanted)
+    unit.read(_runs(wanted, unit))
 
 
 def _name(channel: Channel, item: Arrival) -> Name:
@@ -54,8 +54,8 @@ def _contact(place: Place) -> Key:
 def _phones(items: Items, unit: Unit) -> Iterator[Key]:
     """The numbers of senders who are new."""
     for channel, item in items:
-        if isinstance(item, Received) and item.phone is not None:
-            identity = senders.key(channel, item.sender)
+        if isinstance(item, (Received, Echoed)) and item.phone is not None:
+            identity = senders.key(channel, item.sender if isinstance(item, Received) else item.recipient)
             if unit.is_free(identity) and unit.get(*identity) is None:
                 yield from senders.phone_keys(channel.workspace_id, item.phone)
 
@@ -73,8 +73,8 @@ def _identity(entry: tuple[Channel, Arrival]) -> Key | None:
     return next(needs([entry]), None)
 
 
-def _runs(peers: Sequence[Peer], unit: Unit) -> Iterator[Key]:
-    for peer in peers:
+def _runs(wanted: Sequence[Peer], unit: Unit) -> Iterator[Key]:
+    for peer in wanted:
         if (conversation_id := unit.notes[peer]) is None:
             continue
         key = sets.key(Conversation, peer.workspace_id, "id", conversation_id)

@@ -48,7 +48,7 @@ def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]
         found = _record([each for each in sendings if each.conversation_id in free])
         statuses = {id: status for id, channel_id, status, _ in found if id and channel_id}
         _note_blocked([each for each in blocked if each.claimed.id in statuses])
-        _tell([id for id, status in statuses.items() if status in messages.EVENTS])
+        tell([id for id, status in statuses.items() if status in messages.EVENTS])
     _log(sendings, statuses.keys())
     locked = {id for id, channel_id, *_ in found if channel_id is None}
     due: dict[str, float] = {}
@@ -56,6 +56,27 @@ def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]
         if seconds is not None:
             due[channel_id] = min(seconds, due.get(channel_id, seconds))
     return [each for each in sendings if each.claimed.id in locked or each.conversation_id not in free], due
+
+
+def tell(sent_ids: Sequence[str]) -> None:
+    """Records an event for each of these messages, unless its contact is gone and its data with it."""
+    if not sent_ids:
+        return
+    sent = list(Message.select().where(Message.id.in_(sent_ids)))
+    wanted = Conversation.id.in_({message.conversation_id for message in sent})
+    talks = {each.id: each for each in Conversation.select().where(wanted)}
+    # After a merge a conversation has the contact at once, its messages a little later.
+    their_ids = {each.contact_id for each in talks.values()}
+    people = {each.id: each for each in Contact.select().where(Contact.id.in_(their_ids))}
+    recorders: dict[str, Recorder] = {}
+    for message in sorted(sent, key=lambda message: str(message.id)):
+        conversation = talks.get(message.conversation_id)
+        contact = people.get(conversation.contact_id) if conversation else None
+        if contact is not None and conversation is not None:
+            recorder = recorders.setdefault(message.workspace_id, Recorder(message.workspace_id))
+            messages.tell(recorder, contact, conversation, message)
+    for recorder in recorders.values():
+        fan_out.write(recorder)
 
 
 def _pause(throttled: Iterable[Sending]) -> None:
@@ -133,24 +154,6 @@ def _failure(verdict: Verdict) -> str | None:
 def _without_nul(text: str | None) -> str | None:
     # PostgreSQL stores no U+0000, which a provider may send.
     return text and text.replace("\0", "")
-
-
-def _tell(sent_ids: Sequence[str]) -> None:
-    """Records an event for each of these messages, unless its contact is gone and its data with it."""
-    if not sent_ids:
-        return
-    sent = list(Message.select().where(Message.id.in_(sent_ids)))
-    wanted = Conversation.id.in_({message.conversation_id for message in sent})
-    talks = {each.id: each for each in Conversation.select().where(wanted)}
-    people = {each.id: each for each in Contact.select().where(Contact.id.in_({m.contact_id for m in sent}))}
-    recorders: dict[str, Recorder] = {}
-    for message in sorted(sent, key=lambda message: str(message.id)):
-        contact, conversation = people.get(message.contact_id), talks.get(message.conversation_id)
-        if contact is not None and conversation is not None:
-            recorder = recorders.setdefault(message.workspace_id, Recorder(message.workspace_id))
-            messages.tell(recorder, contact, conversation, message)
-    for recorder in recorders.values():
-        fan_out.write(recorder)
 
 
 def _log(sendings: Sequence[Sending], recorded: Collection[str]) -> None:

@@ -21,7 +21,7 @@ from app.models.base import OwnedModel
 from app.models.bookings import Booking
 from app.models.contacts import Contact, ContactSegment
 from app.models.conversations import Conversation, Message
-from app.models.identities import Identity
+from app.models.identities import Identity, SuggestedMerge
 from app.models.read_receipts import ReadReceipt
 from app.models.runs import Run, RunRequest, RunStep
 from app.models.sales import Sale
@@ -36,7 +36,7 @@ _MODELS: tuple[type[OwnedModel], ...] = (
 _READ: tuple[type[OwnedModel], ...] = (
     *(Booking, Sale, Identity, Contact, Conversation, Message, Upload, Enrolment, Run),
 )
-_APPENDED: tuple[type[OwnedModel], ...] = (RunStep, RunRequest, ReadReceipt)
+_APPENDED: tuple[type[OwnedModel], ...] = (RunStep, RunRequest, ReadReceipt, SuggestedMerge)
 
 
 class Busy(Exception):
@@ -92,6 +92,10 @@ class Unit:
             self._written |= dict.fromkeys(sets.keys_of(before))
         self._written |= dict.fromkeys(keys, row)
 
+    def drop(self, row: Any) -> None:
+        """Schedules the row to be deleted. Its keys are free at once, for rows that the unit puts."""
+        self._written |= dict.fromkeys(sets.keys_of(row))
+
     def is_new(self, model: type[OwnedModel], workspace_id: str, row_id: str) -> bool:
         """Whether the row with that identifier is one that this unit creates."""
         key = sets.key(model, workspace_id, "id", row_id)
@@ -99,7 +103,8 @@ class Unit:
 
     def changed(self, model: type[OwnedModel]) -> list[Any]:
         """The rows of that table that will be written, new ones and changed ones, as they are now."""
-        return [row for key, row in self._written.items() if key.model is model and key.name == "id"]
+        written = self._written.items()
+        return [row for key, row in written if key.model is model and key.name == "id" and row is not None]
 
     def append(self, row: Any) -> None:
         """Schedules a new row that nothing in this unit will `get`."""
@@ -160,10 +165,13 @@ class Unit:
             raise
 
     def write(self) -> None:
-        """Writes each table with one statement for new rows and one for changed ones. Call it once."""
+        """Writes each table with one statement for new rows, one for changed and one for dropped ones. Call it once."""
         final = {key: row for key, row in self._written.items() if key.name == "id"}
         for model in _MODELS:
-            rows = {key: row for key, row in final.items() if key.model is model}
+            of_model = {key: row for key, row in final.items() if key.model is model}
+            if dropped := [key.value for key, row in of_model.items() if row is None]:
+                sets.delete(model, dropped)
+            rows = {key: row for key, row in of_model.items() if row is not None}
             # Updates first: a new row may take an identifier that a changed one gave up.
             if changed := [row for key, row in rows.items() if self._stored.get(key) is not None]:
                 sets.update(model, changed)

@@ -13,6 +13,5 @@ CREATE TABLE read_receipts (
     created_at timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX read_receipts_mail ON read_receipts (channel_id, due_at) WHERE due_at IS NOT NULL;
-CREATE INDEX read_receipts_overdue ON read_receipts (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX read_receipts_waiting ON read_receipts (next_attempt_at) WHERE next_attempt_at IS NOT NULL;
 CREATE INDEX read_receipts_conversation ON read_receipts (conversation_id);

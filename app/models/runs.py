@@ -29,10 +29,10 @@ class Run(OwnedModel):
     of the log.
     """
 
-    # What a run was started with.
+    # What a run was started with. Only its contact can become another, by a merge.
     FIXED: ClassVar[frozenset[str]] = frozenset(
         {
-            *("automation_id", "version", "contact_id", "variables", "event", "depth"),
+            *("automation_id", "version", "variables", "event", "depth"),
             *("job_id", "event_id", "parent_id", "trace_id", "created_at"),
         }
     )

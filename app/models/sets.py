@@ -87,6 +87,11 @@ def update(model: type[OwnedModel], changed: Sequence[Any]) -> None:
     rows(_update_statement(model), {"rows": _as_json(changed), "ids": sql.array(row.id for row in changed)})
 
 
+def delete(model: type[OwnedModel], row_ids: Sequence[str]) -> None:
+    """Deletes the rows with these identifiers."""
+    rows(f"DELETE FROM {model._meta.table_name} WHERE id = ANY(%s)", (list(row_ids),))
+
+
 # Not prepared: while the table is small, any index that begins with the workspace looks as good as the unique one.
 @cache
 def _lock_statement(model: type[OwnedModel], names: Sequence[str]) -> str:

@@ -3,6 +3,9 @@
 -- `problems`: why it did not work, null if it did; one that `ends` is given up. What was processed keeps only its key.
 UPDATE arrivals
 SET payload = CASE WHEN outcome.waits OR outcome.problem IS NOT NULL THEN arrivals.payload END,
+    -- Nor does it say any longer whose it was.
+    sender_key = CASE WHEN outcome.waits OR outcome.problem IS NOT NULL THEN arrivals.sender_key
+        ELSE arrivals.channel_id END,
     errors = arrivals.errors + CASE WHEN outcome.problem IS NULL THEN 0 ELSE 1 END,
     problem = CASE WHEN outcome.ends THEN outcome.problem END,
     next_attempt_at = CASE WHEN outcome.waits

@@ -43,6 +43,7 @@ WORKSPACE: Sequence[Group] = (
     (
         "Settings",
         (
+            Place("Channels", "channel_pages.index", "h"),
             Place("Tokens", "token_pages.index", "t"),
             Place("Endpoints", "developer_endpoints.index", "w"),
             Place("Verify a webhook", "verify_pages.show", "v"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 import urllib.request
+import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -119,6 +121,15 @@ class Talks:
         """
         return int(rows(self.stack, query, *[self.shop.workspace_id] * 3)[0][0])
 
+    def shown(self, talker: Talker) -> list[str]:
+        """The texts that this person has been sent."""
+        if talker.kind != "web_chat":
+            return self.reached()[str(talker.person.id) if talker.kind == "telegram" else talker.phone]
+        headers = {"Origin": ORIGIN, "Authorization": f"Bearer {talker.token}"}
+        address = f"{self.stack.base_url}/chat/{talker.channel_id}/messages"
+        with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=20) as response:
+            return [message["text"] for message in json.load(response)["messages"] if message["direction"] == "out"]
+
     def reached(self) -> dict[str, list[str]]:
         """The texts that the providers have taken, in order, by whom they went to."""
         found: dict[str, list[str]] = defaultdict(list)
@@ -186,6 +197,13 @@ def begin_talks(stack: Stack, shop: Shop, providers: Providers, each: int) -> Ta
     return talks
 
 
+def unstored(talks: Talks) -> list[str]:
+    """The texts that people wrote and that are not stored yet."""
+    said = [text for texts in talks.said.values() for text in texts]
+    query = "SELECT text FROM messages WHERE workspace_id = %s AND direction = 'in'"
+    return list((Counter(said) - Counter(text for (text,) in rows(*_of(talks, query)))).elements())
+
+
 def flaws(talks: Talks) -> Iterator[str]:
     """What is wrong: each message must be stored once and in order, and sent once and in order."""
     for talker in talks.talkers:
@@ -245,9 +263,6 @@ def _until_taken(attempt: Callable[[], bool]) -> None:
 
 def _key(text: str) -> str:
     """A UUIDv4 that is the same for the same text."""
-    import hashlib
-    import uuid
-
     return str(uuid.UUID(bytes=hashlib.sha256(text.encode()).digest()[:16], version=4))
 
 

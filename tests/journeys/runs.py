@@ -77,10 +77,16 @@ def steps(receiver: Receiver, seconds: int) -> list[dict[str, Any]]:
     ]
 
 
-def publish(shop: Shop, definition_steps: Sequence[Mapping[str, Any]], name: str = "Journey") -> str:
-    """Creates and publishes an automation that only starts begin; returns its identifier."""
-    caller, definition = shop.caller(), {"triggers": [], "steps": definition_steps}
-    automation = caller.apply("POST", "automations", {"name": name, "definition": definition}).data["id"]
+def publish(
+    shop: Shop,
+    definition_steps: Sequence[Mapping[str, Any]],
+    name: str = "Journey",
+    triggers: Sequence[Mapping[str, Any]] = (),
+    **fields: Any,
+) -> str:
+    """Creates and publishes an automation, without triggers one that only starts begin; returns its identifier."""
+    caller, definition = shop.caller(), {"triggers": triggers, "steps": definition_steps}
+    automation = caller.apply("POST", "automations", {"name": name, "definition": definition, **fields}).data["id"]
     caller.apply("POST", f"automations/{automation}/publish")
     return str(automation)
 

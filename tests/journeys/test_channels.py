@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.journeys.audit import rows
 from tests.journeys.conftest import Ends, serve
-from tests.journeys.conversing import Providers, begin_talks, count_statuses, flaws, interleaved
+from tests.journeys.conversing import KINDS, Providers, begin_talks, count_statuses, flaws, interleaved, unstored
 from tests.journeys.faults import empty_redis, kill, let_pass
+from tests.journeys.runs import publish
 from tests.journeys.shops import open_shop
 from tests.journeys.waiting import wait_until
 from tests.providers.base import Trouble
@@ -109,6 +111,65 @@ def test_messages_are_stored_and_sent_once_and_in_order_under_all_faults(
     assert list(flaws(talks)) == []
     assert sum(map(len, talks.said.values())) == (rounds + 1) * len(talks.talkers)
     assert counted.total() == rounds * len(talks.talkers)
+
+
+WELCOME = [
+    {"id": "ask", "kind": "send_message", "text": "ask-{{ contact.id }}-1"},
+    {"id": "reply", "kind": "wait_for_reply", "timeout_seconds": 600, "save_as": "answer"},
+    {"id": "thank", "kind": "send_message", "text": "{{ steps.answer }}-2"},
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_automation_asks_and_gets_its_answer(
+    kind: str, talking: Stack, providers: Providers, webhooks: Receiver, report: Callable[[object], None]
+) -> None:
+    shop = open_shop(talking, webhooks)
+    talks = begin_talks(talking, shop, providers, each=5)
+    publish(shop, WELCOME, "Welcome", triggers=[{"event": "message.received"}], reentry="after_finish")
+    seconds = []
+
+    for talker in [talker for talker in talks.talkers if talker.kind == kind]:
+        began = time.monotonic()
+        talks.say(talker, f"hello-{talker.number}")
+        wait_until(lambda talker=talker: len(talks.shown(talker)) >= 1, 60, "the question is there")
+        seconds.append(time.monotonic() - began)
+        talks.say(talker, f"reply-{talker.number}")
+        wait_until(lambda talker=talker: len(talks.shown(talker)) >= 2, 60, "the answer is there")
+        assert talks.shown(talker)[1] == f"reply-{talker.number}-2"
+
+    report(f"message to question: {', '.join(f'{each * 1000:.0f}' for each in sorted(seconds))} ms")
+
+
+def test_a_provider_that_cuts_connections_leaves_as_many_unknown_as_it_cut(
+    talking: Stack, providers: Providers, webhooks: Receiver
+) -> None:
+    talks = begin_talks(talking, open_shop(talking, webhooks), providers, each=6)
+    providers.telegram.happens(Trouble.CUT_AFTER, path="sendMessage", times=3)
+    providers.whatsapp.happens(Trouble.CUT_AFTER, path="messages", times=2)
+
+    _write(talks.answer, "out", talks.talkers, 4)
+    wait_until(lambda: talks.unfinished() == 0, 120, "all is sent")
+
+    counted = count_statuses(talks)
+    assert (counted["sent"], counted.total()) == (24 * 3 - 5, 24 * 3)
+    assert list(flaws(talks)) == []
+
+
+def test_queued_writes_do_not_hold_up_what_contacts_write(
+    talking: Stack, providers: Providers, webhooks: Receiver
+) -> None:
+    talks = begin_talks(talking, open_shop(talking, webhooks), providers, each=2)
+    queued = "SELECT count(*) FROM jobs WHERE workspace_id = %s AND status IN ('queued', 'running')"
+    talking.processes.stop("writes.1")
+    try:
+        for number in range(300):
+            talks.shop.caller().call("POST", "contacts", {"external_id": f"customer-{number}"})
+        _write(talks.say, "in", talks.talkers, 2)
+        wait_until(lambda: not unstored(talks), 60, "all is stored")
+        assert rows(talking, queued, talks.shop.workspace_id) == [(300,)]
+    finally:
+        talking.processes.start("writes.1")
 
 
 def _write(say: Callable[..., None], word: str, talkers: list[object], rounds: int) -> None:

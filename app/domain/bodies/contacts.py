@@ -97,3 +97,7 @@ class ContactPatch(ContactFields):
 
 class TagBody(RequestBody):
     name = tag_name(required=True)
+
+
+class MergeBody(RequestBody):
+    contact_id = fields.String(required=True, metadata={"description": "The contact that becomes a part of this one."})

@@ -20,6 +20,7 @@ from app.lib.problems import PROBLEMS
 from app.lib.tokens import new as new_token
 from tests.billing import close_february
 from tests.cast import Api, found, one, row_counts
+from tests.talks import make_channel, make_member, receive
 
 RESTRICTIONS = ("contacts", "inbox", "automations", "billing", "webhooks")
 HTTPS = "https://shop.example/hooks"
@@ -31,6 +32,7 @@ BOOKING = {
     "ends_at": "2026-11-24T12:45:00Z",
 }
 REPLAY: dict[str, Any] = {"filter": {"statuses": ["failed"]}}
+CHANNEL: dict[str, Any] = {"kind": "web_chat", "name": "Shop", "settings": {"origins": ["https://shop.example"]}}
 AUTOMATION: dict[str, Any] = {"name": "Welcome", "definition": {"steps": []}}
 
 
@@ -72,6 +74,11 @@ LISTS = [
     *both("automations/{automation}/versions", "automations"),
     *both("automations/{automation}/runs", "automations"),
     *both("runs", "automations"),
+    *both("channels", "inbox"),
+    *both("conversations", "inbox"),
+    *both("conversations/{conversation}/messages", "inbox"),
+    *both("messages", "inbox"),
+    *both("members", "inbox"),
 ]
 CATALOGUE = both("webhooks/events", None)
 BILLING = both("billing", "billing")
@@ -89,18 +96,25 @@ ITEMS = [
     Route("GET", "invoices/{invoice}", "billing"),
     Route("GET", "automations/{automation}", "automations"),
     Route("GET", "runs/{run}", "automations"),
+    Route("GET", "channels/{channel}", "inbox"),
+    Route("GET", "conversations/{conversation}", "inbox"),
+    Route("GET", "messages/{message}", "inbox"),
+    Route("GET", "members/{member}", "inbox"),
 ]
 REFERENCES = {"contact_id": "contact", "endpoint_id": "endpoint"}
 NAMING_A_CONTACT = [
     Route("POST", "sales", "contacts", SALE),
     Route("POST", "bookings", "contacts", BOOKING),
     Route("POST", "automations/{automation}/start", "automations", {"contact_id": "{contact}"}),
+    Route("POST", "messages", "inbox", {"contact_id": "{contact}", "text": "Hello"}),
 ]
 MAKING = [
     Route("POST", "contacts", "contacts", {"email": "new@example.com"}),
     Route("POST", "webhooks/endpoints", "webhooks", {"address": HTTPS, "events": ["*"]}),
     Route("POST", "webhooks/replays", "webhooks", REPLAY),
     Route("POST", "automations", "automations", AUTOMATION),
+    Route("POST", "channels", "inbox", CHANNEL),
+    Route("POST", "conversations/{conversation}/messages", "inbox", {"text": "Hello"}),
     *NAMING_A_CONTACT,
 ]
 CHANGING = [
@@ -132,10 +146,16 @@ CHANGING = [
     Route("POST", "runs/{run}/cancel", "automations"),
     Route("POST", "runs/{run}/resume", "automations"),
     Route("POST", "runs/{run}/replay", "automations"),
+    Route("PATCH", "channels/{channel}", "inbox", {"name": "Other"}),
+    Route("DELETE", "channels/{channel}", "inbox"),
+    Route("POST", "channels/{channel}/reauthorize", "inbox", {"credentials": {"bot_token": "1:a"}}),
+    Route("PATCH", "conversations/{conversation}", "inbox", {"status": "closed"}),
+    Route("POST", "messages/{message}/resend", "inbox"),
 ]
 # Answers in pieces, and takes other bodies than JSON.
 EXPORT = Route("GET", "contacts/{contact}/export", "contacts")
 IMPORT = Route("POST", "contacts/import", "contacts")
+UPLOAD = Route("POST", "uploads", "inbox")
 ME = Route("GET", "/api/v1/auth/me", None)
 # A read, although it has a body.
 SIMULATION = Route("POST", "automations/{automation}/simulate", "automations", {"variables": {}})
@@ -145,7 +165,7 @@ WRITES = [*MAKING, *CHANGING]
 WITH_BODY = [route for route in WRITES if route.body is not None]
 WITHOUT_BODY = [route for route in WRITES if route.body is None]
 WITH_IDENTIFIER = [*ITEMS, EXPORT, SIMULATION, *CHANGING]
-EVERY = [ME, *LISTS, *CATALOGUE, *BILLING, *ITEMS, EXPORT, IMPORT, SIMULATION, *WRITES]
+EVERY = [ME, *LISTS, *CATALOGUE, *BILLING, *ITEMS, EXPORT, IMPORT, UPLOAD, SIMULATION, *WRITES]
 IN_WORKSPACE = [route for route in EVERY if not route.path.startswith("/")]
 
 
@@ -180,7 +200,13 @@ def furnish(api: Api, email: str) -> dict[str, str]:
     contact = job["resource"]["id"]
     automation = api.published()
     run = api.done(api.post(f"automations/{automation}/start", {"contact_id": contact}))["resource"]["id"]
+    channel = make_channel(api.workspace_id)
+    message = receive(api.workspace_id, contact, channel)
     return {
+        "channel": channel,
+        "conversation": message.conversation_id,
+        "message": message.id,
+        "member": make_member(api.workspace_id),
         "automation": automation,
         "run": run,
         "endpoint": endpoint,

@@ -31,23 +31,19 @@ def conversation(api: Api, channel_id: str) -> tuple[str, str]:
 def waiting(api: Api, channel_id: str, talk: tuple[str, str], **columns: Any) -> str:
     """A message that waits to go out."""
     message_id, (contact_id, conversation_id) = ids.new("msg"), talk
-    values = {"status": "queued", "leased_until": None} | columns
+    values = {"status": "queued", "leased_until": None, "is_behind": False} | columns
     rows(
         """
         INSERT INTO messages (
-            id, workspace_id, conversation_id, contact_id, channel_id, direction, text, author, due_at, status,
-            leased_until)
-        VALUES (%s, %s, %s, %s, %s, 'out', 'Hello', '{"type": "api", "id": "tok_1"}', now(), %s, %s)
+            id, workspace_id, conversation_id, contact_id, channel_id, direction, text, author, status, leased_until,
+            is_behind, due_at)
+        VALUES (
+            %(id)s, %(workspace)s, %(conversation)s, %(contact)s, %(channel)s, 'out', 'Hello',
+            '{"type": "api", "id": "tok_1"}', %(status)s, %(leased_until)s, %(is_behind)s,
+            CASE WHEN NOT %(is_behind)s THEN now() END)
         """,
-        (
-            message_id,
-            api.workspace_id,
-            conversation_id,
-            contact_id,
-            channel_id,
-            values["status"],
-            values["leased_until"],
-        ),
+        {"id": message_id, "workspace": api.workspace_id, "conversation": conversation_id, "contact": contact_id}
+        | {"channel": channel_id, **values},
     )
     return message_id
 
@@ -106,6 +102,18 @@ def test_messages_that_wait_fail_and_are_reported(api: Api, channel_id: str) -> 
     assert (body["kind"], body["data"]["message"]["id"]) == ("message.failed", message_id)
     assert body["data"]["message"]["failure"]["code"] == "channel_deleted"
     assert channel_closings.end_waiting() == 0
+
+
+def test_messages_behind_others_fail_with_them_in_parts(api: Api, channel_id: str) -> None:
+    talk = conversation(api, channel_id)
+    message_ids = [waiting(api, channel_id, talk, is_behind=number > 0) for number in range(4)]
+    delete(api, channel_id)
+
+    parts = [channel_closings.end_waiting(limit=3) for _ in range(3)]
+
+    assert parts == [3, 1, 0]
+    assert [failed(message_id)[0] for message_id in message_ids] == ["failed"] * 4
+    assert one("SELECT count(*) FROM messages WHERE is_behind") == 0
 
 
 def test_messages_of_other_channels_wait_on(api: Api, channel_id: str) -> None:

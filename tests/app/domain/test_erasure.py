@@ -57,6 +57,10 @@ MARKS = {
     "zq-request",
     "zq-message",
     "zq-template",
+    "zq-identity",
+    "zq-file",
+    "zq-reason",
+    "zq-payload",
 }
 
 
@@ -101,7 +105,7 @@ def store_everywhere(api: Api, endpoint_id: str, monkeypatch: pytest.MonkeyPatch
     answer(claim(endpoint_id), answered(302, b"", 5, target="https://shop.example/zq-elsewhere"))
     with monkeypatch.context() as broken:
         broken.setattr(contacts, "_alter", None)
-        broken.setattr(contacts, "_make", None)
+        broken.setattr(contacts, "make", None)
         for path, body in (("contacts", {"email": OLD_EMAIL.upper()}), ("contacts", {"phone": PERSON["phone"]})):
             contacts_upsert = api.post(path, body | {"first_name": "Zq-Given"})
             api.apply()
@@ -112,6 +116,7 @@ def store_everywhere(api: Api, endpoint_id: str, monkeypatch: pytest.MonkeyPatch
     delivery_id = one("SELECT id FROM deliveries WHERE status = 'delivered' LIMIT 1")
     api.done(api.post(f"webhooks/deliveries/{delivery_id}/resend"))
     run_and_talk(api.workspace_id, contact_id)
+    leave_in_channels(api.workspace_id, contact_id)
     return str(contact_id)
 
 
@@ -144,6 +149,45 @@ def run_and_talk(workspace_id: str, contact_id: str) -> None:
         UPDATE messages SET template = '{"name": "zq-template"}', failure = '{"code": "c", "detail": "zq-failure"}'
         """
     )
+
+
+def leave_in_channels(workspace_id: str, contact_id: str) -> None:
+    """Lets the contact be known to a provider and have sent a file; what it and others wrote has failed."""
+    conversation_id, message_id, channel_id = rows("SELECT conversation_id, id, channel_id FROM messages")[0]
+    facts = {"workspace": workspace_id, "contact": contact_id, "channel": channel_id, "message": message_id}
+    for statement in (
+        "UPDATE conversations SET peer = 'zq-identity'",
+        """UPDATE messages SET provider_id = 'zq-identity:1', attachments = '[{"name": "zq-file", "bytes": null}]'""",
+        """
+        INSERT INTO uploads (id, workspace_id, message_id, name, source, due_at)
+        VALUES ('upl_1', %(workspace)s, %(message)s, 'zq-file.pdf', '{"ref": "zq-file"}', now())
+        """,
+        """
+        INSERT INTO identities (id, workspace_id, contact_id, channel_kind, external_id, address)
+        SELECT kind || '_1', %(workspace)s, %(contact)s, kind, 'zq-identity', kind || ':zq-identity'
+        FROM unnest('{test,web_chat}'::text[]) AS kind
+        """,
+        """
+        INSERT INTO suggested_merges (id, workspace_id, contact_id, other_id, reason)
+        VALUES ('sgm_1', %(workspace)s, 'con_0', %(contact)s, 'zq-reason')
+        """,
+        """
+        INSERT INTO visitors (id, workspace_id, channel_id, key_hash, token_hash, peer)
+        VALUES ('zq-identity', %(workspace)s, %(channel)s, '', '', 'zq-identity')
+        """,
+        """
+        INSERT INTO arrivals (id, workspace_id, channel_id, sender_key, key, kind, payload, trace_id, problem, due_at)
+        VALUES ('arv_1', %(workspace)s, %(channel)s, %(channel)s || '/zq-identity', '1', 'received',
+            '{"text": "zq-payload"}', '', 'ValueError', NULL)
+        """,
+    ):
+        rows(statement, facts)
+    for payload in ({"conversation_id": conversation_id}, {"channel_id": channel_id, "to": "zq-identity"}):
+        rows(
+            "INSERT INTO jobs (id, workspace_id, kind, status, trace_id, due_at, payload, resource_id)"
+            " VALUES (%s, %s, 'messages.create', 'failed', '', NULL, %s, 'msg_1')",
+            (ids.new("job"), workspace_id, json.dumps(payload | {"text": "zq-payload"})),
+        )
 
 
 def log(workspace_id: str, run_id: str, entries: int) -> None:
@@ -182,6 +226,14 @@ def test_nothing_of_a_deleted_contact_is_left_in_any_column(api: Api, monkeypatc
         "messages.text",
         "messages.template",
         "messages.failure",
+        "messages.attachments",
+        "messages.provider_id",
+        "conversations.peer",
+        "identities.address",
+        "uploads.source",
+        "visitors.peer",
+        "arrivals.sender_key",
+        "arrivals.payload",
     } <= set().union(*before.values())
 
     deleting = api.delete(f"contacts/{contact_id}")

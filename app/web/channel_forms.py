@@ -1,0 +1,134 @@
+"""Forms of channels: what a page asks for to connect each kind, and what is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from app.channels.kinds import KINDS
+from app.errors import Invalid
+from app.web.forms import typed
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field. `wrong` says what is expected where the API would name a pattern."""
+
+    name: str
+    label: str
+    hint: str
+    wrong: str
+    belongs_to: Literal["settings", "credentials"] = "credentials"
+    is_list: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What people read about a kind before they connect it, what they enter, and what is left to do afterwards."""
+
+    label: str
+    what: str
+    fields: Sequence[Field]
+    afterwards: str
+
+
+FORMS: Mapping[str, Form] = {
+    "web_chat": Form(
+        "Web chat",
+        "A chat on your own pages, by a script that you paste in.",
+        (
+            Field(
+                "origins",
+                "Pages that may show it",
+                "Their origins, one a line, such as https://shop.example.",
+                "Give origins such as https://shop.example, without a path, at most 50.",
+                "settings",
+                is_list=True,
+            ),
+        ),
+        "Paste this line into your pages, before </body>:",
+    ),
+    "telegram": Form(
+        "Telegram",
+        "A bot that people write to. Make one with @BotFather in Telegram.",
+        (
+            Field(
+                "bot_token",
+                "Token of the bot",
+                "From @BotFather, such as 123456789:AAE….",
+                "This is not a bot's token. @BotFather shows it.",
+            ),
+        ),
+        "Telegram sends messages to this address; the channel has told it so:",
+    ),
+    "whatsapp": Form(
+        "WhatsApp",
+        "A business number of the WhatsApp Business Platform.",
+        (
+            Field(
+                "phone_number_id",
+                "Phone number ID",
+                "From the API setup of your app at developers.facebook.com; it is not the number itself.",
+                "Give the identifier of the number, which has only digits.",
+                "settings",
+            ),
+            Field(
+                "access_token",
+                "Access token",
+                "Of a system user, which does not expire.",
+                "Give the access token of a system user.",
+            ),
+            Field(
+                "app_secret",
+                "App secret",
+                "From the app's basic settings. It proves that a webhook comes from Meta.",
+                "Give the app secret, which has 32 digits and letters.",
+            ),
+            Field(
+                "verify_token",
+                "Verify token",
+                "Make up any text. Meta asks for the same when you enter the address of the webhook.",
+                "Make up a text without spaces.",
+            ),
+        ),
+        "Enter this address as the callback URL of your app's webhooks, with the verify token that you made up, and "
+        "subscribe to the field messages:",
+    ),
+}
+
+
+def form_of(kind: str) -> Form:
+    """The form of a kind; one without fields for a kind that has none."""
+    return FORMS.get(kind) or Form(kind.replace("_", " ").capitalize(), "", (), "Messages arrive at this address:")
+
+
+def offered() -> list[tuple[str, Form]]:
+    """The kinds that can be connected on a page."""
+    return [(name, form) for name, form in FORMS.items() if name in KINDS]
+
+
+def given(form: Form, *parts: str) -> dict[str, str]:
+    """What was typed into the fields that belong to these parts."""
+    return typed(*(field.name for field in form.fields if field.belongs_to in parts))
+
+
+def part(form: Form, name: str, typed_in: Mapping[str, str]) -> dict[str, Any]:
+    """What the API would be sent as `settings` or `credentials`."""
+    found: dict[str, Any] = {}
+    for field in form.fields:
+        if field.belongs_to == name:
+            text = typed_in.get(field.name, "").strip()
+            found[field.name] = [line.strip() for line in text.splitlines() if line.strip()] if field.is_list else text
+    return found
+
+
+def errors_of(form: Form, error: Invalid) -> dict[str, str]:
+    """The sentence for each field, by its name; "" for what is about none."""
+    fields = {field.name: field for field in form.fields}
+    found: dict[str, str] = {}
+    for fault in error.faults:
+        names = fault.pointer.split("/")[1:]
+        name = names[1] if len(names) > 1 else (names or [""])[0]
+        found.setdefault(name, fields[name].wrong if name in fields else fault.detail)
+    return found

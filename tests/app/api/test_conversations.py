@@ -1,0 +1,133 @@
+"""Conversations in the API: listed, shown, closed, assigned and read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.database import rows
+from app.lib import ids
+from tests.cast import Api, event_kinds, one
+from tests.talks import close, make_channel, make_member, receive
+
+
+@pytest.fixture
+def contact_id(api: Api) -> str:
+    return str(api.contact(email="ada@example.com")["id"])
+
+
+@pytest.fixture
+def conversation_id(api: Api, contact_id: str) -> str:
+    return str(receive(api.workspace_id, contact_id, make_channel(api.workspace_id)).conversation_id)
+
+
+def show(api: Api, conversation_id: str) -> dict[str, Any]:
+    return dict(api.get(f"conversations/{conversation_id}").json["data"])
+
+
+def change(api: Api, conversation_id: str, **fields: Any) -> dict[str, Any]:
+    """Changes the conversation and returns it."""
+    job = api.done(api.patch(f"conversations/{conversation_id}", fields))
+    assert job["status"] == "succeeded", job
+    assert job["resource"]["url"].endswith(f"/conversations/{conversation_id}")
+    return show(api, conversation_id)
+
+
+def test_a_conversation_is_shown_with_all_its_fields(api: Api, contact_id: str, conversation_id: str) -> None:
+    shown = show(api, conversation_id)
+
+    assert shown == {
+        "id": conversation_id,
+        "contact_id": contact_id,
+        "channel_id": shown["channel_id"],
+        "status": "open",
+        "assignee_id": None,
+        "unread": shown["unread"],
+        "last_message_at": shown["last_message_at"],
+        "window_ends_at": None,
+        "created_at": shown["created_at"],
+    }
+
+
+def test_conversations_are_listed_by_status_assignee_and_contact(api: Api, conversation_id: str) -> None:
+    other = api.contact(email="bea@example.com")["id"]
+    second = receive(api.workspace_id, other, make_channel(api.workspace_id)).conversation_id
+    close(api.workspace_id, other)
+    member_id = make_member(api.workspace_id)
+    change(api, conversation_id, assignee_id=member_id)
+
+    def listed(query: str) -> list[str]:
+        return [each["id"] for each in api.get(f"conversations{query}").json["data"]]
+
+    assert listed("") == [second, conversation_id]
+    assert listed("?status=closed") == [second]
+    assert listed(f"?assignee_id={member_id}") == [conversation_id]
+    assert listed(f"?contact_id={other}&status=open") == []
+
+
+def test_a_conversation_is_closed_and_opened(api: Api, conversation_id: str) -> None:
+    assert change(api, conversation_id, status="closed")["status"] == "closed"
+    assert change(api, conversation_id, status="closed")["status"] == "closed"
+    assert change(api, conversation_id, status="open")["status"] == "open"
+
+    kinds = [kind for kind in event_kinds(api.workspace_id) if kind.startswith("conversation.")]
+    assert kinds == ["conversation.opened", "conversation.closed", "conversation.opened"]
+
+
+def test_a_conversation_is_assigned_and_taken_back(api: Api, conversation_id: str) -> None:
+    member_id = make_member(api.workspace_id)
+
+    assert change(api, conversation_id, assignee_id=member_id)["assignee_id"] == member_id
+    assert change(api, conversation_id, assignee_id=None)["assignee_id"] is None
+    assert event_kinds(api.workspace_id).count("conversation.assigned") == 2
+
+
+def test_a_conversation_is_assigned_to_members_alone(api: Api, others: Api, conversation_id: str) -> None:
+    for member_id in (make_member(others.workspace_id), ids.new("mem"), "me"):
+        refused = api.patch(f"conversations/{conversation_id}", {"assignee_id": member_id})
+
+        assert refused.status_code == 422
+        assert refused.get_json(force=True)["errors"][0]["pointer"] == "/assignee_id"
+
+
+def test_reading_a_conversation_tells_the_provider_once(api: Api, conversation_id: str) -> None:
+    rows("UPDATE messages SET provider_id = 'wamid.1'")
+    rows("UPDATE conversations SET unread = 2")
+
+    assert change(api, conversation_id, read=True)["unread"] == 0
+    assert change(api, conversation_id, read=True)["unread"] == 0
+
+    assert one("SELECT array_agg(provider_id) FROM read_receipts WHERE due_at IS NOT NULL") == ["wamid.1"]
+
+
+def test_reading_what_no_provider_knows_tells_nobody(api: Api, conversation_id: str) -> None:
+    rows("UPDATE conversations SET unread = 2")
+
+    assert change(api, conversation_id, read=True)["unread"] == 0
+    assert one("SELECT count(*) FROM read_receipts") == 0
+
+
+@pytest.mark.parametrize("body", [{"read": False}, {"status": "held"}, {"unread": 0}, {"assignee_id": 7}])
+def test_what_cannot_be_changed_is_refused(api: Api, conversation_id: str, body: dict[str, Any]) -> None:
+    assert api.patch(f"conversations/{conversation_id}", body).status_code == 422
+
+
+def test_the_conversations_of_others_are_not_found(api: Api, others: Api) -> None:
+    contact_id = others.contact(email="eve@example.com")["id"]
+    theirs = receive(others.workspace_id, contact_id, make_channel(others.workspace_id)).conversation_id
+
+    assert api.get(f"conversations/{theirs}").status_code == 404
+    assert api.get(f"conversations/{theirs}/messages").status_code == 404
+    assert api.patch(f"conversations/{theirs}", {"status": "closed"}).status_code == 404
+    assert api.post(f"conversations/{theirs}/messages", {"text": "Hello"}).status_code == 404
+
+
+def test_a_conversation_whose_contact_is_deleted_does_not_change(
+    api: Api, contact_id: str, conversation_id: str
+) -> None:
+    accepted = api.delete(f"contacts/{contact_id}")
+    changed = api.patch(f"conversations/{conversation_id}", {"status": "open"})
+    api.done(accepted)
+
+    assert api.job(changed)["problem"]["status"] == 404

@@ -1,0 +1,340 @@
+"""Effects of arrivals: who wrote, in which conversation, and what edits, echoes and blocks change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from app.channels.base import Blocked, Edited
+from app.database import rows
+from app.models.channels import Channel
+from app.models.contacts import Contact
+from app.models.conversations import Conversation, Message
+from tests.arriving import AT, arrive, echoed, make_post, received
+from tests.automations import carry_on, make_automation
+from tests.cast import Api, all_of, event_bodies, event_kinds, one
+from tests.talks import close
+
+
+@pytest.fixture
+def channel(workspace_id: str) -> Channel:
+    return make_post(workspace_id)
+
+
+def edited(text: str | None, at: datetime = AT, key: str = "x1", provider_id: str = "m-1") -> Edited:
+    return Edited(key, "ada", provider_id, at, text)
+
+
+def texts() -> list[Any]:
+    return all_of("SELECT text FROM messages ORDER BY id")
+
+
+# Messages
+
+
+def test_somebody_new_becomes_a_contact_with_an_identity_and_a_conversation(channel: Channel) -> None:
+    arrive(channel, received("Hi", name="Ada  Lovelace King", phone="+4930123456", locale="pt-br"))
+
+    contact, talk, message = Contact.get(), Conversation.get(), Message.get()
+    assert (contact.first_name, contact.last_name, contact.locale) == ("Ada", "Lovelace King", "pt-br")
+    assert (contact.phone, contact.opted_out) == ("+4930123456", False)
+    assert all_of("SELECT address FROM identities WHERE contact_id = %s", contact.id) == ["post:ada"]
+    assert (talk.contact_id, talk.channel_id, talk.peer, talk.status) == (contact.id, channel.id, "chat-ada", "open")
+    assert (message.conversation_id, message.contact_id, message.channel_id) == (talk.id, contact.id, channel.id)
+    assert (message.text, message.status, message.direction) == ("Hi", "received", "in")
+    assert (message.provider_id, message.provider_time) == ("m-1", AT)
+    assert message.author == {"type": "contact", "id": contact.id}
+    kinds = ["contact.created", "conversation.opened", "message.received"]
+    assert event_kinds(channel.workspace_id) == kinds
+
+
+def test_the_next_message_is_in_the_same_conversation(channel: Channel) -> None:
+    arrive(channel, received("Hi", "1", name="Ada"))
+    arrive(channel, received("Are you there?", "2", name="Another Name"))
+
+    assert [one(f"SELECT count(*) FROM {table}") for table in ("contacts", "identities", "conversations")] == [1, 1, 1]
+    assert texts() == ["Hi", "Are you there?"]
+    assert one("SELECT unread FROM conversations") == 2
+    assert one("SELECT first_name FROM contacts") == "Ada"
+
+
+def test_a_message_of_the_providers_identifier_is_stored_once_under_whatever_key(channel: Channel) -> None:
+    arrive(channel, received("Hi", "1"))
+    arrive(channel, received("Hi", "2", provider_id="m-1"), received("Hi", "3", provider_id="m-1"))
+
+    assert texts() == ["Hi"]
+    assert one("SELECT unread FROM conversations") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "last"),
+    [
+        ("<script>alert(1)</script>", "<script>alert(1)</script>", None),
+        ("a\0b\nc", "a", "b c"),
+        ("\u202egnp.exe \u200b", "gnp.exe", None),
+        (" \t", None, None),
+        ("x" * 300, "x" * 255, None),
+    ],
+)
+def test_hostile_names_are_kept_as_one_harmless_line(
+    channel: Channel, name: str, first: str | None, last: str | None
+) -> None:
+    arrive(channel, received(name=name))
+
+    assert (one("SELECT first_name FROM contacts"), one("SELECT last_name FROM contacts")) == (first, last)
+
+
+@pytest.mark.parametrize(
+    "text", ["<img src=x onerror=alert(1)>", "\u202eabc\u200b", "''; DROP TABLE", "🙂" * 5_000, None]
+)
+def test_a_text_is_kept_as_it_is(channel: Channel, text: str | None) -> None:
+    arrive(channel, received(text))
+
+    assert texts() == [text]
+
+
+def test_a_text_loses_only_what_cannot_be_stored(channel: Channel) -> None:
+    arrive(channel, received("a\0b"), edited("c\0d"))
+
+    assert texts() == ["cd"]
+
+
+@pytest.mark.parametrize("locale", ["x", "klingon-language", ""])
+def test_a_locale_that_is_none_is_left_out(channel: Channel, locale: str) -> None:
+    arrive(channel, received(locale=locale))
+
+    assert one("SELECT locale FROM contacts") is None
+
+
+# Phones
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("+4930123456", "+4930123456"),
+        ("+5511987654321", "+551187654321"),
+        ("+5491123456789", "+541123456789"),
+        ("+525512345678", "+5215512345678"),
+    ],
+)
+def test_an_attested_phone_finds_the_contact_that_has_it(api: Api, channel: Channel, ours: str, theirs: str) -> None:
+    contact = api.contact(phone=ours, first_name="Ada")
+
+    arrive(channel, received("Hi", phone=theirs, name="Somebody Else"))
+
+    assert all_of("SELECT contact_id FROM messages") == [contact["id"]]
+    assert (one("SELECT phone FROM contacts"), one("SELECT first_name FROM contacts")) == (ours, "Ada")
+    assert one("SELECT contact_id FROM identities") == contact["id"]
+
+
+def test_a_phone_that_is_attested_later_is_kept(channel: Channel) -> None:
+    arrive(channel, received("Hi", "1"))
+    arrive(channel, received(None, "2", phone="+4930123456"))
+
+    assert all_of("SELECT phone FROM contacts") == ["+4930123456"]
+    assert "contact.updated" in event_kinds(channel.workspace_id)
+
+
+def test_what_is_no_phone_is_not_kept(channel: Channel) -> None:
+    arrive(channel, received("Hi", phone="BR.1337"))
+
+    assert all_of("SELECT phone FROM contacts") == [None]
+
+
+def test_the_contact_of_another_workspace_is_another(others: Api, channel: Channel) -> None:
+    theirs = make_post(others.workspace_id)
+    others.contact(phone="+4930123456")
+
+    arrive(channel, received(phone="+4930123456"))
+    arrive(theirs, received())
+
+    assert one("SELECT count(*) FROM contacts") == 3
+    assert one("SELECT count(DISTINCT workspace_id) FROM messages") == 2
+
+
+def test_somebody_whose_contact_was_deleted_is_somebody_new(api: Api, channel: Channel) -> None:
+    arrive(channel, received("Hi", "1"))
+    first = one("SELECT id FROM contacts")
+    api.done(api.delete(f"contacts/{first}"))
+
+    arrive(channel, received("Back", "2"), edited("Erased?"))
+
+    assert one("SELECT id FROM contacts") != first
+    assert one("SELECT contact_id FROM identities") == one("SELECT id FROM contacts")
+    assert one("SELECT text FROM messages WHERE contact_id = %s", first) is None
+
+
+# Conversations
+
+
+def test_a_closed_conversation_is_reopened(channel: Channel) -> None:
+    arrive(channel, received("Hi", "1"))
+    close(channel.workspace_id, one("SELECT id FROM contacts"))
+
+    arrive(channel, received("Back", "2"))
+
+    assert all_of("SELECT status FROM conversations") == ["open"]
+    assert event_kinds(channel.workspace_id)[-2:] == ["conversation.opened", "message.received"]
+
+
+def test_or_a_new_one_is_opened_where_the_channel_does_not_reopen(workspace_id: str) -> None:
+    channel = make_post(workspace_id, reopen=False)
+    arrive(channel, received("Hi", "1"))
+    close(workspace_id, one("SELECT id FROM contacts"))
+
+    arrive(channel, received("Back", "2"), received("Again", "3"))
+
+    assert all_of("SELECT status FROM conversations ORDER BY id") == ["closed", "open"]
+    assert all_of("SELECT unread FROM conversations ORDER BY id") == [1, 2]
+
+
+def test_each_peer_of_a_contact_has_a_conversation_of_its_own(channel: Channel) -> None:
+    arrive(channel, received("Hi", "1", phone="+4930123456"))
+    arrive(channel, received("Hi", "2", sender="ada's other phone", phone="+4930123456"), received("Yes", "3"))
+
+    assert one("SELECT count(*) FROM contacts") == 1
+    assert all_of("SELECT peer FROM conversations ORDER BY id") == ["chat-ada", "chat-ada's other phone"]
+    assert all_of("SELECT unread FROM conversations ORDER BY id") == [2, 1]
+
+
+def test_the_window_is_counted_from_the_providers_time_and_never_shrinks(channel: Channel) -> None:
+    arrive(channel, received("Hi", "1"))
+    assert one("SELECT window_ends_at FROM conversations") == AT + timedelta(hours=24)
+
+    arrive(channel, received("Late", "2", at=AT - timedelta(hours=1)), received("Hi", "3", at=AT + timedelta(hours=1)))
+
+    assert one("SELECT window_ends_at FROM conversations") == AT + timedelta(hours=25)
+
+
+def test_the_event_tells_of_the_message_in_its_conversation(channel: Channel) -> None:
+    arrive(channel, received("Hi", name="Ada"))
+
+    data = event_bodies(channel.workspace_id)[-1]["data"]
+    assert data["message"]["text"] == "Hi"
+    assert data["conversation"]["last_message_at"] == data["message"]["created_at"]
+    assert data["contact"]["first_name"] == "Ada"
+
+
+# Runs
+
+
+def test_a_reply_reaches_the_run_that_waits_for_it(channel: Channel) -> None:
+    steps = [{"id": "ask", "kind": "wait_for_reply", "save_as": "answer"}, {"id": "end", "kind": "stop"}]
+    definition = {"triggers": [{"event": "message.received"}], "steps": steps}
+    make_automation(channel.workspace_id, definition)
+    arrive(channel, received("Hi", "1"))
+    carry_on(channel.workspace_id)
+    assert all_of("SELECT status FROM runs") == ["waiting"]
+
+    arrive(channel, received("Blue", "2"))
+    carry_on(channel.workspace_id)
+
+    first = "SELECT {} FROM runs ORDER BY id LIMIT 1"
+    assert one(first.format("status")) == "completed"
+    assert one("SELECT count(*) FROM messages WHERE run_id IS NOT NULL") == 1
+
+
+# Edits
+
+
+def test_an_edit_changes_the_text_and_triggers_nothing(channel: Channel) -> None:
+    arrive(channel, received("Hi"))
+    before = event_kinds(channel.workspace_id)
+
+    arrive(channel, edited("Hi!", AT + timedelta(seconds=5)))
+
+    assert texts() == ["Hi!"]
+    assert one("SELECT edited_at FROM messages") == AT + timedelta(seconds=5)
+    assert event_kinds(channel.workspace_id) == before
+    assert one("SELECT unread FROM conversations") == 1
+
+
+def test_of_several_edits_the_latest_counts(channel: Channel) -> None:
+    later, sooner = AT + timedelta(seconds=9), AT + timedelta(seconds=5)
+
+    arrive(channel, received("1"), edited("3", later, "x2"), edited("2", sooner, "x1"))
+
+    assert texts() == ["3"]
+
+
+def test_an_edit_of_nothing_we_have_changes_nothing(channel: Channel) -> None:
+    arrive(channel, edited("Hi!"))
+
+    assert texts() == []
+    assert one("SELECT count(*) FROM contacts") == 0
+
+
+# Echoes
+
+
+def test_an_echo_is_a_message_of_the_business(channel: Channel) -> None:
+    arrive(channel, received("Hi", "1"))
+    echo = echoed("Hello from the phone")
+    arrive(channel, echo, replace(echo, key="e2"))
+
+    message = Message.get(Message.direction == "out")
+    assert (message.text, message.status, message.provider_id) == ("Hello from the phone", "sent", "m-e1")
+    assert message.author == {"type": "provider", "id": channel.id}
+    assert one("SELECT count(*) FROM messages") == 2
+    assert one("SELECT unread FROM conversations") == 1
+    assert event_kinds(channel.workspace_id)[-1] == "message.sent"
+
+
+def test_an_echo_leaves_a_closed_conversation_closed(channel: Channel) -> None:
+    arrive(channel, received("Hi", "1"))
+    close(channel.workspace_id, one("SELECT id FROM contacts"))
+
+    arrive(channel, echoed())
+
+    assert all_of("SELECT status FROM conversations") == ["closed"]
+
+
+def test_an_echo_to_somebody_new_opens_a_conversation(channel: Channel) -> None:
+    arrive(channel, echoed())
+
+    assert all_of("SELECT peer FROM conversations") == ["chat-ada"]
+    assert all_of("SELECT address FROM identities") == ["post:ada"]
+
+
+def test_the_echo_of_a_message_that_we_sent_is_no_other(channel: Channel) -> None:
+    arrive(channel, received("Hi", "1"), echoed("Hello"))
+    rows("UPDATE messages SET provider_id = 'm-e9', author = '{\"type\": \"api\"}' WHERE direction = 'out'")
+
+    arrive(channel, echoed("Hello", "e9"))
+
+    assert one("SELECT count(*) FROM messages WHERE direction = 'out'") == 1
+
+
+# Opt-outs
+
+
+@pytest.mark.parametrize(("text", "opted_out"), [("STOP", True), ("Stop by at noon", False), ("Abmelden!", True)])
+def test_a_word_of_opting_out_counts_if_it_is_all(channel: Channel, text: str, *, opted_out: bool) -> None:
+    arrive(channel, received(text))
+
+    assert all_of("SELECT opted_out FROM contacts") == [opted_out]
+    assert texts() == [text]
+
+
+def test_only_start_takes_it_back(channel: Channel) -> None:
+    arrive(channel, received("STOP", "1"), received("Hello?", "2"))
+    arrive(channel, Blocked("b", "ada", AT, is_blocked=False))
+    assert all_of("SELECT opted_out FROM contacts") == [True]
+
+    arrive(channel, received("/start", "3"))
+
+    assert all_of("SELECT opted_out FROM contacts") == [False]
+    assert event_bodies(channel.workspace_id)[-1]["data"]["contact"]["opted_out"] is False
+
+
+def test_who_blocks_us_has_opted_out(channel: Channel) -> None:
+    arrive(channel, received("Hi"))
+
+    arrive(channel, Blocked("b", "ada", AT, is_blocked=True), Blocked("c", "nobody", AT, is_blocked=True))
+
+    assert all_of("SELECT opted_out FROM contacts") == [True]
+    assert event_kinds(channel.workspace_id)[-1] == "contact.updated"

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import pytest
+
+from app.lib.phones import ways_to_write
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("+5511987654321", "+551187654321"),
+        ("+5491123456789", "+541123456789"),
+        ("+5215512345678", "+525512345678"),
+    ],
+)
+def test_a_mobile_number_of_some_countries_is_written_in_two_ways(one: str, other: str) -> None:
+    assert ways_to_write(one) == [one, other]
+    assert ways_to_write(other) == [other, one]
+
+
+@pytest.mark.parametrize("phone", ["+4930123456", "+551133334444", "+12025550123", "+55119876", "+5411", "x"])
+def test_any_other_number_is_written_in_one(phone: str) -> None:
+    assert ways_to_write(phone) == [phone]
