@@ -55,6 +55,7 @@ def test_what_is_processed_keeps_only_its_key(channel: Channel) -> None:
 
     stored = Stored.get()
     assert (stored.key, stored.payload, stored.due_at, stored.leased_until) == ("1", None, None, None)
+    assert stored.sender_key == channel.id
     assert arrivals.store(channel, [received("Hi", "1")]) == 0
 
 
