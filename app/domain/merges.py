@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.database import rows
-from app.domain import contacts, conversations, jobs, run_states
+from app.domain import contacts, jobs, peers, run_states
 from app.domain.changes import Change, Effect
 from app.domain.jobs import Write
 from app.domain.units import Busy, Unit
@@ -88,7 +88,7 @@ def _merge(change: Change, kept: Contact, other: Contact) -> Contact:
             unit.put(Identity(**{**identity.__data__, "contact_id": kept.id}))
     for conversation in unit.changed(Conversation) + _owned(unit, Conversation, other):
         if conversation.contact_id == other.id:
-            conversations.move(unit, conversation, kept)
+            peers.move(unit, conversation, kept)
     for message in unit.changed(Message):
         if message.contact_id == other.id:
             unit.put(Message(**{**message.__data__, "contact_id": kept.id}))

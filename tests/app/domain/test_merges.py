@@ -20,6 +20,7 @@ from app.models.conversations import Conversation, Message
 from app.models.identities import Identity
 from app.models.runs import Run
 from tests import talks
+from tests.app.domain.merging import merge_at_once
 from tests.cast import Api
 
 
@@ -51,21 +52,6 @@ def identify(api: Api, contact_id: str, external_id: str, kind: str = "whatsapp"
 
 def merge(api: Api, kept_id: str, other_id: str) -> dict[str, Any]:
     return api.done(api.post(f"contacts/{kept_id}/merge", {"contact_id": other_id}))
-
-
-def merge_at_once(api: Api, kept_id: str, other_id: str, *, then: Exception | None = None) -> Any:
-    """Merges in a unit, as an arrival does; `then` is raised at its end. The write that follows is not applied yet."""
-
-    def task(unit: Unit) -> Contact:
-        change = Change(api.workspace_id, {}, None, "test", None, Cause(None, "trace-1"), unit)
-        merged = merges.merge(change, *(unit.get(*key) for key in keys))
-        if then is not None:
-            raise then
-        return merged
-
-    keys = [sets.key(Contact, api.workspace_id, "id", each) for each in (kept_id, other_id)]
-    with transaction():
-        return batches.run([task], keys)
 
 
 def owners(table: str) -> set[str]:
