@@ -68,6 +68,7 @@ RUN_BATCH_SECONDS = Histogram(
 RUN_REQUESTS = Counter("bellhop_run_requests", "Attempts at requests of runs, and what came of them.", ["outcome"])
 MESSAGES = Counter("bellhop_messages", "Attempts to send messages, and what came of them.", ["outcome"])
 ARRIVALS = Counter("bellhop_arrivals", "What came in over channels, and what came of it.", ["outcome"])
+FETCHES = Counter("bellhop_media_fetches", "Attempts to fetch files, and what came of them.", ["outcome"])
 OUR_FAULTS = Counter("bellhop_our_faults", "Requests to other servers that failed for a fault of ours.", ["cause"])
 ENDPOINTS_STOPPED = Counter("bellhop_endpoints_stopped", "Endpoints stopped, and why.", ["reason"])
 LISTENERS = Gauge(

@@ -20,6 +20,7 @@ from app.domain import (
     counts,
     endpoints,
     fan_out,
+    fetches,
     figures,
     imports,
     invoices,
@@ -115,6 +116,9 @@ class Timetable:
             Pass("usage", 60, usage.count_up),
             Pass("invoices", 10, invoices.close),
             Pass("contacts_counted", 60, usage.forget_contacts),
+            # Where no `messages` process runs, this wakes files to be fetched, which then wait for one.
+            Pass("waiting_fetches", 0.5, partial(mailbox.wake_and_ring, fetches.WAITING)),
+            Pass("overdue_fetches", 0.5, Overdue(fetches.MAIL, overdue_seconds=0.5)),
             Pass("old_arrivals", 10, arrivals.forget_old),
             Pass("old_imports", 60, imports.forget_old),
             Pass("expired_uploads", 60, media.delete_expired),

@@ -24,12 +24,13 @@ from app.api.openapi.examples import PREFIXES
 from app.lib import ids
 from tests.cast import Api, all_of, one, tables
 from tests.people import make_member
+from tests.talks import make_channel, receive
 
 # Columns that every authenticated request may change.
 VOLATILE = {"tokens": ["last_used_at"]}
 _numbers = itertools.count(1)
 # Fields of bodies that are not required, but without which the body is refused.
-OPTIONAL = ("external_id", "settings")
+OPTIONAL = ("external_id", "settings", "text", "contact_id")
 SECRET_KEY = "tests-tests-"
 # Internals that no response may reveal.
 INSIDE = re.compile(
@@ -168,6 +169,15 @@ def furnish(api: Api, email: str, nouns: set[str]) -> dict[str, str]:
     run = api.done(api.post(f"automations/{automation}/start", {"contact_id": contact["id"]}))["resource"]["id"]
     known = {"endpoint": endpoint, "contact": contact["id"], "sweep": sweep, "automation": automation, "run": run}
     known["replay"] = replay
+    if "message" in nouns:
+        for _ in range(2):
+            known["channel"] = make_channel(api.workspace_id)
+            message = receive(api.workspace_id, contact["id"], known["channel"])
+            known |= {"conversation": message.conversation_id, "message": message.id}
+    if "channel" in nouns:
+        chat = {"kind": "web_chat", "name": "Shop", "settings": {"origins": ["https://shop.example"]}}
+        for _ in range(2):
+            known["channel"] = api.done(api.post("channels", chat))["resource"]["id"]
     if "member" in nouns:
         for number in range(2):
             known["member"] = make_member(api.workspace_id, f"member-{number}.{email}", "agent")[1].id

@@ -12,13 +12,12 @@ SERVED = FOLDER / "chat.min.js"
 
 
 def minified() -> str:
-    """One function, of the facts about a channel."""
+    """A script in which `FACTS` stands for the facts about a channel."""
     style = minify.string("text/css", (FOLDER / "chat.css").read_text())
     code = "\n".join((FOLDER / name).read_text() for name in ("session.js", "chat.js"))
-    # In parentheses, as it is called with the facts when it is served.
-    whole = f'((config) => {{\n"use strict";\nconst css = {json.dumps(style)};\n{code}\n}});'
+    whole = f'((config) => {{\n"use strict";\nconst css = {json.dumps(style)};\n{code}\n}})(FACTS);'
     made: str = minify.string("text/javascript", whole)
-    return made.rstrip(";\n")
+    return made
 
 
 if __name__ == "__main__":

@@ -1,15 +1,25 @@
-"""The `arrivals` queue: processes what has come in over channels, and wakes receipts that look for their message."""
+"""The `arrivals` and `fetches` queues: process what comes in over channels, and fetch the files that it names."""
 
 from __future__ import annotations
-
-from functools import partial
 
 import dramatiq
 
 from app import mailbox
-from app.domain import arrivals, receptions
+from app.domain import arrivals, fetches, receptions
+from workers.fetcher import Fetcher
 from workers.mailboxes import serve_together
+from workers.middleware.closing import Closing
 from workers.middleware.waking import Waking
 
+
+def wake() -> int:
+    """Makes receipts and files whose time has come due, a batch of each at most; returns the size of the larger."""
+    return max(mailbox.wake_and_ring(arrivals.WAITING), mailbox.wake_and_ring(fetches.WAITING))
+
+
+fetcher = Fetcher()
 serve_together(arrivals.MAIL, receptions.work)
-dramatiq.get_broker().add_middleware(Waking(partial(mailbox.wake_and_ring, arrivals.WAITING)))
+serve_together(fetches.MAIL, fetcher.wake)
+broker = dramatiq.get_broker()
+broker.add_middleware(Closing(fetcher.stop))
+broker.add_middleware(Waking(wake))

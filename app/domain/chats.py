@@ -15,6 +15,7 @@ from app.domain.visitors import Visitor
 from app.errors import Conflict, Fault, Invalid
 from app.lib import clock
 from app.models.channels import Channel
+from app.models.conversations import Message
 from app.models.uploads import Upload
 
 MOST_SHOWN = 50
@@ -22,7 +23,12 @@ MOST_SHOWN = 50
 MOST_UPLOADS = 20
 _MOST_READ = 100
 # What the visitor has not been sent is not shown.
-_IS_SHOWN = "(direction = 'in' OR status IN ('sent', 'delivered', 'read'))"
+_COLUMNS = (
+    *("id", "direction", "text", "attachments", "status"),
+    *("provider_id", "provider_time", "created_at", "edited_at"),
+)
+_SENT = ("sent", "delivered", "read")
+_IS_SHOWN = f"(direction = 'in' OR status IN {_SENT})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +46,7 @@ def say(channel: Channel, visitor: Visitor, said: Said) -> None:
     if not said.text and not said.upload_ids:
         raise Invalid(Fault("/text", "Give a text or a file."))
     _check_uploads(visitor, said)
-    key = _key(visitor, said.id)
+    key = _key(visitor.id, said.id)
     received = Received(
         key=key,
         sender=visitor.id,
@@ -96,43 +102,37 @@ def history(channel: Channel, visitor: Visitor, before: str | None = None) -> li
     found = rows(
         f"""
         SELECT shown.* FROM conversations CROSS JOIN LATERAL (
-            SELECT id, direction, text, attachments, status, provider_id,
-                coalesce(provider_time, created_at) AS at, edited_at
+            SELECT {", ".join(_COLUMNS)}
             FROM messages WHERE conversation_id = conversations.id AND {_IS_SHOWN}
                 AND (%(before)s::text IS NULL OR (coalesce(provider_time, created_at), id) < (
                     SELECT coalesce(provider_time, created_at), id FROM messages WHERE id = %(before)s))
             ORDER BY coalesce(provider_time, created_at) DESC, id DESC LIMIT {MOST_SHOWN}
         ) AS shown
         WHERE channel_id = %(channel_id)s AND peer = %(peer)s
-        ORDER BY shown.at DESC, shown.id DESC LIMIT {MOST_SHOWN}
+        ORDER BY coalesce(provider_time, shown.created_at) DESC, shown.id DESC LIMIT {MOST_SHOWN}
         """,
         {"channel_id": channel.id, "peer": visitor.peer, "before": before},
     )
-    return [_shown(visitor, *each) for each in reversed(found)]
+    return [represent(visitor.id, Message(**dict(zip(_COLUMNS, each, strict=True)))) for each in reversed(found)]
 
 
-def _shown(
-    visitor: Visitor,
-    message_id: str,
-    direction: str,
-    text: str | None,
-    attachments: Sequence[dict[str, Any]],
-    status: str,
-    provider_id: str | None,
-    at: Any,
-    edited_at: Any,
-) -> dict[str, Any]:
-    own = _key(visitor, "")
-    is_own = direction == "in" and provider_id is not None and provider_id.startswith(own)
+def is_shown(message: Message) -> bool:
+    """Whether the visitor may see the message, if it is in a conversation of the visitor."""
+    return message.direction == "in" or message.status in _SENT
+
+
+def represent(visitor_id: str, message: Message) -> dict[str, Any]:
+    """The message as the visitor sees it; `client_id` is the page's own identifier of what was written there."""
+    own, key = _key(visitor_id, ""), message.provider_id or ""
     return {
-        "id": message_id,
-        "client_id": provider_id.removeprefix(own) if is_own and provider_id else None,
-        "direction": direction,
-        "text": text,
-        "attachments": media.shown(attachments),
-        "status": status,
-        "at": at,
-        "edited_at": edited_at,
+        "id": message.id,
+        "client_id": key.removeprefix(own) if message.direction == "in" and key.startswith(own) else None,
+        "direction": message.direction,
+        "text": message.text,
+        "attachments": media.shown(message.attachments),
+        "status": message.status,
+        "at": message.provider_time or message.created_at,
+        "edited_at": message.edited_at,
     }
 
 
@@ -154,6 +154,6 @@ def _check_uploads(visitor: Visitor, said: Said) -> None:
         raise Invalid(Fault("/uploads", "There is no such file of this visitor. Files are kept for a day."))
 
 
-def _key(visitor: Visitor, client_id: str) -> str:
+def _key(visitor_id: str, client_id: str) -> str:
     """What is unique in the channel for a message: no visitor can take another one's."""
-    return f"{visitor.id}:{client_id}"
+    return f"{visitor_id}:{client_id}"

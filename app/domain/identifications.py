@@ -6,7 +6,7 @@ import time
 
 from app.channels.web_chat import WebChat
 from app.database import rows, transaction
-from app.domain import batches, contacts
+from app.domain import batches, contacts, merges
 from app.domain.changes import Change
 from app.domain.events import Cause
 from app.domain.units import Unit
@@ -76,7 +76,7 @@ def _join(change: Change, visitor: Visitor, user_id: str) -> None:
         altered = Change(workspace_id, change.payload, own.id, change.kind, None, change.cause, unit)
         contacts.update(altered)
     elif named.id != own.id:
-        raise Conflict("This visitor is another contact.")
+        merges.merge(change, named, own)
 
 
 def _identify(unit: Unit, visitor: Visitor, identity: Identity | None, contact_id: str) -> None:

@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from app.domain import chats
 from app.domain.updates import Place, Update
-from app.live import chats, documents, frames
+from app.live import documents, frames
 from app.live.documents import Document
 from app.live.listeners import Listener
 from app.models.conversations import Message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -11,8 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from urllib.parse import urlencode
-from urllib.request import HTTPCookieProcessor, build_opener
+from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
 
 import psutil
 import pytest
@@ -73,6 +75,25 @@ def failures(output: str) -> str:
         return str(page.read().decode())
 
 
+class Chat:
+    """The page on which a person writes to the bot, by the address that is printed."""
+
+    def __init__(self, output: str) -> None:
+        said = re.search(r"Telegram +(http://\S+/):", output)
+        assert said is not None, output
+        self._address = said[1]
+
+    def answers(self) -> list[str]:
+        """What the bot has said so far."""
+        with urlopen(f"{self._address}messages", timeout=20) as response:
+            said: list[dict[str, Any]] = json.load(response)["messages"]
+        return [message["text"] for message in said if message["from"] == "bot"]
+
+    def write(self, text: str) -> None:
+        headers = {"Content-Type": "application/json"}
+        urlopen(Request(f"{self._address}messages", json.dumps({"text": text}).encode(), headers), timeout=20).close()
+
+
 def processes_of(checkout: Path) -> list[psutil.Process]:
     """The processes that were started for the checkout."""
     found = []
@@ -108,6 +129,23 @@ def test_it_verifies_the_webhooks_of_its_curl_line_and_leaves_nothing_when_stopp
         make.wait(timeout=90)
         assert "Everything is stopped." in output()
         assert processes_of(checkout) == []
+
+
+@pytest.mark.parametrize("start", ["first", "second"])
+def test_a_person_talks_with_the_bot_also_after_a_restart(checkout: Path, start: str) -> None:
+    with make_up(checkout) as (make, output):
+        wait_until(lambda: READY in output() or make.poll() is not None, 120, "it is ready")
+        chat = Chat(output())
+        chat.write("Hello")
+        wait_until(lambda: len(chat.answers()) == 1, 60, "the bot asks its question")
+        chat.write("Yes, please")
+        wait_until(lambda: len(chat.answers()) == 2, 60, "the bot thanks")
+
+        question, thanks = chat.answers()
+        assert "Shall we send you our newsletter?" in question
+        assert thanks == "Thank you, you are on the list."
+        os.kill(make.pid, signal.SIGINT)
+        make.wait(timeout=90)
 
 
 def test_a_signal_during_the_start_stops_it(checkout: Path) -> None:

@@ -13,6 +13,7 @@ from app.config import read
 from app.lib import vault
 from tests import histories
 from tests.histories import History
+from tests.stack import demo_bot
 from tests.stack.stack import Stack
 
 EMAIL = "demo@example.com"
@@ -63,6 +64,14 @@ class Demo:
         if "history" not in self._kept:
             self._insert_history(receiver_address)
             self._keep(history=True)
+
+    def seed_bot(self) -> None:
+        """Connects the bot to the running service and publishes its automation, unless that is done.
+
+        Raises StackError.
+        """
+        if "bot" not in self._kept:
+            self._keep(bot=demo_bot.seed(demo_bot.Caller(self._stack.base_url, self.workspace, self.token)))
 
     def secrets_of(self, delivery_id: str) -> list[str]:
         """The secret of the endpoint that a delivery belongs to, and the one before it; none if there is no such one.

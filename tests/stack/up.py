@@ -15,6 +15,7 @@ from types import FrameType
 from typing import TextIO
 
 from tests.stack import leftovers
+from tests.stack.chats import Chats
 from tests.stack.demo import EMAIL, SUPPORT, Demo
 from tests.stack.errors import StackError
 from tests.stack.kept import Kept
@@ -26,7 +27,7 @@ from tests.stack.stack import Stack
 
 DIRECTORY = ROOT / ".data"
 PORTS = {"web": 8000, "realtime": 8001, "postgres": 5432, "redis": 6379}
-RECEIVER_PORT = 8443
+RECEIVER_PORT, TELEGRAM_PORT, CHAT_PORT = 8443, 8444, 8445
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LOOK_SECONDS = 0.2
 
@@ -58,9 +59,11 @@ def _run() -> None:
     counts = {kind: 1 for kind in process_types() if kind != "release"}
     # A process that fails before everything is ready is reported once, by the error that ends the start.
     ready = threading.Event()
+    telegram_port = free_port(TELEGRAM_PORT)
     stack = Stack(
         DIRECTORY,
         counts,
+        settings={"TELEGRAM_API_URL": f"https://127.0.0.1:{telegram_port}"},
         ports=PORTS,
         on_line=lambda name, line: say(f"{name}: {line}") if ready.is_set() and _is_error(line) else None,
         on_end=lambda name, code: say(f"{name} ended ({code}); starting it again") if ready.is_set() else None,
@@ -74,16 +77,17 @@ def _run() -> None:
 
     receiver = Receiver(stack.certificates.ca_file.parent, free_port(RECEIVER_PORT), on_receive=show)
     receiver.keeps = False
+    chats = Chats(DIRECTORY, receiver.certificates.ca_file.parent, telegram_port, CHAT_PORT)
     try:
-        _start(stack, receiver, demo)
+        _start(stack, receiver, chats, demo)
         ready.set()
-        _show_addresses(stack, receiver, demo)
+        _show_addresses(stack, receiver, chats, demo)
         threading.Event().wait()
     finally:
-        _stop(stack, receiver)
+        _stop(stack, receiver, chats)
 
 
-def _start(stack: Stack, receiver: Receiver, demo: Demo) -> None:
+def _start(stack: Stack, receiver: Receiver, chats: Chats, demo: Demo) -> None:
     stack.postgres.start()
     say(f"PostgreSQL     ready on port {_port(stack.postgres.port, PORTS['postgres'])}")
     stack.redis.start()
@@ -92,22 +96,26 @@ def _start(stack: Stack, receiver: Receiver, demo: Demo) -> None:
     say("Migrations     done")
     receiver.start()
     say(f"Receiver       ready on port {_port(receiver.port, RECEIVER_PORT)}")
+    chats.start()
     demo.seed(receiver.url())
     say("Workspace      Demo, with an endpoint for every event at the receiver")
     stack.processes.start()
     stack.processes.wait_ready()
     kinds = ", ".join(name.rpartition(".")[0] for name in stack.processes.names)
     say(f"Processes      {kinds}: running; web on port {_port(stack.port, PORTS['web'])}")
+    demo.seed_bot()
+    say("Telegram       a bot that welcomes whoever writes, at a Bot API of its own")
 
 
-def _stop(stack: Stack, receiver: Receiver) -> None:
+def _stop(stack: Stack, receiver: Receiver, chats: Chats) -> None:
     say("\nStopping …")
     stack.processes.stop()
     receiver.stop()
+    chats.stop()
     stack.stop()
 
 
-def _show_addresses(stack: Stack, receiver: Receiver, demo: Demo) -> None:
+def _show_addresses(stack: Stack, receiver: Receiver, chats: Chats, demo: Demo) -> None:
     say(f"""
 Address    {stack.base_url}
 Docs       {stack.base_url}/api/docs
@@ -115,6 +123,7 @@ Token      {demo.token}
 Sign-in    {stack.base_url}/sign-in
            {EMAIL}, password {demo.password}: an owner of the workspace, where some deliveries have failed
            {SUPPORT}, the same password: support staff, who see all workspaces
+Telegram   {chats.address}: write to the bot as a person would, and see its answers
 Logs       {stack.directory / "logs"}
 Commands   . {stack.write_settings()}; .venv/bin/python -m app check
 

@@ -27,7 +27,7 @@ def test_the_script_knows_its_channel_and_is_small(client: FlaskClient, channel:
     response = client.get(f"/chat/{channel.id}.js")
 
     assert (response.status_code, response.content_type) == (200, "text/javascript; charset=utf-8")
-    assert json.loads(response.text[response.text.rindex('({"channel"') + 1 :].removesuffix(");\n")) == {
+    assert facts(response.text) == {
         "channel": channel.id,
         "name": "Chat",
         "base": "https://bellhop.test",
@@ -46,7 +46,7 @@ def test_a_name_cannot_leave_its_string(client: FlaskClient, channel: Channel) -
 
     text = client.get(f"/chat/{channel.id}.js").text
 
-    assert json.loads(text[text.rindex('({"channel"') + 1 :].removesuffix(");\n"))["name"] == name
+    assert facts(text)["name"] == name
 
 
 def test_it_is_sent_compressed_and_not_again_if_it_is_the_same(client: FlaskClient, channel: Channel) -> None:
@@ -67,3 +67,7 @@ def test_a_channel_that_is_not_there_has_no_script(client: FlaskClient, channel:
 
 def test_what_is_served_is_made_of_its_sources() -> None:
     assert widget.SERVED.read_text() == widget.minified()
+
+
+def facts(script: str) -> dict[str, str]:
+    return dict(json.loads(script[script.rindex('({"channel"') + 1 :].rpartition(")")[0]))

@@ -410,6 +410,34 @@ def test_a_visitor_who_signs_in_gives_its_contact_the_external_id(page: Page, ap
     assert api.show_contact(str(before))["external_id"] == "7"
 
 
+def test_a_visitor_who_signs_in_becomes_the_contact_that_there_is(page: Page, api: Api) -> None:
+    contact_id = api.contact(external_id="7")["id"]
+    page.say()
+    conversation_id = converse(api, page)
+    before = page.visitor.contact_id
+    assert before != contact_id
+
+    assert page.ask("POST", "identify", {"user": signed("7")}).status_code == 200
+    api.apply()
+
+    assert page.visitor.contact_id == contact_id
+    assert api.get(f"contacts/{before}").status_code == 404
+    held = "SELECT contact_id FROM conversations WHERE id = %s UNION SELECT contact_id FROM messages"
+    assert rows(held, (conversation_id,)) == [(contact_id,)]
+    assert [each["text"] for each in page.messages()] == ["Hello", "Answer to Hello"]
+
+
+def test_a_visitor_who_signs_in_while_its_message_waits_is_that_contact(page: Page, api: Api) -> None:
+    contact_id = api.contact(external_id="7")["id"]
+    page.say()
+    page.ask("POST", "identify", {"user": signed("7")})
+
+    process(page)
+
+    assert rows("SELECT contact_id FROM messages") == [(contact_id,)]
+    assert [each["text"] for each in page.messages()] == ["Hello"]
+
+
 def test_another_user_in_the_same_browser_needs_another_session(page: Page, client: FlaskClient) -> None:
     page.say(user=signed("7"))
 
@@ -426,8 +454,12 @@ def test_a_user_sees_the_same_conversation_in_another_browser(page: Page, client
     other = Page(client, page.channel)
 
     other.token = other.ask("POST", "identify", {"user": signed("7"), "key": "z" * 32}).json["token"]
+    other.say("From here", "m2")
+    process(other)
 
-    assert [each["text"] for each in other.messages()] == ["Hello", "Answer to Hello"]
+    for each in (page, other):
+        assert [shown["text"] for shown in each.messages()] == ["Hello", "Answer to Hello", "From here"]
+    assert rows("SELECT count(*) FROM conversations") == [(1,)]
     assert other.visitor.id != page.visitor.id
     assert other.visitor.contact_id == page.visitor.contact_id
 

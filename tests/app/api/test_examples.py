@@ -19,11 +19,12 @@ from app import database
 from app.api.lists import PageQuery
 from app.api.openapi import documents
 from app.lib.problems import problem_document
-from tests import billing, surface
+from tests import billing, people, surface
 from tests.automations import carry_on
 from tests.cast import Api, replay, working
 from tests.schemas import faults
 from tests.surface import Operation
+from tests.talks import receive
 
 FILE = Path(documents.__file__).parent / "responses.json"
 VALID = {
@@ -45,7 +46,7 @@ def test_every_response_is_as_the_document_says(
     if os.environ.get("RECORD_EXAMPLES"):
         lines = [f"{json.dumps(name)}: {json.dumps(found[name], ensure_ascii=False)}" for name in sorted(found)]
         text = ("{\n" + ",\n".join(lines) + "\n}").replace("https://bellhop.test", "https://bellhop.example")
-        FILE.write_text(re.sub(r"whsec_[\w-]+", f"whsec_{'0' * 32}", text) + "\n")
+        FILE.write_text(re.sub(r"\b(whsec|chs)_[\w-]+", rf"\1_{'0' * 32}", text) + "\n")
 
     recorded = json.loads(FILE.read_text())
     assert {name: responses.keys() for name, responses in recorded.items()} == {
@@ -91,11 +92,32 @@ def successes(api: Api, operation: Operation, path: str, known: dict[str, str]) 
         body = {"body": surface.sample(operation.body, known)} if operation.body else {}
         for sent in body.values():
             sent |= {name: value for name, value in VALID.items() if name in sent}
+        body |= {"data": b"%PDF-1.7"} if operation.collection == "/uploads" else {}
+        again = operation.collection == "/messages/<message_id>/resend"
+        if again:
+            fail_message(known["message"])
         shown = [api.ask(operation.method, path, **body)]
         api.apply()
+        if again:
+            fail_message(known["message"])
         with working():
             shown.append(api.ask(operation.method, path, **body, wait=20))
     return [(each.status_code, each.json) for each in shown if each.status_code < 300 and each.data]
+
+
+def fail_message(message_id: str) -> None:
+    """So that the message can be sent again."""
+    database.rows("UPDATE messages SET status = 'failed' WHERE id = %s", (message_id,))
+
+
+def furnish_inbox(api: Api, contact_id: str) -> dict[str, str]:
+    """A web chat with a conversation, an answer in it, and a member."""
+    web_chat = {"kind": "web_chat", "name": "Shop", "settings": {"origins": ["https://shop.example"]}}
+    channel_id = api.done(api.post("channels", web_chat))["resource"]["id"]
+    conversation_id = receive(api.workspace_id, contact_id, channel_id, "Where is my order?").conversation_id
+    sent = api.post(f"conversations/{conversation_id}/messages", {"text": "It is on its way."})
+    known = {"channel": channel_id, "conversation": conversation_id, "message": api.done(sent)["resource"]["id"]}
+    return known | {"member": people.make_member(api.workspace_id, "grace@shop.example", "agent")[1].id}
 
 
 def furnish_automation(api: Api, contact_id: str) -> dict[str, str]:
@@ -131,7 +153,7 @@ def furnish(api: Api, nouns: set[str]) -> dict[str, str]:
     known = {"endpoint": endpoint, "contact": contact}
     known |= {"sale": api.sale(contact)["id"], "booking": api.booking(contact)["id"]}
     sent = api.post("contacts/import", data=b'{"email": "x"}\n{}', content_type="application/jsonl")
-    known |= furnish_automation(api, contact)
+    known |= furnish_automation(api, contact) | furnish_inbox(api, contact)
     known["import"] = api.done(sent)["resource"]["id"]
     known["sweep"] = api.done(api.post(f"webhooks/endpoints/{endpoint}/resend"))["resource"]["id"]
     known |= furnish_failures(api)

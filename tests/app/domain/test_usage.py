@@ -497,7 +497,11 @@ def explained(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 
 def scans(node: dict[str, Any]) -> list[str]:
-    own = [node["Node Type"]] if node.get("Relation Name", "").startswith(("deliveries", "events", "runs")) else []
+    own = (
+        [node["Node Type"]]
+        if node.get("Relation Name", "").startswith(("deliveries", "events", "runs", "messages"))
+        else []
+    )
     return own + [found for below in node.get("Plans", ()) for found in scans(below)]
 
 

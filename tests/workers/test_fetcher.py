@@ -1,0 +1,235 @@
+"""The fetcher: files of inbound messages are fetched from their provider, with patience and within limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app import database, mailbox
+from app.channels.base import Media
+from app.config import settings
+from app.database import rows
+from app.domain import fetches, media
+from app.lib import files
+from app.models.channels import Channel
+from app.models.conversations import Message
+from app.models.uploads import Upload
+from tests.arriving import arrive, make_post, received
+from tests.cast import Api, one, rung_on, until
+from tests.conftest import Servers
+from tests.providers.base import Call, Provider, Reply, Trouble
+from workers.fetcher import MOST_EACH, Fetcher
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
+
+
+class Shelf(Provider):
+    """Says where files are, at `/where/<ref>`, and serves them at `/files/<ref>`."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.files: dict[str, bytes] = {}
+
+    def reply(self, call: Call) -> Reply:
+        _, what, ref = call.path.split("/")
+        if ref not in self.files:
+            return Reply(404)
+        return Reply(body=f"{self.url}/files/{ref}".encode() if what == "where" else self.files[ref])
+
+
+@pytest.fixture(scope="module")
+def served(servers: Servers) -> Iterator[Shelf]:
+    shelf = Shelf(Path(servers.certificates.ca_file).parent)
+    shelf.start()
+    yield shelf
+    shelf.stop()
+
+
+@pytest.fixture
+def shelf(served: Shelf) -> Iterator[Shelf]:
+    served.files = {"a": PNG}
+    yield served
+    served.calls.clear()
+    served.always(None, "/where/a")
+    served.always(None, "/files/a")
+
+
+@pytest.fixture
+def fetcher(empty: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Fetcher]:
+    monkeypatch.setenv("MEDIA_DIR", str(tmp_path))
+    monkeypatch.setattr(fetches, "PAUSES_SECONDS", (0.05, 0.05))
+    settings.cache_clear()
+    made = Fetcher()
+    yield made
+    made.stop()
+    database.database.close()
+    monkeypatch.undo()
+    settings.cache_clear()
+
+
+@pytest.fixture
+def channel(api: Api, shelf: Shelf, fetcher: Fetcher) -> Channel:
+    return make_post(api.workspace_id, files=shelf.url)
+
+
+def send(channel: Channel, *wanted: Media, key: str = "1") -> None:
+    arrive(channel, received("Look", key, media=wanted or (Media("a", "image/gif", "cat.gif", 108),)))
+
+
+def fetched(fetcher: Fetcher, channel: Channel) -> Any:
+    """The file, once it is here or given up."""
+
+    def found() -> Any:
+        mailbox.wake_and_ring(fetches.WAITING)
+        fetcher.wake(channel.id)
+        return Upload.select().where(Upload.due_at.is_null(), Upload.next_attempt_at.is_null()).first()
+
+    return until(found)
+
+
+def test_a_file_is_rung_for_and_fetched_and_completes_its_message(fetcher: Fetcher, channel: Channel) -> None:
+    send(channel)
+    assert rung_on("fetches") == [channel.id]
+    assert one("SELECT text FROM messages") == "Look"
+
+    upload = fetched(fetcher, channel)
+
+    assert media.load(upload.id).content == PNG
+    [attachment] = Message.get().attachments
+    assert attachment == {"id": upload.id, "name": "cat.gif", "content_type": "image/png", "bytes": len(PNG)}
+
+
+def test_several_files_of_a_message_are_all_fetched(fetcher: Fetcher, channel: Channel, shelf: Shelf) -> None:
+    shelf.files |= {str(number): b"GIF89a" + bytes([number]) for number in range(10)}
+
+    send(channel, *(Media(str(number)) for number in range(10)))
+    fetcher.wake(channel.id)
+
+    until(lambda: all(each["bytes"] == 7 for each in Message.get().attachments))
+
+
+@pytest.mark.parametrize("path", ["/where/a", "/files/a"])
+@pytest.mark.parametrize("trouble", [Reply(500), Reply(429), Trouble.CUT_AFTER])
+def test_after_a_trouble_it_asks_again_where_the_file_is(
+    fetcher: Fetcher, channel: Channel, shelf: Shelf, path: str, trouble: Reply | Trouble
+) -> None:
+    shelf.happens(trouble, path=path)
+
+    send(channel)
+
+    assert fetched(fetcher, channel).file is not None
+    assert len(shelf.called("/where/a", is_taken=False)) == 2
+
+
+def test_a_file_that_never_comes_is_given_up(fetcher: Fetcher, channel: Channel, shelf: Shelf) -> None:
+    shelf.always(Reply(500), "/files/a")
+
+    send(channel)
+
+    upload = fetched(fetcher, channel)
+    assert (upload.file, upload.source, upload.tries) == (None, None, 3)
+    assert upload.problem == "The server answered 500 (Internal Server Error)."
+    assert Message.get().attachments[0]["bytes"] is None
+
+
+def test_a_file_that_the_provider_does_not_have_is_given_up_at_once(fetcher: Fetcher, channel: Channel) -> None:
+    send(channel, Media("gone"))
+
+    upload = fetched(fetcher, channel)
+    assert (upload.problem, upload.tries) == ("The file is gone.", 1)
+
+
+def test_a_file_that_is_too_large_is_not_kept(
+    fetcher: Fetcher, channel: Channel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(media, "MOST_BYTES", len(PNG) - 1)
+
+    send(channel, Media("a"))
+
+    assert fetched(fetcher, channel).problem == "The file has more than 16 MiB."
+    assert len(shelf.called("/files/a")) == 1
+
+
+def test_a_file_that_is_said_to_be_too_large_is_not_asked_for(fetcher: Fetcher, channel: Channel, shelf: Shelf) -> None:
+    send(channel, Media("a", bytes=media.MOST_BYTES + 1))
+
+    assert fetched(fetcher, channel).problem == "The file has more than 16 MiB."
+    assert shelf.calls == []
+
+
+def test_a_private_address_is_not_dialled(
+    fetcher: Fetcher, channel: Channel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Shelf, "url", "https://10.0.0.1")
+
+    send(channel)
+
+    assert fetched(fetcher, channel).file is None
+    assert len(shelf.called("/where/a")) == 1
+
+
+def test_without_room_on_the_disk_it_is_fetched_later(
+    fetcher: Fetcher, channel: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, full = files.write, [True]
+
+    def write(*arguments: Any) -> int:
+        if full:
+            full.clear()
+            raise OSError(28, "No space left on device")
+        return real(*arguments)
+
+    monkeypatch.setattr(files, "write", write)
+
+    send(channel)
+
+    upload = fetched(fetcher, channel)
+    assert (upload.file is not None, upload.tries) == (True, 0)
+
+
+def test_the_files_of_a_channel_that_was_deleted_are_given_up(fetcher: Fetcher, channel: Channel, shelf: Shelf) -> None:
+    send(channel)
+    rows("UPDATE channels SET deleted_at = now()")
+
+    assert fetched(fetcher, channel).problem == "The channel was deleted before."
+    assert shelf.calls == []
+
+
+def test_a_channel_whose_provider_hangs_delays_no_other(
+    fetcher: Fetcher, channel: Channel, shelf: Shelf, api: Api
+) -> None:
+    shelf.always(Trouble.HANG, "/where/a")
+    other = make_post(api.workspace_id, files=shelf.url)
+    shelf.files["b"] = PNG
+    for number in range(3 * MOST_EACH):
+        send(channel, key=str(number))
+    send(other, Media("b"))
+
+    fetcher.wake(channel.id, other.id)
+
+    until(lambda: one("SELECT file FROM uploads WHERE channel_id = %s", other.id))
+    assert len(shelf.called("/where/a")) == MOST_EACH
+    shelf.stop()
+    shelf.start()
+
+
+def test_the_file_of_a_worker_that_died_is_fetched_by_another(fetcher: Fetcher, channel: Channel) -> None:
+    send(channel)
+    fetches.claim({channel.id: 1})
+    rows("UPDATE uploads SET leased_until = now() - interval '1 second'")
+
+    assert fetched(fetcher, channel).file is not None
+
+
+def test_what_is_recorded_under_an_old_claim_changes_nothing(channel: Channel) -> None:
+    send(channel)
+    [dispatch], _, _ = fetches.claim({channel.id: 1})
+    rows("UPDATE uploads SET leased_until = NULL")
+    fetches.claim({channel.id: 1})
+
+    fetches.record([fetches.Fetched(dispatch.claimed, 0, verdict=fetches.TOO_LARGE)])
+
+    assert one("SELECT due_at IS NOT NULL AND problem IS NULL FROM uploads")
