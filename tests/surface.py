@@ -179,6 +179,10 @@ def furnish(api: Api, email: str, nouns: set[str]) -> dict[str, str]:
             known["channel"] = make_channel(api.workspace_id)
             message = receive(api.workspace_id, contact["id"], known["channel"])
             known |= {"conversation": message.conversation_id, "message": message.id}
+    if "channel" in nouns:
+        chat = {"kind": "web_chat", "name": "Shop", "settings": {"origins": ["https://shop.example"]}}
+        for _ in range(2):
+            known["channel"] = api.done(api.post("channels", chat))["resource"]["id"]
     if "member" in nouns:
         for number in range(2):
             known["member"] = make_member(api.workspace_id, f"member-{number}.{email}", "agent")[1].id
