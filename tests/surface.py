@@ -30,7 +30,7 @@ from tests.talks import make_channel, receive
 VOLATILE = {"tokens": ["last_used_at"]}
 _numbers = itertools.count(1)
 # Fields of bodies that are not required, but without which the body is refused.
-OPTIONAL = ("external_id", "settings", "text", "contact_id")
+OPTIONAL = ("external_id", "settings", "text", "MessageToContact.contact_id")
 SECRET_KEY = "tests-tests-"
 # Internals that no response may reveal.
 INSIDE = re.compile(
@@ -101,7 +101,12 @@ def _takes(view: Any, location: str) -> marshmallow.Schema | None:
 
 def sample(schema: marshmallow.Schema, known: dict[str, str]) -> dict[str, Any]:
     """A body that should be valid for `schema`, with identifiers from `known`."""
-    wanted = {name: field for name, field in schema.load_fields.items() if field.required or name in OPTIONAL}
+    of_schema = type(schema).__name__
+    wanted = {
+        name: field
+        for name, field in schema.load_fields.items()
+        if field.required or name in OPTIONAL or f"{of_schema}.{name}" in OPTIONAL
+    }
     return {name: sample_of(name, field, known) for name, field in wanted.items()}
 
 
