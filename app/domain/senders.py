@@ -75,14 +75,14 @@ def contact_of(
 def _with_phone(change: Change, contact: Contact, phone: str | None) -> Contact:
     """The contact with the number that it turns out to have; if another has that, both are one from now on.
 
-    If the contact is known by another number, the two are only suggested to be one.
+    If the contact is known by another number, or the workspace tells them apart, they are only suggested to be one.
     """
     if phone is None or not _E164.fullmatch(phone) or contact.phone in phones.ways_to_write(phone):
         return contact
     holder = _holder(change.unit, contact.workspace_id, phone)
     if holder is None:
         return contacts.set_fields(change, contact, phone=phone) if contact.phone is None else contact
-    if contact.phone is None:
+    if contact.phone is None and None in (contact.external_id, holder.external_id):
         return merges.merge(change, holder, contact)
     merges.suggest(change.unit, contact.workspace_id, contact.id, holder.id, "same_phone")
     return contact

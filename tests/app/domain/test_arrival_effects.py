@@ -162,7 +162,7 @@ def test_two_contacts_that_the_shop_tells_apart_are_only_suggested(api: Api, cha
     arrive(channel, received("It is me", "2", phone="+4930123456"), received(None, "3", phone="+4930123456"))
 
     assert one("SELECT count(*) FROM contacts") == 2
-    assert all_of("SELECT reason FROM suggested_merges") == ["phone"]
+    assert all_of("SELECT reason FROM suggested_merges") == ["same_phone"]
 
 
 def test_a_receipt_counts_while_the_messages_of_a_merge_are_still_moved(api: Api, channel: Channel) -> None:

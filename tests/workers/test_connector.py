@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app import database
+from tests import playing
+from tests.cast import Api, one, until
+from tests.conftest import Servers
+from tests.playing import create, state
+from tests.stack.receiver import Answer, Receiver
+from workers.connector import Connector
+
+
+@pytest.fixture(scope="module")
+def listening(servers: Servers) -> Iterator[Receiver]:
+    receiver = Receiver(Path(servers.certificates.ca_file).parent)
+    receiver.start()
+    yield receiver
+    receiver.stop()
+
+
+@pytest.fixture
+def provider(listening: Receiver, monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    playing.install(monkeypatch)
+    monkeypatch.setattr(playing, "API", listening.url("").rstrip("/"))
+    yield listening
+    listening.answers.clear()
+    listening.clear()
+
+
+@pytest.fixture
+def connector(empty: None) -> Iterator[Connector]:
+    made = Connector()
+    yield made
+    made.stop()
+    database.database.close()
+
+
+def test_a_channel_is_connected_over_https(api: Api, connector: Connector, provider: Receiver) -> None:
+    channel_id = create(api.workspace_id)
+
+    connector.wake(api.workspace_id)
+
+    until(lambda: state(channel_id) == ("connected", None))
+    assert [received.path for received in provider.received] == ["/me", "/hook"]
+
+
+def test_what_the_provider_answers_decides(api: Api, connector: Connector, provider: Receiver) -> None:
+    provider.answers["/me"] = Answer(401, b"{}")
+    channel_id = create(api.workspace_id)
+
+    connector.wake(api.workspace_id)
+
+    until(lambda: state(channel_id) == ("reauthorization_required", "played"))
+
+
+def test_an_address_that_cannot_be_asked_is_an_answer_too(
+    api: Api, connector: Connector, provider: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(playing, "API", "https://127.0.0.1:1")
+    channel_id = create(api.workspace_id)
+
+    connector.wake(api.workspace_id)
+
+    until(lambda: one("SELECT tries FROM channel_requests") == 1)
+    assert state(channel_id) == ("disconnected", "connecting")
+
+
+def test_a_workspace_whose_provider_hangs_holds_up_no_other(
+    api: Api, others: Api, connector: Connector, provider: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released = threading.Event()
+    ask = connector.ask
+
+    def asked(request: playing.Request) -> playing.Answer:
+        if b"hangs" in request.body:
+            released.wait(60)
+        return ask(request)
+
+    monkeypatch.setattr(connector, "ask", asked)
+    for number in range(6):
+        create(api.workspace_id, f"{number}:hangs")
+        connector.wake(api.workspace_id)
+    channel_id = create(others.workspace_id)
+
+    connector.wake(others.workspace_id)
+
+    until(lambda: state(channel_id) == ("connected", None))
+    released.set()
+
+
+@pytest.mark.usefixtures("provider")
+def test_a_stopped_connector_begins_nothing(api: Api, connector: Connector) -> None:
+    create(api.workspace_id)
+    connector.stop()
+
+    connector.wake(api.workspace_id)
+
+    assert one("SELECT claim FROM channel_requests") == 0
