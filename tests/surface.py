@@ -30,7 +30,7 @@ from tests.talks import make_channel, receive
 VOLATILE = {"tokens": ["last_used_at"]}
 _numbers = itertools.count(1)
 # Fields of bodies that are not required, but without which the body is refused.
-OPTIONAL = ("external_id", "settings", "text", "contact_id")
+OPTIONAL = ("external_id", "settings", "text", "MessageToContact.contact_id")
 SECRET_KEY = "tests-tests-"
 # Internals that no response may reveal.
 INSIDE = re.compile(
@@ -101,7 +101,14 @@ def _takes(view: Any, location: str) -> marshmallow.Schema | None:
 
 def sample(schema: marshmallow.Schema, known: dict[str, str]) -> dict[str, Any]:
     """A body that should be valid for `schema`, with identifiers from `known`."""
-    wanted = {name: field for name, field in schema.load_fields.items() if field.required or name in OPTIONAL}
+    of_schema = type(schema).__name__
+    if of_schema == "MergeBody":  # with another contact than that in the path
+        known = known | {"contact": known.get("other", known.get("contact", ""))}
+    wanted = {
+        name: field
+        for name, field in schema.load_fields.items()
+        if field.required or name in OPTIONAL or f"{of_schema}.{name}" in OPTIONAL
+    }
     return {name: sample_of(name, field, known) for name, field in wanted.items()}
 
 
@@ -160,6 +167,7 @@ def _digest(table: str, condition: str, *parameters: str) -> str:
 def furnish(api: Api, email: str, nouns: set[str]) -> dict[str, str]:
     """Creates at least two resources of each noun; returns the identifier of one of each, by noun."""
     endpoint = api.endpoint("https://shop.example/hooks")
+    other = api.contact(email=f"other.{email}")
     for number in range(2):
         contact = api.contact(email=f"{number}.{email}", tags=["vip"])
         sweep = api.done(api.post(f"webhooks/endpoints/{endpoint}/resend"))["resource"]["id"]
@@ -168,7 +176,7 @@ def furnish(api: Api, email: str, nouns: set[str]) -> dict[str, str]:
     automation = api.published()
     run = api.done(api.post(f"automations/{automation}/start", {"contact_id": contact["id"]}))["resource"]["id"]
     known = {"endpoint": endpoint, "contact": contact["id"], "sweep": sweep, "automation": automation, "run": run}
-    known["replay"] = replay
+    known |= {"replay": replay, "other": other["id"]}
     if "message" in nouns:
         for _ in range(2):
             known["channel"] = make_channel(api.workspace_id)

@@ -34,7 +34,7 @@ class WhatsApp(ChannelKind):
     name = "whatsapp"
     most_characters = 4096
     most_caption = 1024
-    channel_rate = Rate(80.0, 80)
+    channel_rate = Rate(80.0)
     conversation_rate = Rate(1 / 6, 45)
     window = timedelta(hours=24)
     may_open = True

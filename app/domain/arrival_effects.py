@@ -27,7 +27,7 @@ from app.domain import (
     senders,
 )
 from app.domain.changes import Change
-from app.errors import Invalid
+from app.errors import Invalid, NotFound
 from app.lib import ids
 from app.models.channels import Channel
 from app.models.contacts import Contact
@@ -90,7 +90,8 @@ def _edit(change: Change, channel: Channel, item: Edited) -> None:
     if message is None or message.direction != "in" or (message.edited_at or item.at) > item.at:
         return
     # The texts of a contact that was deleted are gone for good.
-    if change.unit.get(Contact, channel.workspace_id, "id", message.contact_id) is not None:
+    with suppress(NotFound):
+        provider_messages.contact_and_conversation(change.unit, message)
         edited = {"text": messages.storable(item.text), "edited_at": item.at}
         change.unit.put(Message(**{**message.__data__, **edited}))
 
@@ -99,7 +100,7 @@ def _echo(change: Change, channel: Channel, item: Echoed) -> None:
     unit = change.unit
     if provider_messages.find(unit, channel, item.provider_id) is not None:
         return
-    contact = senders.contact_of(change, channel, item.recipient)
+    contact = senders.contact_of(change, channel, item.recipient, phone=item.phone)
     conversation = peers.conversation_with(change, contact, channel.id, item.peer, reopens=None)
     conversation = conversations.touch(unit, conversation)
     message_id = ids.new("msg")

@@ -6,7 +6,6 @@ Whoever calls these functions has locked the contact.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from app.database import rows
@@ -132,9 +131,15 @@ def touch(unit: Unit, conversation: Conversation) -> Conversation:
 def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversation:
     """Gives the conversation to the contact, whose most recent one it becomes if it has the latest message."""
     latest = most_recent(unit, contact.workspace_id, contact.id)
-    if latest is None or _latest_at(conversation) >= _latest_at(latest):
+    if latest is None or is_later(conversation, latest):
         unit.notes[_latest_of(contact.id)] = conversation.id
     return alter(unit, conversation, contact_id=contact.id)
+
+
+def is_later(conversation: Conversation, than: Conversation) -> bool:
+    """Whether its latest message, or its beginning if it has none, is not before that of the other."""
+    one, other = ((each.last_message_at or each.created_at) for each in (conversation, than))
+    return bool(one >= other)
 
 
 def alter(unit: Unit, conversation: Conversation, **fields: Any) -> Conversation:
@@ -212,10 +217,6 @@ def _latest(contact_ids: Iterable[str]) -> Mapping[tuple[str, str], str | None]:
         (wanted,),
     )
     return {_latest_of(contact_id): conversation_id for contact_id, conversation_id in found}
-
-
-def _latest_at(conversation: Conversation) -> datetime:
-    return conversation.last_message_at or conversation.created_at  # type: ignore[no-any-return]
 
 
 def _latest_of(contact_id: str) -> tuple[str, str]:

@@ -40,6 +40,19 @@ def delete(change: Change) -> Effect | None:
     return Effect("deleted", "contact", change.target) if _go_on(change) else None
 
 
+def erase_late(change: Change) -> bool:
+    """Erases what came to the target after it had been deleted, one part a call; returns whether that was all.
+
+    Raises Busy.
+    """
+    if "after" not in (change.progress or {}):
+        Booking.delete().where(Booking.contact_id == change.target).execute()
+        Sale.forget_contact(change.target)
+        change.keep(table="events", after="")
+        return False
+    return _go_on(change)
+
+
 def kept_jobs(contact: Contact) -> Iterator[dict[str, Any]]:
     """The jobs about a contact that still have their payload: those that wait or failed unexpectedly."""
     found = rows(

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from app.database import batches
-from app.domain import audit, bookings, contacts, deliveries, erasures, events, media, run_history, sales
+from app.domain import audit, bookings, deliveries, erasures, events, media, merges, run_history, sales
 from app.lib import json
 from app.models.base import OwnedModel
 from app.models.bookings import Booking
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
-from app.models.identities import Identity
 from app.models.sales import Sale
 
 # The members of an export beside `contact`, each a list.
@@ -24,7 +23,6 @@ SOURCES: Mapping[str, Callable[[Contact], Iterable[Any]]] = {
     "runs": lambda contact: run_history.of_contact(contact.id),
     "conversations": lambda contact: map(_all_of, _of_contact(Conversation, contact)),
     "messages": lambda contact: map(_with_files, _of_contact(Message, contact)),
-    "identities": lambda contact: map(_all_of, _of_contact(Identity, contact)),
     "jobs": erasures.kept_jobs,
     "audit_log": lambda contact: audit.of_contact(contact.id),
 }
@@ -44,7 +42,7 @@ def export(contact: Contact) -> Iterator[bytes]:
 
 
 def _pieces(contact: Contact) -> Iterator[bytes]:
-    yield b'{"data":{"contact":' + json.dumps(contacts.represent(contact))
+    yield b'{"data":{"contact":' + json.dumps(merges.represent(contact))
     for name, source in SOURCES.items():
         yield b',"%s":[' % name.encode()
         for number, item in enumerate(source(contact)):

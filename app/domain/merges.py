@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.database import rows
-from app.domain import contacts, conversations, jobs, run_states
+from app.domain import contacts, erasures, jobs, peers, run_states
 from app.domain.changes import Change, Effect
 from app.domain.jobs import Write
 from app.domain.units import Busy, Unit
@@ -53,7 +53,8 @@ def go_on(change: Change) -> Effect | None:
         return None
     # A merge that was undone has left its write behind.
     is_undone = bool(change.payload.get("is_merged")) and Contact.one(change.workspace_id, other_id) is not None
-    return Effect("changed", "contact", change.target) if is_undone or _move(change, other_id) else None
+    is_through = is_undone or (_move(change, other_id) and (not _is_deleted(change) or erasures.erase_late(change)))
+    return Effect("changed", "contact", change.target) if is_through else None
 
 
 def find_other(workspace_id: str, kept_id: str, other_id: str, unit: Unit | None = None) -> Contact:
@@ -88,7 +89,7 @@ def _merge(change: Change, kept: Contact, other: Contact) -> Contact:
             unit.put(Identity(**{**identity.__data__, "contact_id": kept.id}))
     for conversation in unit.changed(Conversation) + _owned(unit, Conversation, other):
         if conversation.contact_id == other.id:
-            conversations.move(unit, conversation, kept)
+            peers.move(unit, conversation, kept)
     for message in unit.changed(Message):
         if message.contact_id == other.id:
             unit.put(Message(**{**message.__data__, "contact_id": kept.id}))
@@ -158,7 +159,8 @@ def _move_enrolments(unit: Unit, kept: Contact, other: Contact) -> None:
 
 def _move(change: Change, other_id: str) -> bool:
     """Moves the next rows; returns whether they were the last. Raises Busy if others hold all that are left."""
-    table = (change.progress or {}).get("table", _TABLES[0])
+    progress = change.progress or {}
+    table = _TABLES[0] if "after" in progress else progress.get("table", _TABLES[0])
     for each in _TABLES[_TABLES.index(table) :]:
         next_ones = f"SELECT id FROM {each} WHERE contact_id = %s ORDER BY id LIMIT %s FOR NO KEY UPDATE SKIP LOCKED"
         found = [row_id for (row_id,) in rows(next_ones, (other_id, PART))]
@@ -170,6 +172,13 @@ def _move(change: Change, other_id: str) -> bool:
             raise Busy
     _forget(change, other_id)
     return True
+
+
+def _is_deleted(change: Change) -> bool:
+    """Whether the target was deleted before all could follow; one that is part of another by now was not."""
+    if Contact.one(change.workspace_id, change.target) is not None:
+        return False
+    return not rows(_MERGED_ON, (change.workspace_id, KIND, change.target))
 
 
 def _forget(change: Change, other_id: str) -> None:
@@ -196,6 +205,9 @@ _DETAILS = """
                 SELECT other_id AS id, reason FROM suggested_merges WHERE contact_id = %(id)s
                 UNION ALL SELECT contact_id, reason FROM suggested_merges WHERE other_id = %(id)s) AS pair
             JOIN contacts ON contacts.id = pair.id)
+"""
+_MERGED_ON = """
+    SELECT 1 FROM jobs WHERE workspace_id = %s AND kind = %s AND payload->>'contact_id' = %s AND due_at IS NOT NULL
 """
 _TAKE_SUGGESTIONS = """
     DELETE FROM suggested_merges WHERE contact_id = %s OR other_id = %s RETURNING contact_id, other_id, reason

@@ -55,6 +55,18 @@ def conversation_with(
     return conversations.reopen(change, contact, latest) if reopens else latest
 
 
+def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversation:
+    """Gives the conversation to the contact, among whose conversations with the same peer it takes its place."""
+    sought = Peer(contact.workspace_id, contact.id, conversation.channel_id, conversation.peer or "")
+    if sought not in unit.notes:
+        unit.notes |= _latest_with([sought])
+    found = unit.notes[sought]
+    latest: Conversation | None = unit.get(Conversation, contact.workspace_id, "id", found) if found else None
+    if latest is None or conversations.is_later(conversation, latest):
+        unit.notes[sought] = conversation.id
+    return conversations.move(unit, conversation, contact)
+
+
 def _latest_with(wanted: Sequence[Peer]) -> Mapping[Hashable, str | None]:
     """The latest conversation with each peer, as it is stored; one without a peer may be with any."""
     if not wanted:

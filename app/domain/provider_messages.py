@@ -41,16 +41,17 @@ def look_up(unit: Unit, names: Sequence[Name]) -> list[Place]:
         return []
     found = rows(
         """
-        SELECT sought.number, messages.*
+        SELECT sought.number, named.*, talk.contact_id
         FROM unnest(%s::text[], %s::text[], %s::text[]) WITH ORDINALITY
             AS sought(channel_id, provider_id, message_id, number)
         CROSS JOIN LATERAL (
-            SELECT workspace_id, id, conversation_id, contact_id FROM messages
+            SELECT workspace_id, id, conversation_id FROM messages
             WHERE channel_id = sought.channel_id AND provider_id = sought.provider_id
             UNION ALL
-            SELECT workspace_id, id, conversation_id, contact_id FROM messages
+            SELECT workspace_id, id, conversation_id FROM messages
             WHERE id = sought.message_id AND channel_id = sought.channel_id AND direction = 'out'
-            LIMIT 1) AS messages
+            LIMIT 1) AS named
+        CROSS JOIN LATERAL (SELECT contact_id FROM conversations WHERE id = named.conversation_id LIMIT 1) AS talk
         """,
         tuple(map(list, zip(*names, strict=True))),
     )
@@ -75,8 +76,9 @@ def find(unit: Unit, channel: Channel, provider_id: str, message_id: str | None 
 
 def contact_and_conversation(unit: Unit, message: Message) -> tuple[Contact, Conversation]:
     """Both of a message's. Raises NotFound if the contact was deleted."""
-    contact = unit.get(Contact, message.workspace_id, "id", message.contact_id)
     conversation = unit.get(Conversation, message.workspace_id, "id", message.conversation_id)
+    # After a merge a conversation has the contact at once, its messages a little later.
+    contact = conversation and unit.get(Contact, message.workspace_id, "id", conversation.contact_id)
     if contact is None or conversation is None:
         raise NotFound()
     return contact, conversation

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from app import mailbox
 from app.database import count, rows
-from app.domain import fan_out, jobs, lanes, outboxes, requests, run_states, sweeps
+from app.domain import arrivals, fan_out, fetches, jobs, lanes, outboxes, requests, run_states, sweeps
 from app.mailbox import Mail
 
 # Counting stops here: "10,000+".
@@ -22,6 +22,8 @@ _BY_NAME: Mapping[str, Mail] = {
     "requests": requests.MAIL,
     "sweeps": sweeps.MAIL,
     "messages": outboxes.MAIL,
+    "arrivals": arrivals.MAIL,
+    "fetches": fetches.MAIL,
 }
 NAMES = (*_BY_NAME, "deliveries", "slow-deliveries")
 _OF_WORKSPACES = {name: mail for name, mail in _BY_NAME.items() if mail.owner == "workspace_id"}

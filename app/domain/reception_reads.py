@@ -54,8 +54,8 @@ def _contact(place: Place) -> Key:
 def _phones(items: Items, unit: Unit) -> Iterator[Key]:
     """The numbers of senders who are new."""
     for channel, item in items:
-        if isinstance(item, Received) and item.phone is not None:
-            identity = senders.key(channel, item.sender)
+        if isinstance(item, (Received, Echoed)) and item.phone is not None:
+            identity = senders.key(channel, item.sender if isinstance(item, Received) else item.recipient)
             if unit.is_free(identity) and unit.get(*identity) is None:
                 yield from senders.phone_keys(channel.workspace_id, item.phone)
 

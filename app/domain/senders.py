@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from app.domain import contacts
+from app.domain import contacts, merges
 from app.domain.changes import Change
 from app.domain.units import Unit
 from app.lib import formats, ids, phones
@@ -73,10 +73,18 @@ def contact_of(
 
 
 def _with_phone(change: Change, contact: Contact, phone: str | None) -> Contact:
-    """The contact with a number that it did not have and that nobody else has."""
-    is_new = phone is not None and _E164.fullmatch(phone) and contact.phone is None
-    if is_new and _holder(change.unit, contact.workspace_id, phone) is None:
-        return contacts.set_fields(change, contact, phone=phone)
+    """The contact with the number that it turns out to have; if another has that, both are one from now on.
+
+    If the contact is known by another number, or the workspace tells them apart, they are only suggested to be one.
+    """
+    if phone is None or not _E164.fullmatch(phone) or contact.phone in phones.ways_to_write(phone):
+        return contact
+    holder = _holder(change.unit, contact.workspace_id, phone)
+    if holder is None:
+        return contacts.set_fields(change, contact, phone=phone) if contact.phone is None else contact
+    if contact.phone is None and None in (contact.external_id, holder.external_id):
+        return merges.merge(change, holder, contact)
+    merges.suggest(change.unit, contact.workspace_id, contact.id, holder.id, "same_phone")
     return contact
 
 

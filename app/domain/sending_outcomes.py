@@ -46,18 +46,16 @@ def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]
     with transaction():
         free = _lock_conversations({each.conversation_id for each in sendings})
         found = _record([each for each in sendings if each.conversation_id in free])
-        recorded = {id for id, is_recorded, *_ in found if is_recorded}
-        _note_blocked([each for each in blocked if each.claimed.id in recorded])
-        tell([id for id, _, status, _ in found if id in recorded and status in messages.EVENTS])
-    locked = {id for id, is_recorded, *_ in found if not is_recorded}
-    later = [each for each in sendings if each.claimed.id in locked or each.conversation_id not in free]
-    _log(sendings, recorded)
-    owners = {each.claimed.id: each.claimed.owner for each in sendings}
+        statuses = {id: status for id, channel_id, status, _ in found if id and channel_id}
+        _note_blocked([each for each in blocked if each.claimed.id in statuses])
+        tell([id for id, status in statuses.items() if status in messages.EVENTS])
+    _log(sendings, statuses.keys())
+    locked = {id for id, channel_id, *_ in found if channel_id is None}
     due: dict[str, float] = {}
-    for id, _, _, seconds in found:
+    for _, channel_id, _, seconds in found:
         if seconds is not None:
-            due[owners[id]] = min(seconds, due.get(owners[id], seconds))
-    return later, due
+            due[channel_id] = min(seconds, due.get(channel_id, seconds))
+    return [each for each in sendings if each.claimed.id in locked or each.conversation_id not in free], due
 
 
 def tell(sent_ids: Sequence[str]) -> None:
@@ -67,10 +65,13 @@ def tell(sent_ids: Sequence[str]) -> None:
     sent = list(Message.select().where(Message.id.in_(sent_ids)))
     wanted = Conversation.id.in_({message.conversation_id for message in sent})
     talks = {each.id: each for each in Conversation.select().where(wanted)}
-    people = {each.id: each for each in Contact.select().where(Contact.id.in_({m.contact_id for m in sent}))}
+    # After a merge a conversation has the contact at once, its messages a little later.
+    their_ids = {each.contact_id for each in talks.values()}
+    people = {each.id: each for each in Contact.select().where(Contact.id.in_(their_ids))}
     recorders: dict[str, Recorder] = {}
     for message in sorted(sent, key=lambda message: str(message.id)):
-        contact, conversation = people.get(message.contact_id), talks.get(message.conversation_id)
+        conversation = talks.get(message.conversation_id)
+        contact = people.get(conversation.contact_id) if conversation else None
         if contact is not None and conversation is not None:
             recorder = recorders.setdefault(message.workspace_id, Recorder(message.workspace_id))
             messages.tell(recorder, contact, conversation, message)

@@ -15,10 +15,12 @@ from app import metrics
 from app.database import DatabaseAway
 from app.domain.updates import Place
 from app.errors import BellhopError
-from app.live import frames, listeners
+from app.live import frames, listeners, presences
 from app.live.listeners import Listener, Pass
+from app.live.presences import Presences
 from app.live.reader import Reader
 from app.live.streams import Parcel
+from app.realtime import Sign
 
 log = structlog.get_logger(__name__)
 
@@ -54,6 +56,8 @@ class Hub:
         # Those that have been sent where they are.
         self._placed: set[Listener] = set()
         self._place: Place | None = None
+        self._presences = Presences()
+        self._is_stopping = False
 
     def start(self) -> None:
         """Begins to look for updates, and to send comments."""
@@ -62,6 +66,7 @@ class Hub:
 
     def stop(self) -> None:
         """Ends its threads."""
+        self._is_stopping = True
         self.reader.stop()
         self._threads.shutdown(cancel_futures=True)
 
@@ -80,6 +85,7 @@ class Hub:
         stream.listener.send(frames.beginning(random.randint(LEAST_RETRY_MS, MOST_RETRY_MS)))
         self._check_later(stream)
         self.reader.join(stream.listener)
+        self._show(self._presences.come(stream.listener.admitted))
 
     def close(self, stream: Stream) -> None:
         """Forgets the stream. Safe to repeat."""
@@ -90,6 +96,7 @@ class Hub:
         if stream.check is not None:
             stream.check.cancel()
         self.reader.leave(stream.listener)
+        self._show(self._presences.go(stream.listener.admitted))
 
     def _soon(self, call: Callable[..., object], *arguments: object) -> None:
         if not self._loop.is_closed():
@@ -108,7 +115,12 @@ class Hub:
         said = frames.comment(self._place)
         for listener in list(self._placed):
             listener.send(said)
+        self._show(self._presences.all())
         self._loop.call_later(COMMENT_SECONDS, self._comment)
+
+    def _show(self, signs: Sequence[Sign]) -> None:
+        if signs and not self._is_stopping:
+            self._threads.submit(presences.show, signs)
 
     def _check_later(self, stream: Stream) -> None:
         pause = CHECKED_EVERY_SECONDS * random.uniform(0.75, 1.0)

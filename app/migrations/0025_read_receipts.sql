@@ -1,3 +1,6 @@
+-- An agent's conversations of one status, which may be few among many.
+CREATE INDEX conversations_assignee_status_page ON conversations (workspace_id, assignee_id, status, id);
+
 -- What contacts are to be told at their providers: that their latest message was read. Mail of a channel.
 CREATE TABLE read_receipts (
     id text COLLATE "C" PRIMARY KEY,

@@ -29,17 +29,22 @@ WITH seen AS MATERIALIZED (
     CROSS JOIN LATERAL (SELECT floor(extract(epoch FROM now() - paced_from) * per_second)::int + 1 AS pace) AS paced
 ), of_people AS MATERIALIZED (
     SELECT found.* FROM allowed CROSS JOIN LATERAL (
-        SELECT id, channel_id, due_at, leased_until IS NOT NULL OR status <> 'queued' AS is_suspect FROM messages
-        WHERE channel_id = allowed.id AND NOT is_automated AND due_at <= now() AND (leased_until > now()) IS NOT TRUE
-        ORDER BY due_at LIMIT allowed.number FOR NO KEY UPDATE SKIP LOCKED
+        SELECT * FROM (
+            SELECT id, channel_id, due_at, leased_until IS NOT NULL OR status <> 'queued' AS is_suspect FROM messages
+            WHERE channel_id = allowed.id AND NOT is_automated AND due_at <= now()
+                AND (leased_until > now()) IS NOT TRUE
+            ORDER BY channel_id, due_at LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED) AS first
+        LIMIT allowed.number
     ) AS found
 ), of_automations AS MATERIALIZED (
     SELECT found.* FROM allowed
-    CROSS JOIN LATERAL (SELECT number - count(*) AS room_left FROM of_people WHERE channel_id = allowed.id) AS rest
+    LEFT JOIN (SELECT channel_id AS id, count(*) AS people FROM of_people GROUP BY channel_id) AS counted USING (id)
     CROSS JOIN LATERAL (
-        SELECT id, channel_id, due_at, leased_until IS NOT NULL OR status <> 'queued' AS is_suspect FROM messages
-        WHERE channel_id = allowed.id AND is_automated AND due_at <= now() AND (leased_until > now()) IS NOT TRUE
-        ORDER BY due_at LIMIT rest.room_left FOR NO KEY UPDATE SKIP LOCKED
+        SELECT * FROM (
+            SELECT id, channel_id, due_at, leased_until IS NOT NULL OR status <> 'queued' AS is_suspect FROM messages
+            WHERE channel_id = allowed.id AND is_automated AND due_at <= now() AND (leased_until > now()) IS NOT TRUE
+            ORDER BY channel_id, due_at LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED) AS first
+        LIMIT allowed.number - coalesce(people, 0)
     ) AS found
 ), due AS MATERIALIZED (
     SELECT * FROM of_people UNION ALL SELECT * FROM of_automations
@@ -49,19 +54,21 @@ WITH seen AS MATERIALIZED (
         leased_until = now() + %(lease_seconds)s * interval '1 second'
     FROM due WHERE messages.id = due.id AND messages.id = ANY(ARRAY(SELECT id FROM due))
     RETURNING messages.id, messages.channel_id, claim, due.due_at, is_suspect,
-        conversation_id, contact_id, text, template, attachments
+        conversation_id, text, template, attachments
 ), taken AS (
     SELECT id, claims, paced_from + claims * interval '1 second' / per_second AS next_at FROM allowed
     JOIN (SELECT channel_id AS id, count(*) AS claims FROM due GROUP BY channel_id) AS counted USING (id)
 ), paced AS (
-    UPDATE channels SET paced_until = next_at FROM taken WHERE channels.id = taken.id AND next_at IS NOT NULL
+    UPDATE channels SET paced_until = next_at FROM taken
+    WHERE channels.id = taken.id AND channels.id = ANY(%(ids)s) AND next_at IS NOT NULL
 )
 SELECT claimed.id, channel_id, claim, extract(epoch FROM now())::float AS at, is_suspect, conversation_id, text,
     template, attachments, talk.peer, (talk.window_ends_at > now()) IS NOT TRUE AS is_closed, contact.opted_out,
     NULL::float AS seconds, NULL::boolean AS is_closed_until
 FROM claimed
-LEFT JOIN LATERAL (SELECT peer, window_ends_at FROM conversations WHERE id = conversation_id LIMIT 1) AS talk ON true
-LEFT JOIN LATERAL (SELECT opted_out FROM contacts WHERE id = contact_id LIMIT 1) AS contact ON true
+LEFT JOIN LATERAL (
+    SELECT peer, window_ends_at, contact_id FROM conversations WHERE id = conversation_id LIMIT 1) AS talk ON true
+LEFT JOIN LATERAL (SELECT opted_out FROM contacts WHERE id = talk.contact_id LIMIT 1) AS contact ON true
 UNION ALL
 SELECT NULL, seen.id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
     extract(epoch FROM CASE

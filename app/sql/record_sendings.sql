@@ -5,9 +5,10 @@
 -- `ats` are the Unix times of the claims, null where nothing was sent; conversations that have a rate are paced from
 -- then on. A provider's identifier that another message of the channel has is not stored.
 --
--- Never waits for a row lock. Returns a row for each outcome whose claim is still held: whether it was recorded; if so,
--- the new status, null if it is not this outcome's, and in how many seconds a message of the conversation is due, null
--- if there is none. Those not recorded are to be recorded later.
+-- Never waits for a row lock. Returns a row for each outcome that was recorded: its message and channel, the new status
+-- unless it came of something else, and in how many seconds the message is due again, if it is. A row without a message
+-- for each one that is due next. And one without a channel for each outcome that is to be recorded later. Those whose
+-- claim is not held any more have none.
 WITH outcome AS MATERIALIZED (
     SELECT new.*, messages.conversation_id, next.id AS next_id
     FROM unnest(
@@ -31,7 +32,8 @@ WITH outcome AS MATERIALIZED (
             + interval '1 second' / per_second END AS paced_until
     FROM outcome
     LEFT JOIN LATERAL (SELECT paced_until FROM conversations WHERE id = conversation_id LIMIT 1) AS talk ON true
-    WHERE outcome.id IN (SELECT id FROM locked) AND (next_id IS NULL OR next_id IN (SELECT id FROM locked))
+    WHERE (outcome.id IN (SELECT id FROM locked)) IS TRUE
+        AND (next_id IS NULL OR next_id IN (SELECT id FROM locked))
 ), recorded AS (
     UPDATE messages
     SET status = CASE messages.status WHEN 'sending' THEN ready.status ELSE messages.status END,
@@ -45,20 +47,19 @@ WITH outcome AS MATERIALIZED (
         leased_until = NULL
     FROM ready
     WHERE messages.id = ready.id AND messages.claim = ready.claim AND messages.leased_until IS NOT NULL
-        AND messages.id = ANY(%(ids)s)
-    RETURNING messages.id, messages.status, messages.due_at, ready.status AS outcome, ready.conversation_id,
+    RETURNING messages.id, messages.channel_id, messages.status, messages.due_at, ready.status AS outcome, ready.conversation_id,
         ready.next_id, ready.paced_until
 ), promoted AS (
     UPDATE messages SET is_behind = false, due_at = greatest(now(), recorded.paced_until)
     FROM recorded WHERE recorded.due_at IS NULL AND messages.id = recorded.next_id
-        AND messages.id = ANY(ARRAY(SELECT next_id FROM outcome))
-    RETURNING messages.id, messages.due_at
+    RETURNING messages.channel_id, messages.due_at
 ), paced AS (
     UPDATE conversations SET paced_until = recorded.paced_until FROM recorded
     WHERE conversations.id = recorded.conversation_id
         AND conversations.paced_until IS DISTINCT FROM recorded.paced_until
-        AND conversations.id = ANY(ARRAY(SELECT conversation_id FROM outcome))
 )
-SELECT outcome.id, recorded.id IS NOT NULL, CASE recorded.status WHEN recorded.outcome THEN recorded.status END,
-    extract(epoch FROM coalesce(recorded.due_at, promoted.due_at) - now())::float
-FROM outcome LEFT JOIN recorded USING (id) LEFT JOIN promoted ON promoted.id = recorded.next_id
+SELECT id, channel_id, CASE status WHEN outcome THEN status END AS status,
+    extract(epoch FROM due_at - now())::float AS seconds
+FROM recorded
+UNION ALL SELECT NULL, channel_id, NULL, extract(epoch FROM due_at - now())::float FROM promoted
+UNION ALL SELECT id, NULL, NULL, NULL FROM outcome WHERE (id IN (SELECT id FROM recorded)) IS NOT TRUE

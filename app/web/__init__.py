@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+
 from flask import Flask, Response
 from flask_wtf import CSRFProtect
 from werkzeug.middleware.proxy_fix import ProxyFix
@@ -46,11 +49,10 @@ from app.web import (
 
 # Nothing from elsewhere, no inline script or style, no frames: a page shows what strangers wrote.
 _POLICY = (
-    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'{live}; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 _HEADERS = {
-    "Content-Security-Policy": _POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "same-origin",
@@ -105,7 +107,8 @@ def create_pages() -> Flask:
     navigation.install(pages)
     for module in MODULES:
         pages.register_blueprint(module.blueprint)
-    pages.after_request(_secure)
+    headers = {**_HEADERS, "Content-Security-Policy": _policy()}
+    pages.after_request(partial(_secure, headers))
     if proxies := settings().trusted_proxies:
         pages.wsgi_app = ProxyFix(pages.wsgi_app, x_for=proxies, x_proto=0)  # type: ignore[method-assign]
     return pages
@@ -120,7 +123,13 @@ def _configure_sessions(pages: Flask) -> None:
     )
 
 
-def _secure(response: Response) -> Response:
-    for name, value in _HEADERS.items():
+def _policy() -> str:
+    """The policy for what pages load; live updates may come from an address of their own."""
+    live = settings().realtime_url
+    return _POLICY.format(live="" if live == settings().base_url else f" {live}")
+
+
+def _secure(headers: Mapping[str, str], response: Response) -> Response:
+    for name, value in headers.items():
         response.headers.setdefault(name, value)
     return response

@@ -151,12 +151,23 @@ PAGES = {
         *("endpoint_id={endpoint}&action=endpoints.create",),
     ),
     "imports/{import}/errors": ("import_errors", ""),
+    "conversations": (
+        "conversations",
+        *("", "status=open", "status=closed", "assignee_id={member}", "assignee_id=none", "contact_id={contact}"),
+        *("contact_id={regular}", "assignee_id={member}&status=open", "assignee_id={member}&status=closed"),
+        *("contact_id={regular}&status=open", "contact_id={regular}&assignee_id={member}&status=open"),
+    ),
+    "conversations/{conversation}/messages": ("messages", ""),
+    "messages": ("messages", ""),
+    "channels": ("channels", ""),
+    "members": ("members", ""),
 }
 ITEMS = (
     *("contacts/{contact}", "contacts/{contact}/export", "imports/{import}", "jobs/{job}"),
     *("sales/{sale}", "bookings/{booking}", "invoices/{invoice}", "automations/{automation}", "runs/{run}"),
     *("webhooks/endpoints/{endpoint}", "webhooks/deliveries/{delivery}", "webhooks/sweeps/{sweep}"),
     *("events/{event}", "webhooks/replays/{replay}"),
+    *("conversations/{conversation}", "messages/{message}", "channels/{channel}", "members/{member}"),
 )
 # Pages of the logs, each with its filters. A count on them looks at as many rows as it can say.
 LOGS = (
@@ -355,6 +366,7 @@ def seed(api: Api) -> dict[str, str]:
         (replay,),
     )
     fill("automations", "aut", 20_000, api, "name, definition, created_at", "'Welcome', '{\"steps\": []}', at")
+    talks = seed_inbox(api, regular)
     rows("UPDATE automations SET id = %s WHERE id = (SELECT max(id) FROM automations)", (automation,))
     rows("UPDATE endpoints SET id = %s WHERE id = (SELECT max(id) FROM endpoints)", (endpoint,))
     imported = ids.new("imp")
@@ -378,7 +390,42 @@ def seed(api: Api) -> dict[str, str]:
     written = {name: at.isoformat().replace("+00:00", "Z") for name, at in times.items()}
     others = {"endpoint": endpoint, "other_endpoint": other_endpoint, "regular": regular, "import": imported}
     others |= {"automation": automation, "other_automation": other_automation, "replay": replay}
-    return middle | written | others
+    return middle | written | others | talks
+
+
+def seed_inbox(api: Api, regular: str) -> dict[str, str]:
+    """Creates conversations, half of them a member's, and messages, half of them in one conversation."""
+    for table, prefix, owner, columns, values in (
+        ("accounts", "acc", None, "email", "n || '@example.com'"),
+        ("members", "mem", api, "account_id, role", "'acc_' || substr(id, 5), 'agent'"),
+        ("channels", "chn", api, "kind, name, state", "'web_chat', 'Shop', 'connected'"),
+    ):
+        fill(table, prefix, 20_000, owner, f"{columns}, created_at", f"{values}, at")
+    member, conversation = one("SELECT min(id) FROM members"), ids.new("cnv")
+    with without_indexes("conversations", "messages"):
+        fill(
+            "conversations",
+            "cnv",
+            SOME,
+            api,
+            "contact_id, channel_id, status, assignee_id, last_message_at, created_at",
+            f"""
+            CASE WHEN n % 1000 = 0 THEN '{regular}' ELSE 'con_' || substr(id, 5) END, 'chn_' || n % 50,
+            CASE WHEN n % 5000 = 7 THEN 'open' ELSE 'closed' END, CASE WHEN n % 2 = 0 THEN '{member}' END, at, at""",
+        )
+        rows("UPDATE conversations SET id = %s WHERE id = (SELECT max(id) FROM conversations)", (conversation,))
+        fill(
+            "messages",
+            "msg",
+            FEWER,
+            api,
+            "conversation_id, contact_id, direction, status, author, provider_time, created_at",
+            f"""
+            CASE WHEN n % 2 = 0 THEN '{conversation}' ELSE 'cnv_' || substr(id, 5) END, 'con_' || substr(id, 5), 'in',
+            'received', '{{}}', CASE WHEN n % 3 = 0 THEN at - interval '1 second' END, at""",
+        )
+    middle = {name: one(f"SELECT max(id) FROM {name}s") for name in ("message", "channel")}
+    return middle | {"member": member, "conversation": conversation}
 
 
 @contextmanager
@@ -500,7 +547,7 @@ def test_a_page_is_found_by_index_and_costs_no_more_deep_down(
     most = SEARCH_BLOCKS if table == "contacts" else MOST_BLOCKS
     first, _ = ask(world, asked + "limit=50", most=most)
 
-    deep_row = row_far_back(table, query)
+    deep_row = row_far_back(path, table, query)
     monkeypatch.setattr(lists, "_last", lambda *_: deep_row)
     deep, _ = ask(world, asked + "limit=50&cursor=deep", most=most)
 
@@ -508,9 +555,11 @@ def test_a_page_is_found_by_index_and_costs_no_more_deep_down(
     assert deep <= 2 * first + (SEGMENT_BLOCKS if table == "contacts" else 100)
 
 
-def row_far_back(table: str, query: str) -> list[str]:
+def row_far_back(path: str, table: str, query: str) -> list[str]:
     """The sort values of the row after four fifths of the list."""
     times = [f"{time}_at" for time in ("occurred", "starts") if f"{time}_" in query]
+    if path.endswith("/messages"):
+        times = ["coalesce(provider_time, created_at)"]
     order = ", ".join([*times, "number" if table in ("import_errors", "replay_rows") else "id"])
     [found] = rows(f"SELECT {order} FROM {table} ORDER BY {order} OFFSET (SELECT count(*) / 5 FROM {table}) LIMIT 1")
     return [str(value) for value in found]

@@ -251,7 +251,7 @@ def test_a_page_of_another_origin_gets_nothing(widget: Widget, fresh: NewBrowser
 
 
 def test_what_others_write_is_only_text(widget: Widget, chat: Chat) -> None:
-    widget.page.evaluate("window.ran = () => (window.hasRun = true)")
+    widget.page.evaluate("() => { window.ran = () => { window.hasRun = true; }; }")
     widget.open().say(HOSTILE)
     widget.expect_sent()
     chat.answer(f"{HOSTILE} https://shop.example/a?b=c")

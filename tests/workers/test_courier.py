@@ -48,7 +48,8 @@ def released() -> Iterator[threading.Event]:
 
 
 @pytest.fixture
-def courier(empty: None) -> Iterator[Courier]:
+def courier(empty: None, provider: Receiver) -> Iterator[Courier]:
+    # It ends before the provider forgets what it got.
     made = Courier()
     yield made
     made.stop()

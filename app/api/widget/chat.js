@@ -54,7 +54,8 @@ const launcher = make(
   icon("M21 12a8 8 0 0 1-8 8H4l2-3a8 8 0 1 1 15-5z"),
   badge,
 );
-const list = make("ol", { tabIndex: 0, attributes: { role: "log", "aria-live": "polite", "aria-label": labels.messages } });
+const list = make("ol");
+const log = make("div", { className: "log", tabIndex: 0, attributes: { role: "log", "aria-live": "polite", "aria-label": labels.messages } }, list);
 const status = make("div", { className: "status", attributes: { role: "status" } });
 const text = make("textarea", { rows: 1, maxLength: 4096, attributes: { "aria-label": labels.write, placeholder: labels.write, dir: "auto" } });
 const file = make("input", { type: "file", className: "unseen", attributes: { "aria-label": labels.attach } });
@@ -64,7 +65,7 @@ const send = make("button", { ...named(labels.send), type: "submit", className: 
 const form = make("form", {}, attach, text, send);
 const close = make("button", named(labels.close), icon("M6 6l12 12M18 6L6 18"));
 const header = make("header", {}, make("h2", { textContent: config.name }), close);
-const panel = make("div", { className: "panel", hidden: true, attributes: { role: "dialog", "aria-label": config.name } }, header, list, status, form);
+const panel = make("div", { className: "panel", hidden: true, attributes: { role: "dialog", "aria-label": config.name } }, header, log, status, form);
 root.append(launcher, panel);
 
 const shown = new Map();
@@ -74,7 +75,7 @@ const session = new Session(() => render());
 function render() {
   const waiting = session.state.outbox.map((each) => ({ ...each, client_id: each.id, id: null, direction: "in", isWaiting: true }));
   const all = [...session.messages, ...waiting.filter((each) => !session.messages.some((one) => one.client_id === each.client_id))];
-  const isAtEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 60;
+  const isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 60;
   const keys = new Set();
   let before = null;
   for (const each of all) {
@@ -98,7 +99,7 @@ function render() {
       shown.delete(key);
     }
   }
-  if (isAtEnd) list.scrollTop = list.scrollHeight;
+  if (isAtEnd) log.scrollTop = log.scrollHeight;
   const unread = all.filter((each) => each.direction === "out" && each.status !== "read").length;
   const isSeen = session.isOpen && !document.hidden;
   badge.hidden = isSeen || !unread;
@@ -146,7 +147,10 @@ function toggle(isOpen) {
   launcher.hidden = isOpen;
   launcher.setAttribute("aria-expanded", isOpen);
   render();
-  if (isOpen) list.scrollTop = list.scrollHeight;
+  if (isOpen) {
+    log.scrollTop = log.scrollHeight;
+    session.refresh();
+  }
   (isOpen ? text : launcher).focus();
 }
 
@@ -168,7 +172,7 @@ form.onsubmit = (event) => {
   if (!said) return;
   text.value = problem = "";
   session.send(said);
-  list.scrollTop = list.scrollHeight;
+  log.scrollTop = log.scrollHeight;
   text.focus();
 };
 file.onchange = async () => {

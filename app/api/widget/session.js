@@ -70,6 +70,7 @@ class Session {
 
   resume() {
     this.pause = 1000;
+    this.wake?.();
     this.flush();
     this.refresh();
     this.listen();
@@ -110,7 +111,11 @@ class Session {
     this.isFlushing = true;
     const work = () => this.work();
     const done = navigator.locks ? navigator.locks.request(STORE, work) : work();
-    done.finally(() => (this.isFlushing = false));
+    done.finally(() => {
+      this.isFlushing = false;
+      // Written in the moment after the last look.
+      if (this.state.outbox.some((each) => !each.failed)) this.flush();
+    });
   }
 
   async work() {
@@ -137,7 +142,7 @@ class Session {
         this.save({ token: null, key: null, user: null });
       } else if ([0, 401, 429].includes(answer.status) || answer.status >= 500) {
         const asked = Number(answer.headers?.get("Retry-After")) * 1000;
-        await wait(Math.max(asked || 0, this.pause));
+        await Promise.race([wait(Math.max(asked || 0, this.pause)), new Promise((wake) => (this.wake = wake))]);
         this.pause = Math.min(this.pause * 2, 30000);
       } else {
         this.save((state) => ({ outbox: state.outbox.map((each) => (each.id === id ? { ...each, failed: true } : each)) }));

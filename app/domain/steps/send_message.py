@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.domain import conversations, messages, quiet_hours
+from app.domain import channels, conversations, messages, quiet_hours
 from app.domain.steps import values
 from app.domain.steps.base import Done, Kind, Moment, Outcome, StepFailed, Wait
 from app.errors import Invalid
@@ -42,22 +42,30 @@ def _opened(moment: Moment) -> Conversation:
     channel_id = conversations.channel_for(moment.unit, moment.contact)
     if channel_id is None:
         raise StepFailed("no_channel", "There is no connected channel on which to reach the contact.")
-    return conversations.open_on(moment.change({}), moment.contact, channel_id)
+    opened = conversations.open_on(moment.change({}), moment.contact, channel_id)
+    kind, phone = channels.kind_of(channels.seen_by(moment.unit, channel_id)), moment.contact.phone
+    if kind.may_open and phone is not None:
+        return conversations.alter(moment.unit, opened, peer=kind.recipient(phone))
+    return opened
 
 
 def _send(moment: Moment, conversation: Conversation) -> Outcome:
     text, run = _text(moment), moment.run
     if messages.recent(moment.unit, run.contact_id, text) >= MOST_IDENTICAL:
         raise StepFailed("limit", f"The contact was sent this text {MOST_IDENTICAL} times within five minutes.")
-    message = messages.queue(
-        moment.change({}),
-        moment.contact,
-        conversation,
-        text,
-        author={"type": "automation", "id": run.automation_id},
-        template=_template(moment),
-        run_id=run.id,
-    )
+    try:
+        message = messages.queue(
+            moment.change({}),
+            moment.contact,
+            conversation,
+            text,
+            author={"type": "automation", "id": run.automation_id},
+            template=_template(moment),
+            run_id=run.id,
+        )
+    except Invalid as error:
+        # Its channel takes less than others.
+        raise StepFailed("template", error.faults[0].detail) from error
     return Done(
         "The message was queued.",
         input={"text": text},

@@ -46,7 +46,8 @@ class Scene:
 
     @property
     def writes(self) -> list[Operation]:
-        return [operation for operation in self.operations if operation.writes]
+        # An upload is a file, of whatever content.
+        return [operation for operation in self.operations if operation.writes and operation.collection != "/uploads"]
 
     @property
     def with_body(self) -> list[Operation]:

@@ -12,6 +12,7 @@ from werkzeug.test import TestResponse
 from app import bells, realtime
 from app.api import chats as api_chats
 from app.channels.base import Receipt, Received
+from app.config import settings
 from app.database import rows
 from app.domain import arrivals, channels, receptions, visitors
 from app.lib import ids
@@ -354,6 +355,21 @@ def test_there_are_limits(page: Page, monkeypatch: pytest.MonkeyPatch, limit: st
     assert refused is not None
     assert refused.headers["Retry-After"]
     assert refused.headers["Access-Control-Allow-Origin"] == SHOP
+
+
+def test_behind_a_trusted_proxy_addresses_are_those_of_visitors(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api_chats, "NEW_PER_ADDRESS", 1)
+    monkeypatch.setenv("TRUSTED_PROXIES", "1")
+    settings.cache_clear()
+    statuses = []
+    for number, passed in enumerate(("192.0.2.1", "192.0.2.2", "198.51.100.1, 192.0.2.2")):
+        page.token = None
+        page.headers["X-Forwarded-For"] = passed
+        statuses.append(page.say(key=str(number) * 32).status_code)
+    monkeypatch.undo()
+    settings.cache_clear()
+
+    assert statuses == [202, 202, 429]
 
 
 def test_messages_are_taken_while_redis_is_away(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:

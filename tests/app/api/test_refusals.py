@@ -517,6 +517,18 @@ BELOW_A_WORKSPACE = [
     ("runs", "GET"),
     ("runs/{run}", "GET"),
     *((f"runs/{{run}}/{action}", "POST") for action in ("cancel", "resume", "replay")),
+    ("channels", "GET POST"),
+    ("channels/{channel}", "DELETE GET PATCH"),
+    ("channels/{channel}/reauthorize", "POST"),
+    ("conversations", "GET"),
+    ("conversations/{conversation}", "GET PATCH"),
+    ("conversations/{conversation}/messages", "GET POST"),
+    ("messages", "GET POST"),
+    ("messages/{message}", "GET"),
+    ("messages/{message}/resend", "POST"),
+    ("members", "GET"),
+    ("members/{member}", "GET"),
+    ("uploads", "POST"),
 ]
 ADDRESSES = [
     ("/api/v1/auth/me", "GET"),

@@ -13,7 +13,7 @@ from app.database import rows
 from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
-from tests.arriving import AT, arrive, echoed, make_post, received
+from tests.arriving import AT, arrive, echoed, make_post, receipt, received
 from tests.automations import carry_on, make_automation
 from tests.cast import Api, all_of, event_bodies, event_kinds, one
 from tests.talks import close
@@ -137,6 +137,43 @@ def test_a_phone_that_is_attested_later_is_kept(channel: Channel) -> None:
 
     assert all_of("SELECT phone FROM contacts") == ["+4930123456"]
     assert "contact.updated" in event_kinds(channel.workspace_id)
+
+
+def test_a_phone_that_is_attested_later_makes_two_contacts_one(api: Api, channel: Channel) -> None:
+    arrive(channel, received("Hi", "1"))
+    customer = api.contact(phone="+4930123456", external_id="customer-1")
+
+    arrive(channel, received("It is me", "2", phone="+4930123456"), received("Hello?", "3"))
+
+    assert all_of("SELECT id FROM contacts") == [customer["id"]]
+    assert all_of("SELECT contact_id FROM identities") == [customer["id"]]
+    assert all_of("SELECT contact_id FROM conversations") == [customer["id"]]
+    api.apply()
+    assert all_of("SELECT DISTINCT contact_id FROM messages") == [customer["id"]]
+    assert texts() == ["Hi", "It is me", "Hello?"]
+    assert "contact.merged" in event_kinds(channel.workspace_id)
+
+
+def test_two_contacts_that_the_shop_tells_apart_are_only_suggested(api: Api, channel: Channel) -> None:
+    arrive(channel, received("Hi", "1"))
+    api.contact(phone="+4930123456", external_id="customer-1")
+    rows("UPDATE contacts SET external_id = 'customer-2' WHERE phone IS NULL")
+
+    arrive(channel, received("It is me", "2", phone="+4930123456"), received(None, "3", phone="+4930123456"))
+
+    assert one("SELECT count(*) FROM contacts") == 2
+    assert all_of("SELECT reason FROM suggested_merges") == ["same_phone"]
+
+
+def test_a_receipt_counts_while_the_messages_of_a_merge_are_still_moved(api: Api, channel: Channel) -> None:
+    arrive(channel, received("Hi", "1"), echoed("Hello"))
+    api.contact(phone="+4930123456", external_id="customer-1")
+    arrive(channel, received("It is me", "2", phone="+4930123456"))
+
+    arrive(channel, receipt("read", "m-e1"), edited("Hi!"))
+
+    assert one("SELECT status FROM messages WHERE direction = 'out'") == "read"
+    assert texts()[0] == "Hi!"
 
 
 def test_what_is_no_phone_is_not_kept(channel: Channel) -> None:

@@ -20,6 +20,7 @@ from app.models.conversations import Conversation, Message
 from app.models.identities import Identity
 from app.models.runs import Run
 from tests import talks
+from tests.app.domain.merging import merge_at_once
 from tests.cast import Api
 
 
@@ -51,21 +52,6 @@ def identify(api: Api, contact_id: str, external_id: str, kind: str = "whatsapp"
 
 def merge(api: Api, kept_id: str, other_id: str) -> dict[str, Any]:
     return api.done(api.post(f"contacts/{kept_id}/merge", {"contact_id": other_id}))
-
-
-def merge_at_once(api: Api, kept_id: str, other_id: str, *, then: Exception | None = None) -> Any:
-    """Merges in a unit, as an arrival does; `then` is raised at its end. The write that follows is not applied yet."""
-
-    def task(unit: Unit) -> Contact:
-        change = Change(api.workspace_id, {}, None, "test", None, Cause(None, "trace-1"), unit)
-        merged = merges.merge(change, *(unit.get(*key) for key in keys))
-        if then is not None:
-            raise then
-        return merged
-
-    keys = [sets.key(Contact, api.workspace_id, "id", each) for each in (kept_id, other_id)]
-    with transaction():
-        return batches.run([task], keys)
 
 
 def owners(table: str) -> set[str]:
@@ -238,3 +224,29 @@ def test_a_suggestion_is_shown_with_both_until_they_are_one(
     merge(api, kept["id"], other["id"])
     assert api.show_contact(kept["id"])["suggested_merges"] == [{"contact_id": third["id"], "reason": "same_phone"}]
     assert api.show_contact(third["id"])["suggested_merges"] == [{"contact_id": kept["id"], "reason": "same_phone"}]
+
+
+def test_what_follows_a_contact_that_was_deleted_is_erased(
+    api: Api, kept: dict[str, Any], other: dict[str, Any]
+) -> None:
+    talks.receive(api.workspace_id, other["id"], talks.make_channel(api.workspace_id), "My secret")
+    api.booking(other["id"])
+    api.delete(f"contacts/{kept['id']}")
+    merge_at_once(api, kept["id"], other["id"])
+    api.apply()
+    assert owners("messages") == {kept["id"]}
+    assert rows("SELECT text FROM messages") == [(None,)]
+    assert not rows("SELECT 1 FROM bookings")
+    assert not rows("SELECT 1 FROM events WHERE convert_from(body, 'UTF8') LIKE '%%My secret%%'")
+
+
+def test_what_follows_a_contact_that_is_part_of_a_third_reaches_that(
+    api: Api, kept: dict[str, Any], other: dict[str, Any]
+) -> None:
+    third = api.contact(email="third@example.com")
+    talks.receive(api.workspace_id, other["id"], talks.make_channel(api.workspace_id), "Hello")
+    merge_at_once(api, kept["id"], other["id"])
+    merge_at_once(api, third["id"], kept["id"])
+    api.apply()
+    assert rows("SELECT contact_id, text FROM messages") == [(third["id"], "Hello")]
+    assert api.show_contact(third["id"])["external_id"] == "42"

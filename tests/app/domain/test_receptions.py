@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from app import mailbox
-from app.channels.base import Receipt
+from app.channels.base import Blocked, Edited, Media, Receipt
 from app.database import rows
-from app.domain import arrival_effects, arrivals, messages, receipts, receptions
+from app.domain import arrival_effects, arrivals, fetches, messages, receipts, receptions
 from app.domain.receptions import MOST_DEATHS, MOST_ERRORS
 from app.lib import ids
 from app.models import sets
 from app.models.arrivals import Arrival as Stored
 from app.models.channels import Channel
 from app.models.contacts import Contact
-from tests.arriving import arrive, make_post, process, receipt, received
+from tests.arriving import AT, arrive, echoed, make_post, process, receipt, received
 from tests.cast import Api, all_of, elsewhere, in_another_process, in_threads, one, until
 
 
@@ -55,6 +55,7 @@ def test_what_is_processed_keeps_only_its_key(channel: Channel) -> None:
 
     stored = Stored.get()
     assert (stored.key, stored.payload, stored.due_at, stored.leased_until) == ("1", None, None, None)
+    assert stored.sender_key == channel.id
     assert arrivals.store(channel, [received("Hi", "1")]) == 0
 
 
@@ -231,6 +232,26 @@ def test_what_comes_over_a_channel_that_was_deleted_changes_nothing(channel: Cha
 
     assert one("SELECT count(*) FROM contacts") == 0
     assert one("SELECT count(*) FROM arrivals WHERE due_at IS NOT NULL") == 0
+
+
+def test_nothing_reads_a_whole_table(channel: Channel, scanned: list[tuple[str, str]]) -> None:
+    out = echoed("Hello", "4")
+    of_all_kinds = [
+        received(phone="+4930123456"),
+        Edited("2", "ada", "m-1", AT, "Hi!"),
+        Blocked("3", "ada", AT, True),
+        out,
+    ]
+    arrive(channel, *of_all_kinds, receipt("read", out.provider_id), receipt("read", "unknown"))
+    arrive(channel, received("Again", "5", media=(Media("file"),)), receipt("read", "unknown", key="6"))
+    mailbox.wake(arrivals.WAITING)
+    mailbox.overdue(arrivals.MAIL, 1, 1000)
+    mailbox.overdue(fetches.MAIL, 1, 1000)
+    mailbox.wake(fetches.WAITING)
+    arrivals.forget_old()
+    arrivals.retry()
+
+    assert scanned == []
 
 
 # Receipts that come first

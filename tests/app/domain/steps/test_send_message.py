@@ -14,6 +14,7 @@ from app.models.runs import Run
 from tests.app.domain.steps.moments import begin
 from tests.cast import all_of, event_kinds, one
 from tests.talks import close, make_channel, make_member, receive, write
+from tests.wires import WIRE
 
 HELLO = {"text": "Hello {name}!"}
 ADA = {"variables": {"name": "Ada"}}
@@ -188,3 +189,23 @@ def test_a_simulation_shows_what_would_fail(run_id: str) -> None:
     assert failing(run_id, {"text": " "}, is_simulated=True)[0] == "template"
     opt_out()
     assert failing(run_id, is_simulated=True)[0] == "opted_out"
+
+
+def test_the_conversation_it_opens_is_with_the_contacts_phone_number(
+    workspace_id: str, channel_id: str, run_id: str
+) -> None:
+    database.rows("UPDATE contacts SET phone = '+4930123456'")
+
+    begin(run_id, "send_message", HELLO, **ADA)
+
+    assert one("SELECT peer FROM conversations") == "+4930123456"
+
+
+def test_a_text_that_is_too_long_for_its_channel_fails_the_run(
+    channel_id: str, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(WIRE), "most_characters", 3)
+
+    code, sentence = failing(run_id)
+
+    assert (code, sentence) == ("template", "On this channel a message has at most 3 characters; this one has 5.")
