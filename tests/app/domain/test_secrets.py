@@ -7,9 +7,11 @@ import pytest
 
 from app import database
 from app.config import settings
-from app.domain import attempts, endpoints, lanes, secrets
+from app.domain import attempts, channels, endpoints, lanes, secrets
 from app.lib import ids, vault
+from app.models.channels import Channel
 from app.models.endpoints import Endpoint
+from tests import playing
 from tests.cast import Api, accept, all_of, apply, in_threads, make_endpoint, one, until
 from tests.conftest import Keys
 
@@ -236,3 +238,23 @@ def test_the_oldest_and_the_newest_secret_are_looked_at(api: Api, keys: Keys, br
 def test_without_an_endpoint_nothing_is_unreadable(keys: Keys) -> None:
     assert secrets.unreadable() is None
     assert secrets.reencrypt() == secrets.Found()
+
+
+def test_credentials_of_channels_get_under_the_newest_key(
+    api: Api, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    playing.install(monkeypatch)
+    made = playing.create(api.workspace_id, "1:abc")
+    waits = ids.new("chn")
+    sealed = channels.sealed({"token": "2:abc"}).decode()
+    payload = {"kind": "played", "name": "Shop", "settings": {}, "sealed_secret": sealed}
+    accept(api.workspace_id, "channels.create", payload, waits)
+
+    keys(NEW, OLD)
+    found = secrets.reencrypt()
+    keys(NEW)
+    api.apply()
+
+    assert found == secrets.Found(reencrypted=2, already=0, unreadable=[])
+    tokens = [channels.account_of(Channel.get_by_id(each)).credentials["token"] for each in (made, waits)]
+    assert tokens == ["1:abc", "2:abc"]
