@@ -155,6 +155,8 @@ CHANGING = [
 # Answers in pieces, and takes other bodies than JSON.
 EXPORT = Route("GET", "contacts/{contact}/export", "contacts")
 IMPORT = Route("POST", "contacts/import", "contacts")
+# Its body names another contact than its path.
+MERGE = Route("POST", "contacts/{contact}/merge", "contacts", {"contact_id": "con_01kaj5bd40e6rr3f5y2kq0w9xz"})
 UPLOAD = Route("POST", "uploads", "inbox")
 ME = Route("GET", "/api/v1/auth/me", None)
 # A read, although it has a body.
@@ -165,7 +167,7 @@ WRITES = [*MAKING, *CHANGING]
 WITH_BODY = [route for route in WRITES if route.body is not None]
 WITHOUT_BODY = [route for route in WRITES if route.body is None]
 WITH_IDENTIFIER = [*ITEMS, EXPORT, SIMULATION, *CHANGING]
-EVERY = [ME, *LISTS, *CATALOGUE, *BILLING, *ITEMS, EXPORT, IMPORT, UPLOAD, SIMULATION, *WRITES]
+EVERY = [ME, *LISTS, *CATALOGUE, *BILLING, *ITEMS, EXPORT, IMPORT, MERGE, UPLOAD, SIMULATION, *WRITES]
 IN_WORKSPACE = [route for route in EVERY if not route.path.startswith("/")]
 
 
@@ -473,6 +475,7 @@ BELOW_A_WORKSPACE = [
     ("imports/{import}/errors", "GET"),
     ("contacts/{contact}", "DELETE GET PATCH"),
     ("contacts/{contact}/export", "GET"),
+    ("contacts/{contact}/merge", "POST"),
     ("contacts/{contact}/tags", "POST"),
     ("contacts/{contact}/tags/vip", "DELETE"),
     ("sales", "GET POST"),
