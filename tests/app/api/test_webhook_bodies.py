@@ -9,17 +9,27 @@ import pytest
 from flask.testing import FlaskClient
 
 from app import database
-from app.domain import catalogue, stops
+from app.domain import catalogue, channels, messages, stops
+from app.models.conversations import Message
 from app.models.endpoints import Endpoint
 from tests.automations import carry_on
 from tests.cast import Api, event_bodies
 from tests.schemas import faults
-from tests.talks import assign, close, make_channel, make_member, receive
+from tests.talks import assign, change, close, locked, make_channel, make_member, receive, recent
 
 
 def talk(api: Api, contact_id: str) -> None:
-    """Opens, assigns and closes a conversation."""
-    receive(api.workspace_id, contact_id, make_channel(api.workspace_id))
+    """Opens, assigns and closes a conversation, with messages that come to every end."""
+    received = receive(api.workspace_id, contact_id, make_channel(api.workspace_id))
+    for status in ("sent", "delivered", "read", "failed"):
+        sent = Message(**received.__data__ | {"direction": "out", "status": status})
+        locked(
+            api.workspace_id,
+            contact_id,
+            lambda unit, contact, sent=sent: messages.tell(
+                change(unit, api.workspace_id).events, contact, recent(unit, contact), sent
+            ),
+        )
     for assignee_id in (make_member(api.workspace_id), None):
         assign(api.workspace_id, contact_id, assignee_id)
     close(api.workspace_id, contact_id)
@@ -49,8 +59,12 @@ def one_of_each(api: Api) -> list[dict[str, Any]]:
     api.done(api.post(f"bookings/{api.booking(contact['id'])['id']}/cancel"))
     talk(api, contact["id"])
     run(api, contact["id"])
+    double = api.contact(external_id="double")
+    api.done(api.post(f"contacts/{contact['id']}/merge", {"contact_id": double["id"]}))
     api.contact(external_id="bare")
     bare = api.get("contacts?external_id=bare").json["data"][0]["id"]
+    problem = {"code": "401", "detail": "Unauthorized"}
+    channels.require_reauthorization(make_channel(api.workspace_id), problem)
     with database.transaction():
         stops._stop(Endpoint.get_by_id(stopped), "It is gone.")
     # The last of all, as it erases the others' data.
