@@ -15,7 +15,7 @@ from tests.stack.stack import Stack
 
 PROCESSES = {
     **{"web": 1, "writes": 4, "automations": 1, "deliveries": 2, "slow-deliveries": 1, "retries": 1},
-    **{"messages": 1, "scheduler": 2},
+    **{"messages": 1, "realtime": 1, "scheduler": 2},
 }
 SETTINGS = {
     "RETRY_SCHEDULE": "1,1,2,2,3,3,5,5,5,5,5,5",
