@@ -111,6 +111,11 @@ class Api:
     def show_contact(self, contact_id: str) -> dict[str, Any]:
         return dict(self.get(f"contacts/{contact_id}").json["data"])
 
+    def told_contact(self, contact_id: str) -> dict[str, Any]:
+        """The contact as events and lists have it."""
+        shown = self.show_contact(contact_id)
+        return {name: value for name, value in shown.items() if name not in ("identities", "suggested_merges")}
+
     def endpoint(self, address: str = "https://shop.example/hooks", events: Sequence[str] = ("*",)) -> str:
         """Creates an endpoint and returns its identifier."""
         made = self.post("webhooks/endpoints", {"address": address, "events": list(events)})

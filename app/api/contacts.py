@@ -70,7 +70,7 @@ class ContactItemSchema(ContactSchema):
 
 
 ExportSchema = ResponseBody.from_dict(
-    {"contact": fields.Nested(ContactSchema, required=True)}
+    {"contact": fields.Nested(ContactItemSchema, required=True)}
     | {name: fields.List(fields.Dict(), required=True) for name in exports.SOURCES},
     name="ExportSchema",
 )

@@ -58,7 +58,7 @@ def test_a_booking_is_an_event_with_its_contact(api: Api, contact_id: str) -> No
     told = event_bodies(api.workspace_id)[-1]
 
     assert told["kind"] == "booking.created"
-    assert told["data"] == {"contact": api.show_contact(contact_id), "booking": booking}
+    assert told["data"] == {"contact": api.told_contact(contact_id), "booking": booking}
     assert one("SELECT contact_id FROM events WHERE kind = 'booking.created'") == contact_id
 
 
@@ -83,7 +83,7 @@ def test_a_cancelled_booking_is_an_event(api: Api, contact_id: str) -> None:
     assert api.get(f"bookings/{booking['id']}").json["data"] == cancelled
     told = event_bodies(api.workspace_id)[-1]
     assert (told["kind"], told["data"]["booking"]) == ("booking.cancelled", cancelled)
-    assert told["data"]["contact"] == api.show_contact(contact_id)
+    assert told["data"]["contact"] == api.told_contact(contact_id)
     assert one("SELECT contact_id FROM events WHERE kind = 'booking.cancelled'") == contact_id
 
 

@@ -148,7 +148,7 @@ CHANGING = [
     Route("POST", "runs/{run}/replay", "automations"),
     Route("PATCH", "channels/{channel}", "inbox", {"name": "Other"}),
     Route("DELETE", "channels/{channel}", "inbox"),
-    Route("POST", "channels/{channel}/reauthorize", "inbox", {"credentials": {"bot_token": "1:a"}}),
+    Route("POST", "channels/{channel}/reauthorize", "inbox"),
     Route("PATCH", "conversations/{conversation}", "inbox", {"status": "closed"}),
     Route("POST", "messages/{message}/resend", "inbox"),
 ]
@@ -439,7 +439,7 @@ def test_another_workspace_is_not_found_whatever_the_token_may(scene: Scene, rou
 
 @named(WITH_IDENTIFIER)
 def test_an_identifier_of_the_wrong_prefix_is_not_found(scene: Scene, route: Route) -> None:
-    wrong = {name: "msg" + own[3:] for name, own in scene.own.items()}
+    wrong = {name: "tok" + own[3:] for name, own in scene.own.items()}
 
     refusal(scene, route, 404, "not-found", path=route.path.format(**wrong))
 

@@ -91,7 +91,7 @@ def test_a_sale_is_an_event_with_its_contact(api: Api, contact_id: str) -> None:
     told = event_bodies(api.workspace_id)[-1]
 
     assert told["kind"] == "sale.recorded"
-    assert told["data"] == {"contact": api.show_contact(contact_id), "sale": sale}
+    assert told["data"] == {"contact": api.told_contact(contact_id), "sale": sale}
     assert one("SELECT contact_id FROM events WHERE kind = 'sale.recorded'") == contact_id
 
 
