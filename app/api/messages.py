@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 from flask import Response
 from marshmallow import ValidationError, fields, validate, validates_schema
@@ -27,6 +27,16 @@ from app.models.jobs import Job
 blueprint = Blueprint("messages", __name__, description="What contacts and the workspace write to each other.")
 
 _ORDER = ("at", "id")
+# Bodies that are refused.
+_EMPTY = {
+    "type": "object",
+    "properties": {"text": {"pattern": r"^\s*$"}, "template": {"maxProperties": 0}, "attachments": {"maxItems": 0}},
+}
+_TO_NOBODY = [
+    {"type": "object", "properties": {"contact_id": False, "to": False}},
+    {"type": "object", "properties": {"contact_id": False, "channel_id": False}},
+]
+_TO_TWO = {"type": "object", "required": ["contact_id", "to"]}
 
 
 class AttachmentBody(RequestBody):
@@ -38,6 +48,8 @@ class AttachmentBody(RequestBody):
 class MessageCreate(RequestBody):
     """The body that writes in a conversation."""
 
+    # With the simpler anyOf, generated clients would lose the fields.
+    described: ClassVar[dict[str, Any]] = {"not": _EMPTY}
     text = fields.String(
         validate=validate.Length(1, MOST_CHARACTERS),
         metadata={"description": "What the contact reads; beside a file, its caption.", "example": "It is on its way."},
@@ -65,6 +77,7 @@ class MessageCreate(RequestBody):
 class MessageToContact(MessageCreate):
     """The body that writes to a contact."""
 
+    described: ClassVar[dict[str, Any]] = {"not": {"anyOf": [_EMPTY, *_TO_NOBODY, _TO_TWO]}}
     contact_id = fields.String(
         metadata={"description": "Writes in the contact's latest conversation, or opens one where a channel allows it."}
     )

@@ -160,6 +160,9 @@ class Stack:
             "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
             "WEBHOOK_CA_FILE": str(self.certificates.ca_file),
             "MEDIA_DIR": str(self.directory / "media"),
+            # Nobody answers there.
+            "TELEGRAM_API_URL": "https://127.0.0.1:9",
+            "WHATSAPP_API_URL": "https://127.0.0.1:9/v23.0",
         }
         return inherited | runtime | self._made | dict(settings)
 

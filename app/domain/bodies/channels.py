@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from marshmallow import fields, post_load, validate
 
+from app.channels.base import ChannelKind
 from app.channels.kinds import KINDS
 from app.domain import channels
 from app.errors import Invalid
@@ -25,9 +26,23 @@ _CREDENTIALS = {
 }
 
 
+def _unsuitable(kind: ChannelKind) -> dict[str, Any]:
+    """The schema of bodies that do not suit the kind."""
+    suitable: dict[str, Any] = {"settings": kind.settings_schema, "credentials": kind.credentials_schema or False}
+    required = [name for name, shape in suitable.items() if shape and shape.get("required")]
+    return {
+        "type": "object",
+        "properties": {"kind": {"const": kind.name}},
+        "required": ["kind"],
+        "not": {"type": "object", "properties": suitable, "required": required},
+    }
+
+
 class ChannelCreate(RequestBody):
     """The body that creates a channel."""
 
+    # With the simpler oneOf, generated clients would lose the fields.
+    described: ClassVar[dict[str, Any]] = {"not": {"anyOf": [_unsuitable(kind) for kind in KINDS.values()]}}
     kind = fields.String(
         required=True,
         validate=validate.OneOf(list(KINDS), error="There is no kind of channel '{input}'."),
