@@ -76,6 +76,8 @@ def _value(query: Query, workspace_id: str, endpoint: str, name: str) -> str | N
     if endpoint == "notification_pages.ask":
         [(account_id,)] = query(f"SELECT account_id FROM members WHERE workspace_id = '{workspace_id}' LIMIT 1")
         return notifications.unsubscribe_token(account_id)
+    if name == "kind":
+        return "whatsapp"  # of all kinds of channels it asks for the most
     assert name.endswith("_id"), f"No value for <{name}>"
     table = re.sub(r"([^aeo])ys$", r"\1ies", f"{name.removesuffix('_id')}s")
     order = f"{ORDER[table]}, id DESC" if table in ORDER else "id DESC"

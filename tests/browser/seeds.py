@@ -55,6 +55,7 @@ def usual(service: Service) -> Workspace:
     starts, ends = (datetime.now(UTC) + timedelta(days=days) for days in (1, 2))
     booking = {"contact_id": contacts[1], "title": "Bouquet", "starts_at": _iso(starts), "ends_at": _iso(ends)}
     caller.apply("POST", "bookings", booking)
+    _web_chat(caller, "Flowers")
     caller.apply("POST", f"automations/{automation}/start", {"contact_id": contacts[2]})
     # Refused when it runs: the address belongs to another contact.
     caller.call("PATCH", f"contacts/{contacts[3]}", {"email": "grace.hopper@example.com"})
@@ -115,6 +116,7 @@ def hostile(service: Service) -> Workspace:
     caller.apply("POST", "sales", sale)
     automation = _automation(caller, HOSTILE)
     caller.apply("POST", f"automations/{automation}/start", {"contact_id": contact_id, "variables": {"name": HOSTILE}})
+    _web_chat(caller, HOSTILE)
     caller.call("PATCH", f"contacts/{_contact(caller, 'Eve Second')}", {"email": "eve@example.com"})
     _import(workspace, service, [json.dumps({"email": HOSTILE}), HOSTILE])
     _wait_for_failures(service, workspace, 1)
@@ -134,6 +136,11 @@ def _endpoint(service: Service, workspace: Workspace, name: str, description: st
     address = service.receiver.url(f"/{workspace.id}/{name}")
     wanted = {"address": address, "events": ["*"], "description": description or name}
     workspace.caller().apply("POST", "webhooks/endpoints", wanted)
+
+
+def _web_chat(caller: Caller, name: str) -> None:
+    settings = {"origins": ["https://shop.example"]}
+    caller.apply("POST", "channels", {"kind": "web_chat", "name": name, "settings": settings})
 
 
 def _automation(caller: Caller, name: str) -> str:
