@@ -395,12 +395,13 @@ def seed(api: Api) -> dict[str, str]:
 
 def seed_inbox(api: Api, regular: str) -> dict[str, str]:
     """Creates conversations, half of them a member's, and messages, half of them in one conversation."""
-    for table, prefix, owner, columns, values in (
-        ("accounts", "acc", None, "email", "n || '@example.com'"),
-        ("members", "mem", api, "account_id, role", "'acc_' || substr(id, 5), 'agent'"),
-        ("channels", "chn", api, "kind, name, state", "'web_chat', 'Shop', 'connected'"),
+    for table, prefix, number, owner, columns, values in (
+        # A workspace has 500 members at most.
+        ("accounts", "acc", 400, None, "email", "n || '@example.com'"),
+        ("members", "mem", 400, api, "account_id, role", "'acc_' || substr(id, 5), 'agent'"),
+        ("channels", "chn", 20_000, api, "kind, name, state", "'web_chat', 'Shop', 'connected'"),
     ):
-        fill(table, prefix, 20_000, owner, f"{columns}, created_at", f"{values}, at")
+        fill(table, prefix, number, owner, f"{columns}, created_at", f"{values}, at")
     member, conversation = one("SELECT min(id) FROM members"), ids.new("cnv")
     with without_indexes("conversations", "messages"):
         fill(
