@@ -27,14 +27,15 @@ from app.models.jobs import Job
 blueprint = Blueprint("messages", __name__, description="What contacts and the workspace write to each other.")
 
 _ORDER = ("at", "id")
+_ABSENT: dict[str, Any] = {"not": {}}
 # Bodies that are refused.
 _EMPTY = {
     "type": "object",
     "properties": {"text": {"pattern": r"^\s*$"}, "template": {"maxProperties": 0}, "attachments": {"maxItems": 0}},
 }
 _TO_NOBODY = [
-    {"type": "object", "properties": {"contact_id": False, "to": False}},
-    {"type": "object", "properties": {"contact_id": False, "channel_id": False}},
+    {"type": "object", "properties": {"contact_id": _ABSENT, "to": _ABSENT}},
+    {"type": "object", "properties": {"contact_id": _ABSENT, "channel_id": _ABSENT}},
 ]
 _TO_TWO = {"type": "object", "required": ["contact_id", "to"]}
 

@@ -28,8 +28,8 @@ _CREDENTIALS = {
 
 def _unsuitable(kind: ChannelKind) -> dict[str, Any]:
     """The schema of bodies that do not suit the kind."""
-    suitable: dict[str, Any] = {"settings": kind.settings_schema, "credentials": kind.credentials_schema or False}
-    required = [name for name, shape in suitable.items() if shape and shape.get("required")]
+    suitable: dict[str, Any] = {"settings": kind.settings_schema, "credentials": kind.credentials_schema or {"not": {}}}
+    required = [name for name, shape in suitable.items() if shape.get("required")]
     return {
         "type": "object",
         "properties": {"kind": {"const": kind.name}},
