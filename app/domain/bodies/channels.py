@@ -42,7 +42,10 @@ class ChannelCreate(RequestBody):
     """The body that creates a channel."""
 
     # With the simpler oneOf, generated clients would lose the fields.
-    described: ClassVar[dict[str, Any]] = {"not": {"anyOf": [_unsuitable(kind) for kind in KINDS.values()]}}
+    described: ClassVar[dict[str, Any]] = {
+        "not": {"anyOf": [_unsuitable(kind) for kind in KINDS.values()]},
+        "example": {"kind": "web_chat", "name": "Shop", "settings": {"origins": ["https://shop.example"]}},
+    }
     kind = fields.String(
         required=True,
         validate=validate.OneOf(list(KINDS), error="There is no kind of channel '{input}'."),
