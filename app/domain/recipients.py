@@ -12,7 +12,7 @@ from typing import Any
 from app.channels.base import ChannelKind
 from app.domain import channels, contacts, conversations, media, sending_checks
 from app.domain.changes import Change
-from app.errors import Fault, Invalid, NotFound
+from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import formats, ids
 from app.models import sets
 from app.models.channels import Channel
@@ -23,9 +23,7 @@ from app.models.sets import Key
 
 _NO_CHANNEL = Fault("/channel_id", "There is no such channel in this workspace.")
 _NOT_FIRST = "Its provider does not let a business write first: the contact has to write before."
-_NO_CONVERSATION = Fault(
-    "/contact_id", "This contact has no conversation, and no connected channel on which one can be opened."
-)
+_NO_CONVERSATION = "This contact has no conversation, and no connected channel on which one can be opened."
 
 
 def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[Key]:
@@ -93,7 +91,8 @@ def _of_contact(change: Change) -> tuple[Contact, Conversation]:
         kind = channels.kind_of(channel)
         if kind.may_open and contact.phone is not None:
             return contact, _open(change, contact, channel, kind.recipient(contact.phone))
-    raise Invalid(_NO_CONVERSATION if wanted is None else Fault("/channel_id", _NOT_FIRST))
+    # The request is right; it is the contact's state that may change.
+    raise Conflict(_NO_CONVERSATION if wanted is None else _NOT_FIRST)
 
 
 def _at(change: Change, channel: Channel, to: str) -> tuple[Contact, Conversation]:
