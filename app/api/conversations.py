@@ -45,7 +45,9 @@ class ConversationSchema(ResponseBody):
     contact_id = fields.String(required=True)
     channel_id = fields.String(required=True)
     status = fields.String(required=True, validate=validate.OneOf(STATUSES))
-    assignee_id = fields.String(required=True, allow_none=True, metadata={"description": "A member; null if it is not assigned."})
+    assignee_id = fields.String(
+        required=True, allow_none=True, metadata={"description": "A member; null if it is not assigned."}
+    )
     unread = fields.Integer(
         required=True, metadata={"description": "How many messages of the contact nobody has read.", "example": 2}
     )

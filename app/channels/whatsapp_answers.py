@@ -86,7 +86,7 @@ def problem_of(error: object) -> Problem | None:
 def judge(answer: Answer, is_unclear: bool, expect: Callable[[Mapping[str, Any]], str | None]) -> Verdict:
     """The meaning of an answer; `expect` finds the identifier in a document that reports success.
 
-    Where nobody knows whether the request was taken it is UNKNOWN, or LATER if it `is_unclear` without harm.
+    If the request may have been taken it is UNKNOWN where `is_unclear`, otherwise LATER: sending it again does no harm.
     """
     document = _document(answer)
     unknown = Outcome.UNKNOWN if is_unclear else Outcome.LATER

@@ -171,7 +171,7 @@ def shown(attachments: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def address_of(upload_id: str) -> str:
-    """Where the file is served to whoever has the address, which nobody can guess."""
+    """Where the file is served. The address cannot be guessed, and needs no token."""
     return f"{settings().base_url}/media/{upload_id}/{_proofs(upload_id)[0]}"
 
 
