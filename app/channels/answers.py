@@ -10,15 +10,15 @@ from app.outbound import Answer
 
 # After a connection that could not be made, or an answer that says to come again but not when.
 PAUSE_SECONDS = 5.0
+# The code where not a byte has left.
+UNREACHABLE = "unreachable"
 
 
 def unanswered(answer: Answer) -> Verdict:
     """The verdict where no answer came: `no_answer` if the request may have been taken, else LATER (`unreachable`)."""
     if answer.may_have_arrived:
         return _unknown("no_answer", answer.error)
-    return Verdict(
-        Outcome.LATER, code="unreachable", detail=answer.error, pause_seconds=PAUSE_SECONDS, pauses="channel"
-    )
+    return Verdict(Outcome.LATER, code=UNREACHABLE, detail=answer.error, pause_seconds=PAUSE_SECONDS, pauses="channel")
 
 
 def unreadable(provider: str) -> Verdict:
