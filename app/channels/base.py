@@ -128,7 +128,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """A contact has changed the text of a message."""
+    """A contact has changed the text of a message, or has taken it back (`text` is None)."""
 
     key: str
     sender: str
@@ -179,7 +179,22 @@ class Blocked:
     is_blocked: bool
 
 
-Arrival = Received | Edited | Echoed | Receipt | Blocked
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A contact has another identifier at the provider now, such as by a change of number.
+
+    `formers` are those it may be known by, the most likely one first; `sender`, `peer` and `phone` as in Received.
+    """
+
+    key: str
+    sender: str
+    peer: str
+    at: datetime
+    formers: Sequence[str]
+    phone: str | None = None
+
+
+Arrival = Received | Edited | Echoed | Receipt | Blocked | Moved
 
 
 class ChannelKind(ABC):

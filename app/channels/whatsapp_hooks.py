@@ -1,4 +1,4 @@
-"""What WhatsApp's webhooks bring: messages, edits, echoes of the phone app, statuses and preferences."""
+"""What WhatsApp's webhooks bring: messages, edits, changed numbers, echoes of the phone app, statuses, preferences."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from app.channels.base import Arrival, BadPayload, Blocked, Echoed, Edited, Media, Receipt, ReceiptStatus, Received
+from app.channels.base import (
+    Arrival,
+    BadPayload,
+    Blocked,
+    Echoed,
+    Edited,
+    Media,
+    Moved,
+    Receipt,
+    ReceiptStatus,
+    Received,
+)
 from app.channels.whatsapp_answers import problem_of
 from app.lib import json
 
@@ -20,6 +31,10 @@ _STATUSES: Mapping[str, ReceiptStatus] = {
     "played": "read",
     "failed": "failed",
 }
+
+
+# The second is what versions of the API before 12 say.
+_MOVES = ("user_changed_number", "customer_changed_number", "user_changed_user_id")
 
 
 def arrivals_in(body: bytes, phone_number_id: str) -> Sequence[Arrival]:
@@ -89,8 +104,10 @@ def _is_same(contact: Mapping[str, Any], phone: object, user_id: object) -> bool
 
 
 def _message(item: Mapping[str, Any], value: Mapping[str, Any]) -> Arrival | None:
+    if item["type"] == "system":
+        return _move(item)
     person = _person(value, item.get("from"), item.get("from_user_id"))
-    if item["type"] == "edit":
+    if item["type"] in _EDITS:
         return _edit(item, person)
     content = _content(item)
     if content is None:
@@ -111,7 +128,7 @@ def _message(item: Mapping[str, Any], value: Mapping[str, Any]) -> Arrival | Non
 
 def _echo(item: Mapping[str, Any], value: Mapping[str, Any]) -> Arrival | None:
     person = _person(value, item.get("to"), item.get("to_user_id"))
-    if item["type"] == "edit":
+    if item["type"] in _EDITS:
         return _edit(item, person)
     content = _content(item)
     if content is None:
@@ -120,8 +137,20 @@ def _echo(item: Mapping[str, Any], value: Mapping[str, Any]) -> Arrival | None:
 
 
 def _edit(item: Mapping[str, Any], person: _Person) -> Arrival:
-    text, _ = _content(item["edit"]["message"]) or (None, ())
-    return Edited(_id(item), person.id, _id(item["edit"], "original_message_id"), _time(item), text)
+    change = item[item["type"]]
+    text, _ = (_content(change["message"]) if item["type"] == "edit" else None) or (None, ())
+    return Edited(_id(item), person.id, _id(change, "original_message_id"), _time(item), text)
+
+
+def _move(item: Mapping[str, Any]) -> Arrival | None:
+    """A change of the number, or of the identifier of somebody who hides it. Such items name no contacts."""
+    part = item["system"]
+    before = [_text(part.get("previous_user_id") or item.get("from_user_id")), _text(item.get("from"))]
+    after = _Person(_text(part.get("wa_id") or part.get("new_wa_id")), _text(part.get("user_id")), None)
+    formers = [each for each in before if each and each not in (after.phone, after.user_id)]
+    if part.get("type") not in _MOVES or not formers or not (after.phone or after.user_id):
+        return None
+    return Moved(_id(item), after.id, after.peer, _time(item), formers, after.attested_phone)
 
 
 def _receipt(item: Mapping[str, Any], value: Mapping[str, Any]) -> Arrival | None:
@@ -153,6 +182,8 @@ def _preference(item: Mapping[str, Any], value: Mapping[str, Any]) -> Arrival | 
     return Blocked(f"preference {person.id} {at.timestamp():.0f} {wish}", person.id, at, wish == "stop")
 
 
+# A revoked message is taken back.
+_EDITS = ("edit", "revoke")
 # In the order in which a webhook's parts are taken.
 _READERS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Arrival | None]] = {
     "messages": _message,

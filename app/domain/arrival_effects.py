@@ -1,4 +1,4 @@
-"""Effects of arrivals: what a message, an edit, an echo or a block changes. Receipts have a module of their own.
+"""Effects of arrivals: what a message, an edit, an echo, a block or a new number changes. Receipts have a module.
 
 Each function locks the contact first. All raise Busy.
 """
@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from app import mailbox
-from app.channels.base import Arrival, Blocked, Echoed, Edited, Media, Receipt, Received
+from app.channels.base import Arrival, Blocked, Echoed, Edited, Media, Moved, Receipt, Received
 from app.database import database
 from app.domain import (
     channels,
@@ -45,6 +45,8 @@ def apply(change: Change, channel: Channel, item: Arrival) -> bool:
             _echo(change, channel, item)
         case Blocked():
             _block(change, channel, item)
+        case Moved():
+            _move(change, channel, item)
         case Receipt():
             return receipts.apply(change, channel, item)
     return True
@@ -129,6 +131,12 @@ def _block(change: Change, channel: Channel, item: Blocked) -> None:
     contact: Contact | None = senders.known(change.unit, channel, item.sender)
     if contact is not None and item.is_blocked:
         contacts.set_fields(change, contact, opted_out=True)
+
+
+def _move(change: Change, channel: Channel, item: Moved) -> None:
+    contact = senders.move(change, channel, item.formers, item.sender, phone=item.phone)
+    if contact is not None:
+        peers.readdress(change.unit, contact, channel.id, item.formers, item.peer)
 
 
 def _attached(change: Change, channel: Channel, message_id: str, item: Received) -> list[dict[str, Any]]:

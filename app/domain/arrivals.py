@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from app import mailbox, metrics, sql
-from app.channels.base import Arrival, BadPayload, Blocked, Echoed, Edited, Media, Receipt, Received
+from app.channels.base import Arrival, BadPayload, Blocked, Echoed, Edited, Media, Moved, Receipt, Received
 from app.config import settings
 from app.database import count, database, rows
 from app.errors import NotFound
@@ -35,6 +35,7 @@ _KINDS: Mapping[str, type[Arrival]] = {
     "echoed": Echoed,
     "receipt": Receipt,
     "blocked": Blocked,
+    "moved": Moved,
 }
 _NAMES = {of: name for name, of in _KINDS.items()}
 
@@ -120,6 +121,8 @@ def represent(stored: Stored) -> dict[str, Any]:
 
 
 def _sender_of(item: Arrival) -> str:
+    if isinstance(item, Moved):
+        return item.formers[0]  # after what came from it under that name
     return item.recipient if isinstance(item, (Echoed, Receipt)) else item.sender
 
 

@@ -5,7 +5,7 @@ Whoever calls these functions has locked the contact.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from app.database import rows
@@ -65,6 +65,18 @@ def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversati
     if latest is None or conversations.is_later(conversation, latest):
         unit.notes[sought] = conversation.id
     return conversations.move(unit, conversation, contact)
+
+
+def readdress(unit: Unit, contact: Contact, channel_id: str, formers: Collection[str], peer: str) -> None:
+    """Has the contact's conversations with the former peers continued with this one. Raises Busy."""
+    found = rows(
+        "SELECT id FROM conversations WHERE contact_id = %s AND channel_id = %s AND peer = ANY(%s)",
+        (contact.id, channel_id, list(formers)),
+    )
+    stored = [unit.get(Conversation, contact.workspace_id, "id", conversation_id) for (conversation_id,) in found]
+    for talk in {each.id: each for each in (*filter(None, stored), *unit.changed(Conversation))}.values():
+        if (talk.contact_id, talk.channel_id) == (contact.id, channel_id) and talk.peer in formers:
+            move(unit, conversations.alter(unit, talk, peer=peer), contact)
 
 
 def _latest_with(wanted: Sequence[Peer]) -> Mapping[Hashable, str | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from app.channels.base import Arrival, Blocked, Echoed, Received
+from app.channels.base import Arrival, Blocked, Echoed, Moved, Received
 from app.domain import peers, provider_messages, senders
 from app.domain.peers import Peer
 from app.domain.provider_messages import Name, Place
@@ -30,7 +30,7 @@ def needs(items: Items) -> Iterator[Key]:
 
 def read(items: Items, unit: Unit) -> None:
     """Reads the messages that are named, contacts, conversations and waiting runs, as far as nobody else has them."""
-    names = [_name(channel, item) for channel, item in items if not isinstance(item, Blocked)]
+    names = [_name(channel, item) for channel, item in items if not isinstance(item, (Blocked, Moved))]
     places = provider_messages.look_up(unit, list(dict.fromkeys(names)))
     contacts = [_contact(place) for place in places]
     unit.read([*contacts, *_phones(items, unit)])
@@ -43,7 +43,7 @@ def read(items: Items, unit: Unit) -> None:
 
 
 def _name(channel: Channel, item: Arrival) -> Name:
-    assert not isinstance(item, Blocked)
+    assert not isinstance(item, (Blocked, Moved))
     return Name(channel.id, item.provider_id, getattr(item, "message_id", None))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from app.domain import contacts, merges
@@ -59,6 +60,49 @@ def contact_of(
     if contact is None:
         number = phone if phone and _E164.fullmatch(phone) else None
         contact = contacts.make(replace(change, payload=_names(name) | {"locale": _locale(locale), "phone": number}))
+    _identify(unit, channel, external_id, contact)
+    return contact
+
+
+def move(
+    change: Change, channel: Channel, formers: Sequence[str], external_id: str, *, phone: str | None = None
+) -> Contact | None:
+    """The contact that was known by one of `formers` and is `external_id` from now on; None if there is none.
+
+    If another contact is known by that, or by the phone, both are one from now on; if the workspace tells them apart
+    they are only suggested to be one, and keep their identities (None). Raises Busy.
+    """
+    unit = change.unit
+    names = [each for each in (*formers, external_id) if known(unit, channel, each) is not None]
+    if not names:
+        return None
+    contact = known(unit, channel, names[0])
+    for find in (partial(known, unit, channel, external_id), partial(_holder, unit, channel.workspace_id, phone)):
+        other = find()
+        if contact is not None and other is not None and other.id != contact.id:
+            contact = _joined(change, contact, other)
+    if contact is None:
+        return None
+    for former in formers:
+        identity = unit.get(*key(channel, former))
+        if identity is not None and identity.contact_id == contact.id:
+            unit.drop(identity)
+    _identify(unit, channel, external_id, contact)
+    is_former = contact.phone in [way for former in formers for way in phones.ways_to_write(f"+{former}")]
+    if phone is not None and _E164.fullmatch(phone) and (is_former or contact.phone is None):
+        contact = contacts.set_fields(change, contact, phone=phone)
+    return contact
+
+
+def _joined(change: Change, contact: Contact, other: Contact) -> Contact | None:
+    """Both as one; None if they are only suggested to be one, because the workspace tells them apart."""
+    if None in (contact.external_id, other.external_id):
+        return merges.merge(change, contact, other)
+    merges.suggest(change.unit, contact.workspace_id, contact.id, other.id, "same_phone")
+    return None
+
+
+def _identify(unit: Unit, channel: Channel, external_id: str, contact: Contact) -> None:
     # The identity of a contact that was deleted is the new one's.
     identity = unit.get(*key(channel, external_id)) or Identity(
         id=ids.new("idn"),
@@ -69,7 +113,6 @@ def contact_of(
         created_at=unit.now,
     )
     unit.put(Identity(**{**identity.__data__, "contact_id": contact.id}))
-    return contact
 
 
 def _with_phone(change: Change, contact: Contact, phone: str | None) -> Contact:

@@ -72,6 +72,10 @@ class Example(ABC):
         """A contact wants no messages."""
 
     @abstractmethod
+    def moved(self) -> list[bytes]:
+        """A contact changes the number."""
+
+    @abstractmethod
     def with_file(self, content: bytes) -> list[bytes]:
         """A contact sends a file."""
 
@@ -118,6 +122,9 @@ class TelegramExample(Example):
 
     def opted_out(self) -> list[bytes]:
         return [_dumped(Person().blocks())]
+
+    def moved(self) -> list[bytes]:
+        return []
 
     def with_file(self, content: bytes) -> list[bytes]:
         file_id = self.server.keep_file(content, "bill.pdf")
@@ -173,6 +180,10 @@ class WhatsAppExample(Example):
     def opted_out(self) -> list[bytes]:
         wish = {"wa_id": whatsapp.PHONE, "timestamp": "1795000000", "value": "stop"}
         return [whatsapp.webhook("user_preferences", contacts=[whatsapp.person()], user_preferences=[wish])]
+
+    def moved(self) -> list[bytes]:
+        system = {"type": "user_changed_number", "wa_id": "33612345678", "body": "Ada changed"}
+        return [whatsapp.webhook(messages=[whatsapp.message(self._wamid(), system=system)])]
 
     def with_file(self, content: bytes) -> list[bytes]:
         document = {"id": self.server.keep("bill.pdf", "application/pdf", content), "mime_type": "application/pdf"}

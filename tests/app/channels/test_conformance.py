@@ -266,6 +266,7 @@ def test_a_malformed_webhook_is_refused_and_breaks_nothing(started: Example, dat
         *started.echoed("Yes"),
         *started.receipt("wamid.1", "msg_1", "failed"),
         *started.opted_out(),
+        *started.moved(),
         *started.with_file(b"x"),
     ]
     document = json.loads(data.draw(st.sampled_from(bodies)))

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import pywa
 from pywa.types import Message, MessageStatus, OutgoingMessage
-from pywa.types.message import EditedMessage
+from pywa.types.message import DeletedMessage, EditedMessage
+from pywa.types.system import PhoneNumberChange
 from pywa.utils import webhook_updates_validator
 
-from app.channels.base import BadPayload, Blocked, Echoed, Edited, Media, Receipt, Received
+from app.channels.base import BadPayload, Blocked, Echoed, Edited, Media, Moved, Receipt, Received
 from app.channels.whatsapp import WhatsApp
 from tests.providers.whatsapp import (
     CREDENTIALS,
@@ -103,6 +104,41 @@ def test_media_come_by_their_identifier() -> None:
 def test_other_kinds_of_messages_become_text(content: dict[str, Any], text: str) -> None:
     [received] = arrivals(webhook(contacts=[person()], messages=[message("wamid.1", **content)]))
     assert received.text == text
+
+
+def test_a_message_that_is_revoked_loses_its_text() -> None:
+    revoked = message("wamid.2", AT, revoke={"original_message_id": "wamid.1"})
+    body = webhook(contacts=[person()], messages=[revoked])
+    read = DeletedMessage.from_update(pywa.WhatsApp(server=None), json.loads(body))
+    assert arrivals(body) == [Edited(read.id, USER_ID, read.original_message_id, read.timestamp, None)]
+
+
+def moved(**system: Any) -> bytes:
+    """Such webhooks name no contacts."""
+    return webhook(messages=[message("wamid.2", AT, system={"body": "Ada changed", **system})])
+
+
+def test_a_changed_number_is_read_as_pywa_reads_it() -> None:
+    body = moved(type="user_changed_number", wa_id="33612345678")
+    read = PhoneNumberChange.from_update(pywa.WhatsApp(server=None), json.loads(body))
+    assert read.new_wa_id == "33612345678"
+    assert arrivals(body) == [Moved(read.id, "33612345678", "33612345678", read.timestamp, [PHONE], "+33612345678")]
+
+
+def test_the_other_identifier_changes_with_the_number() -> None:
+    user_ids = {"previous_user_id": USER_ID, "user_id": "FR.2"}
+    [found] = arrivals(moved(type="user_changed_number", wa_id="33612345678", **user_ids))
+    assert (found.sender, found.peer, found.formers) == ("FR.2", "33612345678", [USER_ID, PHONE])
+
+
+def test_the_identifier_of_somebody_who_hides_the_number_can_change() -> None:
+    item = message("wamid.2", AT, None, system={"type": "user_changed_user_id", "user_id": "FR.2"})
+    assert arrivals(webhook(messages=[item])) == [Moved("wamid.2", "FR.2", "FR.2", WHEN, [USER_ID], None)]
+
+
+@pytest.mark.parametrize("system", [{"type": "customer_identity_changed"}, {"type": "user_changed_number"}])
+def test_other_messages_of_the_system_are_left_out(system: dict[str, Any]) -> None:
+    assert arrivals(moved(**system)) == []
 
 
 def test_reactions_groups_and_other_numbers_are_left_out() -> None:
