@@ -11,7 +11,7 @@ from app.outbound import Answer
 
 
 class Wire(ChannelKind):
-    """Understands the statuses 200, 400 (refused for good), 401 and 429; nothing is known after any other."""
+    """Understands the statuses 200, 400 (refused for good), 401, 403 (blocked) and 429; nothing is known after any other."""
 
     name: ClassVar[str] = "test"
     most_characters: ClassVar[int] = 4096
@@ -54,6 +54,8 @@ class Wire(ChannelKind):
             asked = json.loads(answer.body)
             pause = {"pause_seconds": asked["seconds"], "pauses": asked["of"]}
             return Verdict(Outcome.LATER, code="429", **pause)
+        if answer.status == 403:
+            return Verdict(Outcome.FAILED, code="blocked", detail="The contact has blocked the shop.", is_opt_out=True)
         if answer.status == 400:
             return Verdict(Outcome.FAILED, code="400", detail=answer.body.decode())
         return Verdict(Outcome.UNKNOWN, code=answer.error_code, detail=answer.error)

@@ -147,7 +147,16 @@ def _note_blocked(sendings: Iterable[Sending]) -> None:
         channel = Channel.get_or_none(Channel.id == each.claimed.owner)
         if channel is not None and each.to is not None:
             key = f"blocked:{each.claimed.id}:{each.claimed.claim}"
-            arrivals.store(channel, [Blocked(key, each.to, clock.now(), is_blocked=True)])
+            # A provider may know somebody by another identifier than the address that messages go to.
+            known = rows(_IDENTIFIERS, (each.conversation_id, channel.kind, each.to))
+            sender = known[0][0] if known else each.to
+            arrivals.store(channel, [Blocked(key, sender, clock.now(), is_blocked=True)])
+
+
+_IDENTIFIERS = """
+    SELECT external_id FROM conversations JOIN identities ON identities.contact_id = conversations.contact_id
+    WHERE conversations.id = %s AND channel_kind = %s ORDER BY external_id <> %s, identities.id LIMIT 1
+"""
 
 
 def _failure(verdict: Verdict) -> str | None:

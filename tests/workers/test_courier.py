@@ -14,6 +14,7 @@ from app.channels.base import Rate
 from app.database import rows
 from app.domain import sending_outcomes, sendings
 from app.models.conversations import Conversation, Message
+from tests.arriving import process
 from tests.cast import Api, all_of, event_bodies, event_kinds, one, rung_on, until
 from tests.conftest import Servers
 from tests.posts import AUTOMATION, make_post, open_talk, post, status_of
@@ -126,6 +127,33 @@ def test_a_refusal_is_final_and_does_not_block(api: Api, courier: Courier, provi
     assert texts(provider) == ["bad", "good"]
     assert Message.get_by_id(bad).failure == {"code": "400", "detail": "No such chat."}
     assert event_kinds(api.workspace_id)[-2:] == ["message.failed", "message.sent"]
+
+
+@pytest.mark.parametrize("external_id", ["ada", "DE.42"], ids=["known by the address", "known by another identifier"])
+def test_a_contact_that_has_blocked_us_is_opted_out_and_gets_nothing_more(
+    api: Api, courier: Courier, provider: Receiver, channel_id: str, external_id: str
+) -> None:
+    provider.answers["/send"] = 403
+    talk = open_talk(api, channel_id)
+    rows(
+        """
+        INSERT INTO identities (id, workspace_id, contact_id, channel_kind, external_id, address)
+        SELECT 'idn_1', workspace_id, id, 'test', %s, 'test:' || %s FROM contacts
+        """,
+        (external_id, external_id),
+    )
+    first, second = post(talk, "one", "two")
+    courier.wake(channel_id)
+    until(lambda: status_of(second) == "failed")
+
+    while process():
+        pass
+
+    assert one("SELECT opted_out FROM contacts")
+    assert Message.get_by_id(first).failure == {"code": "blocked", "detail": "The contact has blocked the shop."}
+    assert {"message.failed", "contact.updated"} <= set(event_kinds(api.workspace_id))
+    [third] = post(talk, "three")
+    assert Message.get_by_id(third).failure["code"] == "opted_out"
 
 
 @pytest.mark.parametrize("answer", [Answer(close=True), Answer(500)], ids=["cut", "500"])
