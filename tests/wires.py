@@ -11,7 +11,7 @@ from app.outbound import Answer
 
 
 class Wire(ChannelKind):
-    """Understands the statuses 200, 400 (refused for good), 401, 403 (blocked) and 429; nothing is known after any other."""
+    """Understands the statuses 200, 400 (refused for good), 401, 403 (blocked), 429; nothing is known after others."""
 
     name: ClassVar[str] = "test"
     most_characters: ClassVar[int] = 4096
