@@ -18,28 +18,36 @@ from flask.testing import FlaskClient
 
 from app import database, mailbox
 from app.api import lists
+from app.channels.base import Outcome as Sent
+from app.channels.base import Verdict
 from app.config import settings
 from app.database import Database, rows, transaction
 from app.domain import (
+    arrivals,
     attempts,
     endpoints,
     failures,
     figures,
     imports,
+    interruptions,
     jobs,
     lanes,
+    outboxes,
     queues,
     replay_choices,
     replays,
     requests,
     run_states,
     searches,
+    sending_outcomes,
+    sendings,
     sweep_batches,
     sweeps,
     trends,
     writes,
 )
 from app.domain.requests import Dispatch, Outcome
+from app.domain.sendings import Sending
 from app.domain.trends import WINDOWS
 from app.domain.units import Unit
 from app.lib import clock, ids
@@ -394,7 +402,10 @@ def seed(api: Api) -> dict[str, str]:
 
 
 def seed_inbox(api: Api, regular: str) -> dict[str, str]:
-    """Creates conversations, half of them a member's, and messages, half of them in one conversation."""
+    """Creates conversations, half of them a member's, messages and arrivals.
+
+    Half of the messages are in one conversation; a tenth waits to be sent over each of two channels, one with a rate.
+    """
     for table, prefix, number, owner, columns, values in (
         # A workspace has 500 members at most.
         ("accounts", "acc", 400, None, "email", "n || '@example.com'"),
@@ -403,15 +414,17 @@ def seed_inbox(api: Api, regular: str) -> dict[str, str]:
     ):
         fill(table, prefix, number, owner, f"{columns}, created_at", f"{values}, at")
     member, conversation = one("SELECT min(id) FROM members"), ids.new("cnv")
-    with without_indexes("conversations", "messages"):
+    [channel, paced] = cast.all_of("SELECT id FROM channels ORDER BY id DESC LIMIT 2")
+    rows("UPDATE channels SET kind = 'telegram' WHERE id = %s", (paced,))
+    with without_indexes("conversations", "messages", "arrivals"):
         fill(
             "conversations",
             "cnv",
             SOME,
             api,
-            "contact_id, channel_id, status, assignee_id, last_message_at, created_at",
+            "contact_id, channel_id, peer, status, assignee_id, last_message_at, created_at",
             f"""
-            CASE WHEN n % 1000 = 0 THEN '{regular}' ELSE 'con_' || substr(id, 5) END, 'chn_' || n % 50,
+            CASE WHEN n % 1000 = 0 THEN '{regular}' ELSE 'con_' || substr(id, 5) END, 'chn_' || n % 50, 'chat-' || n,
             CASE WHEN n % 5000 = 7 THEN 'open' ELSE 'closed' END, CASE WHEN n % 2 = 0 THEN '{member}' END, at, at""",
         )
         rows("UPDATE conversations SET id = %s WHERE id = (SELECT max(id) FROM conversations)", (conversation,))
@@ -420,12 +433,27 @@ def seed_inbox(api: Api, regular: str) -> dict[str, str]:
             "msg",
             FEWER,
             api,
-            "conversation_id, contact_id, direction, status, author, provider_time, created_at",
+            "conversation_id, contact_id, direction, status, author, text, provider_time, channel_id, due_at,"
+            " is_automated, created_at",
             f"""
-            CASE WHEN n % 2 = 0 THEN '{conversation}' ELSE 'cnv_' || substr(id, 5) END, 'con_' || substr(id, 5), 'in',
-            'received', '{{}}', CASE WHEN n % 3 = 0 THEN at - interval '1 second' END, at""",
+            CASE WHEN n % 2 = 0 THEN '{conversation}' ELSE 'cnv_' || substr(id, 5) END, 'con_' || substr(id, 5),
+            CASE WHEN n % 10 IN (1, 3) THEN 'out' ELSE 'in' END,
+            CASE WHEN n % 10 IN (1, 3) THEN 'queued' ELSE 'received' END, '{{}}', 'Hello',
+            CASE WHEN n % 3 = 0 THEN at - interval '1 second' END,
+            CASE n % 10 WHEN 1 THEN '{channel}' WHEN 3 THEN '{paced}' END, CASE WHEN n % 10 IN (1, 3) THEN at END,
+            n % 20 IN (1, 3), at""",
         )
-    middle = {name: one(f"SELECT max(id) FROM {name}s") for name in ("message", "channel")}
+        fill(
+            "arrivals",
+            "arr",
+            FEWER,
+            api,
+            "channel_id, sender_key, key, kind, trace_id, due_at, next_attempt_at, created_at",
+            f"""
+            '{paced}', '{paced}/' || n % 1000, n::text, 'receipt', '', CASE WHEN n % 4 = 1 THEN at END,
+            CASE WHEN n % 4 = 2 THEN now() + interval '1 hour' END, at""",
+        )
+    middle = {"message": one("SELECT max(id) FROM messages"), "channel": channel, "paced_channel": paced}
     return middle | {"member": member, "conversation": conversation}
 
 
@@ -631,6 +659,17 @@ def answer_runs(world: World) -> None:
     )
 
 
+def settle(world: World) -> None:
+    """Claims messages of both channels, and records that they were sent."""
+    places = world.places
+    batch = sendings.claim({places["channel"]: 20, places["paced_channel"]: 20})
+    assert len(batch.dispatches) > 20
+    made = [(each.claimed, each.conversation_id, each.claimed.id, each.at) for each in batch.dispatches]
+    recorded = [Sending(claimed, talk, Verdict(Sent.SENT, name), at) for claimed, talk, name, at in made]
+    later, _ = sending_outcomes.record(recorded)
+    assert not later
+
+
 @pytest.mark.parametrize(
     "work",
     [
@@ -656,6 +695,12 @@ def answer_runs(world: World) -> None:
         lambda world: mailbox.overdue(replays.MAIL, 1, 1000),
         lambda world: mailbox.wake(replays.WAITING),
         lambda world: replays.forget_old(),
+        lambda world: settle(world),
+        lambda world: mailbox.overdue(outboxes.MAIL, 1, 1000),
+        lambda world: mailbox.claim(arrivals.MAIL, {f"{world.places['paced_channel']}/1": 50}, 5),
+        lambda world: mailbox.overdue(arrivals.MAIL, 1, 500),
+        lambda world: mailbox.wake(arrivals.WAITING),
+        lambda world: arrivals.forget_old(100),
     ],
     ids=[
         *(
@@ -676,6 +721,8 @@ def answer_runs(world: World) -> None:
         ),
         *("missing sweeps", "holders of identifiers", "old keys", "old imports", "old sweeps"),
         *("overdue replays", "replays that may send more", "old replays"),
+        *("claim of messages and their outcomes", "overdue messages"),
+        *("claim of arrivals", "overdue arrivals", "receipts due", "old arrivals"),
     ],
 )
 def test_what_works_on_mail_finds_it_by_index(world: World, work: Callable[[World], object]) -> None:
@@ -683,6 +730,19 @@ def test_what_works_on_mail_finds_it_by_index(world: World, work: Callable[[Worl
         work(world)
 
     check(plans)
+
+
+def test_a_channel_that_was_stopped_is_looked_into_by_index(world: World) -> None:
+    rows("UPDATE channels SET stopped_at = now() - interval '1 hour' WHERE id = %s", (world.places["channel"],))
+
+    with explained() as plans:
+        interruptions.settle()
+
+    # Once after each stop: its whole backlog, and nothing of other channels.
+    check(plans, most=MOST_BLOCKS + FEWER // 10)
+    with explained() as plans:
+        interruptions.settle()
+    assert check(plans) < 100
 
 
 def test_the_head_of_an_ordered_endpoint_and_what_a_sweep_is_about_are_found_by_index(world: World) -> None:
