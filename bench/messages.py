@@ -98,6 +98,9 @@ def _send(site: Site, channels: list[str], number: int, played: Program) -> floa
         _check(ends)
         time.sleep(0.001)
     began = time.monotonic()
+    while played.ask(count=True) - before < number:
+        _check(ends)
+        time.sleep(0.02)
     while site.query("SELECT 1 FROM messages WHERE due_at IS NOT NULL LIMIT 1"):
         _check(ends)
         time.sleep(0.02)
