@@ -16,6 +16,7 @@ from bench import (
     live,
     messages,
     pages,
+    rates,
     reads,
     search,
     sustained,
@@ -36,6 +37,7 @@ SECTIONS = {
     "waiting": waiting.run,
     "runs": automations.run,
     "messages": messages.run,
+    "rates": rates.run,
     "search": search.run,
     "pages": pages.run,
     "live": live.run,
@@ -43,9 +45,12 @@ SECTIONS = {
 # Sections with a small variant, which only shows whether they work.
 QUICK = {"fairness": fairness.quick, "waiting": waiting.quick, "runs": automations.quick}
 QUICK |= {"messages": messages.quick, "search": search.quick, "pages": pages.quick, "live": live.quick}
+QUICK |= {"rates": rates.quick}
 Run = Callable[[Site, Callable[[str], None]], list[Row]]
 COUNTS = {"deliveries": deliveries.COUNTS, "waiting": waiting.COUNTS, "runs": automations.COUNTS}
+COUNTS |= {"rates": rates.COUNTS}
 SETTINGS = {"messages": messages.SETTINGS, "waiting": waiting.SETTINGS}
+SETTINGS |= {"rates": rates.SETTINGS}
 
 
 def main() -> int:
