@@ -20,6 +20,7 @@ from bench import (
     rates,
     reads,
     search,
+    servers,
     sustained,
     waiting,
 )
@@ -43,11 +44,12 @@ SECTIONS = {
     "search": search.run,
     "pages": pages.run,
     "live": live.run,
+    "servers": servers.run,
 }
 # Sections with a small variant, which only shows whether they work.
 QUICK = {"fairness": fairness.quick, "waiting": waiting.quick, "runs": automations.quick}
 QUICK |= {"messages": messages.quick, "search": search.quick, "pages": pages.quick, "live": live.quick}
-QUICK |= {"rates": rates.quick, "inbound": inbound.quick}
+QUICK |= {"rates": rates.quick, "inbound": inbound.quick, "servers": servers.quick}
 Run = Callable[[Site, Callable[[str], None]], list[Row]]
 COUNTS = {"deliveries": deliveries.COUNTS, "waiting": waiting.COUNTS, "runs": automations.COUNTS}
 COUNTS |= {"rates": rates.COUNTS}
