@@ -39,7 +39,7 @@ class Application:
         database.connect()
         self._hub = Hub(asyncio.get_running_loop())
         self._hub.start()
-        signs.start(self._hub.reader)
+        signs.start(self._hub)
         # As `realtime` does.
         gc.collect()
         gc.freeze()
