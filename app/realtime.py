@@ -23,7 +23,7 @@ _QUIET_SECONDS = 5.0
 class Sign:
     """A sign of life in a workspace. `channel_id` and `peer`: the visitor who may see it besides the members, if any.
 
-    `author_id` is a member, a contact or a visitor, who is not told of themselves.
+    `author_id` is a member, a contact or a visitor, who does not get the sign.
     """
 
     kind: Literal["typing", "presence"]
@@ -44,7 +44,7 @@ def typing(
 
 
 def show(sign: Sign) -> None:
-    """Shows the sign to everybody who looks on now. Never waits long, never raises."""
+    """Shows the sign to all who listen now. Never waits long, never raises."""
     try:
         bells.flags().publish(_CHANNEL, json.dumps(asdict(sign)))
     except redis.RedisError as error:
