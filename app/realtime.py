@@ -23,8 +23,8 @@ _QUIET_SECONDS = 5.0
 class Sign:
     """A sign of life in a workspace. `channel_id` and `peer`: the visitor who may see it besides the members, if any.
 
-    `author_id` is a member, a contact or a visitor, who is not told of themselves. `joined` is for the `realtime`
-    processes only: what that visitor may listen to has changed.
+    `author_id` is a member, a contact or a visitor, who does not get the sign. `joined` is for the `realtime` processes
+    only: what that visitor may listen to has changed.
     """
 
     kind: Literal["typing", "presence", "joined"]
@@ -50,7 +50,7 @@ def joined(workspace_id: str, visitor_id: str) -> None:
 
 
 def show(sign: Sign) -> None:
-    """Shows the sign to everybody who looks on now. Never waits long, never raises."""
+    """Shows the sign to all who listen now. Never waits long, never raises."""
     try:
         bells.flags().publish(_CHANNEL, json.dumps(asdict(sign)))
     except redis.RedisError as error:

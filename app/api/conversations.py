@@ -49,7 +49,7 @@ class ConversationSchema(ResponseBody):
         required=True, allow_none=True, metadata={"description": "A member; null if it is not assigned."}
     )
     unread = fields.Integer(
-        required=True, metadata={"description": "How many messages of the contact nobody has read.", "example": 2}
+        required=True, metadata={"description": "How many messages of the contact no member has read.", "example": 2}
     )
     last_message_at = time("When the latest message was added; null: there is none.", allow_none=True)
     window_ends_at = time(

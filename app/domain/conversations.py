@@ -113,7 +113,7 @@ def close(change: Change, contact: Contact, conversation: Conversation) -> Conve
 
 
 def assign(change: Change, contact: Contact, conversation: Conversation, assignee_id: str | None) -> Conversation:
-    """Assigns the conversation to the member, or to nobody. Raises Invalid if the workspace has no such member."""
+    """Assigns the conversation to the member; None removes the assignee. Raises Invalid for an unknown member."""
     if assignee_id is not None and not _is_member(change.unit, conversation.workspace_id, assignee_id):
         raise Invalid(NO_MEMBER)
     if assignee_id == conversation.assignee_id:

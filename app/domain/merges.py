@@ -99,7 +99,7 @@ def _merge(change: Change, kept: Contact, other: Contact) -> Contact:
     _move_enrolments(unit, kept, other)
     for run in unit.changed(Run) + _owned(unit, Run, other):
         if run.contact_id == other.id:
-            # Whoever has claimed it expects the other contact.
+            # The worker that has claimed it expects the other contact.
             moved = {"contact_id": kept.id, "claim": run.claim + 1, "leased_until": None}
             unit.put(Run(**{**run.__data__, **moved}))
             run_states.ring(run.workspace_id)
