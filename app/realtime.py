@@ -1,4 +1,4 @@
-"""What is shown live and stored nowhere: who is typing, and who is looking. Redis carries it; it may always be lost."""
+"""What is told live and stored nowhere, such as who is typing. Redis carries it; it may always be lost."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ _QUIET_SECONDS = 5.0
 class Sign:
     """A sign of life in a workspace. `channel_id` and `peer`: the visitor who may see it besides the members, if any.
 
-    `author_id` is a member, a contact or a visitor, who is not told of themselves.
+    `author_id` is a member, a contact or a visitor, who does not get the sign. `joined` is for the `realtime` processes
+    only: what that visitor may listen to has changed.
     """
 
-    kind: Literal["typing", "presence"]
+    kind: Literal["typing", "presence", "joined"]
     workspace_id: str
     author_type: str
     author_id: str
@@ -43,8 +44,13 @@ def typing(
     show(Sign("typing", workspace_id, author["type"], author["id"], data, channel_id, peer))
 
 
+def joined(workspace_id: str, visitor_id: str) -> None:
+    """Ends the visitor's streams, which come back to its new conversation. Never waits long, never raises."""
+    show(Sign("joined", workspace_id, "visitor", visitor_id, {}))
+
+
 def show(sign: Sign) -> None:
-    """Shows the sign to everybody who looks on now. Never waits long, never raises."""
+    """Shows the sign to all who listen now. Never waits long, never raises."""
     try:
         bells.flags().publish(_CHANNEL, json.dumps(asdict(sign)))
     except redis.RedisError as error:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from app import mailbox
-from app.channels.base import Outcome, Request
+from app.channels.base import Outcome
 from app.domain import outboxes, sending_outcomes, sendings
 from app.domain.sendings import Dispatch, Sending
 from app.mailbox import Claimed
-from app.outbound import Answer
 from workers.desk import Desk
 from workers.letters import Letters
 from workers.windows import Windows
@@ -38,7 +37,8 @@ class Courier(Desk[Sending]):
         self._rung: set[str] = set()  # channels whose bells are not heard yet
         self._windows = Windows(slow_lane=True)
         self._began: dict[Claimed, float] = {}
-        self._letters = Letters(self.ask, self.is_stopping)
+        asked = partial(self.ask, most_bytes=MOST_BYTES, timeout_seconds=sendings.TIMEOUT_SECONDS)
+        self._letters = Letters(asked, self.is_stopping)
 
     @property
     def is_busy(self) -> bool:
@@ -98,17 +98,6 @@ class Courier(Desk[Sending]):
         for channel_id in {*self._awake, *self._timers, *self._closed, *self._rung, *self.bells}:
             mailbox.hear(outboxes.MAIL, channel_id)
             mailbox.ring(outboxes.MAIL, channel_id)
-
-    def ask(self, request: Request) -> asyncio.Future[Answer]:
-        """Makes the request, in the loop's thread."""
-        return self.outbound.request(
-            request.method,
-            request.address,
-            request.body,
-            request.headers,
-            most_bytes=MOST_BYTES,
-            timeout_seconds=sendings.TIMEOUT_SECONDS,
-        )
 
     def _listen(self) -> None:
         now = time.monotonic()

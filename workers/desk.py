@@ -5,6 +5,7 @@ The desk works in cycles: each records all that has come back and claims more, s
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -15,9 +16,10 @@ from typing import Generic, TypeVar
 import structlog
 import uvloop
 
+from app.channels.base import Request
 from app.config import settings
 from app.database import DatabaseAway
-from app.outbound import Outbound
+from app.outbound import Answer, Outbound
 
 log = structlog.get_logger(__name__)
 
@@ -32,7 +34,7 @@ T = TypeVar("T")
 class Desk(ABC, Generic[T]):
     """Call `wake` when an owner has mail, `stop` before the process ends. Its threads start with the first wake.
 
-    T is what comes of a request. Only `note` may be called from the loop's thread.
+    T is what comes of a request. Of its methods, only `note` and `ask` are for the loop's thread.
     """
 
     def __init__(self, timeout_seconds: float) -> None:
@@ -89,6 +91,17 @@ class Desk(ABC, Generic[T]):
         """Outcomes for the desk to record."""
         self._outcomes.extend(outcomes)
         self.look_again()
+
+    def ask(self, request: Request, most_bytes: int, timeout_seconds: float) -> asyncio.Future[Answer]:
+        """Sends the request once; the answer has at most so many bytes. Raises ValueError if it cannot be sent."""
+        return self.outbound.request(
+            request.method,
+            request.address,
+            request.body,
+            request.headers,
+            most_bytes=most_bytes,
+            timeout_seconds=timeout_seconds,
+        )
 
     def look_again(self) -> None:
         """Has the desk make another cycle at once."""

@@ -1,4 +1,4 @@
-"""Media: the files of messages, at addresses that nobody can guess."""
+"""Media: the files of messages, at addresses that cannot be guessed."""
 
 from __future__ import annotations
 

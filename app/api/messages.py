@@ -93,7 +93,7 @@ class MessageToContact(MessageCreate):
 
     @validates_schema
     def says_to_whom(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError unless the message is either to a contact or to somebody on a channel."""
+        """Raises ValidationError unless the message is either to a contact or to a recipient on a channel."""
         if "contact_id" in data and "to" in data:
             raise ValidationError("Give either `contact_id` or `to`.", "to")
         if "contact_id" not in data and not {"channel_id", "to"} <= data.keys():
@@ -126,7 +126,7 @@ class AttachmentSchema(ResponseBody):
         required=True,
         allow_none=True,
         metadata={
-            "description": "Where the file is, for whoever has this address; null: still at the provider.",
+            "description": "Where the file is served, without a token; null while it is still at the provider.",
             "example": f"https://bellhop.example/media/upl_01kaj5bd40e6rr3f5y2kq0w9xz/{'0' * 32}",
         },
     )
@@ -184,7 +184,7 @@ def list_messages(query: dict[str, Any]) -> Response:
 @blueprint.arguments(MessageToContact)
 @accepts_write(MessageSchema, made=True)
 def send_message(body: dict[str, Any]) -> Response:
-    """Write to a contact, or to somebody on a channel, in a new conversation if there is none.
+    """Write to a contact, or to a recipient on a channel; opens a conversation if there is none.
 
     Only some providers let a business write first; on others, people write before they can be written to.
     """

@@ -23,7 +23,7 @@ class BadPayload(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How often something may happen: so many a second in the long run, and `burst` at once."""
+    """How often something may happen: `per_second` in the long run, and `burst` at once."""
 
     per_second: float
     burst: int = 1
@@ -201,7 +201,7 @@ class ChannelKind(ABC):
     """A kind of channel. Subclasses are stateless; there is one instance of each in `app/channels/kinds.py`."""
 
     name: ClassVar[str]
-    # False: messages reach the contact through our own pages, and nothing is sent to anybody.
+    # False: messages reach the contact through our own pages, and no provider is asked to send them.
     has_provider: ClassVar[bool] = True
     most_characters: ClassVar[int]
     most_caption: ClassVar[int]
@@ -210,7 +210,7 @@ class ChannelKind(ABC):
     conversation_rate: ClassVar[Rate | None] = None
     # How long free text may be sent after the contact's latest message; None: always.
     window: ClassVar[timedelta | None] = None
-    # Whether the API may open a conversation with somebody who never wrote (WhatsApp: with a template).
+    # Whether the API may write first, to a person who never wrote (WhatsApp: with a template).
     may_open: ClassVar[bool] = False
     most_hook_bytes: ClassVar[int] = 1_048_576
     # JSON Schemas of what `POST channels` takes for this kind.

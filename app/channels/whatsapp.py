@@ -57,13 +57,13 @@ class WhatsApp(ChannelKind):
     }
 
     def recipient(self, to: str) -> str:
-        """The number without its plus, or the identifier of somebody who hides it."""
+        """The number without its plus, or the identifier of a person who hides theirs."""
         phone = re.sub(r"[ ()./-]", "", to).removeprefix("+")
         if re.fullmatch(r"[1-9][0-9]{6,14}", phone, re.ASCII):
             return phone
         if re.fullmatch(r"[A-Z]{2}\.[A-Za-z0-9.]{1,128}", to, re.ASCII):
             return to
-        raise ValueError("Give the phone number of somebody on WhatsApp with its country code, like +4930123456.")
+        raise ValueError("Give a phone number on WhatsApp with its country code, like +4930123456.")
 
     def fresh_credentials(self, given: Mapping[str, str]) -> dict[str, str]:
         """What was given: Meta issues all of them."""
@@ -160,7 +160,7 @@ def _posting(account: Account, document: Mapping[str, Any]) -> Request:
 
 
 def _envelope(to: str) -> dict[str, str]:
-    """To whom a message goes: by phone, or by the identifier of somebody who hides it."""
+    """To whom a message goes: by number, or by the identifier of a person who hides theirs."""
     phone = to.removeprefix("+")
     whom = {"to": phone} if re.fullmatch("[0-9]+", phone) else {"recipient": to}
     return {"messaging_product": "whatsapp", "recipient_type": "individual", **whom}

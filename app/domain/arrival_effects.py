@@ -127,7 +127,7 @@ def _echo(change: Change, channel: Channel, item: Echoed) -> None:
 
 
 def _block(change: Change, channel: Channel, item: Blocked) -> None:
-    """That somebody no longer blocks us does not say that they want messages again."""
+    """A contact who no longer blocks us has not asked for messages again, so only a block changes anything."""
     contact: Contact | None = senders.known(change.unit, channel, item.sender)
     if contact is not None and item.is_blocked:
         contacts.set_fields(change, contact, opted_out=True)

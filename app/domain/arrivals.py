@@ -1,7 +1,7 @@
-"""Arrivals: what comes in over channels, stored before it is answered for, each once; the mail of its sender.
+"""Arrivals: what comes in over channels, each stored once, before its webhook is answered; the mail of its sender.
 
-A sender is a contact as a channel knows it. What concerns it, receipts and echoes included, is taken in the order in
-which it came, whatever else the workspace has to do.
+A sender is a contact as a channel knows it. All that concerns one, receipts and echoes included, is processed in the
+order in which it came, independently of the workspace's writes.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _NAMES = {of: name for name, of in _KINDS.items()}
 
 
 def store(channel: Channel, items: Sequence[Arrival], *, trace_id: str | None = None) -> int:
-    """Stores what has come in, in its order, and rings for it; returns how much of it is new.
+    """Stores the items in their order, and rings for them; returns how many are new.
 
-    What has a key that came in over the channel before, in the last eight days, is left out. One statement, durable
-    when the transaction around it ends. Raises BadPayload, and stores nothing, for names that cannot be kept.
+    Items whose key came in over the channel in the last eight days are left out. One statement, durable when the
+    transaction around it commits. Raises BadPayload, and stores nothing, for names that cannot be stored.
     """
     if not items:
         return 0
@@ -70,18 +70,18 @@ def store(channel: Channel, items: Sequence[Arrival], *, trace_id: str | None = 
 
 
 def sender_key(channel_id: str, sender: str) -> str:
-    """The owner of what comes from a sender, who is named as the provider names it. Raises BadPayload."""
+    """The owner of a sender's mail; `sender` is the provider's name for it. Raises BadPayload."""
     return f"{channel_id}/{_checked(sender)}"
 
 
 def read(stored: Stored) -> Arrival:
-    """What came in."""
+    """The arrival, as its kind of channel read it."""
     kind = _KINDS[stored.kind]
     return kind(**{name: _read(name, value) for name, value in (stored.payload or {}).items()})
 
 
 def retry(arrival_id: str | None = None) -> int:
-    """Takes what was given up to be processed again: that one, or all; returns how many. Raises NotFound."""
+    """Queues what was given up again: this arrival, or all; returns how many. Raises NotFound."""
     condition = "problem IS NOT NULL" + (" AND id = %s" if arrival_id else "")
     again = rows(
         f"""
@@ -100,7 +100,7 @@ def retry(arrival_id: str | None = None) -> int:
 def forget_old(limit: int = 5_000) -> int:
     """Deletes up to `limit` arrivals whose keys need not be kept any longer; returns how many.
 
-    What was given up is kept as long as bodies are.
+    Those that were given up are kept as long as bodies are.
     """
     return count(
         """
@@ -115,7 +115,7 @@ def forget_old(limit: int = 5_000) -> int:
 
 
 def represent(stored: Stored) -> dict[str, Any]:
-    """The arrival as commands show it, without what it says."""
+    """The arrival as commands show it, without its content."""
     names = ("id", "workspace_id", "channel_id", "kind", "problem", "errors", "deaths", "trace_id", "created_at")
     return {name: getattr(stored, name) for name in names}
 

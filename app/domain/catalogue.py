@@ -119,7 +119,7 @@ KINDS: Mapping[str, EventKind] = {
     ),
     "conversation.closed": EventKind("A conversation was closed.", lambda: _conversation(status="closed")),
     "conversation.assigned": EventKind(
-        "A conversation was assigned to a member, or to nobody.",
+        "A conversation was assigned to a member, or its assignee was removed.",
         lambda: _conversation(assignee_id="mem_01kaj5bd40fm2z4h6k8s0w1x3y"),
     ),
     "message.received": EventKind(

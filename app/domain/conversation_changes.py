@@ -36,6 +36,6 @@ def update(change: Change) -> Effect:
 
 
 def check_assignee(workspace_id: str, assignee_id: str | None) -> None:
-    """Raises Invalid if the workspace has no such member; None is nobody."""
+    """Raises Invalid if the workspace has no such member; None is always valid."""
     if assignee_id is not None and not members.exists(workspace_id, assignee_id):
         raise Invalid(conversations.NO_MEMBER)

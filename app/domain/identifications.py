@@ -1,9 +1,10 @@
-"""Identifications: a visitor of a web chat is joined to the contact that the workspace has signed it to be."""
+"""Identifications: join a visitor of a web chat to the contact that the workspace's signature names."""
 
 from __future__ import annotations
 
 import time
 
+from app import realtime
 from app.channels.web_chat import WebChat
 from app.database import rows, transaction
 from app.domain import batches, contacts, merges
@@ -26,7 +27,7 @@ def join(visitor: Visitor, user_id: str, trace_id: str) -> None:
     """Joins the visitor to the contact whose `external_id` is the user, and moves its conversation there.
 
     The contact is made if there is none. All visitors of one user see the same conversation. Safe to repeat.
-    Raises Conflict if the visitor is known to be somebody else, and Unavailable if others hold the contacts for long.
+    Raises Conflict if the visitor is known to be another user, and Unavailable if others hold the contacts for long.
     """
     if visitor.user_id == user_id:
         return
@@ -37,6 +38,7 @@ def join(visitor: Visitor, user_id: str, trace_id: str) -> None:
         if time.monotonic() > until:
             raise Unavailable("The contact is busy at this moment. Try again shortly.")
         time.sleep(_PAUSE_SECONDS)
+    realtime.joined(visitor.workspace_id, visitor.id)
 
 
 def _join_now(visitor: Visitor, user_id: str, trace_id: str) -> bool:

@@ -100,7 +100,7 @@ def count_request(token_id: str) -> Standing | None:
 
 
 def count(name: str, per_minute: int) -> Standing | None:
-    """Takes a request from the bucket of that name, which holds so many. None if Redis does not answer."""
+    """Takes a request from the named bucket, which holds `per_minute`. None if Redis does not answer."""
     return _limiter().take(name, per_minute)
 
 

@@ -1,6 +1,6 @@
 """Media: the files of messages, kept under MEDIA_DIR, and the addresses at which they are served.
 
-A file's row is stored before the file and deleted after it, so no file is forgotten whenever a process dies.
+A file's row is stored before the file and deleted after it, so no file is left behind, whenever a process dies.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ log = structlog.get_logger(__name__)
 
 MOST_BYTES = 16 * 1024**2
 MOST_NAME = 200
-# How many files a message may have at most on any kind of channel.
+# Files of a message, on any kind of channel.
 MOST_FILES = 10
-# How long a file waits for the message that it is for.
+# For how long an upload can be attached.
 KEPT_HOURS = 24
 
 
 def store(
     workspace_id: str, name: str | None, content: bytes | Iterable[bytes], *, visitor_id: str | None = None
 ) -> Upload:
-    """Keeps the file for a message to come, and returns its row. Not safe to repeat: each call keeps another.
+    """Stores the file for a later message, and returns its row. Not safe to repeat: each call stores another one.
 
     Raises TooLarge above MOST_BYTES, Invalid for an empty file, Unavailable if it cannot be written, and what the
-    content raises; nothing stays of these.
+    content raises; nothing is stored then.
     """
     upload_id, clean = ids.new("upl"), _clean(name)
     rows(
@@ -64,7 +64,7 @@ def store(
 
 
 def check_uploads(workspace_id: str, upload_ids: Sequence[str]) -> None:
-    """Raises Invalid, naming those of these files that no message of the workspace's members can take now."""
+    """Raises Invalid, with a fault for each of these files that a message of the workspace cannot have now."""
     if not upload_ids:
         return
     is_free = (Upload.expires_at > fn.now()) & Upload.message_id.is_null() & Upload.visitor_id.is_null()
@@ -77,9 +77,9 @@ def check_uploads(workspace_id: str, upload_ids: Sequence[str]) -> None:
 def claim_uploads(
     unit: Unit, workspace_id: str, upload_ids: Sequence[str], message_id: str, *, visitor_id: str | None = None
 ) -> list[dict[str, Any]]:
-    """Gives the files to the message, once and for all; returns its `attachments`.
+    """Attaches the files to the message for good; returns its `attachments`.
 
-    Raises Invalid if one is not there, expired, somebody else's or already given away, and Busy.
+    Raises Invalid if one is missing, expired, another uploader's or attached already, and Busy.
     """
     attachments = []
     for index, upload_id in enumerate(upload_ids):
@@ -93,9 +93,9 @@ def claim_uploads(
 
 
 def expect(unit: Unit, message_id: str, channel: Channel, media: Sequence[Media]) -> list[dict[str, Any]]:
-    """Stores mail that fetches these files from the channel's provider; returns the message's `attachments`.
+    """Queues the fetching of these files from the channel's provider; returns the message's `attachments`.
 
-    Until a file is here its attachment has no `bytes`. Ring for the channel after the commit.
+    An attachment has no `bytes` until its file is stored. Ring for the channel after the commit.
     """
     attachments = []
     for each in media:
@@ -116,7 +116,7 @@ def expect(unit: Unit, message_id: str, channel: Channel, media: Sequence[Media]
 
 
 def keep(upload_id: str, content: bytes | Iterable[bytes]) -> None:
-    """Keeps the content of an expected file, which is mail no longer, and completes its message's attachment.
+    """Stores the content of an expected file, which is mail no longer, and completes the message's attachment.
 
     Safe to repeat. Does nothing if the row is gone. Raises TooLarge, Unavailable and what the content raises.
     """
@@ -140,7 +140,7 @@ def keep(upload_id: str, content: bytes | Iterable[bytes]) -> None:
 
 
 def load(upload_id: str) -> File:
-    """The file with its content. Raises NotFound if it is not here."""
+    """The file with its content. Raises NotFound if it is not stored."""
     found = Upload.get_or_none((Upload.id == upload_id) & Upload.file.is_null(False))
     try:
         if found is not None:
@@ -166,7 +166,7 @@ def path_of(upload: Upload) -> Path:
 
 
 def shown(attachments: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A message's `attachments` as the API shows them; `address` is null until the file is here."""
+    """A message's `attachments` as the API shows them; `address` is null until the file is stored."""
     return [{**each, "address": None if each["bytes"] is None else address_of(each["id"])} for each in attachments]
 
 
@@ -194,8 +194,8 @@ def delete_files(upload_ids: Sequence[str]) -> None:
 
 
 def delete_expired(limit: int = 100) -> int:
-    """Deletes up to `limit` files that no message has taken in time; returns how many."""
-    # Without `file` no message takes it any more. A row that died on the way is found again.
+    """Deletes up to `limit` files that were not attached in time; returns how many."""
+    # Without `file` it can no longer be attached. If this process dies, the row is found again.
     expired = rows(
         """
         UPDATE uploads SET file = NULL WHERE id IN (

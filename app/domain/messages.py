@@ -1,6 +1,6 @@
 """Messages: what is queued for a contact, what comes in, and how often a text was sent.
 
-Whoever calls these functions has locked the contact.
+Callers of these functions have locked the contact.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Outboxes: a conversation's messages go out one after the other, so only the first unfinished one of them is mail.
 
-Whoever calls these functions has locked the conversation, as does whoever records that a message is finished.
+Callers of these functions have locked the conversation, and so does recording that a message is finished.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Peers: those at a provider whom a contact's conversations on a channel are with.
 
-Whoever calls these functions has locked the contact.
+Callers of these functions have locked the contact.
 """
 
 from __future__ import annotations

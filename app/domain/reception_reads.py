@@ -29,7 +29,7 @@ def needs(items: Items) -> Iterator[Key]:
 
 
 def read(items: Items, unit: Unit) -> None:
-    """Reads the messages that are named, contacts, conversations and waiting runs, as far as nobody else has them."""
+    """Reads the named messages, contacts, conversations and waiting runs, as far as no other transaction has them."""
     names = [_name(channel, item) for channel, item in items if not isinstance(item, (Blocked, Moved))]
     places = provider_messages.look_up(unit, list(dict.fromkeys(names)))
     contacts = [_contact(place) for place in places]

@@ -1,6 +1,6 @@
 """Recipients: the contact and the conversation that an outgoing message is for, found or opened.
 
-Whoever calls `find` has a unit, in which it locks the contact.
+`find` needs a unit, in which it locks the contact.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _NO_CONVERSATION = "This contact has no conversation, and no connected channel o
 
 
 def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[Key]:
-    """The keys that `find` gets first from its unit, as far as the payload tells."""
+    """The keys that `find` gets first from its unit, as far as the payload names them."""
     named = ((Contact, payload.get("contact_id")), (Conversation, payload.get("conversation_id")))
     return [sets.key(model, workspace_id, "id", value) for model, value in named if value is not None]
 
 
 def check(workspace_id: str, payload: Mapping[str, Any]) -> None:
-    """Refuses what no write that is still queued can make right. Raises Invalid."""
+    """Raises Invalid for what would be wrong even after all queued writes."""
     media.check_uploads(workspace_id, upload_ids(payload))
     kind = _kind_for(workspace_id, payload)
     if kind is not None:
@@ -96,7 +96,7 @@ def _of_contact(change: Change) -> tuple[Contact, Conversation]:
 
 
 def _at(change: Change, channel: Channel, to: str) -> tuple[Contact, Conversation]:
-    """The conversation with whoever `to` names on the channel."""
+    """The conversation with the recipient that `to` names on the channel."""
     unit, workspace_id, kind = change.unit, change.workspace_id, channels.kind_of(channel)
     recipient = _read(kind, to)
     identity: Identity | None = unit.get(Identity, workspace_id, "address", f"{kind.name}:{recipient}")
@@ -106,10 +106,10 @@ def _at(change: Change, channel: Channel, to: str) -> tuple[Contact, Conversatio
         contact = _with_phone(change, _phone(to))
         unit.put(_identity(change, contact, kind, recipient))
     else:
-        raise Invalid(Fault("/to", _NOT_FIRST))
+        raise Conflict(_NOT_FIRST)
     found = conversations.on_channel(unit, contact, channel.id)
     if found is None and not kind.may_open:
-        raise Invalid(Fault("/to", _NOT_FIRST))
+        raise Conflict(_NOT_FIRST)
     return contact, found or _open(change, contact, channel, recipient)
 
 
@@ -119,7 +119,7 @@ def _open(change: Change, contact: Contact, channel: Channel, peer: str) -> Conv
 
 
 def _with_phone(change: Change, phone: str) -> Contact:
-    """The contact with that phone number, who is made if there is none."""
+    """The contact with that phone number, created if there is none."""
     made = contacts.upsert(replace(change, payload={"phone": phone}))
     return contacts.find(change.workspace_id, made.resource_id, change.unit)
 

@@ -1,6 +1,6 @@
 """Replies: each inbound message reaches one run at most, and of the runs in a conversation one at most waits for it.
 
-Whoever calls these functions has locked the contact. So of a reply and a timeout the first wins: both only make the run
+Callers of these functions have locked the contact. So of a reply and a timeout the first wins: both only make the run
 due, and the run is read again under the lock before it goes on.
 """
 

@@ -1,4 +1,4 @@
-"""Senders: who it is that a provider tells of, and the contact that this is."""
+"""Senders: who a provider's webhook is about, and which contact that is."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def phone_keys(workspace_id: str, phone: str | None) -> Iterator[Key]:
 
 
 def known(unit: Unit, channel: Channel, external_id: str) -> Contact | None:
-    """The contact that the sender is, locked; None if nobody of that name has written yet. Raises Busy."""
+    """The sender's contact, locked; None if the sender is not known yet. Raises Busy."""
     identity = unit.get(*key(channel, external_id))
     return identity and unit.get(Contact, channel.workspace_id, "id", identity.contact_id)
 
@@ -49,9 +49,9 @@ def contact_of(
     phone: str | None = None,
     locale: str | None = None,
 ) -> Contact:
-    """The contact that the sender is, locked; one is created for a sender that is not known. Raises Busy.
+    """The sender's contact, locked; created for a sender that is not known yet. Raises Busy.
 
-    `phone` is attested by the provider: whoever has this number is the sender. An existing contact keeps its name.
+    `phone` is attested by the provider: the contact with this number is the sender. An existing contact keeps its name.
     """
     unit, contact = change.unit, known(change.unit, channel, external_id)
     if contact is not None:

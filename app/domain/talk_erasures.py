@@ -1,6 +1,6 @@
 """Erasures of what a deleted contact leaves in channels: its identities, its visitors, and the files of its messages.
 
-Whoever calls these functions has locked the contact.
+Callers of these functions have locked the contact.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def erase_files(message_ids: Sequence[str]) -> None:
     A file is gone at once, even if the transaction fails: then it is erased again.
     """
     found = {id for (id,) in rows("SELECT id FROM uploads WHERE message_id = ANY(%s)", (list(message_ids),))}
-    # Whoever keeps a file locks its row, then its message, so it must not be waited for.
+    # Storing a file locks its row, then its message, so waiting for the row could be a deadlock.
     lock = "SELECT id FROM uploads WHERE id = ANY(%s) ORDER BY id FOR UPDATE SKIP LOCKED"
     free = [id for (id,) in rows(lock, (list(found),))]
     if len(free) < len(found):

@@ -126,7 +126,7 @@ def _forget(limit: int) -> int:
         )
         if not old:
             return 0
-        # In the transaction that deletes them: whoever reads finds all of them, or the mark.
+        # In the transaction that deletes them: a reader finds all of them, or the mark.
         rows(
             """
             INSERT INTO updates_forgotten (until) VALUES (%s::xid8)

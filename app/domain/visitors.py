@@ -1,4 +1,4 @@
-"""Visitors of web chats: the browsers in which somebody has written, each with a token for one channel.
+"""Visitors of web chats: the browsers from which messages were written, each with a token for one channel.
 
 Nothing is stored of a visitor before the first message. A token is derived from a key that the page makes up, so that
 the first message can be repeated after an answer that was lost.
@@ -32,7 +32,7 @@ LONGEST_USER = 255
 class Visitor:
     """Who writes in a web chat. `id` is the external id of its identity, `peer` where answers to it go.
 
-    `contact_id` is null until its first message is processed. `user_id`: who the workspace has signed it to be.
+    `contact_id` is null until its first message is processed. `user_id`: the user that the workspace's signature names.
     """
 
     workspace_id: str

@@ -17,7 +17,7 @@ _FOREIGN = "Pages of this origin may not show this chat."
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What somebody may listen to: the workspace, or a visitor's own conversations in it.
+    """What a listener may hear: all of the workspace, or a visitor's own conversations in it.
 
     `actor_id`: who it is: a member or a visit, whose jobs the listener sees, or a visitor. `peer`: where answers to the
     visitor go, in the channel.

@@ -36,7 +36,7 @@ class Presences:
         return [_sign(admitted.workspace_id, [admitted.actor_id], False)]
 
     def all(self) -> Sequence[Sign]:
-        """Everybody who is there: shown again and again, for those who came later, and in case that it was lost."""
+        """Everyone who is present, shown again and again for listeners that came later or missed it."""
         members: dict[str, list[str]] = defaultdict(list)
         for workspace_id, member_id in self._streams:
             members[workspace_id].append(member_id)

@@ -1,6 +1,6 @@
 """The reader: a thread that looks for updates, once for all listeners of the process, and says what each is sent.
 
-It looks fifty times a second while anybody listens, so nothing has to be rung for, and the loss of Redis costs nothing.
+It looks fifty times a second while the process has listeners, so nothing has to ring, and losing Redis costs nothing.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Reader:
             except Exception:
                 log.exception("live.round_failed")
                 time.sleep(PAUSE_SECONDS)
-            # With nobody to tell, it sleeps until somebody comes.
+            # Without listeners it sleeps until the next one joins.
             self._awake.wait(LOOKS_EVERY_SECONDS if self._listeners or self._joining else None)
         database.close()
 
@@ -148,7 +148,7 @@ class Reader:
         self._deliver(parcels, self._place)
 
     def _admit(self, joining: Sequence[Listener], place: Place) -> None:
-        """Brings those who come to the place where everybody is."""
+        """Brings new listeners to the place of all others."""
         alike: dict[tuple[str, str], list[Listener]] = defaultdict(list)
         for listener in joining:
             alike[listener.admitted.workspace_id, listener.place].append(listener)

@@ -1,4 +1,4 @@
-"""Updates: which resources have changed, noted by triggers for those who look on."""
+"""Updates: which resources have changed, noted by triggers for live listeners."""
 
 from __future__ import annotations
 

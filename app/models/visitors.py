@@ -1,4 +1,4 @@
-"""Visitors: the browsers in which somebody has written in a web chat."""
+"""Visitors: the browsers from which messages were written in a web chat."""
 
 from __future__ import annotations
 

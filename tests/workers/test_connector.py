@@ -2,34 +2,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from app import database
 from tests import playing
 from tests.cast import Api, one, until
-from tests.conftest import Servers
 from tests.playing import create, state
 from tests.stack.receiver import Answer, Receiver
 from workers.connector import Connector
 
 
-@pytest.fixture(scope="module")
-def listening(servers: Servers) -> Iterator[Receiver]:
-    receiver = Receiver(Path(servers.certificates.ca_file).parent)
-    receiver.start()
-    yield receiver
-    receiver.stop()
-
-
 @pytest.fixture
-def provider(listening: Receiver, monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+def provider(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> Receiver:
     playing.install(monkeypatch)
-    monkeypatch.setattr(playing, "API", listening.url("").rstrip("/"))
-    yield listening
-    listening.answers.clear()
-    listening.clear()
+    monkeypatch.setattr(playing, "API", receiver.url("").rstrip("/"))
+    return receiver
 
 
 @pytest.fixture

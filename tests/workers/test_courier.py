@@ -24,30 +24,6 @@ from workers import desk
 from workers.courier import Courier
 
 
-@pytest.fixture(scope="module")
-def listening(servers: Servers) -> Iterator[Receiver]:
-    receiver = Receiver(Path(servers.certificates.ca_file).parent)
-    receiver.start()
-    yield receiver
-    receiver.stop()
-
-
-@pytest.fixture
-def provider(listening: Receiver) -> Iterator[Receiver]:
-    yield listening
-    listening.behaviour = None
-    listening.answers.clear()
-    listening.clear()
-
-
-@pytest.fixture
-def released() -> Iterator[threading.Event]:
-    """What the answers of the provider may wait for; set in the end."""
-    event = threading.Event()
-    yield event
-    event.set()
-
-
 @pytest.fixture
 def courier(empty: None, provider: Receiver) -> Iterator[Courier]:
     # It ends before the provider forgets what it got.

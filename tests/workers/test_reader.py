@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,27 +11,10 @@ from app.database import rows
 from app.domain import read_receipts
 from app.models.conversations import Conversation
 from tests.cast import Api, one, rung_on, until
-from tests.conftest import Servers
 from tests.posts import make_post, open_talk
 from tests.stack.receiver import Receiver
 from tests.talks import locked
 from workers.reader import Reader
-
-
-@pytest.fixture(scope="module")
-def listening(servers: Servers) -> Iterator[Receiver]:
-    receiver = Receiver(Path(servers.certificates.ca_file).parent)
-    receiver.start()
-    yield receiver
-    receiver.stop()
-
-
-@pytest.fixture
-def provider(listening: Receiver) -> Iterator[Receiver]:
-    yield listening
-    listening.behaviour = None
-    listening.answers.clear()
-    listening.clear()
 
 
 @pytest.fixture

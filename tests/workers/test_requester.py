@@ -3,7 +3,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from peewee import OperationalError
@@ -12,35 +11,11 @@ from app import database
 from app.domain import requests
 from app.models.runs import RunRequest
 from tests.cast import Api, all_of, one, rung_on, until
-from tests.conftest import Servers
 from tests.requesting import answer_of, make_request
 from tests.stack.receiver import Answer, Receiver
 from workers import desk
 from workers import requester as module
 from workers.requester import Requester
-
-
-@pytest.fixture(scope="module")
-def listening(servers: Servers) -> Iterator[Receiver]:
-    receiver = Receiver(Path(servers.certificates.ca_file).parent)
-    receiver.start()
-    yield receiver
-    receiver.stop()
-
-
-@pytest.fixture
-def receiver(listening: Receiver) -> Iterator[Receiver]:
-    yield listening
-    listening.answers.clear()
-    listening.clear()
-
-
-@pytest.fixture
-def released() -> Iterator[threading.Event]:
-    """What the answers of a receiver may wait for; set in the end."""
-    event = threading.Event()
-    yield event
-    event.set()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from structlog.contextvars import merge_contextvars
@@ -16,7 +15,6 @@ from app.config import settings
 from app.domain import attempts, lanes
 from app.mailbox import Mail
 from tests.cast import Api, all_of, make_endpoint, one, until
-from tests.conftest import Servers
 from tests.stack.receiver import Answer, Receiver
 from tests.stack.signatures import is_genuine
 from workers import pacing
@@ -32,29 +30,6 @@ def patience(empty: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     monkeypatch.undo()
     settings.cache_clear()
-
-
-@pytest.fixture(scope="module")
-def listening(servers: Servers) -> Iterator[Receiver]:
-    receiver = Receiver(Path(servers.certificates.ca_file).parent)
-    receiver.start()
-    yield receiver
-    receiver.stop()
-
-
-@pytest.fixture
-def receiver(listening: Receiver) -> Iterator[Receiver]:
-    yield listening
-    listening.answers.clear()
-    listening.clear()
-
-
-@pytest.fixture
-def released() -> Iterator[threading.Event]:
-    """What the answers of a receiver may wait for; set in the end."""
-    event = threading.Event()
-    yield event
-    event.set()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`assign_conversation`: assigns the run's conversation to a member, or to nobody."""
+"""`assign_conversation`: assigns the run's conversation to a member, or removes its assignee."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def begin(moment: Moment) -> Outcome:
     """Assigns it. Raises StepFailed `gone` if the workspace has no such member."""
     assignee_id = moment.step.fields["assignee_id"]
     given = {"assignee_id": assignee_id}
-    done = f"The conversation was assigned to {assignee_id or 'nobody'}."
+    done = f"The conversation was assigned to {assignee_id}." if assignee_id else "The assignee was removed."
     if moment.is_simulated:
         return Done(done, input=given)
     conversation = conversations.of_run(moment.unit, moment.run)
@@ -26,12 +26,12 @@ def begin(moment: Moment) -> Outcome:
 
 
 KIND = Kind(
-    description="Assigns the conversation to a member, or to nobody. Does nothing if the contact has none.",
+    description="Assigns the conversation to a member, or removes its assignee. Does nothing if there is none.",
     fields={
         "assignee_id": {
             "type": ["string", "null"],
             "pattern": "^mem_[0-7][0-9a-hjkmnp-tv-z]{25}$",
-            "description": "The member's identifier; null: nobody.",
+            "description": "The member's identifier; null removes the assignee.",
         }
     },
     required=("assignee_id",),

@@ -19,7 +19,7 @@ def begin(moment: Moment) -> Outcome:
 
 
 KIND = Kind(
-    description="Closes the conversation. Does nothing if it is closed, or if the contact has none.",
+    description="Closes the conversation. Does nothing if it is closed, or if there is none.",
     fields={},
     talks=True,
     begin=begin,
