@@ -16,6 +16,9 @@ from app.models import sets
 from app.models.contacts import Contact
 from app.models.conversations import Conversation
 
+# The most conversations that go on with another address; what is older is hardly written in.
+LATEST = 500
+
 
 class Peer(NamedTuple):
     """One of the accounts that a contact has at a channel's provider, by the address where answers go."""
@@ -68,11 +71,15 @@ def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversati
 
 
 def readdress(unit: Unit, contact: Contact, channel_id: str, formers: Collection[str], peer: str) -> None:
-    """Has the contact's conversations with the former peers continued with this one. Raises Busy."""
+    """Has the contact's LATEST conversations with the former peers continued with this one. Raises Busy."""
     found = rows(
-        "SELECT id FROM conversations WHERE contact_id = %s AND channel_id = %s AND peer = ANY(%s)",
-        (contact.id, channel_id, list(formers)),
+        """
+        SELECT id FROM conversations WHERE contact_id = %s AND channel_id = %s AND peer = ANY(%s)
+        ORDER BY coalesce(last_message_at, created_at) DESC, id DESC LIMIT %s
+        """,
+        (contact.id, channel_id, list(formers), LATEST),
     )
+    unit.read(sets.key(Conversation, contact.workspace_id, "id", conversation_id) for (conversation_id,) in found)
     stored = [unit.get(Conversation, contact.workspace_id, "id", conversation_id) for (conversation_id,) in found]
     for talk in {each.id: each for each in (*filter(None, stored), *unit.changed(Conversation))}.values():
         if (talk.contact_id, talk.channel_id) == (contact.id, channel_id) and talk.peer in formers:
