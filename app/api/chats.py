@@ -1,7 +1,7 @@
 """Chats: what the script of a web chat asks for, from the pages of other origins that the channel allows.
 
 These requests have no cookies. A visitor's token travels in the Authorization header. It is made with the first
-message; nothing is stored before.
+message, or a file for it; nothing is stored before.
 """
 
 from __future__ import annotations

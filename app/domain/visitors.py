@@ -1,7 +1,7 @@
 """Visitors of web chats: the browsers in which somebody has written, each with a token for one channel.
 
-Nothing is stored of a visitor before the first message. A token is derived from a key that the page makes up, so that
-the first message can be repeated after an answer that was lost.
+Nothing is stored of a visitor before the first message, or a file for it. A token is derived from a key that the page
+makes up, so that the first message can be repeated after an answer that was lost.
 """
 
 from __future__ import annotations

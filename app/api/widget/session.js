@@ -1,5 +1,5 @@
 // The session of a web chat: what is stored in the browser, and what is sent and fetched. It knows nothing of the page.
-// Nothing is stored, here or at the server, before the first message.
+// Nothing is stored, here or at the server, before the first message or its file.
 
 const STORE = `bellhop-chat:${config.channel}`;
 const HOME = `${config.base}/chat/${config.channel}`;
