@@ -42,6 +42,7 @@ from app.domain import (
     sweeps,
     updates,
     usage,
+    visitors,
     writes,
 )
 from app.lib import clock
@@ -124,7 +125,8 @@ class Timetable:
             Pass("overdue_fetches", 0.5, Overdue(fetches.MAIL, overdue_seconds=0.5)),
             Pass("old_arrivals", 10, arrivals.forget_old),
             Pass("old_imports", 60, imports.forget_old),
-            Pass("expired_uploads", 60, media.delete_expired),
+            Pass("expired_uploads", 10, media.delete_expired),
+            Pass("expired_visitors", 10, visitors.delete_expired),
             Pass("old_sweeps", 60, sweeps.forget_old),
             Pass("old_replays", 10, replays.forget_old),
             Pass("counts", 1, counts.fold),

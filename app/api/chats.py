@@ -1,7 +1,7 @@
 """Chats: what the script of a web chat asks for, from the pages of other origins that the channel allows.
 
 These requests have no cookies. A visitor's token travels in the Authorization header. It is made with the first
-message; nothing is stored before.
+message, or a file for it; nothing is stored before.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MOST_BODY_BYTES = 32 * 1024
 # Requests a minute. Many visitors may share an address.
 PER_VISITOR, PER_ADDRESS, NEW_PER_ADDRESS, UPLOADS_PER_VISITOR = 120, 1_200, 30, 20
 _PART_BYTES = 64 * 1024
-_HEADERS = "authorization, content-type, x-file-name"
+_HEADERS = "authorization, content-type, x-file-name, x-visitor-key"
 _CLIENT_ID = Regexp(r"^[A-Za-z0-9_-]{1,64}\Z", error="An id is 1 to 64 characters of A-Z, a-z, 0-9, - and _.")
 
 
@@ -120,13 +120,16 @@ def list_messages() -> Response:
 
 @blueprint.route("/uploads", methods=["POST", "OPTIONS"], provide_automatic_options=False)
 def upload() -> Response:
-    """Keeps a file for a message to come. Its name is in `X-File-Name`, percent-encoded."""
-    visitor = _visitor()
+    """Keeps a file for a message to come. Its name is in `X-File-Name`, percent-encoded.
+
+    Without a token: makes the visitor of the key in `X-Visitor-Key`, as the first message does.
+    """
+    visitor, token = _visitor_or_new(request.headers.get("X-Visitor-Key"))
     _count(f"chat-uploads:{visitor.id}", UPLOADS_PER_VISITOR)
     with spooled_body(request, media.MOST_BYTES) as body:
         body.seek(0)
         kept = chats.upload(visitor, unquote(request.headers.get("X-File-Name", "")) or None, _parts(body))
-    return respond(201, media.represent(kept))
+    return respond(201, {**media.represent(kept), **({"token": token} if token else {})})
 
 
 @blueprint.route("/identify", methods=["POST", "OPTIONS"], provide_automatic_options=False)

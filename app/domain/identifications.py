@@ -12,7 +12,7 @@ from app.domain.changes import Change
 from app.domain.events import Cause
 from app.domain.units import Unit
 from app.domain.visitors import Visitor
-from app.errors import Conflict, Unavailable
+from app.errors import Conflict, NotFound, Unavailable
 from app.lib import ids
 from app.models import sets
 from app.models.contacts import Contact
@@ -27,7 +27,8 @@ def join(visitor: Visitor, user_id: str, trace_id: str) -> None:
     """Joins the visitor to the contact whose `external_id` is the user, and moves its conversation there.
 
     The contact is made if there is none. All visitors of one user see the same conversation. Safe to repeat.
-    Raises Conflict if the visitor is known to be another user, and Unavailable if others hold the contacts for long.
+    Raises Conflict if the visitor is known to be another user, NotFound if it was deleted, and Unavailable if others
+    hold the contacts for long.
     """
     if visitor.user_id == user_id:
         return
@@ -89,7 +90,7 @@ def _identify(unit: Unit, visitor: Visitor, identity: Identity | None, contact_i
 
 def _share(visitor: Visitor, user_id: str) -> None:
     """Lets all visitors of the user see the same conversation. The contact's lock keeps two from being the first."""
-    [(peer,)] = rows(
+    found = rows(
         """
         UPDATE visitors SET user_id = %(user_id)s, peer = coalesce((
             SELECT peer FROM visitors WHERE channel_id = %(channel_id)s AND user_id = %(user_id)s ORDER BY id LIMIT 1
@@ -98,6 +99,9 @@ def _share(visitor: Visitor, user_id: str) -> None:
         """,
         {"user_id": user_id, "channel_id": visitor.channel_id, "id": visitor.id},
     )
+    if not found:
+        raise NotFound  # it was deleted meanwhile
+    [(peer,)] = found
     rows(
         "UPDATE conversations SET peer = %s WHERE channel_id = %s AND peer = %s RETURNING id",
         (peer, visitor.channel_id, visitor.id),

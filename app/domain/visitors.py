@@ -1,7 +1,7 @@
 """Visitors of web chats: the browsers from which messages were written, each with a token for one channel.
 
-Nothing is stored of a visitor before the first message. A token is derived from a key that the page makes up, so that
-the first message can be repeated after an answer that was lost.
+Nothing is stored of a visitor before the first message, or a file for it. A token is derived from a key that the page
+makes up, so that the first message can be repeated after an answer that was lost.
 """
 
 from __future__ import annotations
@@ -113,13 +113,51 @@ def check_signature(channel: Channel, user: Mapping[str, Any]) -> str:
     return str(user["id"])
 
 
+def delete_expired(limit: int = 500) -> int:
+    """Deletes visitors who have uploaded a file, a day ago or more, and never wrote. Returns at how many it looked.
+
+    One whose message or file still waits is looked at again a day later.
+    """
+    looked_at = rows(
+        """
+        WITH expired AS MATERIALIZED (
+            SELECT id, workspace_id, channel_id FROM visitors WHERE expires_at < now()
+            ORDER BY expires_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+        ), judged AS MATERIALIZED (
+            SELECT expired.id, identity.id IS NOT NULL AS has_contact,
+                coalesce(arrival.id, file.id) IS NOT NULL AS is_waiting
+            FROM expired LEFT JOIN LATERAL (
+                SELECT id FROM identities
+                WHERE workspace_id = expired.workspace_id AND address = %(kind)s || expired.id COLLATE "default"
+                LIMIT 1
+            ) AS identity ON true LEFT JOIN LATERAL (
+                SELECT id FROM arrivals
+                WHERE sender_key = expired.channel_id || '/' || expired.id AND due_at IS NOT NULL LIMIT 1
+            ) AS arrival ON true LEFT JOIN LATERAL (
+                SELECT id FROM uploads WHERE visitor_id = expired.id AND message_id IS NULL LIMIT 1
+            ) AS file ON true
+        ), kept AS (
+            UPDATE visitors SET expires_at = CASE WHEN NOT has_contact THEN now() + interval '1 day' END
+            FROM judged WHERE visitors.id = judged.id AND (has_contact OR is_waiting)
+        ), deleted AS (
+            DELETE FROM visitors USING judged WHERE visitors.id = judged.id AND NOT has_contact AND NOT is_waiting
+        )
+        SELECT id FROM judged
+        """,
+        {"limit": limit, "kind": f"{_KIND.name}:"},
+    )
+    return len(looked_at)
+
+
 def _find(column: str, value: object) -> Visitor | None:
+    # Identifiers have another collation than the index of addresses, which would not be used.
     found = rows(
         f"""
         SELECT visitors.workspace_id, visitors.channel_id, visitors.id, identities.contact_id, peer, user_id
         FROM visitors
         JOIN channels ON channels.id = visitors.channel_id AND channels.deleted_at IS NULL
-        LEFT JOIN identities ON identities.workspace_id = visitors.workspace_id AND address = %s || visitors.id
+        LEFT JOIN identities ON identities.workspace_id = visitors.workspace_id
+            AND address = %s || visitors.id COLLATE "default"
         WHERE {column} = %s
         """,
         (f"{_KIND.name}:", value),

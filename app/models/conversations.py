@@ -16,8 +16,8 @@ class Conversation(OwnedModel):
     there is only one, no two runs wait in one conversation.
     """
 
-    # The sender paces and pauses conversations without the contact's lock.
-    FIXED: ClassVar[frozenset[str]] = frozenset({"channel_id", "created_at", "paced_until", "paused_until"})
+    # The sender paces conversations without the contact's lock.
+    FIXED: ClassVar[frozenset[str]] = frozenset({"channel_id", "created_at", "paced_until"})
     FILTERS: ClassVar[tuple[str, ...]] = ("status", "assignee_id", "contact_id")
 
     id = TextField(primary_key=True)
@@ -31,7 +31,6 @@ class Conversation(OwnedModel):
     unread = IntegerField(default=0)
     window_ends_at = TimeField(null=True)
     paced_until = TimeField(null=True)
-    paused_until = TimeField(null=True)
     last_message_at = TimeField(null=True)
     created_at = TimeField()
 

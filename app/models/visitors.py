@@ -15,6 +15,7 @@ class ChatVisitor(OwnedModel):
     user_id = TextField(null=True)
     peer = TextField()
     created_at = TimeField()
+    expires_at = TimeField(null=True)
 
     class Meta:
         table_name = "visitors"

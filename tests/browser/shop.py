@@ -100,6 +100,16 @@ class Chat:
             *(ids.new("msg"), text, '{"type": "member", "id": "mem_1"}', self.id),
         )
 
+    def fill(self, number: int) -> None:
+        """That many earlier answers, from `Answer 1` on, in the latest conversation."""
+        self.service.query(
+            "INSERT INTO messages (id, workspace_id, conversation_id, contact_id, channel_id, direction, text, status,"
+            " author, created_at) SELECT id || number, workspace_id, conversation_id, contact_id, channel_id, 'out',"
+            " 'Answer ' || number, 'sent', author, created_at - (1 + %s - number) * interval '1 minute'"
+            " FROM messages, generate_series(1, %s) AS number WHERE channel_id = %s",
+            *(number, number, self.id),
+        )
+
     def count(self, table: str) -> int:
         return int(self.service.query(f"SELECT count(*) FROM {table} WHERE channel_id = %s", self.id)[0][0])
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, expect
+from playwright.sync_api import Browser, BrowserContext, FilePayload, expect
 
 from tests.browser.services import Service, Workspace
 from tests.browser.shop import Chat, Shop, Widget, opened
@@ -15,6 +15,14 @@ from tests.chatting import signed
 from tests.journeys.waiting import wait_until
 
 NewBrowser = Callable[..., BrowserContext]
+PICTURE: FilePayload = {
+    "name": "tulip.png",
+    "mimeType": "image/png",
+    "buffer": bytes.fromhex(
+        "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
+        "1f15c4890000000d49444154789c6360000002000001e221bc330000000049454e44ae426082"
+    ),
+}
 HOSTILE = "<img src=x onerror=ran()><script>ran()</script> \u202egnp.exe \u200b javascript:ran()"
 
 
@@ -266,18 +274,65 @@ def test_what_others_write_is_only_text(widget: Widget, chat: Chat) -> None:
 
 
 def test_a_picture_is_uploaded_and_shown(widget: Widget, chat: Chat) -> None:
-    picture = bytes.fromhex(
-        "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
-        "1f15c4890000000d49444154789c6360000002000001e221bc330000000049454e44ae426082"
-    )
     widget.open().say("Look")
     widget.expect_sent()
 
-    file = {"name": "tulip.png", "mimeType": "image/png", "buffer": picture}
-    widget.page.get_by_label("Attach a file").set_input_files(file)
+    widget.page.get_by_label("Attach a file").set_input_files(PICTURE)
 
     expect(widget.log.get_by_role("img", name="tulip.png")).to_be_visible(timeout=30_000)
     assert chat.count("messages") == 2
+
+
+def test_the_first_message_may_be_a_picture(widget: Widget, chat: Chat) -> None:
+    widget.open().page.get_by_label("Attach a file").set_input_files(PICTURE)
+
+    expect(widget.log.get_by_role("img", name="tulip.png")).to_be_visible(timeout=30_000)
+    widget.say("Do you have these?")
+    widget.expect_sent()
+    assert chat.texts() == [None, "Do you have these?"]
+    assert chat.count("visitors") == chat.count("conversations") == 1
+
+
+def test_older_messages_come_at_the_top_and_nothing_jumps(widget: Widget, chat: Chat) -> None:
+    widget.open().say("Hello")
+    widget.expect_sent()
+    chat.texts()
+    chat.fill(120)
+    widget.page.reload()
+    widget.open()
+    expect(widget.items()).to_have_count(50, timeout=30_000)
+    expect(widget.items().first).to_have_text("Ask a florist: Answer 72")
+
+    widget.log.focus()
+    widget.page.keyboard.press("Home")
+
+    expect(widget.items()).to_have_count(100, timeout=30_000)
+    expect(widget.items().first).to_have_text("Ask a florist: Answer 22")
+    expect(widget.log.get_by_text("Answer 72", exact=True)).to_be_in_viewport()
+
+    older = widget.log.get_by_role("button", name="Show older messages")
+    older.focus()
+    assert faults(widget) == []
+    widget.page.keyboard.press("Enter")
+
+    expect(widget.items()).to_have_count(121, timeout=30_000)
+    expect(widget.items().first).to_have_text("Ask a florist: Answer 1")
+    expect(older).to_be_hidden()
+    expect(widget.log).to_be_focused()
+
+
+def test_the_visitor_sees_that_an_answer_is_typed(widget: Widget, chat: Chat, workspace: Workspace) -> None:
+    widget.open().say("Hello")
+    widget.expect_sent()
+    chat.texts()
+    [(conversation,)] = chat.service.query("SELECT id FROM conversations WHERE channel_id = %s", chat.id)
+
+    def tell() -> bool:
+        """The stream may not be open yet."""
+        workspace.caller().call("POST", f"conversations/{conversation}/typing")
+        return "is writing" in widget.status.inner_text()
+
+    wait_until(tell, 60, "the visitor sees it")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

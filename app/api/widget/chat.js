@@ -8,6 +8,7 @@ const labels = {
   write: "Your message",
   send: "Send",
   attach: "Attach a file",
+  older: "Show older messages",
   you: "You",
   them: config.name,
   typing: "is writing …",
@@ -55,12 +56,13 @@ const launcher = make(
   badge,
 );
 const list = make("ol");
-const log = make("div", { className: "log", tabIndex: 0, attributes: { role: "log", "aria-live": "polite", "aria-label": labels.messages } }, list);
+const older = make("button", { type: "button", className: "older", hidden: true, textContent: labels.older });
+const log = make("div", { className: "log", tabIndex: 0, attributes: { role: "log", "aria-live": "polite", "aria-label": labels.messages } }, older, list);
 const status = make("div", { className: "status", attributes: { role: "status" } });
 const text = make("textarea", { rows: 1, maxLength: 4096, attributes: { "aria-label": labels.write, placeholder: labels.write, dir: "auto" } });
 const file = make("input", { type: "file", className: "unseen", attributes: { "aria-label": labels.attach } });
 const clip = make("span", {}, icon("M20 11l-8 8a5 5 0 0 1-7-7l9-9a3.500 3.500 0 0 1 5 5l-9 9a2 2 0 0 1-3-3l8-8"));
-const attach = make("label", { hidden: true }, file, clip);
+const attach = make("label", {}, file, clip);
 const send = make("button", { ...named(labels.send), type: "submit", className: "send" }, icon("M4 12l16-8-6 16-3-7z"));
 const form = make("form", {}, attach, text, send);
 const close = make("button", named(labels.close), icon("M6 6l12 12M18 6L6 18"));
@@ -76,6 +78,8 @@ function render() {
   const waiting = session.state.outbox.map((each) => ({ ...each, client_id: each.id, id: null, direction: "in", isWaiting: true }));
   const all = [...session.messages, ...waiting.filter((each) => !session.messages.some((one) => one.client_id === each.client_id))];
   const isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 60;
+  const fromEnd = log.scrollHeight - log.scrollTop;
+  const first = list.firstChild;
   const keys = new Set();
   let before = null;
   for (const each of all) {
@@ -99,13 +103,17 @@ function render() {
       shown.delete(key);
     }
   }
+  if (older.hidden === session.hasOlder) {
+    if (root.activeElement === older) log.focus();
+    older.hidden = !session.hasOlder;
+  }
   if (isAtEnd) log.scrollTop = log.scrollHeight;
+  else if (first?.isConnected && first !== list.firstChild) log.scrollTop = log.scrollHeight - fromEnd;
   const unread = all.filter((each) => each.direction === "out" && each.status !== "read").length;
   const isSeen = session.isOpen && !document.hidden;
   badge.hidden = isSeen || !unread;
   badge.textContent = unread;
   launcher.setAttribute("aria-label", badge.hidden ? labels.open : `${labels.open}, ${unread} ${labels.unread}`);
-  attach.hidden = !session.state.token;
   const note = session.isOffline && session.state.outbox.length ? labels.offline : session.typing > Date.now() ? `${labels.them} ${labels.typing}` : problem;
   if (status.textContent !== note) status.textContent = note;
   if (isSeen && unread) session.read();
@@ -154,6 +162,16 @@ function toggle(isOpen) {
   (isOpen ? text : launcher).focus();
 }
 
+async function showOlder() {
+  if (!session.hasOlder) return;
+  // Screen readers must not read the whole page of messages aloud.
+  log.setAttribute("aria-live", "off");
+  await session.older();
+  setTimeout(() => log.setAttribute("aria-live", "polite"), 1000);
+}
+
+older.onclick = showOlder;
+log.onscroll = () => log.scrollTop < 60 && showOlder();
 launcher.onclick = () => toggle(true);
 close.onclick = () => toggle(false);
 root.addEventListener("keydown", (event) => {

@@ -1,9 +1,10 @@
 // The session of a web chat: what is stored in the browser, and what is sent and fetched. It knows nothing of the page.
-// Nothing is stored, here or at the server, before the first message.
+// Nothing is stored, here or at the server, before the first message or its file.
 
 const STORE = `bellhop-chat:${config.channel}`;
 const HOME = `${config.base}/chat/${config.channel}`;
 const NOTHING = { key: null, token: null, user: null, outbox: [] };
+const PAGE = 50;
 const POLL = { open: 4000, closed: 30000 };
 
 const random = () => [...crypto.getRandomValues(new Uint8Array(24))].map((each) => each.toString(16).padStart(2, "0")).join("");
@@ -14,6 +15,7 @@ class Session {
     this.changed = changed;
     this.state = { ...NOTHING };
     this.messages = [];
+    this.hasOlder = false;
     this.identity = null;
     this.isOpen = false;
     this.isOffline = false;
@@ -65,6 +67,7 @@ class Session {
 
   begin() {
     this.messages = [];
+    this.hasOlder = false;
     this.stream?.abort();
   }
 
@@ -156,9 +159,13 @@ class Session {
   }
 
   async attach(file) {
-    const answer = await this.ask("/uploads", file, { "X-File-Name": encodeURIComponent(file.name) });
-    if (answer.ok) this.send(null, [(await answer.json()).id]);
-    return answer.ok;
+    const key = this.state.key || random();
+    const answer = await this.ask("/uploads", file, { "X-File-Name": encodeURIComponent(file.name), "X-Visitor-Key": key });
+    if (!answer.ok) return false;
+    const { id, token } = await answer.json();
+    if (token) this.save({ key, token });
+    this.send(null, [id]);
+    return true;
   }
 
   async refresh() {
@@ -169,10 +176,25 @@ class Session {
     const { messages } = await answer.json();
     const ids = new Set(messages.flatMap((each) => [each.id, each.client_id]));
     const first = messages[0]?.at;
-    // Older ones than the server has shown stay, and what it has accepted but not processed.
-    const kept = this.messages.filter((each) => !ids.has(each.id ?? each.client_id) && !(each.id && each.at >= first));
-    this.messages = [...kept.filter((each) => each.id), ...messages, ...kept.filter((each) => !each.id)];
+    // Older ones than the server has shown stay unless some between are missing, and what it has not processed.
+    const adjoins = this.messages.some((each) => each.id && ids.has(each.id));
+    const older = adjoins ? this.messages.filter((each) => each.id && !ids.has(each.id) && each.at <= first) : [];
+    if (!older.length) this.hasOlder = messages.length === PAGE;
+    this.messages = [...older, ...messages, ...this.messages.filter((each) => !each.id && !ids.has(each.client_id))];
     if (messages.at(-1)?.direction === "out") this.typing = 0;
+    this.changed();
+  }
+
+  async older() {
+    const first = this.messages.find((each) => each.id);
+    if (!this.hasOlder || !first || this.isFetching) return;
+    this.isFetching = true;
+    const answer = await this.ask(`/messages?before=${first.id}`);
+    this.isFetching = false;
+    if (!answer.ok || first.id !== this.messages.find((each) => each.id)?.id) return;
+    const { messages } = await answer.json();
+    this.hasOlder = messages.length === PAGE;
+    this.messages = [...messages, ...this.messages];
     this.changed();
   }
 

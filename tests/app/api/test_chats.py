@@ -252,9 +252,21 @@ def test_a_file_of_another_visitor_cannot_be_sent(page: Page, client: FlaskClien
     assert other.say(None, "m2", uploads=[mine]).status_code == 422
 
 
-def test_a_stranger_uploads_nothing(page: Page) -> None:
-    assert page.ask("POST", "uploads", data=PNG).status_code == 401
-    assert rows("SELECT count(*) FROM uploads") == [(0,)]
+def test_the_first_message_may_be_a_file(page: Page) -> None:
+    response = page.ask("POST", "uploads", data=PNG, headers={"X-Visitor-Key": KEY})
+
+    assert response.status_code == 201
+    page.token = response.json["token"]
+    assert page.say(None, uploads=[response.json["id"]]).status_code == 202
+    process(page)
+    assert [each["id"] for each in page.messages()[-1]["attachments"]] == [response.json["id"]]
+    assert rows("SELECT count(*) FROM visitors") == [(1,)]
+
+
+@pytest.mark.parametrize("headers", [{}, {"X-Visitor-Key": "short"}])
+def test_a_stranger_without_a_key_uploads_nothing(page: Page, headers: dict[str, str]) -> None:
+    assert page.ask("POST", "uploads", data=PNG, headers=headers).status_code == 422
+    assert rows("SELECT (SELECT count(*) FROM uploads), (SELECT count(*) FROM visitors)") == [(0, 0)]
 
 
 def test_a_visitor_cannot_hoard_files(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from app.database import rows
-from app.domain import visitors
+from app.domain import chats, identifications, media, visitors
+from app.domain.chats import Said
 from app.errors import Invalid, NotFound
 from app.lib import ids
 from app.models.channels import Channel
@@ -98,3 +101,70 @@ def test_pages_of_the_allowed_origins_and_our_own_may_show_the_chat(client: obje
     assert visitors.is_allowed([], "https://bellhop.test")
     for origin in (None, "", "null", "http://shop.example", "https://shop.example:444", "https://shop.example.evil"):
         assert not visitors.is_allowed(allowed, origin)
+
+
+def test_a_visitor_who_uploaded_a_file_and_never_wrote_is_deleted_after_a_day(channel: Channel) -> None:
+    visitor, token = visitors.issue(channel, KEY)
+    upload = media.store(channel.workspace_id, "a.txt", b"Hello", visitor_id=visitor.id)
+    assert visitors.delete_expired() == 0
+
+    expire()
+    assert visitors.delete_expired() == 1
+    assert visitors.authenticate(token) == visitor  # until its file has expired, too
+
+    rows("UPDATE uploads SET expires_at = now() - interval '1 second'")
+    expire()
+    assert (media.delete_expired(), visitors.delete_expired(), visitors.delete_expired()) == (1, 1, 0)
+    assert visitors.authenticate(token) is None
+    assert not media.path_of(upload).exists()
+
+
+def test_a_visitor_whose_message_is_not_processed_yet_stays(channel: Channel) -> None:
+    visitor, token = visitors.issue(channel, KEY)
+    chats.say(channel, visitor, Said("m1", "Hello", [], None))
+    expire()
+
+    assert visitors.delete_expired() == 1
+    assert visitors.authenticate(token) == visitor
+
+
+def test_a_visitor_with_a_contact_stays_and_is_not_looked_at_again(channel: Channel) -> None:
+    visitor, token = visitors.issue(channel, KEY)
+    identifications.join(visitor, "user-7", "trace-1")
+    expire()
+
+    assert (visitors.delete_expired(), visitors.delete_expired()) == (1, 0)
+    assert visitors.authenticate(token) is not None
+
+
+def test_expired_visitors_are_deleted_some_at_a_time(channel: Channel) -> None:
+    for number in range(3):
+        visitors.issue(channel, f"{number}" * 32)
+    expire()
+
+    assert [visitors.delete_expired(2) for _ in range(3)] == [2, 1, 0]
+    assert rows("SELECT count(*) FROM visitors") == [(0,)]
+
+
+def test_the_contacts_of_visitors_are_found_by_index(channel: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows(
+        "INSERT INTO identities (id, workspace_id, contact_id, channel_kind, external_id, address)"
+        " SELECT 'idn_' || number, %s, 'con_1', 'web_chat', number, 'web_chat:' || number"
+        " FROM generate_series(1, 2000) AS number",
+        (channel.workspace_id,),
+    )
+    rows("ANALYZE identities")
+    asked: list[tuple[str, Any]] = []
+    monkeypatch.setattr(visitors, "rows", lambda *query: asked.append(query) or rows(*query))
+
+    visitors.issue(channel, KEY)
+    visitors.delete_expired()
+
+    plans = [line.strip() for sql, parameters in asked for (line,) in rows(f"EXPLAIN {sql}", parameters)]
+    found = [line for line in plans if "address =" in line]
+    assert len(found) == 2
+    assert all(line.startswith("Index Cond: ((workspace_id") for line in found)
+
+
+def expire() -> None:
+    rows("UPDATE visitors SET expires_at = now() - interval '1 second'")
