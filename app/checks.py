@@ -57,10 +57,10 @@ def check_secrets() -> str:
     """SECRET_KEY decrypts all stored secrets."""
     if migrations.pending():
         raise SettingsError("run the migrations first")
-    if endpoint_id := secrets.unreadable():
+    if row_id := secrets.unreadable():
         raise SettingsError(
-            f"that of {endpoint_id} cannot be read: append the key that encrypted it to SECRET_KEY,"
-            " or give the endpoint a new secret (rotate-secret)"
+            f"that of {row_id} cannot be read: append the key that encrypted it to SECRET_KEY,"
+            " or give the endpoint a new secret (rotate-secret), the channel new credentials (reauthorize)"
         )
     return "readable"
 

@@ -1,4 +1,4 @@
-"""What is shown live and stored nowhere: who is typing, and who is looking. Redis carries it; it may always be lost."""
+"""What is told live and stored nowhere, such as who is typing. Redis carries it; it may always be lost."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ _QUIET_SECONDS = 5.0
 class Sign:
     """A sign of life in a workspace. `channel_id` and `peer`: the visitor who may see it besides the members, if any.
 
-    `author_id` is a member, a contact or a visitor, who does not get the sign.
+    `author_id` is a member, a contact or a visitor, who does not get the sign. `joined` is for the `realtime` processes
+    only: what that visitor may listen to has changed.
     """
 
-    kind: Literal["typing", "presence"]
+    kind: Literal["typing", "presence", "joined"]
     workspace_id: str
     author_type: str
     author_id: str
@@ -41,6 +42,11 @@ def typing(
     """Shows that the author (`type` and `id`) is typing in the conversation. Never waits long, never raises."""
     data = {"conversation_id": conversation_id, "author": author}
     show(Sign("typing", workspace_id, author["type"], author["id"], data, channel_id, peer))
+
+
+def joined(workspace_id: str, visitor_id: str) -> None:
+    """Ends the visitor's streams, which come back to its new conversation. Never waits long, never raises."""
+    show(Sign("joined", workspace_id, "visitor", visitor_id, {}))
 
 
 def show(sign: Sign) -> None:

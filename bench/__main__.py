@@ -12,12 +12,15 @@ from bench import (
     automations,
     deliveries,
     fairness,
+    inbound,
     latency,
     live,
     messages,
     pages,
+    rates,
     reads,
     search,
+    servers,
     sustained,
     waiting,
 )
@@ -36,16 +39,22 @@ SECTIONS = {
     "waiting": waiting.run,
     "runs": automations.run,
     "messages": messages.run,
+    "rates": rates.run,
+    "inbound": inbound.run,
     "search": search.run,
     "pages": pages.run,
     "live": live.run,
+    "servers": servers.run,
 }
 # Sections with a small variant, which only shows whether they work.
 QUICK = {"fairness": fairness.quick, "waiting": waiting.quick, "runs": automations.quick}
 QUICK |= {"messages": messages.quick, "search": search.quick, "pages": pages.quick, "live": live.quick}
+QUICK |= {"rates": rates.quick, "inbound": inbound.quick, "servers": servers.quick}
 Run = Callable[[Site, Callable[[str], None]], list[Row]]
 COUNTS = {"deliveries": deliveries.COUNTS, "waiting": waiting.COUNTS, "runs": automations.COUNTS}
+COUNTS |= {"rates": rates.COUNTS}
 SETTINGS = {"messages": messages.SETTINGS, "waiting": waiting.SETTINGS}
+SETTINGS |= {"rates": rates.SETTINGS, "inbound": inbound.SETTINGS}
 
 
 def main() -> int:

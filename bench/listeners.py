@@ -41,8 +41,12 @@ class Listener(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.left = b""
         last = b"Last-Event-ID: %s\r\n" % self.place if self.place else b""
-        head = f"GET /live/workspace?workspace={self.workspace_id} HTTP/1.1\r\nCookie: {self.cookie}\r\n".encode()
-        transport.write(head + last + b"\r\n")  # type: ignore[attr-defined]
+        lines = [
+            f"GET /live/workspace?workspace={self.workspace_id} HTTP/1.1",
+            f"Host: 127.0.0.1:{self.port}",
+            f"Cookie: {self.cookie}\r\n",
+        ]
+        transport.write("\r\n".join(lines).encode() + last + b"\r\n")  # type: ignore[attr-defined]
 
     def data_received(self, data: bytes) -> None:
         now = time.time()

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -89,10 +89,9 @@ def quick(site: Site, tell: Tell) -> list[Row]:
 
 
 def _run(site: Site, tell: Tell, count: int) -> list[Row]:
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    allow_listeners()
     sites.start_types(site, "web", "realtime")
-    workspace_ids = _workspaces(site)
+    workspace_ids = make_workspaces(site, WORKSPACES)
     cookie = Browser(site, EMAIL).cookie
     rows = _idle(site, cookie, workspace_ids[:1])
     tell("idle done")
@@ -101,10 +100,16 @@ def _run(site: Site, tell: Tell, count: int) -> list[Row]:
     return rows
 
 
-def _workspaces(site: Site) -> list[str]:
-    """Workspaces of one member, who can listen to all of them."""
+def allow_listeners() -> None:
+    """Lets the processes that are started from now on open as many files as the system allows."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def make_workspaces(site: Site, number: int) -> list[str]:
+    """The site's workspace and new ones, all with the member `EMAIL`, who can listen to them."""
     site.stack.command("member", "create", site.workspace, EMAIL, "--role", "owner", input=f"{pages.PASSWORD}\n")
-    made = [ids.new("ws") for _ in range(WORKSPACES - 1)]
+    made = [ids.new("ws") for _ in range(number - 1)]
     for workspace_id in made:
         site.query(f"INSERT INTO workspaces (id, name) VALUES ('{workspace_id}', 'Bench')")
         site.query(
@@ -115,14 +120,14 @@ def _workspaces(site: Site) -> list[str]:
 
 
 def _idle(site: Site, cookie: str, workspace_ids: Sequence[str]) -> list[Row]:
-    with _listening(site, cookie, 1, workspace_ids) as ears:
+    with listening(site.stack.realtime_port, cookie, 1, workspace_ids) as ears:
         with measured(site) as spent:
             time.sleep(IDLE_SECONDS)
         writer = Writer(site, workspace_ids)
         for _ in range(IDLE_WRITES):
             writer.write()
             time.sleep(IDLE_PAUSE_SECONDS)
-        [heard] = _all_heard(ears, writer)
+        [heard] = all_heard(ears, writer.written)
     looking = sum(spent[name] for name in ("realtime", "postgres"))
     return [
         Row("live", "idle, looking, with PostgreSQL, of one core", f"{100 * looking / IDLE_SECONDS:.1f} %"),
@@ -133,11 +138,11 @@ def _idle(site: Site, cookie: str, workspace_ids: Sequence[str]) -> list[Row]:
 
 def _many(site: Site, cookie: str, workspace_ids: Sequence[str], count: int, per_second: int, tell: Tell) -> list[Row]:
     name = f"{len(workspace_ids)} workspaces: " if len(workspace_ids) > 1 else "one workspace: "
-    with _listening(site, cookie, count, workspace_ids) as ears:
+    with listening(site.stack.realtime_port, cookie, count, workspace_ids) as ears:
         writer = Writer(site, workspace_ids)
         with measured(site) as spent:
             writer.write_for(SECONDS, per_second)
-            late = [each for heard in _all_heard(ears, writer) for each in heard["late"]]
+            late = [each for heard in all_heard(ears, writer.written) for each in heard["late"]]
         tell(f"{name}{count:,} listeners heard {len(late):,} events")
         memory = sum(psutil.Process(pid).memory_info().rss for pid in site.stack.processes.pids("realtime"))
         rows = [
@@ -150,7 +155,7 @@ def _many(site: Site, cookie: str, workspace_ids: Sequence[str], count: int, per
         began = time.time()
         site.stack.processes.kill("realtime")
         writer.write_for(5, per_second)
-        heard = _all_heard(ears, writer)
+        heard = all_heard(ears, writer.written)
         lost = sum(writer.written[each["workspace_id"]] - each["heard"] for each in heard)
         rows += [
             Row("live", f"{name}after kill -9, all have everything within", f"{time.time() - began:.1f} s"),
@@ -160,21 +165,22 @@ def _many(site: Site, cookie: str, workspace_ids: Sequence[str], count: int, per
     return rows
 
 
-def _all_heard(ears: Ears, writer: Writer) -> list[dict[str, Any]]:
-    """What the listeners heard, when they have heard everything or a minute has passed."""
+def all_heard(ears: Ears, written: Mapping[str, int]) -> list[dict[str, Any]]:
+    """What the listeners heard, when they have heard all that was written to each workspace or a minute has passed."""
     ends, late = time.time() + MOST_SECONDS, None
     while True:
         found = ears.report()
         late = [[*before, *each["late"]] for before, each in zip(late or [[]] * len(found), found, strict=True)]
-        is_whole = all(each["heard"] >= writer.written[each["workspace_id"]] for each in found)
+        is_whole = all(each["heard"] >= written[each["workspace_id"]] for each in found)
         if is_whole or time.time() > ends:
             return [{**each, "late": those} for each, those in zip(found, late, strict=True)]
         time.sleep(0.5)
 
 
 @contextmanager
-def _listening(site: Site, cookie: str, count: int, workspace_ids: Sequence[str]) -> Iterator[Ears]:
-    command = [sys.executable, "-m", "bench.listeners", str(site.stack.realtime_port), cookie, str(count)]
+def listening(port: int, cookie: str, count: int, workspace_ids: Sequence[str]) -> Iterator[Ears]:
+    """That many listeners at the port, spread over the workspaces of a member with this cookie."""
+    command = [sys.executable, "-m", "bench.listeners", str(port), cookie, str(count)]
     with subprocess.Popen(
         [*command, *workspace_ids], cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:

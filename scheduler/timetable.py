@@ -23,6 +23,7 @@ from app.domain import (
     fetches,
     figures,
     imports,
+    interruptions,
     invoices,
     jobs,
     lanes,
@@ -98,6 +99,8 @@ class Timetable:
             Pass("overdue_deliveries", 0.5, Overdue(lanes.FAST, overdue_seconds=0.5, ring=lanes.ring)),
             # Nothing is sent over channels that are paused or not connected.
             Pass("overdue_messages", 0.5, Overdue(outboxes.MAIL, overdue_seconds=0.5, ring=outboxes.ring_connected)),
+            # Nothing claims what a dead worker left in a channel that is not connected.
+            Pass("interrupted_messages", 5, interruptions.settle),
             Pass("waiting_read_receipts", 1, partial(mailbox.wake_and_ring, read_receipts.WAITING)),
             Pass("overdue_read_receipts", 1, Overdue(read_receipts.MAIL, overdue_seconds=1)),
             Pass("overdue_sweeps", 1, Overdue(sweeps.MAIL, overdue_seconds=1)),

@@ -7,9 +7,11 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import structlog
 
+from app.channels.answers import unanswered
 from app.channels.base import File, Outcome, Outgoing, Request, Verdict
 from app.database import DatabaseAway
 from app.domain import media
@@ -100,7 +102,7 @@ class Letters:
             return refusal.verdict
         except Exception:
             log.exception("letter.answer_not_read", message=dispatch.claimed.id, channel=dispatch.claimed.owner)
-            return Verdict(Outcome.UNKNOWN, code="error", detail="The provider's answer could not be read.")
+            return Verdict(Outcome.UNKNOWN, code="unreadable", detail="The provider's answer could not be read.")
 
     async def _load(self, upload_id: str) -> File:
         if self._files > MOST_FILES:
@@ -120,7 +122,4 @@ class Letters:
         """A provider that cannot be reached is tried again, at growing intervals, for as long as it takes."""
         if not answer.may_have_arrived:
             seconds = self._faults[dispatch.claimed.owner].pause()
-            verdict = Verdict(
-                Outcome.LATER, code=answer.error_code, detail=answer.error, pause_seconds=seconds, pauses="channel"
-            )
-            raise NotAsked(verdict)
+            raise NotAsked(replace(unanswered(answer), pause_seconds=seconds))

@@ -12,7 +12,7 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
+from app.api.responses import BareResponse, respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept
 from app.domain import conversation_changes, conversations
@@ -93,3 +93,16 @@ def update_conversation(body: dict[str, Any], conversation_id: str) -> Response:
     found = conversations.find(caller().workspace_id, conversation_id)
     check = partial(conversation_changes.check_assignee, found.workspace_id, body.get("assignee_id"))
     return accept("conversations.update", body | {"contact_id": found.contact_id}, found.id, check)
+
+
+@blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>/typing", methods=["POST"])
+@authorize("inbox")
+@blueprint.response(204, description="Shown to those who look on now.")
+def show_typing(conversation_id: str) -> Response:
+    """Show that somebody is typing an answer, for about six seconds. No job, and stored nowhere.
+
+    Members see it on their live streams, and the visitor of a web chat in the chat. Repeat it every few seconds.
+    """
+    found = conversations.find(caller().workspace_id, conversation_id)
+    conversations.tell_typing(found, {"type": "api", "id": caller().token_id})
+    return BareResponse(status=204)

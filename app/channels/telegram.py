@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from app.channels import telegram_answers, telegram_updates
+from app.channels import telegram_updates
+from app.channels.answers import repeatable
 from app.channels.base import Account, Arrival, ChannelKind, File, Media, Outcome, Outgoing, Rate, Request, Verdict
 from app.channels.telegram_answers import result_of, verdict_of
 from app.lib import json, multipart
@@ -71,7 +72,7 @@ class Telegram(ChannelKind):
         bot = result_of(answers[0]) if answers else None
         number = str(bot["id"]) if isinstance(bot, dict) and "id" in bot else None
         for answer in answers:
-            verdict = telegram_answers.repeatable(verdict_of(answer))
+            verdict = repeatable(verdict_of(answer))
             if verdict.outcome is not Outcome.SENT:
                 return verdict, number
         return Verdict(Outcome.SENT), number
@@ -126,7 +127,7 @@ class Telegram(ChannelKind):
         if isinstance(path, str) and path:
             token = account.credentials["bot_token"]
             return Request("GET", f"{account.api_url}/file/bot{token}/{quote(path)}")
-        verdict = telegram_answers.repeatable(verdict_of(answer))
+        verdict = repeatable(verdict_of(answer))
         if verdict.outcome is Outcome.SENT:
             return Verdict(Outcome.FAILED, code="no_file", detail="Telegram does not offer this file.")
         return verdict

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
+from app.channels.answers import PAUSE_SECONDS, broken, unanswered, unreadable
 from app.channels.base import Outcome, Verdict
 from app.lib import json
 from app.outbound import Answer
 
 # What is kept of an answer's sentence.
 MOST_DETAIL = 300
-# After a connection that could not be made, or an answer that says to come again but not when.
-PAUSE_SECONDS = 5.0
 
 
 def result_of(answer: Answer) -> Any:
@@ -26,11 +24,11 @@ def result_of(answer: Answer) -> Any:
 def verdict_of(answer: Answer, chat: str = "") -> Verdict:
     """What came of a request. Where it sent a message to `chat`, SENT has the message's identifier."""
     if answer.status is None:
-        return _unanswered(answer)
+        return unanswered(answer)
     said = _read(answer)
     if answer.ok:
         if said.get("ok") is not True:
-            return Verdict(Outcome.UNKNOWN, code="no_answer", detail="Telegram's answer could not be read.")
+            return unreadable("Telegram")
         return Verdict(Outcome.SENT, _identifier(said.get("result"), chat))
     detail = str(said.get("description") or answer.error_without_target or "")[:MOST_DETAIL]
     pause = _pause(answer, said)
@@ -39,23 +37,8 @@ def verdict_of(answer: Answer, chat: str = "") -> Verdict:
         seconds = PAUSE_SECONDS if pause is None else pause
         return Verdict(Outcome.LATER, code="throttled", detail=detail, pause_seconds=seconds, pauses="channel")
     if answer.status >= 500:
-        return Verdict(Outcome.UNKNOWN, code="provider_error", detail=detail)
+        return broken(detail)
     return _refusal(answer.status, said, detail)
-
-
-def repeatable(verdict: Verdict) -> Verdict:
-    """The verdict on a request that may be made twice: what is not known is to be tried again."""
-    if verdict.outcome is not Outcome.UNKNOWN:
-        return verdict
-    return replace(verdict, outcome=Outcome.LATER, pause_seconds=PAUSE_SECONDS, pauses="channel")
-
-
-def _unanswered(answer: Answer) -> Verdict:
-    if answer.may_have_arrived:
-        return Verdict(Outcome.UNKNOWN, code="no_answer", detail=answer.error)
-    return Verdict(
-        Outcome.LATER, code="unreachable", detail=answer.error, pause_seconds=PAUSE_SECONDS, pauses="channel"
-    )
 
 
 def _refusal(status: int, said: Mapping[str, Any], detail: str) -> Verdict:

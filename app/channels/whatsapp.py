@@ -75,12 +75,13 @@ class WhatsApp(ChannelKind):
         return [Request("GET", f"{_number(account)}?{fields}", _authorization(account))]
 
     def connected(self, account: Account, answers: Sequence[Answer]) -> tuple[Verdict, str | None]:
-        """The verdict on the answer; the account is the number's identifier."""
+        """The verdict on the answer; the account is the identifier of the number that it is about."""
         number: str = account.settings["phone_number_id"]
         verdict = judge(answers[-1], False, lambda document: str(document.get("id", number)))
         # Proxies and test servers need not know this path. If the number is wrong the API says so itself, in an error.
         is_connected = verdict.outcome is Outcome.SENT or verdict.code == "not_found"
-        return (Verdict(Outcome.SENT, number), number) if is_connected else (verdict, None)
+        found = verdict.provider_id or number
+        return (Verdict(Outcome.SENT, found), found) if is_connected else (verdict, None)
 
     def disconnecting(self, account: Account) -> Sequence[Request]:
         """Nothing: Meta calls our address until its owner takes it out of the app's settings."""

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from app.channels.answers import broken, repeatable, unanswered, unreadable
 from app.channels.base import Outcome, Verdict
 from app.lib import json
 from app.outbound import Answer
 
-# Pauses in seconds where the API does not name one.
-UNREACHED_SECONDS = 5.0
+# The pause in seconds where the API does not name one.
 THROTTLED_SECONDS = 5.0
 LONGEST_PAUSE = 3600.0
 
@@ -88,21 +88,22 @@ def judge(answer: Answer, is_unclear: bool, expect: Callable[[Mapping[str, Any]]
 
     If the request may have been taken it is UNKNOWN where `is_unclear`, otherwise LATER: sending it again does no harm.
     """
-    document = _document(answer)
-    unknown = Outcome.UNKNOWN if is_unclear else Outcome.LATER
+    verdict = _verdict(answer, expect)
+    return verdict if is_unclear else repeatable(verdict)
+
+
+def _verdict(answer: Answer, expect: Callable[[Mapping[str, Any]], str | None]) -> Verdict:
     if answer.status is None:
-        outcome = unknown if answer.may_have_arrived else Outcome.LATER
-        return Verdict(outcome, None, answer.error_code, answer.error, UNREACHED_SECONDS, "channel")
+        return unanswered(answer)
+    document = _document(answer)
     if answer.ok:
         found = expect(document)
-        if found is not None:
-            return Verdict(Outcome.SENT, found)
-        return Verdict(unknown, None, "unreadable", "WhatsApp's answer cannot be read.", UNREACHED_SECONDS)
+        return unreadable("WhatsApp") if found is None else Verdict(Outcome.SENT, found)
     problem = problem_of(document.get("error"))
-    return _status(answer, unknown) if problem is None else _refusal(answer, problem, unknown)
+    return _status(answer) if problem is None else _refusal(answer, problem)
 
 
-def _refusal(answer: Answer, problem: Problem, unknown: Outcome) -> Verdict:
+def _refusal(answer: Answer, problem: Problem) -> Verdict:
     number, detail = problem.number, problem.detail
     if number in _UNAUTHORIZED:
         return Verdict(Outcome.UNAUTHORIZED, None, "unauthorized", detail)
@@ -110,11 +111,11 @@ def _refusal(answer: Answer, problem: Problem, unknown: Outcome) -> Verdict:
         seconds, pauses = _LATER[number]
         return Verdict(Outcome.LATER, None, "throttled", detail, _pause(answer, seconds), pauses)
     if number in _UNCLEAR and answer.status is not None and answer.status >= 500:
-        return Verdict(unknown, None, "provider_failed", detail, UNREACHED_SECONDS)
+        return broken(detail, pauses="conversation")
     return Verdict(Outcome.FAILED, None, problem.code, detail, is_opt_out=problem.is_opt_out)
 
 
-def _status(answer: Answer, unknown: Outcome) -> Verdict:
+def _status(answer: Answer) -> Verdict:
     """The meaning of a status without an error of the API's own, such as a proxy sends."""
     assert answer.status is not None
     if answer.status == 401:
@@ -125,7 +126,7 @@ def _status(answer: Answer, unknown: Outcome) -> Verdict:
         return Verdict(Outcome.FAILED, None, "not_found", answer.error)
     if 400 <= answer.status < 500:
         return Verdict(Outcome.FAILED, None, "refused", answer.error)
-    return Verdict(unknown, None, "provider_failed", answer.error, UNREACHED_SECONDS, "channel")
+    return broken(answer.error)
 
 
 def _pause(answer: Answer, otherwise: float) -> float:

@@ -203,7 +203,15 @@ def require_reauthorization(channel_id: str, problem: Mapping[str, Any], used: M
 def set_state(channel_id: str, state: str, problem: Mapping[str, Any] | None = None) -> None:
     """Sets the state of the channel, with the reason if it is not connected."""
     said = None if problem is None else json.dumps(problem).decode()
-    rows("UPDATE channels SET state = %s, problem = %s WHERE id = %s", (state, said, channel_id))
+    rows(
+        """
+        UPDATE channels SET state = new.state, problem = new.problem,
+            stopped_at = CASE WHEN new.state = 'connected' THEN NULL
+                WHEN channels.state = 'connected' THEN now() ELSE stopped_at END
+        FROM (SELECT %s AS state, %s::json AS problem) AS new WHERE id = %s
+        """,
+        (state, said, channel_id),
+    )
 
 
 def represent(channel: Channel) -> dict[str, Any]:

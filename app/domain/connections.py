@@ -33,6 +33,10 @@ PAUSES_SECONDS = (1.0, 5.0, 15.0, 60.0, 300.0)
 MOST_TRIES = {"connect": 290, "disconnect": 5}
 _UNREADABLE = "The stored credentials cannot be decrypted any more. Enter them again."
 _IN_USE = "Another channel was connected to this account, which receives its messages since."
+_OTHER_ACCOUNT = (
+    "The credentials and settings are those of account {0}; this channel belongs to account {1}. Enter those of {1}"
+    " again, or connect {0} as a channel of its own."
+)
 _NO_ANSWER = "The provider could not be reached for a day. Reauthorize the channel to try again."
 
 
@@ -79,6 +83,10 @@ def _connect(channel: Channel, ask: Ask) -> _Result:
     for request in kind.connecting(account):
         answers.append(ask(request))
         verdict, identifier = kind.connected(account, answers)
+        # Before the next request, which may have the other account's messages sent here.
+        if identifier is not None and channel.account not in (None, identifier):
+            detail = _OTHER_ACCOUNT.format(identifier, channel.account)
+            return _Result(Verdict(Outcome.UNAUTHORIZED, code="other_account", detail=detail))
         if verdict.outcome is not Outcome.SENT:
             break
     return _Result(verdict, identifier, is_ours=bool(answers) and answers[-1].is_ours)
@@ -166,8 +174,9 @@ def _take_over(channel: Channel, account: str | None) -> None:
     """The provider sends what it has for an account to one address only: that of the channel connected last."""
     others = rows(
         """
-        UPDATE channels SET account = NULL WHERE kind = %s AND account = %s AND id <> %s AND deleted_at IS NULL
-        RETURNING id
+        SELECT id FROM channels
+        WHERE kind = %s AND account = %s AND id <> %s AND deleted_at IS NULL
+            AND problem->>'code' IS DISTINCT FROM 'account_in_use'
         """,
         (channel.kind, account, channel.id),
     )

@@ -1,6 +1,6 @@
 """Conversations: the one that a contact talks in, who it is assigned to, and the runs that a member's message holds.
 
-Whoever calls these functions has locked the contact.
+Callers of functions that change a conversation have locked its contact.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from app import realtime
 from app.database import rows
 from app.domain import contacts, members, outboxes, run_states
 from app.domain.changes import Change
@@ -173,6 +174,11 @@ def hold(change: Change, conversation_id: str) -> tuple[Contact, Conversation]:
 def find(workspace_id: str, conversation_id: str) -> Conversation:
     """Raises NotFound."""
     return Conversation.get_in(workspace_id, conversation_id, "cnv")
+
+
+def tell_typing(conversation: Conversation, author: dict[str, str]) -> None:
+    """Shows the other members, and in a web chat the visitor, that the author is typing. Needs no lock."""
+    realtime.typing(conversation.workspace_id, conversation.id, author, conversation.channel_id, conversation.peer)
 
 
 def erase(conversation_ids: Sequence[str]) -> None:

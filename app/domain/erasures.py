@@ -68,7 +68,7 @@ def kept_jobs(contact: Contact) -> Iterator[dict[str, Any]]:
 
 
 def _begin(change: Change, contact: Contact) -> None:
-    """Deletes the contact, which the unit has locked, and its bookings, and erases its first events."""
+    """Deletes the contact, which the unit has locked, and its bookings, and erases its first events. Raises Busy."""
     Contact.delete().where(Contact.id == contact.id).execute()
     Booking.delete().where(Booking.contact_id == contact.id).execute()
     Sale.forget_contact(contact.id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from app import realtime
 from app.channels.web_chat import WebChat
 from app.database import rows, transaction
 from app.domain import batches, contacts, merges
@@ -37,6 +38,7 @@ def join(visitor: Visitor, user_id: str, trace_id: str) -> None:
         if time.monotonic() > until:
             raise Unavailable("The contact is busy at this moment. Try again shortly.")
         time.sleep(_PAUSE_SECONDS)
+    realtime.joined(visitor.workspace_id, visitor.id)
 
 
 def _join_now(visitor: Visitor, user_id: str, trace_id: str) -> bool:

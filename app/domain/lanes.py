@@ -44,7 +44,6 @@ def lease_seconds() -> float:
 
 
 def of(slow_until: datetime | None) -> Mail:
-    """The lane of an endpoint that is slow until then."""
     """The lane of an endpoint that counts as slow until then."""
     return SLOW if slow_until is not None and slow_until > clock.now() else FAST
 

@@ -21,16 +21,19 @@ from app.models.runs import Run
 KIND = "contacts.merge"
 # The most rows that one transaction moves, and holds locks on.
 PART = 2_000
+# The most conversations that are moved with the contact at once, besides those of unfinished runs: the latest ones.
+LATEST = 500
 # What names a contact, besides the rows that are moved with it at once. A contact can have a million of each.
-_TABLES = ("messages", "runs", "sales", "bookings", "events", "deliveries")
+_TABLES = ("conversations", "messages", "runs", "sales", "bookings", "events", "deliveries")
 _FILLED = (*contacts.IDENTIFIERS, "first_name", "last_name", "locale", "timezone")
 
 
 def merge(change: Change, kept: Contact, other: Contact) -> Contact:
     """Makes `other` a part of `kept`, and returns that as it is then. The unit has locked both. Raises Busy.
 
-    `kept` gets what it does not have itself, the identities, the conversations and the unfinished runs. Messages,
-    finished runs and the like follow after the commit, in a write of their own. Events keep their bodies.
+    `kept` gets what it does not have itself, the identities, the LATEST conversations and the unfinished runs. Earlier
+    conversations, messages, finished runs and the like follow after the commit, in a write of their own. Events keep
+    their bodies.
     """
     merged = _merge(change, kept, other)
     payload = {"contact_id": other.id, "is_merged": True}
@@ -139,7 +142,8 @@ def _owned(unit: Unit, model: Any, contact: Contact) -> list[Any]:
 def _stored(unit: Unit, model: Any, contact: Contact) -> list[str]:
     note = ("of a merge", model, contact.id)
     if note not in unit.notes:
-        unit.notes[note] = [row_id for (row_id,) in rows(_AT_ONCE[model], {"id": contact.id})]
+        marks = {"id": contact.id, "latest": LATEST}
+        unit.notes[note] = [row_id for (row_id,) in rows(_AT_ONCE[model], marks)]
     return unit.notes[note]  # type: ignore[no-any-return]
 
 
@@ -193,7 +197,12 @@ def _forget(change: Change, other_id: str) -> None:
 # What is moved with the contact at once, and how it is found.
 _AT_ONCE: dict[Any, str] = {
     Identity: "SELECT id FROM identities WHERE contact_id = %(id)s",
-    Conversation: "SELECT id FROM conversations WHERE contact_id = %(id)s",
+    Conversation: """
+        (SELECT id FROM conversations WHERE contact_id = %(id)s
+            ORDER BY coalesce(last_message_at, created_at) DESC, id DESC LIMIT %(latest)s)
+        UNION SELECT conversation_id FROM runs
+        WHERE contact_id = %(id)s AND finished_at IS NULL AND conversation_id IS NOT NULL
+    """,
     Enrolment: "SELECT id FROM enrolments WHERE id > %(id)s || '/' AND id < %(id)s || '0'",
     Run: "SELECT id FROM runs WHERE contact_id = %(id)s AND finished_at IS NULL",
 }

@@ -128,7 +128,8 @@ def resend(change: Change) -> Effect:
     if message.direction != "out" or message.status not in ("failed", "unknown"):
         raise Conflict("Only a message that failed, or whose outcome is unknown, can be sent again.")
     channel = channels.seen_by(unit, conversation.channel_id)
-    again = Message(**{**message.__data__, "failure": None, "provider_id": None, "provider_time": None})
+    anew = dict.fromkeys(("failure", "provider_id", "provider_time", "put_off_at"))
+    again = Message(**{**message.__data__, **anew})
     _set_off(change, contact, conversation, channel, again)
     return Effect("changed", "message", message.id)
 

@@ -106,10 +106,10 @@ def _at(change: Change, channel: Channel, to: str) -> tuple[Contact, Conversatio
         contact = _with_phone(change, _phone(to))
         unit.put(_identity(change, contact, kind, recipient))
     else:
-        raise Invalid(Fault("/to", _NOT_FIRST))
+        raise Conflict(_NOT_FIRST)
     found = conversations.on_channel(unit, contact, channel.id)
     if found is None and not kind.may_open:
-        raise Invalid(Fault("/to", _NOT_FIRST))
+        raise Conflict(_NOT_FIRST)
     return contact, found or _open(change, contact, channel, recipient)
 
 

@@ -16,11 +16,20 @@ PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where secrets are stored: `page` selects ids and ciphertexts; `locked` locks one row and selects its own."""
+    """Where secrets are stored: `page` selects ids and ciphertexts; `locked` locks one row and selects its own.
+
+    `sample` selects those of a few rows, such as the oldest and the newest, at little cost.
+    """
 
     page: str
     locked: str
     store: str
+    sample: str
+
+
+def _ends(table: str, columns: str, condition: str) -> str:
+    first = f"(SELECT id, {columns} FROM {table} WHERE {condition} ORDER BY id {{}} LIMIT 1)"
+    return f"{first.format('ASC')} UNION ALL {first.format('DESC')}"
 
 
 _IN_JOB = "convert_to(payload ->> 'sealed_secret', 'UTF8')"
@@ -43,16 +52,28 @@ PLACES = (
             SET payload = jsonb_set(payload::jsonb, '{sealed_secret}', to_jsonb(convert_from(%s, 'UTF8')))::json
             WHERE id = %s
             """,
+        sample=f"""
+            SELECT id, {_IN_JOB} FROM (
+                SELECT id, payload FROM jobs WHERE due_at IS NOT NULL ORDER BY workspace_id, position LIMIT {PAGE}
+            ) AS first
+            WHERE payload ->> 'sealed_secret' IS NOT NULL
+            """,
     ),
     Place(
         page="SELECT id, secret, previous_secret FROM endpoints WHERE id > %s ORDER BY id LIMIT %s",
         locked="SELECT secret, previous_secret FROM endpoints WHERE id = %s FOR NO KEY UPDATE",
         store="UPDATE endpoints SET secret = %s, previous_secret = %s WHERE id = %s",
+        sample=_ends(
+            "endpoints",
+            "secret, CASE WHEN previous_secret_until > now() THEN previous_secret END",
+            "state <> 'deleted'",
+        ),
     ),
     Place(
         page="SELECT id, credentials FROM channels WHERE id > %s ORDER BY id LIMIT %s",
         locked="SELECT credentials FROM channels WHERE id = %s FOR NO KEY UPDATE",
         store="UPDATE channels SET credentials = %s WHERE id = %s",
+        sample=_ends("channels", "credentials", "credentials IS NOT NULL"),
     ),
 )
 
@@ -89,12 +110,15 @@ def reencrypt() -> Found:
 
 
 def unreadable() -> str | None:
-    """The identifier of the oldest or newest endpoint if no key decrypts its secret, else None."""
-    for order in ("ASC", "DESC"):
-        first = f"SELECT id, secret FROM endpoints WHERE state <> 'deleted' ORDER BY id {order} LIMIT 1"
-        for endpoint_id, sealed in rows(first):
-            if not vault.is_readable(settings().secret_keys, bytes(sealed)):
-                return str(endpoint_id)
+    """The identifier of an endpoint, channel or queued write whose secret no key decrypts; None if none was found.
+
+    Looks at a sample of each, such as the oldest and the newest.
+    """
+    for place in PLACES:
+        for row_id, *columns in rows(place.sample):
+            sealed = [bytes(column) for column in columns if column is not None]
+            if not all(vault.is_readable(settings().secret_keys, each) for each in sealed):
+                return str(row_id)
     return None
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 
 from app import logs, metrics, sql
+from app.channels.answers import UNREACHABLE
 from app.channels.base import Blocked, Outcome, Verdict
 from app.database import count, rows, transaction
 from app.domain import arrivals, channels, fan_out, messages
@@ -18,6 +19,9 @@ from app.lib import clock, json
 from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
+
+# For how long a provider may put a message off.
+PUT_OFF_SECONDS = 86_400.0
 
 log = structlog.get_logger(__name__)
 
@@ -128,6 +132,7 @@ def _record(sendings: Sequence[Sending]) -> list[tuple[Any, ...]]:
             "statuses": sql.array(_STATUSES[verdict.outcome] for verdict in verdicts),
             "provider_ids": sql.array(verdict.provider_id for verdict in verdicts),
             "failures": sql.array(_failure(verdict) for verdict in verdicts),
+            "put_off_seconds": PUT_OFF_SECONDS,
             "pauses": sql.array(verdict.pause_seconds for verdict in verdicts),
             "ats": sql.array(each.at for each in sendings),
             "rates": sql.array(rate and rate.per_second for rate in rates),
@@ -146,9 +151,16 @@ def _note_blocked(sendings: Iterable[Sending]) -> None:
 
 
 def _failure(verdict: Verdict) -> str | None:
-    if verdict.outcome not in (Outcome.FAILED, Outcome.UNKNOWN):
+    """Why the message failed or is unknown; of one that its provider puts off, what it fails with in the end."""
+    code, detail = verdict.code or "error", verdict.detail
+    if verdict.outcome is Outcome.LATER:
+        # A provider that is not reached has put nothing off.
+        if verdict.code in (None, UNREACHABLE):
+            return None
+        code, detail = "expired", f"The provider did not take it for a day. {detail or ''}".rstrip()
+    elif verdict.outcome not in (Outcome.FAILED, Outcome.UNKNOWN):
         return None
-    return json.dumps({"code": verdict.code or "error", "detail": _without_nul(verdict.detail)}).decode()
+    return json.dumps({"code": code, "detail": _without_nul(detail)}).decode()
 
 
 def _without_nul(text: str | None) -> str | None:

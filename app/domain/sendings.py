@@ -124,7 +124,7 @@ def _made(row: Sequence[Any], found: tuple[ChannelKind, Account] | None) -> Disp
     id, channel_id, number, at, is_suspect, conversation_id, text, template, attachments, *state = row
     claimed = Claimed(id, channel_id, number, is_suspect=is_suspect)
     if is_suspect:
-        return Sending(claimed, conversation_id, _LOST)
+        return Sending(claimed, conversation_id, LOST)
     if found is None:
         pause = Verdict(Outcome.LATER, pause_seconds=MEND_SECONDS, pauses="channel")
         return Sending(claimed, conversation_id, pause)
@@ -154,6 +154,6 @@ def _refusal(
     return None
 
 
-_LOST = Verdict(
+LOST = Verdict(
     Outcome.UNKNOWN, code="interrupted", detail="Sending was interrupted, and it is not known whether it succeeded."
 )

@@ -20,7 +20,7 @@ def identifiers(contact: Contact) -> list[str]:
 
 
 def begin(contact: Contact) -> None:
-    """Ends what waits to be sent to the contact, and erases who it is at providers and in web chats."""
+    """Ends what waits to be sent to the contact, and erases who it is at providers and in web chats. Raises Busy."""
     _end_waiting(contact)
     _forget_arrivals(contact)
     _forget_visitors(contact)
@@ -61,24 +61,43 @@ def _end_waiting(contact: Contact) -> None:
 
 
 def _forget_arrivals(contact: Contact) -> None:
-    """Empties what came from the contact and could not be processed, or waits for something."""
-    found = rows(
+    """Empties what came from the contact and is not processed yet. Raises Busy if a worker is about to process it.
+
+    What comes later is from somebody new; what came before must not bring back who was erased.
+    """
+    senders = rows(
         """
         SELECT channels.id, external_id FROM identities
         JOIN channels ON channels.workspace_id = identities.workspace_id AND channels.kind = channel_kind
-        WHERE contact_id = %s
+        WHERE contact_id = %(id)s
+        UNION
+        SELECT channel_id, visitors.id FROM channels JOIN visitors ON channel_id = channels.id
+        WHERE channels.workspace_id = %(workspace_id)s AND user_id = %(user_id)s
         """,
-        (contact.id,),
+        {"id": contact.id, "workspace_id": contact.workspace_id, "user_id": contact.external_id},
     )
+    keys = [arrivals.sender_key(*each) for each in senders]
+    found = rows(
+        """
+        SELECT id FROM arrivals WHERE sender_key = ANY(%s) AND due_at IS NOT NULL
+        UNION
+        SELECT id FROM arrivals
+        WHERE due_at IS NULL AND (problem IS NOT NULL OR next_attempt_at IS NOT NULL) AND sender_key = ANY(%s)
+        """,
+        (keys, keys),
+    )
+    arrival_ids = [arrival_id for (arrival_id,) in found]
+    lock = "SELECT id FROM arrivals WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"
+    if len(rows(lock, (arrival_ids,))) < len(arrival_ids):
+        raise Busy
     rows(
         """
-        UPDATE arrivals SET payload = NULL, problem = NULL, next_attempt_at = NULL, sender_key = channel_id
-        WHERE id IN (
-            SELECT id FROM arrivals
-            WHERE due_at IS NULL AND (problem IS NOT NULL OR next_attempt_at IS NOT NULL) AND sender_key = ANY(%s)
-            FOR NO KEY UPDATE SKIP LOCKED)
+        UPDATE arrivals
+        SET payload = NULL, problem = NULL, next_attempt_at = NULL, due_at = NULL, leased_until = NULL,
+            sender_key = channel_id
+        WHERE id = ANY(%s)
         """,
-        ([arrivals.sender_key(*each) for each in found],),
+        (arrival_ids,),
     )
 
 

@@ -46,7 +46,7 @@ async def _serve(port: int) -> None:
     server = Server(loop)
     listening = await loop.create_server(server.connection, "0.0.0.0", port, backlog=BACKLOG, reuse_port=True)
     server.hub.start()
-    signs.start(server.hub.reader)
+    signs.start(server.hub)
     presence.announce("realtime")
     # Objects from startup stay alive, so keep the collector from scanning them.
     gc.collect()

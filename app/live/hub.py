@@ -98,6 +98,13 @@ class Hub:
         self.reader.leave(stream.listener)
         self._show(self._presences.go(stream.listener.admitted))
 
+    def hear(self, sign: Sign) -> None:
+        """Sends the sign to those who may see it, or checks the streams that it is about. Call it from any thread."""
+        if sign.kind == "joined":
+            self._soon(self._check_all_of, sign.author_id)
+        else:
+            self.reader.show(sign)
+
     def _soon(self, call: Callable[..., object], *arguments: object) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call, *arguments)
@@ -122,8 +129,17 @@ class Hub:
         if signs and not self._is_stopping:
             self._threads.submit(presences.show, signs)
 
+    def _check_all_of(self, actor_id: str) -> None:
+        for stream in self._streams.values():
+            if stream.listener.admitted.actor_id == actor_id:
+                self._check_in(0, stream)
+
     def _check_later(self, stream: Stream) -> None:
-        pause = CHECKED_EVERY_SECONDS * random.uniform(0.75, 1.0)
+        self._check_in(CHECKED_EVERY_SECONDS * random.uniform(0.75, 1.0), stream)
+
+    def _check_in(self, pause: float, stream: Stream) -> None:
+        if stream.check is not None:
+            stream.check.cancel()
         stream.check = self._loop.call_later(pause, lambda: self._loop.create_task(self._check(stream)))
 
     async def _check(self, stream: Stream) -> None:

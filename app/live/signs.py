@@ -1,4 +1,4 @@
-"""Signs: a thread that hears from Redis who is typing, and passes it on to the reader."""
+"""Signs: a thread that hears signs from Redis, such as who is typing, and passes them on to the hub."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import redis
 import structlog
 
 from app import metrics, realtime
-from app.live.reader import Reader
+from app.live.hub import Hub
 
 log = structlog.get_logger(__name__)
 
 PAUSE_SECONDS = 1.0
 
 
-def start(reader: Reader) -> None:
+def start(hub: Hub) -> None:
     """Passes signs on for as long as the process lives; none while Redis is away."""
-    threading.Thread(target=_pass_on, args=(reader,), name="signs", daemon=True).start()
+    threading.Thread(target=_pass_on, args=(hub,), name="signs", daemon=True).start()
 
 
-def _pass_on(reader: Reader) -> None:
+def _pass_on(hub: Hub) -> None:
     while True:
         try:
             for sign in realtime.signs():
                 if sign is not None:
-                    reader.show(sign)
+                    hub.hear(sign)
         except redis.RedisError as error:
             metrics.REDIS_AWAY.inc()
             log.info("live.redis_away", error=str(error))

@@ -22,6 +22,7 @@ class Channel(OwnedModel):
     account = TextField(null=True)
     paced_until = TimeField(null=True)
     paused_until = TimeField(null=True)
+    stopped_at = TimeField(null=True)
     deleted_at = TimeField(null=True)
     created_at = TimeField()
 

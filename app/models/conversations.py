@@ -65,6 +65,7 @@ class Message(OwnedModel):
     due_at = TimeField(null=True)
     leased_until = TimeField(null=True)
     claim = IntegerField(default=0)
+    put_off_at = TimeField(null=True)
     created_at = TimeField()
 
     class Meta:

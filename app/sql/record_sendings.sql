@@ -1,7 +1,8 @@
 -- Records what came of messages, each under the claim it was sent with, and makes the next message of a conversation due
 -- whose first one is finished. The caller has locked the conversations, so that none is queued in them meanwhile.
 --
--- `queued`: it was not taken, and may be sent in `pauses` seconds. A status that a receipt has raised already stays.
+-- `queued`: it was not taken, and may be sent in `pauses` seconds. If it has a failure, the provider has put it off: it
+-- fails with that one once `put_off_seconds` are over. A status that a receipt has raised already stays.
 -- `ats` are the Unix times of the claims, null where nothing was sent; conversations that have a rate are paced from
 -- then on. A provider's identifier that another message of the channel has is not stored.
 --
@@ -10,11 +11,15 @@
 -- for each one that is due next. And one without a channel for each outcome that is to be recorded later. Those whose
 -- claim is not held any more have none.
 WITH outcome AS MATERIALIZED (
-    SELECT new.*, messages.conversation_id, next.id AS next_id
+    SELECT new.id, new.claim, new.provider_id, pause, at, per_second, slack, is_put_off, messages.conversation_id,
+        next.id AS next_id,
+        CASE WHEN is_put_off AND messages.put_off_at < now() - %(put_off_seconds)s * interval '1 second' THEN 'failed'
+            ELSE new.status END AS status, new.failure
     FROM unnest(
         %(ids)s::text[], %(claims)s::int[], %(statuses)s::text[], %(provider_ids)s::text[], %(failures)s::text[],
         %(pauses)s::float[], %(ats)s::float[], %(rates)s::float[], %(slacks)s::float[]
     ) AS new(id, claim, status, provider_id, failure, pause, at, per_second, slack)
+    CROSS JOIN LATERAL (SELECT new.status = 'queued' AND new.failure IS NOT NULL AS is_put_off) AS judged
     JOIN messages ON messages.id = new.id AND messages.claim = new.claim AND messages.id = ANY(%(ids)s)
     LEFT JOIN LATERAL (
         SELECT id FROM messages AS behind
@@ -37,7 +42,9 @@ WITH outcome AS MATERIALIZED (
 ), recorded AS (
     UPDATE messages
     SET status = CASE messages.status WHEN 'sending' THEN ready.status ELSE messages.status END,
-        failure = CASE messages.status WHEN 'sending' THEN ready.failure::json ELSE messages.failure END,
+        failure = CASE WHEN messages.status <> 'sending' THEN messages.failure
+            WHEN ready.status <> 'queued' THEN ready.failure::json END,
+        put_off_at = CASE WHEN is_put_off THEN coalesce(messages.put_off_at, now()) ELSE messages.put_off_at END,
         provider_id = CASE WHEN messages.provider_id IS NOT NULL OR EXISTS (
             SELECT FROM messages AS other
             WHERE other.channel_id = messages.channel_id AND other.provider_id = ready.provider_id

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -139,6 +140,29 @@ def test_an_automation_asks_and_gets_its_answer(
         assert talks.shown(talker)[1] == f"reply-{talker.number}-2"
 
     report(f"message to question: {', '.join(f'{each * 1000:.0f}' for each in sorted(seconds))} ms")
+
+
+def test_automations_do_not_write_in_quiet_hours(talking: Stack, providers: Providers, webhooks: Receiver) -> None:
+    shop = open_shop(talking, webhooks)
+    ends = (datetime.now(UTC) + timedelta(seconds=75)).replace(second=0, microsecond=0)
+    quiet = {"from": f"{ends - timedelta(hours=6):%H:%M}", "to": f"{ends:%H:%M}"}
+    shop.caller().apply("PATCH", "", {"timezone": "UTC", "quiet_hours": quiet})
+    talks = begin_talks(talking, shop, providers, each=1)
+    steps = [
+        {"id": "now", "kind": "send_message", "text": "now-{{ contact.id }}-1", "quiet_hours": "ignore"},
+        {"id": "later", "kind": "send_message", "text": "later-{{ contact.id }}-2"},
+    ]
+    publish(shop, steps, "Night", triggers=[{"event": "message.received"}])
+
+    for talker in talks.talkers:
+        talks.say(talker, f"hello-{talker.number}-1")
+    wait_until(lambda: all(talks.shown(talker) for talker in talks.talkers), 60, "what may be sent at night is sent")
+    if datetime.now(UTC) < ends:
+        assert [len(talks.shown(talker)) for talker in talks.talkers] == [1, 1, 1]
+    wait_until(lambda: all(len(talks.shown(talker)) == 2 for talker in talks.talkers), 120, "the rest follows")
+
+    sent = "SELECT min(created_at) FROM messages WHERE workspace_id = %s AND text LIKE 'later-%%'"
+    assert rows(talking, sent, shop.workspace_id)[0][0] >= ends
 
 
 def test_a_provider_that_cuts_connections_leaves_as_many_unknown_as_it_cut(

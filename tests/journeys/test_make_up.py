@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import shutil
 import signal
+import socket
 import subprocess
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,7 +24,9 @@ import pytest
 
 from tests.journeys.waiting import wait_until
 from tests.stack.leftovers import MARK
+from tests.stack.ports import is_free
 from tests.stack.processes import ROOT
+from tests.stack.up import PAGES_PORT
 
 NEEDED = ("Makefile", "Procfile", "app", "workers", "scheduler", "tests", "requirements.txt", "requirements-dev.txt")
 READY = "(Ctrl-C stops everything):"
@@ -75,23 +80,80 @@ def failures(output: str) -> str:
         return str(page.read().decode())
 
 
-class Chat:
-    """The page on which a person writes to the bot, by the address that is printed."""
+class Person(ABC):
+    """Writes to the demo, and knows what it has answered so far."""
+
+    name: str
+
+    @abstractmethod
+    def answers(self) -> list[str]: ...
+
+    @abstractmethod
+    def write(self, text: str) -> None: ...
+
+    def says(self, text: str) -> list[str]:
+        """Writes, and waits for one more answer; returns all."""
+        expected = len(self.answers()) + 1
+        self.write(text)
+        wait_until(lambda: len(self.answers()) == expected, 60, f"{text!r} is answered")
+        return self.answers()
+
+
+class OnTelegram(Person):
+    """A person at the page of Telegram, by the address that is printed."""
+
+    name = "Ada"
 
     def __init__(self, output: str) -> None:
-        said = re.search(r"Telegram +(http://\S+/):", output)
-        assert said is not None, output
-        self._address = said[1]
+        self._messages = f"{printed(output, 'Telegram').removesuffix('/telegram')}/messages"
 
     def answers(self) -> list[str]:
-        """What the bot has said so far."""
-        with urlopen(f"{self._address}messages", timeout=20) as response:
-            said: list[dict[str, Any]] = json.load(response)["messages"]
+        said: list[dict[str, Any]] = asked(self._messages)["messages"]
         return [message["text"] for message in said if message["from"] == "bot"]
 
     def write(self, text: str) -> None:
-        headers = {"Content-Type": "application/json"}
-        urlopen(Request(f"{self._address}messages", json.dumps({"text": text}).encode(), headers), timeout=20).close()
+        asked(self._messages, {"text": text}, {"Content-Type": "application/json"})
+
+
+class InTheShop(Person):
+    """A visitor of the page that is printed, who asks for what the script asks for."""
+
+    name = "there"
+
+    def __init__(self, output: str) -> None:
+        address = printed(output, "Web chat")
+        with urlopen(address, timeout=20) as page:
+            script = re.search(r'<script async src="([^"]+)\.js">', page.read().decode())
+        assert script is not None
+        with urlopen(f"{script[1]}.js", timeout=20) as served:
+            assert served.headers["Content-Type"].startswith("text/javascript")
+        self._messages = f"{script[1]}/messages"
+        self._headers = {"Origin": address.removesuffix("/shop")}
+
+    def answers(self) -> list[str]:
+        if "Authorization" not in self._headers:
+            return []
+        said: list[dict[str, Any]] = asked(self._messages, headers=self._headers)["messages"]
+        return [message["text"] for message in said if message["direction"] == "out"]
+
+    def write(self, text: str) -> None:
+        key = {} if "Authorization" in self._headers else {"key": secrets.token_hex(16)}
+        said = asked(self._messages, {"id": secrets.token_hex(8), "text": text, **key}, self._headers)
+        if key:
+            self._headers["Authorization"] = f"Bearer {said['token']}"
+
+
+def printed(output: str, name: str) -> str:
+    """The address of one of the pages on which a person writes."""
+    said = re.search(rf"{name} +(http://\S+):", output)
+    assert said is not None, output
+    return said[1]
+
+
+def asked(address: str, body: dict[str, Any] | None = None, headers: dict[str, str] | None = None) -> Any:
+    content = None if body is None else json.dumps(body).encode()
+    with urlopen(Request(address, content, headers or {}), timeout=20) as response:
+        return json.load(response)
 
 
 def processes_of(checkout: Path) -> list[psutil.Process]:
@@ -131,19 +193,19 @@ def test_it_verifies_the_webhooks_of_its_curl_line_and_leaves_nothing_when_stopp
         assert processes_of(checkout) == []
 
 
-@pytest.mark.parametrize("start", ["first", "second"])
-def test_a_person_talks_with_the_bot_also_after_a_restart(checkout: Path, start: str) -> None:
-    with make_up(checkout) as (make, output):
+@pytest.mark.parametrize("start", ["first", "second", "at another port"])
+def test_a_person_talks_with_the_automation_also_after_a_restart(checkout: Path, start: str) -> None:
+    with ExitStack() as during:
+        if start == "at another port" and is_free(PAGES_PORT):
+            during.enter_context(socket.create_server(("127.0.0.1", PAGES_PORT)))
+        make, output = during.enter_context(make_up(checkout))
         wait_until(lambda: READY in output() or make.poll() is not None, 120, "it is ready")
-        chat = Chat(output())
-        chat.write("Hello")
-        wait_until(lambda: len(chat.answers()) == 1, 60, "the bot asks its question")
-        chat.write("Yes, please")
-        wait_until(lambda: len(chat.answers()) == 2, 60, "the bot thanks")
+        for person in (OnTelegram(output()), InTheShop(output())):
+            person.says("Hello")
+            question, thanks = person.says("Yes, please")
 
-        question, thanks = chat.answers()
-        assert "Shall we send you our newsletter?" in question
-        assert thanks == "Thank you, you are on the list."
+            assert question.startswith(f"Hello {person.name}! Shall we send you our newsletter?")
+            assert thanks == "Thank you, you are on the list."
         os.kill(make.pid, signal.SIGINT)
         make.wait(timeout=90)
 

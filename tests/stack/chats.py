@@ -1,4 +1,4 @@
-"""A page on which a person writes to the demo's Telegram bot, at a Bot API that runs on this machine."""
+"""The persons who write to the demo's Telegram bot, at a Bot API that runs on this machine."""
 
 import json
 import queue
@@ -6,57 +6,40 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
-from urllib.parse import parse_qs, urlsplit
 
 from tests.providers.base import Call, Reply
 from tests.providers.telegram import Bot, Sent, Telegram
 from tests.providers.telegram_people import Person
-from tests.stack.ports import free_port
 
-PAGE = Path(__file__).with_name("chat.html")
 NAMES = (("Ada", "Lovelace"), ("Grace", "Hopper"), ("Mary", "Jackson"), ("Alan", "Turing"))
 # As Telegram does, updates that are not taken are sent again.
 PAUSE_SECONDS, MOST_TRIES = 0.5, 120
 
 
 class Chats:
-    """The bot's server, and the page at `address`. The webhook that is set is kept in the directory.
+    """The bot's server and what was said. The webhook that is set is kept in the directory.
 
     Each new person, who is one after each start, is a contact that the bot does not know.
     """
 
-    def __init__(self, directory: Path, certificates: Path, port: int | None = None, page_port: int | None = None):
+    def __init__(self, directory: Path, certificates: Path, port: int | None = None) -> None:
         self.telegram = _KeptTelegram(certificates, port, directory / "telegram.json")
         self.telegram.on_sent = self._note_answer
         self._said: dict[int, list[dict[str, Any]]] = defaultdict(list)
         self._updates: queue.Queue[Mapping[str, Any]] = queue.Queue()
         self._number = 0
         self.person = self._somebody()
-        self._page = ThreadingHTTPServer(("127.0.0.1", free_port(page_port)), _handler(self))
-        self._page.daemon_threads = True
-        self._is_started = False
-
-    @property
-    def address(self) -> str:
-        """Where the page is."""
-        return f"http://127.0.0.1:{self._page.server_port}/"
 
     def start(self) -> None:
-        """Listen. Raises OSError if a port is taken."""
+        """Listen. Raises OSError if the port is taken."""
         self.telegram.start()
-        self._is_started = True
-        threading.Thread(target=self._page.serve_forever, args=(0.05,), daemon=True).start()
         threading.Thread(target=self._deliver, daemon=True).start()
 
     def stop(self) -> None:
-        """Stop both servers. Safe to call before `start`."""
-        if self._is_started:
-            self._page.shutdown()
-        self._page.server_close()
+        """Stop the server. Safe to call before `start`."""
         self.telegram.stop()
 
     def write(self, text: str) -> None:
@@ -124,45 +107,3 @@ class _KeptTelegram(Telegram):
             self._kept.touch(mode=0o600)  # it has the secret
             self._kept.write_text(json.dumps(self.bot.webhook))
         return reply
-
-
-def _handler(chats: Chats) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            address = urlsplit(self.path)
-            if address.path == "/":
-                self._say(200, "text/html; charset=utf-8", PAGE.read_bytes())
-            elif address.path == "/messages":
-                after = parse_qs(address.query).get("after", ["0"])[0]
-                self._show(int(after) if after.isdecimal() else 0)
-            else:
-                self._say(404, "text/plain", b"")
-
-        def do_POST(self) -> None:
-            # Other sites' pages cannot send this type without being asked first, which nothing here answers.
-            if self.headers.get("Content-Type") != "application/json":
-                self._say(415, "text/plain", b"")
-                return
-            said = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
-            if self.path == "/messages":
-                chats.write(str(said["text"]))
-            elif self.path == "/blocks":
-                chats.block(bool(said["is_blocking"]))
-            elif self.path == "/people":
-                chats.meet()
-            self._show(0)
-
-        def _show(self, after: int) -> None:
-            self._say(200, "application/json", json.dumps(chats.show(after)).encode())
-
-        def _say(self, status: int, content_type: str, body: bytes) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", content_type)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Nothing: the terminal shows webhooks."""
-
-    return Handler

@@ -13,7 +13,7 @@ from app.config import read
 from app.lib import vault
 from tests import histories
 from tests.histories import History
-from tests.stack import demo_bot
+from tests.stack.demo_channels import Caller, connect_bot, connect_web_chat
 from tests.stack.stack import Stack
 
 EMAIL = "demo@example.com"
@@ -40,6 +40,11 @@ class Demo:
     def password(self) -> str:
         return str(self._kept["password"])
 
+    @property
+    def chat_script(self) -> str:
+        """The address of the web chat's script."""
+        return f"{self._stack.base_url}/chat/{self._kept['web_chat']['id']}.js"
+
     def seed(self, receiver_address: str) -> None:
         """Creates a workspace, people and an endpoint at the address, unless they exist. Saves each step at once.
 
@@ -65,13 +70,15 @@ class Demo:
             self._insert_history(receiver_address)
             self._keep(history=True)
 
-    def seed_bot(self) -> None:
-        """Connects the bot to the running service and publishes its automation, unless that is done.
+    def seed_channels(self, page_origin: str) -> None:
+        """Connects a bot and a web chat to the running service, and publishes their automation, unless that is done.
 
-        Raises StackError.
+        Pages of the origin may show the web chat. Raises StackError.
         """
+        caller = Caller(self._stack.base_url, self.workspace, self.token)
         if "bot" not in self._kept:
-            self._keep(bot=demo_bot.seed(demo_bot.Caller(self._stack.base_url, self.workspace, self.token)))
+            self._keep(bot=connect_bot(caller))
+        self._keep(web_chat=connect_web_chat(caller, page_origin, self._kept.get("web_chat")))
 
     def secrets_of(self, delivery_id: str) -> list[str]:
         """The secret of the endpoint that a delivery belongs to, and the one before it; none if there is no such one.

@@ -19,6 +19,7 @@ from tests.stack.chats import Chats
 from tests.stack.demo import EMAIL, SUPPORT, Demo
 from tests.stack.errors import StackError
 from tests.stack.kept import Kept
+from tests.stack.pages import Pages
 from tests.stack.ports import free_port
 from tests.stack.processes import ROOT, process_types
 from tests.stack.receiver import Received, Receiver
@@ -27,7 +28,7 @@ from tests.stack.stack import Stack
 
 DIRECTORY = ROOT / ".data"
 PORTS = {"web": 8000, "realtime": 8001, "postgres": 5432, "redis": 6379}
-RECEIVER_PORT, TELEGRAM_PORT, CHAT_PORT = 8443, 8444, 8445
+RECEIVER_PORT, TELEGRAM_PORT, PAGES_PORT = 8443, 8444, 8445
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LOOK_SECONDS = 0.2
 
@@ -77,17 +78,17 @@ def _run() -> None:
 
     receiver = Receiver(stack.certificates.ca_file.parent, free_port(RECEIVER_PORT), on_receive=show)
     receiver.keeps = False
-    chats = Chats(DIRECTORY, receiver.certificates.ca_file.parent, telegram_port, CHAT_PORT)
+    pages = Pages(Chats(DIRECTORY, receiver.certificates.ca_file.parent, telegram_port), PAGES_PORT)
     try:
-        _start(stack, receiver, chats, demo)
+        _start(stack, receiver, pages, demo)
         ready.set()
-        _show_addresses(stack, receiver, chats, demo)
+        _show_addresses(stack, receiver, pages, demo)
         threading.Event().wait()
     finally:
-        _stop(stack, receiver, chats)
+        _stop(stack, receiver, pages)
 
 
-def _start(stack: Stack, receiver: Receiver, chats: Chats, demo: Demo) -> None:
+def _start(stack: Stack, receiver: Receiver, pages: Pages, demo: Demo) -> None:
     stack.postgres.start()
     say(f"PostgreSQL     ready on port {_port(stack.postgres.port, PORTS['postgres'])}")
     stack.redis.start()
@@ -96,26 +97,29 @@ def _start(stack: Stack, receiver: Receiver, chats: Chats, demo: Demo) -> None:
     say("Migrations     done")
     receiver.start()
     say(f"Receiver       ready on port {_port(receiver.port, RECEIVER_PORT)}")
-    chats.start()
+    pages.chats.start()
+    pages.start()
     demo.seed(receiver.url())
     say("Workspace      Demo, with an endpoint for every event at the receiver")
     stack.processes.start()
     stack.processes.wait_ready()
     kinds = ", ".join(name.rpartition(".")[0] for name in stack.processes.names)
     say(f"Processes      {kinds}: running; web on port {_port(stack.port, PORTS['web'])}")
-    demo.seed_bot()
-    say("Telegram       a bot that welcomes whoever writes, at a Bot API of its own")
+    demo.seed_channels(pages.origin)
+    pages.script = demo.chat_script
+    say("Channels       a Telegram bot, at a Bot API of its own, and a web chat; an automation answers on both")
 
 
-def _stop(stack: Stack, receiver: Receiver, chats: Chats) -> None:
+def _stop(stack: Stack, receiver: Receiver, pages: Pages) -> None:
     say("\nStopping …")
     stack.processes.stop()
     receiver.stop()
-    chats.stop()
+    pages.stop()
+    pages.chats.stop()
     stack.stop()
 
 
-def _show_addresses(stack: Stack, receiver: Receiver, chats: Chats, demo: Demo) -> None:
+def _show_addresses(stack: Stack, receiver: Receiver, pages: Pages, demo: Demo) -> None:
     say(f"""
 Address    {stack.base_url}
 Docs       {stack.base_url}/api/docs
@@ -123,7 +127,8 @@ Token      {demo.token}
 Sign-in    {stack.base_url}/sign-in
            {EMAIL}, password {demo.password}: an owner of the workspace, where some deliveries have failed
            {SUPPORT}, the same password: support staff, who see all workspaces
-Telegram   {chats.address}: write to the bot as a person would, and see its answers
+Telegram   {pages.origin}/telegram: write to the bot as a person would, and see its answers
+Web chat   {pages.origin}/shop: a page of a shop with the chat, where a visitor gets the same answers
 Logs       {stack.directory / "logs"}
 Commands   . {stack.write_settings()}; .venv/bin/python -m app check
 

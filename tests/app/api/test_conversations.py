@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from app import realtime
 from app.database import rows
 from app.lib import ids
+from app.realtime import Sign
 from tests.cast import Api, event_kinds, one
 from tests.talks import close, make_channel, make_member, receive
 
@@ -113,6 +115,25 @@ def test_what_cannot_be_changed_is_refused(api: Api, conversation_id: str, body:
     assert api.patch(f"conversations/{conversation_id}", body).status_code == 422
 
 
+def test_the_visitor_and_the_members_see_that_an_answer_is_typed(
+    api: Api, conversation_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[Sign] = []
+    monkeypatch.setattr(realtime, "show", shown.append)
+    rows("UPDATE conversations SET peer = 'vtr_1'")
+
+    answer = api.post(f"conversations/{conversation_id}/typing")
+
+    assert (answer.status_code, answer.data, answer.headers.get("Content-Type")) == (204, b"", None)
+    assert "RateLimit" in answer.headers
+    [sign] = shown
+    author = {"type": "api", "id": api.get("/api/v1/auth/me").json["data"]["token"]["id"]}
+    assert sign.data == {"conversation_id": conversation_id, "author": author}
+    assert (sign.kind, sign.workspace_id) == ("typing", api.workspace_id)
+    assert (sign.channel_id, sign.peer) == (one("SELECT channel_id FROM conversations"), "vtr_1")
+    assert one("SELECT count(*) FROM jobs WHERE kind LIKE 'conversations%%'") == 0
+
+
 def test_the_conversations_of_others_are_not_found(api: Api, others: Api) -> None:
     contact_id = others.contact(email="eve@example.com")["id"]
     theirs = receive(others.workspace_id, contact_id, make_channel(others.workspace_id)).conversation_id
@@ -121,6 +142,7 @@ def test_the_conversations_of_others_are_not_found(api: Api, others: Api) -> Non
     assert api.get(f"conversations/{theirs}/messages").status_code == 404
     assert api.patch(f"conversations/{theirs}", {"status": "closed"}).status_code == 404
     assert api.post(f"conversations/{theirs}/messages", {"text": "Hello"}).status_code == 404
+    assert api.post(f"conversations/{theirs}/typing").status_code == 404
 
 
 def test_a_conversation_whose_contact_is_deleted_does_not_change(

@@ -228,7 +228,7 @@ def test_a_conversation_is_opened_where_the_provider_allows_it(api: Api, contact
 def test_no_conversation_is_opened_where_the_provider_does_not_allow_it(
     api: Api, contact_id: str, channel_id: str
 ) -> None:
-    for body, status in (({"contact_id": contact_id}, 409), ({"channel_id": channel_id, "to": "+4930123456"}, 422)):
+    for body, status in (({"contact_id": contact_id}, 409), ({"channel_id": channel_id, "to": "+4930123456"}, 409)):
         job = api.done(api.post("messages", {**body, "text": "Hello"}))
 
         assert job["problem"]["status"] == status

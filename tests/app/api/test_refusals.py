@@ -159,6 +159,8 @@ IMPORT = Route("POST", "contacts/import", "contacts")
 MERGE = Route("POST", "contacts/{contact}/merge", "contacts", {"contact_id": "con_01kaj5bd40e6rr3f5y2kq0w9xz"})
 UPLOAD = Route("POST", "uploads", "inbox")
 ME = Route("GET", "/api/v1/auth/me", None)
+# Not a job, and leaves no trace.
+TYPING = Route("POST", "conversations/{conversation}/typing", "inbox")
 # A read, although it has a body.
 SIMULATION = Route("POST", "automations/{automation}/simulate", "automations", {"variables": {}})
 # Its path is that of the workspace itself: see `test_workspace`.
@@ -166,8 +168,8 @@ WORKSPACE = {("GET", "/api/v1/workspaces/*"), ("PATCH", "/api/v1/workspaces/*")}
 WRITES = [*MAKING, *CHANGING]
 WITH_BODY = [route for route in WRITES if route.body is not None]
 WITHOUT_BODY = [route for route in WRITES if route.body is None]
-WITH_IDENTIFIER = [*ITEMS, EXPORT, SIMULATION, *CHANGING]
-EVERY = [ME, *LISTS, *CATALOGUE, *BILLING, *ITEMS, EXPORT, IMPORT, MERGE, UPLOAD, SIMULATION, *WRITES]
+WITH_IDENTIFIER = [*ITEMS, EXPORT, SIMULATION, TYPING, *CHANGING]
+EVERY = [ME, *LISTS, *CATALOGUE, *BILLING, *ITEMS, EXPORT, IMPORT, MERGE, UPLOAD, TYPING, SIMULATION, *WRITES]
 IN_WORKSPACE = [route for route in EVERY if not route.path.startswith("/")]
 
 

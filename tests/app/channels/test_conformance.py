@@ -134,14 +134,23 @@ def test_credentials_can_be_refused_while_sending(example: Example) -> None:
 
 
 @pytest.mark.parametrize(
-    "happening",
-    [Trouble.HANG, Trouble.CUT_AFTER, Trouble.CUT_UNTAKEN, Reply(500, b"<html>"), Reply(502), Reply(200, b"{")],
+    ("happening", "code"),
+    [
+        (Trouble.HANG, "no_answer"),
+        (Trouble.CUT_AFTER, "no_answer"),
+        (Trouble.CUT_UNTAKEN, "no_answer"),
+        (Reply(500, b"<html>"), "provider_error"),
+        (Reply(502), "provider_error"),
+        (Reply(200, b"{"), "unreadable"),
+    ],
     ids=str,
 )
-def test_nobody_knows_what_came_of_a_request_without_an_answer(example: Example, happening: Any) -> None:
+def test_the_outcome_of_a_request_without_a_proper_answer_is_unknown_with_the_same_code_for_every_provider(
+    example: Example, happening: Any, code: str
+) -> None:
     example.provider.happens(happening, path=example.sends_at)
     verdict = send(example.provider, example.kind, example.account, say(example))
-    assert verdict.outcome is Outcome.UNKNOWN
+    assert (verdict.outcome, verdict.code) == (Outcome.UNKNOWN, code)
     assert verdict.detail
 
 
@@ -150,7 +159,7 @@ def test_what_has_not_left_is_tried_again(example: Example) -> None:
     example.provider.cut_before(True)
     verdict = send(example.provider, example.kind, example.account, say(example))
     example.provider.cut_before(False)
-    assert (verdict.outcome, len(example.texts())) == (Outcome.LATER, taken)
+    assert (verdict.outcome, verdict.code, len(example.texts())) == (Outcome.LATER, "unreachable", taken)
     assert verdict.pause_seconds > 0
 
 

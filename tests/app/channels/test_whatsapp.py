@@ -20,6 +20,7 @@ from app.channels.base import (
     Verdict,
 )
 from app.channels.whatsapp import WhatsApp
+from app.outbound import answered
 from tests.app.channels.asking import ask, fetch, send
 from tests.providers.base import Reply, Trouble
 from tests.providers.whatsapp import (
@@ -78,6 +79,13 @@ def test_a_text_is_sent_as_pywa_sends_it(server: WhatsAppServer) -> None:
     assert (ours_seen.method, ours_seen.path) == (theirs_seen.method, theirs_seen.path)
     assert {"preview_url": False} | ours_seen.json["text"] == {"preview_url": False} | theirs_seen.json["text"]
     assert _without(ours_seen.json, "text") == _without(theirs_seen.json, "text")
+
+
+def test_the_account_is_the_number_that_the_answer_is_about() -> None:
+    number, other = (answered(200, json.dumps({"id": each}).encode()) for each in (NUMBER, "999"))
+    assert KIND.connected(ACCOUNT, [number])[1] == NUMBER
+    assert KIND.connected(ACCOUNT, [other])[1] == "999"
+    assert KIND.connected(ACCOUNT, [answered(200, b"{}")])[1] == NUMBER
 
 
 def test_somebody_who_hides_the_phone_is_answered_as_pywa_does(server: WhatsAppServer) -> None:

@@ -226,6 +226,58 @@ def test_an_account_belongs_to_the_channel_that_was_connected_last(api: Api, oth
     assert state(of_another_account) == ("connected", None)
 
 
+def test_credentials_of_another_account_are_refused_before_anything_is_changed_there(
+    api: Api, provider: Provider
+) -> None:
+    channel_id = connected(api.workspace_id, "1:abc")
+
+    reauthorize(api.workspace_id, channel_id, "2:abc")
+    connections.work(api.workspace_id, provider)
+
+    assert state(channel_id) == ("reauthorization_required", "other_account")
+    assert provider.paths == ["/me"]
+    assert one("SELECT account FROM channels") == "1"
+    detail = event_bodies(api.workspace_id)[0]["data"]["channel"]["problem"]["detail"]
+    assert detail.startswith("The credentials and settings are those of account 2; this channel belongs to account 1.")
+
+
+def test_after_credentials_of_another_account_those_of_its_own_connect_a_channel(api: Api, provider: Provider) -> None:
+    channel_id = connected(api.workspace_id, "1:abc")
+    reauthorize(api.workspace_id, channel_id, "2:abc")
+    connections.work(api.workspace_id, provider)
+
+    reauthorize(api.workspace_id, channel_id, "1:new")
+    connections.work(api.workspace_id, provider)
+
+    assert state(channel_id) == ("connected", None)
+
+
+def test_a_channel_whose_account_went_to_another_channel_keeps_to_that_account(api: Api, provider: Provider) -> None:
+    first = connected(api.workspace_id, "1:abc")
+    connected(api.workspace_id, "1:abc")
+
+    reauthorize(api.workspace_id, first, "2:abc")
+    connections.work(api.workspace_id, provider)
+    refused = state(first)
+    reauthorize(api.workspace_id, first, "1:abc")
+    connections.work(api.workspace_id, provider)
+
+    assert (refused[1], state(first)) == ("other_account", ("connected", None))
+    assert all_of("SELECT problem->>'code' FROM channels WHERE id <> %s", first) == ["account_in_use"]
+
+
+def test_a_channel_that_never_was_connected_takes_any_account(api: Api, provider: Provider) -> None:
+    channel_id = create(api.workspace_id, "1:abc")
+    provider.refuse(401)
+    connections.work(api.workspace_id, provider)
+    provider.replies.clear()
+
+    reauthorize(api.workspace_id, channel_id, "2:abc")
+    connections.work(api.workspace_id, provider)
+
+    assert state(channel_id) == ("connected", None)
+
+
 def test_a_changed_setting_has_the_provider_asked_again(api: Api, provider: Provider) -> None:
     channel_id = connected(api.workspace_id)
 

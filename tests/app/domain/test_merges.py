@@ -58,6 +58,10 @@ def owners(table: str) -> set[str]:
     return {contact_id for (contact_id,) in rows(f"SELECT contact_id FROM {table} WHERE contact_id IS NOT NULL")}
 
 
+def moved_to(contact_id: str) -> set[str]:
+    return {id for (id,) in rows("SELECT id FROM conversations WHERE contact_id = %s", (contact_id,))}
+
+
 def test_the_kept_contact_gets_what_it_does_not_have(api: Api, kept: dict[str, Any], other: dict[str, Any]) -> None:
     job = merge(api, kept["id"], other["id"])
     assert (job["status"], job["resource"]["id"]) == ("succeeded", kept["id"])
@@ -105,6 +109,22 @@ def test_parts_are_small_and_the_rest_follows(
     assert owners("messages") == {kept["id"]}
     [job] = api.get("jobs?kind=contacts.merge").json["data"]
     assert job["status"] == "succeeded"
+
+
+def test_earlier_conversations_follow_except_those_of_waiting_runs(
+    api: Api, kept: dict[str, Any], other: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merges, "LATEST", 1)
+    monkeypatch.setattr(merges, "PART", 2)
+    channel_ids = [talks.make_channel(api.workspace_id) for _ in range(6)]
+    waited_for, *earlier, latest = [
+        talks.receive(api.workspace_id, other["id"], channel_id).conversation_id for channel_id in channel_ids
+    ]
+    talks.make_run(api.workspace_id, other["id"], waits_for="reply", conversation_id=waited_for)
+    merge_at_once(api, kept["id"], other["id"])
+    assert moved_to(kept["id"]) == {waited_for, latest}
+    api.apply()
+    assert moved_to(kept["id"]) == {waited_for, *earlier, latest}
 
 
 def test_a_merge_that_is_undone_moves_nothing(api: Api, kept: dict[str, Any], other: dict[str, Any]) -> None:

@@ -14,6 +14,8 @@ from app.models.endpoints import Endpoint
 from tests import playing
 from tests.cast import Api, accept, all_of, apply, in_threads, make_endpoint, one, until
 from tests.conftest import Keys
+from tests.posts import make_post
+from tests.talks import make_channel
 
 OLD, NEW = "old-key-" * 4, "new-key-" * 4
 
@@ -233,6 +235,28 @@ def test_the_oldest_and_the_newest_secret_are_looked_at(api: Api, keys: Keys, br
     database.rows("UPDATE endpoints SET secret = 'nonsense' WHERE id = %s", (made[broken],))
 
     assert secrets.unreadable() == (None if said is None else made[said])
+
+
+@pytest.mark.parametrize(("broken", "said"), [(0, 0), (1, None), (2, 2)], ids=["oldest", "between", "newest"])
+def test_the_oldest_and_the_newest_credentials_of_channels_are_looked_at(
+    api: Api, keys: Keys, broken: int, said: int | None
+) -> None:
+    made = [make_post(api.workspace_id) for _ in range(3)]
+    make_channel(api.workspace_id)
+    assert secrets.unreadable() is None
+
+    database.rows("UPDATE channels SET credentials = 'nonsense' WHERE id = %s", (made[broken],))
+
+    assert secrets.unreadable() == (None if said is None else made[said])
+
+
+def test_the_secrets_of_queued_writes_are_looked_at(api: Api, keys: Keys) -> None:
+    waiting(api)
+    assert secrets.unreadable() is None
+
+    keys(NEW)
+
+    assert secrets.unreadable() == one("SELECT id FROM jobs")
 
 
 def test_without_an_endpoint_nothing_is_unreadable(keys: Keys) -> None:

@@ -12,7 +12,7 @@ from app.database import rows
 from app.domain import outboxes, sending_outcomes, sendings
 from app.domain.sendings import Batch, Dispatch, Sending
 from app.models.conversations import Message
-from tests.cast import Api, all_of, in_threads, one, rung_on
+from tests.cast import Api, all_of, event_kinds, in_threads, one, rung_on
 from tests.posts import API, AUTOMATION, make_post, open_talk, post, status_of
 from tests.wires import WIRE
 
@@ -279,3 +279,56 @@ def test_a_message_that_is_queued_later_keeps_the_rate_of_its_conversation(
     batch = claim(channel_id)
     assert batch.dispatches == []
     assert 55 < batch.pauses[channel_id][0] <= 60
+
+
+# What a provider puts off
+
+
+def put_off(channel_id: str, code: str | None = "throttled") -> None:
+    """Claims what there is, whenever it is due; the provider asks to send it later."""
+    rows("UPDATE messages SET due_at = now() WHERE due_at IS NOT NULL")
+    for dispatch in claim(channel_id).dispatches:
+        finish(dispatch, Verdict(Outcome.LATER, code=code, detail="Not now.", pause_seconds=60))
+
+
+def test_a_message_that_its_provider_puts_off_for_a_day_fails_and_the_next_one_goes_out(
+    api: Api, channel_id: str
+) -> None:
+    first, second = post(open_talk(api, channel_id), "one", "two")
+    put_off(channel_id)
+    assert (status_of(first), Message.get_by_id(first).failure) == ("queued", None)
+    rows("UPDATE messages SET put_off_at = put_off_at - interval '23 hours'")
+    put_off(channel_id)
+    assert status_of(first) == "queued"
+    rows("UPDATE messages SET put_off_at = put_off_at - interval '2 hours'")
+
+    put_off(channel_id)
+
+    failure = {"code": "expired", "detail": "The provider did not take it for a day. Not now."}
+    assert (status_of(first), Message.get_by_id(first).failure) == ("failed", failure)
+    assert event_kinds(api.workspace_id)[-1] == "message.failed"
+    assert texts(claim(channel_id)) == ["two"]
+    assert status_of(second) == "sending"
+
+
+def test_a_message_that_is_sent_again_has_another_day(api: Api, channel_id: str) -> None:
+    [message_id] = post(open_talk(api, channel_id), "Hello")
+    put_off(channel_id)
+    rows("UPDATE messages SET put_off_at = put_off_at - interval '25 hours'")
+    put_off(channel_id)
+
+    api.done(api.post(f"messages/{message_id}/resend"))
+    put_off(channel_id)
+
+    assert status_of(message_id) == "queued"
+
+
+@pytest.mark.parametrize("code", [None, "unreachable"])
+def test_what_has_not_left_waits_for_as_long_as_it_takes(api: Api, channel_id: str, code: str | None) -> None:
+    [message_id] = post(open_talk(api, channel_id), "Hello")
+    put_off(channel_id)
+    rows("UPDATE messages SET put_off_at = put_off_at - interval '25 hours'")
+
+    put_off(channel_id, code)
+
+    assert status_of(message_id) == "queued"

@@ -14,7 +14,7 @@ from app.domain import arrivals, exports, media, writes
 from app.lib import json
 from app.models.channels import Channel
 from app.models.contacts import Contact
-from tests.arriving import arrive, make_post, receipt, received
+from tests.arriving import arrive, make_post, process, receipt, received
 from tests.cast import Api, all_of, elsewhere, one
 
 PDF = b"%PDF-1.7 Ada's bill"
@@ -111,6 +111,45 @@ def test_a_webhook_that_is_repeated_after_the_deletion_brings_nothing_back(api: 
 
     arrive(channel, received("Hello", "1"))
 
+    assert one("SELECT count(*) FROM contacts") == 0
+
+
+def test_what_came_before_the_deletion_and_is_processed_after_it_brings_nobody_back(api: Api, channel: Channel) -> None:
+    contact_id = write_as_ada(channel)
+    arrivals.store(channel, [received("My number is 42", "2", name="Ada"), receipt("read", "unknown-yet")])
+
+    api.done(api.delete(f"contacts/{contact_id}"))
+    while process():
+        pass
+
+    assert [one(f"SELECT count(*) FROM {table}") for table in ("contacts", "identities")] == [0, 0]
+    assert rows("SELECT DISTINCT sender_key, payload::text, due_at FROM arrivals") == [(channel.id, None, None)]
+
+
+def test_what_comes_after_the_deletion_is_somebody_new(api: Api, channel: Channel) -> None:
+    contact_id = write_as_ada(channel)
+    arrivals.store(channel, [received("Before", "2")])
+    api.done(api.delete(f"contacts/{contact_id}"))
+
+    arrive(channel, received("After", "3"))
+
+    assert all_of("SELECT text FROM messages WHERE text IS NOT NULL") == ["After"]
+    assert one("SELECT count(*) FROM contacts") == 1
+
+
+def test_a_deletion_comes_after_what_a_worker_is_about_to_process(api: Api, channel: Channel) -> None:
+    contact_id = write_as_ada(channel)
+    arrivals.store(channel, [received("Before", "2")])
+    with elsewhere(lambda: rows("SELECT 1 FROM arrivals WHERE due_at IS NOT NULL FOR NO KEY UPDATE")):
+        deleting = api.delete(f"contacts/{contact_id}")
+        for _ in range(3):
+            writes.work(api.workspace_id)
+        assert api.job(deleting)["status"] in ("queued", "running")
+        assert one("SELECT count(*) FROM contacts") == 1
+    api.apply()
+
+    assert api.job(deleting)["status"] == "succeeded"
+    assert not process()
     assert one("SELECT count(*) FROM contacts") == 0
 
 

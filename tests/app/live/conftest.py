@@ -56,8 +56,8 @@ def realtime(empty: None) -> Iterator[Running]:
 
 @pytest.fixture
 def signs(realtime: Running) -> None:
-    """The server hears who is typing."""
-    module.start(realtime.server.hub.reader)
+    """The server hears who is typing, and which visitors are joined to a user."""
+    module.start(realtime.server.hub)
     until(lambda: bells.flags().pubsub_numsub("live")[0][1])
 
 

@@ -8,13 +8,13 @@ import pytest
 
 from app import realtime
 from app.database import rows
-from app.domain import visitors
+from app.domain import identifications, visitors
 from app.lib import ids
 from app.models.channels import Channel
 from app.models.conversations import Conversation
 from tests import talks
 from tests.app.live.conftest import Listen, Running
-from tests.cast import Api, one
+from tests.cast import Api, one, until
 from tests.chatting import KEY, make_chat
 from tests.listening import Ear
 
@@ -159,3 +159,20 @@ def test_a_page_of_an_allowed_origin_may_ask_and_read(channel: Channel, enter: E
     asked.open("OPTIONS")
     assert asked.status == 204
     assert "authorization" in asked.head["access-control-allow-headers"]
+
+
+def test_the_stream_of_a_visitor_who_is_joined_to_a_user_ends_and_comes_back_with_the_users_messages(
+    channel: Channel, contact_id: str, enter: Enter, signs: None
+) -> None:
+    own = talk(channel, contact_id)
+    identifications.join(visitors.issue(channel, KEY)[0], "user-7", "trace-1")
+    elsewhere, stranger = enter(OTHER_KEY), enter("s" * 32)
+
+    identifications.join(visitors.issue(channel, OTHER_KEY)[0], "user-7", "trace-1")
+    until(lambda: elsewhere.listen().is_over)
+    elsewhere.open().until_placed()
+    say(own, "For the user")
+
+    elsewhere.until(lambda _: texts(elsewhere) == ["For the user"])
+    assert not stranger.listen().is_over
+    assert stranger.heard == []

@@ -1,10 +1,10 @@
-"""The bot of `make up`: a Telegram channel, and an automation that welcomes who writes and asks a question."""
+"""The channels of `make up`, a Telegram bot and a web chat, and the automation that answers on both."""
 
 import json
 import time
 import urllib.error
 import urllib.request
-from typing import Any
+from typing import Any, TypedDict
 
 from tests.providers.telegram import TOKEN
 from tests.stack.errors import StackError
@@ -19,7 +19,8 @@ WELCOME = {
             {
                 "id": "question",
                 "kind": "send_message",
-                "text": "Hello {{ contact.first_name }}! Shall we send you our newsletter? Please answer YES or NO.",
+                "text": "Hello {{ contact.first_name | default: 'there' }}!"
+                " Shall we send you our newsletter? Please answer YES or NO.",
             },
             {
                 "id": "ask",
@@ -43,6 +44,13 @@ WELCOME = {
 }
 
 
+class WebChat(TypedDict):
+    """A channel's identifier, and the origin of the page that shows it."""
+
+    id: str
+    origin: str
+
+
 class Caller:
     """Calls the API of a running service, and waits for its jobs."""
 
@@ -54,15 +62,15 @@ class Caller:
         """The resource. Raises StackError."""
         return self._ask("GET", path)
 
-    def write(self, path: str, body: dict[str, Any]) -> str:
+    def write(self, path: str, body: dict[str, Any], method: str = "POST") -> str:
         """Writes, and returns the identifier of the resource. Raises StackError unless the job succeeds."""
-        job = self._ask("POST", path, body)
+        job = self._ask(method, path, body)
         deadline = time.monotonic() + CONNECTED_SECONDS
         while job.get("status") in ("queued", "running") and time.monotonic() < deadline:
             time.sleep(0.1)
             job = self.get(f"jobs/{job['id']}")
         if job.get("status") not in (None, "succeeded"):
-            raise StackError(f"POST {path} failed: {job}")
+            raise StackError(f"{method} {path} failed: {job}")
         return str(job["resource"]["id"] if "resource" in job else job["id"])
 
     def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
@@ -76,8 +84,8 @@ class Caller:
             raise StackError(f"{method} {path}: {error.code} {error.read().decode()}") from error
 
 
-def seed(caller: Caller) -> str:
-    """Connects the bot, and publishes its automation; returns the channel's identifier. Raises StackError."""
+def connect_bot(caller: Caller) -> str:
+    """Connects the bot, and publishes the automation; returns the channel's identifier. Raises StackError."""
     credentials = {"bot_token": TOKEN}
     channel_id = caller.write("channels", {"kind": "telegram", "name": "Demo bot", "credentials": credentials})
     deadline = time.monotonic() + CONNECTED_SECONDS
@@ -87,3 +95,19 @@ def seed(caller: Caller) -> str:
         time.sleep(0.1)
     caller.write(f"automations/{caller.write('automations', WELCOME)}/publish", {})
     return channel_id
+
+
+def connect_web_chat(caller: Caller, origin: str, before: WebChat | None) -> WebChat:
+    """Connects a web chat for pages of the origin, unless the one of an earlier start exists; that gets the new origin.
+
+    Raises StackError.
+    """
+    channels = {channel["id"]: channel for channel in caller.get("channels?limit=100")}
+    if before is None or before["id"] not in channels:
+        body = {"kind": "web_chat", "name": "Demo shop", "settings": {"origins": [origin]}}
+        return {"id": caller.write("channels", body), "origin": origin}
+    allowed = channels[before["id"]]["settings"]["origins"]
+    if origin not in allowed:
+        others = [each for each in allowed if each != before["origin"]]
+        caller.write(f"channels/{before['id']}", {"settings": {"origins": [*others, origin]}}, "PATCH")
+    return {"id": before["id"], "origin": origin}

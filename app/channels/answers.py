@@ -1,0 +1,40 @@
+"""Verdicts on answers that mean the same with every provider, and the codes of outcomes that are not known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from app.channels.base import Outcome, Verdict
+from app.outbound import Answer
+
+# After a connection that could not be made, or an answer that says to come again but not when.
+PAUSE_SECONDS = 5.0
+# The code where not a byte has left.
+UNREACHABLE = "unreachable"
+
+
+def unanswered(answer: Answer) -> Verdict:
+    """The verdict where no answer came: `no_answer` if the request may have been taken, else LATER (`unreachable`)."""
+    if answer.may_have_arrived:
+        return _unknown("no_answer", answer.error)
+    return Verdict(Outcome.LATER, code=UNREACHABLE, detail=answer.error, pause_seconds=PAUSE_SECONDS, pauses="channel")
+
+
+def unreadable(provider: str) -> Verdict:
+    """The verdict on a success that does not say what was done."""
+    return _unknown("unreadable", f"{provider}'s answer could not be read.")
+
+
+def broken(detail: str | None, *, pauses: Literal["channel", "conversation"] = "channel") -> Verdict:
+    """The verdict on a fault of the provider, after which the request may have been taken or not."""
+    return _unknown("provider_error", detail, pauses)
+
+
+def repeatable(verdict: Verdict) -> Verdict:
+    """The verdict on a request that may be made twice: what is not known is to be tried again."""
+    return replace(verdict, outcome=Outcome.LATER) if verdict.outcome is Outcome.UNKNOWN else verdict
+
+
+def _unknown(code: str, detail: str | None, pauses: Literal["channel", "conversation"] = "channel") -> Verdict:
+    return Verdict(Outcome.UNKNOWN, code=code, detail=detail, pause_seconds=PAUSE_SECONDS, pauses=pauses)
