@@ -32,7 +32,7 @@ $(RUNNING): $(STAMP) FORCE
 	@mkdir -p $(@D) && touch $@ && exec $(BIN)/python -m tests.stack.up --while $@
 
 test: check
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --ignore tests/journeys --ignore tests/conformance --ignore tests/browser
+	$(BIN)/python -m pytest -n 2 --ignore tests/journeys --ignore tests/conformance --ignore tests/browser
 	$(BIN)/python -m pytest tests/journeys --durations=10
 
 conformance: $(STAMP) $(TOOLS)

@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
@@ -20,6 +21,8 @@ from app.domain.jobs import Write
 from app.lib import ids
 from app.models.jobs import Job
 
+Asked = ParamSpec("Asked")
+Found = TypeVar("Found")
 KEY = "7f1b8f5e-3c0d-4a53-9d0e-2f6a1c9b8d47"  # an Idempotency-Key
 
 
@@ -182,9 +185,24 @@ def tables() -> list[str]:
     )
 
 
+def until_written(look: Callable[Asked, Found]) -> Callable[Asked, Found]:
+    """The same look into the database, not repeated while no transaction has written anything."""
+    seen: dict[Any, tuple[str, Found]] = {}
+
+    @wraps(look)
+    def looked(*args: Asked.args, **named: Asked.kwargs) -> Found:
+        state = one("SELECT current_database() || pg_current_snapshot()")
+        if args not in seen or seen[args][0] != state:
+            seen[args] = state, look(*args, **named)
+        return seen[args][1]
+
+    return looked
+
+
+@until_written
 def row_counts() -> dict[str, int]:
     """The number of rows in each table, to show that something left no trace."""
-    return {table: one(f"SELECT count(*) FROM {table}") for table in tables()}
+    return dict(database.rows(" UNION ALL ".join(f"SELECT '{table}', count(*) FROM {table}" for table in tables())))
 
 
 def one(sql: str, *parameters: Any) -> Any:

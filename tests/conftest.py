@@ -112,6 +112,11 @@ def client(app: Flask) -> FlaskClient:
 def _empty() -> None:
     # DELETE, not TRUNCATE: for a handful of rows it is ten times as fast, and does not wait for locks.
     database.rows(";".join(f"DELETE FROM {table}" for table in cast.tables()))
+    clear_redis()
+
+
+def clear_redis() -> None:
+    """Empties Redis, and forgets the requests that were counted there."""
     bells.flush(20)
     bells.flags().flushdb()
     limits._limiter.cache_clear()  # it would not ask a Redis for a while that a test before took away

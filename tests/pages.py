@@ -65,6 +65,11 @@ def supporter(app: Flask, workspace_id: str, email: str = "support@bellhop.examp
     return _signed_in(app, workspace_id, people.make_account(email, is_support=True))
 
 
+def anew(app: Flask, person: Person) -> Person:
+    """The same person, signed in with another browser."""
+    return _signed_in(app, person.workspace_id, Account.get_by_id(person.account_id))
+
+
 def _signed_in(app: Flask, workspace_id: str, account: Account) -> Person:
     client = app.extensions["pages"].test_client()
     with client.session_transaction() as session:

@@ -19,6 +19,8 @@ from werkzeug.test import TestResponse
 
 from app.config import settings
 from tests.cast import Api, found, one
+from tests.conftest import clear_redis
+from tests.copies import Copy
 from tests.surface import (
     Operation,
     as_sent,
@@ -75,15 +77,24 @@ class Scene:
         return self.ours.client.get("/", headers=headers, environ_overrides=as_sent(path))
 
 
-@pytest.fixture
-def scene(app: Flask, empty: None, client: FlaskClient) -> Iterator[Scene]:
-    """Whatever is tried, the other workspace stays as it was, and no accepted write breaks."""
+@pytest.fixture(scope="module")
+def furnished(app: Flask, empty_for_module: None, client: FlaskClient) -> tuple[Scene, Copy]:
     ours, theirs = found(client, "Ours"), found(client, "Theirs")
     found_operations = operations(app)
     nouns = {noun for operation in found_operations for noun in operation.nouns}
     own, foreign = furnish(ours, "ada@example.com", nouns), furnish(theirs, "eve@example.com", nouns)
+    return Scene(ours, theirs, own, foreign, found_operations), Copy()
+
+
+@pytest.fixture
+def scene(furnished: tuple[Scene, Copy]) -> Iterator[Scene]:
+    """Whatever is tried, the other workspace stays as it was, and no accepted write breaks."""
+    found_scene, copy = furnished
+    clear_redis()
+    copy.put_back()
+    ours, theirs = found_scene.ours, found_scene.theirs
     before = belongings(theirs.workspace_id)
-    yield Scene(ours, theirs, own, foreign, found_operations)
+    yield found_scene
     ours.apply()
     assert belongings(theirs.workspace_id) == before
     assert one("SELECT count(*) FROM jobs WHERE (problem->>'status')::int >= 500") == 0
@@ -212,11 +223,12 @@ def refuses_cursor(scene: Scene, operation: Operation, cursor: str) -> None:
 
 
 def test_a_forged_cursor_is_refused_wherever_it_was_altered(scene: Scene, subtests: pytest.Subtests) -> None:
-    for operation, cursor in cursors(scene.ours, scene.lists, scene.own):
+    for number, (operation, cursor) in enumerate(cursors(scene.ours, scene.lists, scene.own)):
         with subtests.test(str(operation)):
-            for place, character in enumerate(cursor):
+            # All cursors are made in one way: the lists together have every place altered, several times over.
+            for place in range(number % 8, len(cursor), 8):
                 refuses_cursor(scene, operation, cursor[:place])
-                refuses_cursor(scene, operation, cursor[:place] + other_than(character) + cursor[place + 1 :])
+                refuses_cursor(scene, operation, cursor[:place] + other_than(cursor[place]) + cursor[place + 1 :])
             for forged in (cursor + "A", cursor + "=", cursor * 2, cursor.swapcase(), f"%20{cursor}", f"{cursor}%0A"):
                 refuses_cursor(scene, operation, forged)
 
@@ -578,13 +590,18 @@ INJECTED = [
 ]
 
 
-@pytest.mark.parametrize("name", ["X-Request-Id", "Prefer", "Idempotency-Key", "User-Agent", "Accept", "Traceparent"])
-def test_nothing_of_a_header_gets_into_those_of_the_answer(scene: Scene, name: str, subtests: pytest.Subtests) -> None:
+# Together, those of which neither has a request refused before the other is read.
+@pytest.mark.parametrize(
+    "names", [("X-Request-Id", "Prefer"), ("User-Agent", "Idempotency-Key"), ("Traceparent", "Accept")], ids=str
+)
+def test_nothing_of_a_header_gets_into_those_of_the_answer(
+    scene: Scene, names: tuple[str, str], subtests: pytest.Subtests
+) -> None:
     for operation in scene.operations:
         with subtests.test(str(operation)):
             for value in INJECTED:
                 # Past the test client, which refuses what a server never lets through.
-                environ = {"HTTP_" + name.upper().replace("-", "_"): value}
+                environ = {"HTTP_" + name.upper().replace("-", "_"): value for name in names}
                 answer = scene.ask(operation, json=None, environ_overrides=environ)
                 assert not any(value in header or "Set-Cookie" in header for _, header in answer.headers)
                 assert not any("\r" in header or "\n" in header for _, header in answer.headers)
@@ -663,7 +680,7 @@ def test_nothing_is_served_but_the_pages_that_there_are(scene: Scene, path: str)
 
 LONG = "x" * 100_000
 QUERIES = [
-    *("a=" + LONG, LONG + "=1", LONG, "&".join(f"p{number}=1" for number in range(20_000)), "limit=" + "9" * 5000),
+    *("a=" + LONG, LONG + "=1", LONG, "&".join(f"p{number}=1" for number in range(2_000)), "limit=" + "9" * 5000),
     *("=" * 50_000, "%", "%zz", "%00", "%00=1", "a%00=1", "%ed%a0%80=1", "%ff=%ff", "limit=%00", "limit[]=1", "[]=1"),
     *("limit=1;limit=2", "limit=1&limit=1", "cursor=a&cursor=b", "limit=%EF%BC%91", "LIMIT=1", "limit=1%00"),
     *("__proto__=1", "limit=NaN", "limit=1e400", "limit=-0", "?limit=1", "limit%00=1", "%6cimit=0"),
@@ -679,6 +696,7 @@ def test_a_strange_query_is_refused_by_every_route(scene: Scene, query: str, sub
             answer = scene.ask(operation, f"{scene.path(operation)}?{query}")
             assert answer.status_code == 422
             assert len(answer.data) < 400_000
+            assert len(pointers(answer)) <= 100
 
     assert everything() == before
 

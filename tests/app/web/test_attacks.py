@@ -16,6 +16,8 @@ from werkzeug.test import TestResponse
 from app.domain import links, roles
 from tests import pages
 from tests.cast import Api, found
+from tests.conftest import clear_redis
+from tests.copies import Copy
 from tests.pages import Person
 from tests.surface import everything, furnish, unknown
 
@@ -88,8 +90,8 @@ class Scene:
         return sound(person.client.open(path, method=route.method, **options), route)
 
 
-@pytest.fixture
-def scene(app: Flask, empty: None, client: FlaskClient) -> Scene:
+@pytest.fixture(scope="module")
+def furnished(app: Flask, empty_for_module: None, client: FlaskClient) -> tuple[Scene, Copy]:
     ours, theirs = found(client, "Ours"), found(client, "Theirs")
     routes = routes_of(app)
     people = {role: pages.member(app, ours.workspace_id, role) for role in roles.ROLES}
@@ -104,7 +106,16 @@ def scene(app: Flask, empty: None, client: FlaskClient) -> Scene:
         for api, name in ((ours, "ours.example"), (theirs, "theirs.example"))
     )
     people["support"] = pages.supporter(app, ours.workspace_id)
-    return Scene(routes, own, foreign, people, app.extensions["pages"].test_client(), theirs)
+    return Scene(routes, own, foreign, people, app.extensions["pages"].test_client(), theirs), Copy()
+
+
+@pytest.fixture
+def scene(app: Flask, furnished: tuple[Scene, Copy]) -> Scene:
+    found_scene, copy = furnished
+    clear_redis()
+    copy.put_back()
+    people = {who: pages.anew(app, person) for who, person in found_scene.people.items()}
+    return replace(found_scene, people=people, nobody=app.extensions["pages"].test_client())
 
 
 def sound(answer: TestResponse, about: object) -> TestResponse:
