@@ -95,6 +95,7 @@ def test_everything_can_be_done_with_the_keyboard(widget: Widget, chat: Chat) ->
     keyboard.type("there")
     keyboard.press("Enter")
     widget.expect("Hello\nthere")
+    widget.expect_sent()
     keyboard.press("Escape")
 
     expect(widget.panel).to_be_hidden()
