@@ -12,7 +12,16 @@ import pytest
 
 from tests.journeys.audit import rows
 from tests.journeys.conftest import Ends, serve
-from tests.journeys.conversing import KINDS, Providers, begin_talks, count_statuses, flaws, interleaved, unstored
+from tests.journeys.conversing import (
+    KINDS,
+    Providers,
+    Talks,
+    begin_talks,
+    count_statuses,
+    flaws,
+    interleaved,
+    unstored,
+)
 from tests.journeys.faults import empty_redis, kill, let_pass
 from tests.journeys.runs import publish
 from tests.journeys.shops import open_shop
@@ -142,6 +151,29 @@ def test_an_automation_asks_and_gets_its_answer(
     report(f"message to question: {', '.join(f'{each * 1000:.0f}' for each in sorted(seconds))} ms")
 
 
+def test_an_automation_waits_while_a_member_writes(talking: Stack, providers: Providers, webhooks: Receiver) -> None:
+    shop = open_shop(talking, webhooks)
+    talks = begin_talks(talking, shop, providers, each=1)
+    publish(shop, WELCOME, "Welcome", triggers=[{"event": "message.received"}], reentry="after_finish")
+
+    for talker in talks.talkers:
+        talks.say(talker, f"hello-{talker.number}")
+    wait_until(lambda: all(talks.shown(talker) for talker in talks.talkers), 60, "the questions are there")
+    _as_member(talks, lambda: _write(talks.answer, "out", talks.talkers, 1))
+    wait_until(lambda: all(len(talks.shown(talker)) == 2 for talker in talks.talkers), 60, "the member has written")
+    for talker in talks.talkers:
+        talks.say(talker, f"reply-{talker.number}")
+    held = "SELECT count(*) FROM runs WHERE workspace_id = %s AND status = 'held'"
+    wait_until(lambda: rows(talking, held, shop.workspace_id) == [(3,)], 60, "the runs are held")
+    assert [len(talks.shown(talker)) for talker in talks.talkers] == [2, 2, 2]
+
+    for talker in talks.talkers:
+        shop.caller().apply("PATCH", f"conversations/{talker.conversation_id}", {"status": "closed"})
+    wait_until(lambda: all(len(talks.shown(talker)) == 3 for talker in talks.talkers), 60, "the runs go on")
+
+    assert [talks.shown(talker)[-1] for talker in talks.talkers] == [f"reply-{each.number}-2" for each in talks.talkers]
+
+
 def test_automations_do_not_write_in_quiet_hours(talking: Stack, providers: Providers, webhooks: Receiver) -> None:
     shop = open_shop(talking, webhooks)
     ends = (datetime.now(UTC) + timedelta(seconds=75)).replace(second=0, microsecond=0)
@@ -194,6 +226,17 @@ def test_queued_writes_do_not_hold_up_what_contacts_write(
         assert rows(talking, queued, talks.shop.workspace_id) == [(300,)]
     finally:
         talking.processes.start("writes.1")
+
+
+def _as_member(talks: Talks, write: Callable[[], None]) -> None:
+    """What is written becomes a member's before any worker sees it: members have no API of their own."""
+    talks.stack.processes.stop("writes.1")
+    try:
+        write()
+        theirs = "UPDATE jobs SET token_id = 'mem_played' WHERE workspace_id = %s AND status = 'queued' RETURNING id"
+        assert len(rows(talks.stack, theirs, talks.shop.workspace_id)) == len(talks.talkers)
+    finally:
+        talks.stack.processes.start("writes.1")
 
 
 def _write(say: Callable[..., None], word: str, talkers: list[object], rounds: int) -> None:
