@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from app.channels.kinds import KINDS
@@ -86,13 +87,14 @@ def receive(workspace_id: str, contact_id: str, channel_id: str, text: str = "Ye
 
 def write(workspace_id: str, contact_id: str, member_id: str, text: str = "Hello") -> Message:
     """A member writes in the contact's most recent conversation."""
-    return locked(
-        workspace_id,
-        contact_id,
-        lambda unit, contact: messages.by_member(
-            change(unit, workspace_id), contact, recent(unit, contact), text, member_id
-        ),
-    )
+    fields = {"payload": {"contact_id": contact_id, "text": text}, "actor_id": member_id, "resource_id": ids.new("msg")}
+
+    def create(unit: Unit, contact: Contact) -> Message:
+        effect = messages.create(replace(change(unit, workspace_id), **fields))
+        message: Message = unit.get(Message, workspace_id, "id", effect.resource_id)
+        return message
+
+    return locked(workspace_id, contact_id, create)
 
 
 def close(workspace_id: str, contact_id: str) -> Conversation:

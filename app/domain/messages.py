@@ -145,12 +145,6 @@ def tell(recorder: Recorder, contact: Contact, conversation: Conversation, messa
         recorder.record(kind, data, contact.id)
 
 
-def by_member(change: Change, contact: Contact, conversation: Conversation, text: str, member_id: str) -> Message:
-    """Queues a member's message. Until the conversation is closed it holds the contact's runs. Raises Invalid, Busy."""
-    held = _hold(change.unit, conversations.reopen(change, contact, conversation))
-    return queue(change, contact, held, text, author={"type": "member", "id": member_id})
-
-
 def receive(
     change: Change,
     contact: Contact,
