@@ -54,6 +54,7 @@ def make_up(checkout: Path) -> Iterator[tuple[subprocess.Popen[bytes], Callable[
             stdout=file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=_heed_interrupts,
         )
     try:
         yield make, output.read_text
@@ -62,6 +63,11 @@ def make_up(checkout: Path) -> Iterator[tuple[subprocess.Popen[bytes], Callable[
             process.kill()
         make.kill()
         make.wait()
+
+
+def _heed_interrupts() -> None:
+    """Shells let what they start in the background ignore SIGINT, and this suite may be among that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def failures(output: str) -> str:
