@@ -27,7 +27,8 @@ SETTINGS = {"TELEGRAM_API_URL": f"https://127.0.0.1:{PORT}", "WHATSAPP_API_URL":
 COUNTS = {"messages": 4}
 TOLERANCE = 0.02
 RAMP_SECONDS, SPARE_SECONDS = 2, 4
-MANY, FEW = 60, 4  # conversations: so many that only the channel's rate counts, or only their own
+# Conversations of a channel: enough for its rate to be what limits them, or so few that their own rates do.
+MANY, FEW = 60, 4
 WHATSAPP = {"access_token": "token", "app_secret": "secret", "verify_token": "verify"}
 Tell = Callable[[str], None]
 

@@ -34,7 +34,7 @@ T = TypeVar("T")
 class Desk(ABC, Generic[T]):
     """Call `wake` when an owner has mail, `stop` before the process ends. Its threads start with the first wake.
 
-    T is what comes of a request. Of its methods, only `note` and `ask` are for the loop's thread.
+    T is the outcome of a request. `note` may also be called in the loop's thread, and `ask` only there.
     """
 
     def __init__(self, timeout_seconds: float) -> None:
@@ -93,7 +93,7 @@ class Desk(ABC, Generic[T]):
         self.look_again()
 
     def ask(self, request: Request, most_bytes: int, timeout_seconds: float) -> asyncio.Future[Answer]:
-        """Sends the request once; the answer has at most so many bytes. Raises ValueError if it cannot be sent."""
+        """Sends the request once and reads at most `most_bytes` of the answer. Raises ValueError for a bad address."""
         return self.outbound.request(
             request.method,
             request.address,

@@ -97,9 +97,9 @@ def update_conversation(body: dict[str, Any], conversation_id: str) -> Response:
 
 @blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>/typing", methods=["POST"])
 @authorize("inbox")
-@blueprint.response(204, description="Shown to those who look on now.")
+@blueprint.response(204, description="Sent to the live streams that are open.")
 def show_typing(conversation_id: str) -> Response:
-    """Show that somebody is typing an answer, for about six seconds. No job, and stored nowhere.
+    """Show for about six seconds that an answer is being typed. Makes no job, and is stored nowhere.
 
     Members see it on their live streams, and the visitor of a web chat in the chat. Repeat it every few seconds.
     """

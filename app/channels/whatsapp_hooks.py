@@ -143,7 +143,7 @@ def _edit(item: Mapping[str, Any], person: _Person) -> Arrival:
 
 
 def _move(item: Mapping[str, Any]) -> Arrival | None:
-    """A change of the number, or of the identifier of somebody who hides it. Such items name no contacts."""
+    """A change of the number, or of the identifier of a person who hides theirs. Such items name no contacts."""
     part = item["system"]
     before = [_text(part.get("previous_user_id") or item.get("from_user_id")), _text(item.get("from"))]
     after = _Person(_text(part.get("wa_id") or part.get("new_wa_id")), _text(part.get("user_id")), None)

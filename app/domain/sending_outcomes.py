@@ -147,7 +147,7 @@ def _note_blocked(sendings: Iterable[Sending]) -> None:
         channel = Channel.get_or_none(Channel.id == each.claimed.owner)
         if channel is not None and each.to is not None:
             key = f"blocked:{each.claimed.id}:{each.claimed.claim}"
-            # A provider may know somebody by another identifier than the address that messages go to.
+            # The contact's identifier may differ from the address that messages go to.
             known = rows(_IDENTIFIERS, (each.conversation_id, channel.kind, each.to))
             sender = known[0][0] if known else each.to
             arrivals.store(channel, [Blocked(key, sender, clock.now(), is_blocked=True)])

@@ -63,7 +63,7 @@ def _end_waiting(contact: Contact) -> None:
 def _forget_arrivals(contact: Contact) -> None:
     """Empties what came from the contact and is not processed yet. Raises Busy if a worker is about to process it.
 
-    What comes later is from somebody new; what came before must not bring back who was erased.
+    What comes later makes a new contact; what came before must not bring the erased one back.
     """
     senders = rows(
         """

@@ -122,7 +122,7 @@ class OnTelegram(Person):
 
 
 class InTheShop(Person):
-    """A visitor of the page that is printed, who asks for what the script asks for."""
+    """A visitor of the shop's page, who makes the requests that its script makes."""
 
     name = "there"
 

@@ -76,7 +76,7 @@ class Scene:
     own: dict[str, str]
     foreign: dict[str, str]
     people: dict[str, Person]
-    nobody: FlaskClient
+    signed_out: FlaskClient
     theirs: Api
 
     def ask(self, who: str, route: Route, known: dict[str, str] | None = None, **options: Any) -> TestResponse:
@@ -115,7 +115,7 @@ def scene(app: Flask, furnished: tuple[Scene, Copy]) -> Scene:
     clear_redis()
     copy.put_back()
     people = {who: pages.anew(app, person) for who, person in found_scene.people.items()}
-    return replace(found_scene, people=people, nobody=app.extensions["pages"].test_client())
+    return replace(found_scene, people=people, signed_out=app.extensions["pages"].test_client())
 
 
 def sound(answer: TestResponse, about: object) -> TestResponse:
@@ -148,7 +148,7 @@ def test_the_routes_are_found_and_each_says_who_may_use_it(scene: Scene) -> None
 
 
 def test_who_has_not_signed_in_gets_the_form_and_changes_nothing(scene: Scene, subtests: pytest.Subtests) -> None:
-    page = scene.nobody.get("/sign-in").text
+    page = scene.signed_out.get("/sign-in").text
     token = re.search(r'name="csrf_token" value="([^"]+)"', page)
     assert token
     before = stored()
@@ -156,7 +156,7 @@ def test_who_has_not_signed_in_gets_the_form_and_changes_nothing(scene: Scene, s
     for route in [route for route in scene.routes if not route.is_public]:
         with subtests.test(str(route)):
             path = route.path(scene.people["owner"].workspace_id, scene.own)
-            answer = scene.nobody.open(path, method=route.method, data={"csrf_token": token[1]})
+            answer = scene.signed_out.open(path, method=route.method, data={"csrf_token": token[1]})
             assert sound(answer, route).status_code == 303
             assert answer.location.startswith("/sign-in")
 
