@@ -14,9 +14,11 @@ from flask import Blueprint, Response, g, request
 from marshmallow import fields
 from marshmallow.validate import Length, Regexp
 
+from app import bounds
 from app.api.parsing.bodies import spooled_body
 from app.api.request_ids import request_id
 from app.api.responses import BareResponse, respond
+from app.bounds import Bound
 from app.channels.web_chat import WebChat
 from app.config import settings
 from app.domain import chats, identifications, limits, media, visitors
@@ -25,6 +27,7 @@ from app.domain.bodies.objects import object_in
 from app.domain.chats import Said
 from app.domain.visitors import Visitor
 from app.errors import InsufficientScope, RateLimited, TooLarge, Unauthenticated
+from app.lib.addresses import client_address, network_of
 from app.lib.schemas import RequestBody
 from app.models.channels import Channel
 
@@ -32,8 +35,6 @@ blueprint = Blueprint("chats", __name__, url_prefix="/chat/<channel_id>")
 
 # A text of the longest length, each character escaped, and what is around it.
 MOST_BODY_BYTES = 32 * 1024
-# Requests a minute. Many visitors may share an address.
-PER_VISITOR, PER_ADDRESS, NEW_PER_ADDRESS, UPLOADS_PER_VISITOR = 120, 1_200, 30, 20
 _PART_BYTES = 64 * 1024
 _HEADERS = "authorization, content-type, x-file-name, x-visitor-key"
 _CLIENT_ID = Regexp(r"^[A-Za-z0-9_-]{1,64}\Z", error="An id is 1 to 64 characters of A-Z, a-z, 0-9, - and _.")
@@ -79,7 +80,7 @@ def admit() -> Response | None:
     if not visitors.is_allowed(channel.settings.get("origins", []), origin):
         raise InsufficientScope("Pages of this origin may not show this chat. Add the origin to the channel.")
     g.chat_origin = origin
-    _count(f"chat-address:{_address()}", PER_ADDRESS)
+    _count(f"chat-address:{_address()}", bounds.CHAT_REQUESTS_PER_ADDRESS)
     return BareResponse(status=204) if request.method == "OPTIONS" else None
 
 
@@ -125,7 +126,7 @@ def upload() -> Response:
     Without a token: makes the visitor of the key in `X-Visitor-Key`, as the first message does.
     """
     visitor, token = _visitor_or_new(request.headers.get("X-Visitor-Key"))
-    _count(f"chat-uploads:{visitor.id}", UPLOADS_PER_VISITOR)
+    _count(f"chat-uploads:{visitor.id}", bounds.CHAT_UPLOADS_PER_VISITOR)
     with spooled_body(request, media.MOST_BYTES) as body:
         body.seek(0)
         kept = chats.upload(visitor, unquote(request.headers.get("X-File-Name", "")) or None, _parts(body))
@@ -176,11 +177,10 @@ def _origin() -> str | None:
     return origin
 
 
-def _address() -> str | None:
-    """Where the request comes from, behind as many proxies as are trusted."""
-    passed = request.headers.get("X-Forwarded-For", "").split(",")
-    proxies = settings().trusted_proxies
-    return passed[-proxies].strip() if 0 < proxies <= len(passed) else request.remote_addr
+def _address() -> str:
+    """Where the request comes from, as it is counted."""
+    forwarded_for = request.headers.get("X-Forwarded-For", "")
+    return network_of(client_address(request.remote_addr or "", forwarded_for, settings().trusted_proxies))
 
 
 def _visitor() -> Visitor:
@@ -189,21 +189,22 @@ def _visitor() -> Visitor:
     found = visitors.authenticate(token.strip()) if scheme.lower() == "bearer" else None
     if found is None or found.channel_id != _channel().id:
         raise Unauthenticated("This visitor's token is not valid here. Begin a new session.")
-    _count(f"chat-visitor:{found.id}", PER_VISITOR)
+    _count(f"chat-visitor:{found.id}", bounds.CHAT_REQUESTS_PER_VISITOR)
     return found
 
 
 def _visitor_or_new(key: str | None) -> tuple[Visitor, str | None]:
     if "Authorization" in request.headers:
         return _visitor(), None
-    _count(f"chat-new:{_address()}", NEW_PER_ADDRESS)
+    _count(f"chat-new:{_address()}", bounds.NEW_VISITORS_PER_ADDRESS)
     return visitors.issue(_channel(), key or "")
 
 
-def _count(name: str, per_minute: int) -> None:
-    standing = limits.count(name, per_minute)
+def _count(name: str, bound: Bound) -> None:
+    standing = limits.count(name, bound.most)
     if standing is not None and not standing.is_within:
-        raise RateLimited(per_minute, standing.seconds)
+        bound.reached()
+        raise RateLimited(bound.most, standing.seconds)
 
 
 def _body() -> dict[str, Any]:

@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from ipaddress import IPv6Address, ip_address, ip_network
 
 from peewee import fn
 
@@ -16,6 +15,7 @@ from app.database import count, rows, transaction
 from app.domain import accounts, sessions
 from app.errors import SignInRefused, SignInThrottled
 from app.lib import clock
+from app.lib.addresses import network_of
 from app.models.accounts import Account
 from app.models.sessions import Session
 
@@ -69,7 +69,7 @@ def count_request(address: str) -> None:
 
     So the limit does not tell whose account there is.
     """
-    limits = {_key("address", _network(address)): ADDRESS}
+    limits = {_key("address", network_of(address)): ADDRESS}
     _refuse_beyond(limits, _standing(limits))
     _refuse_beyond(limits, _count(limits))
 
@@ -86,20 +86,11 @@ def forget_old(limit: int = 10_000) -> int:
 
 
 def _limits(email: str, address: str) -> dict[bytes, Limit]:
-    person, network = email.strip().replace("\0", "").lower(), _network(address)
+    person, network = email.strip().replace("\0", "").lower(), network_of(address)
     limits = {_key("pair", person, network): PAIR, _key("address", network): ADDRESS}
     if not _is_known(person, address):
         limits[_key("account", person)] = ACCOUNT
     return limits
-
-
-def _network(address: str) -> str:
-    try:
-        parsed = ip_address(address)
-    except ValueError:  # of a request through a socket of the same machine
-        return address
-    # Whoever has one IPv6 address has the 2^64 of its network.
-    return str(ip_network(f"{parsed}/64", strict=False)) if isinstance(parsed, IPv6Address) else address
 
 
 def _is_known(email: str, address: str) -> bool:

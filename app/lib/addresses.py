@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from yarl import URL
 
@@ -124,3 +124,21 @@ def _check_name(host: str, allowed: Sequence[Network]) -> str | None:
     if last_label == "localhost" and not is_public(IPv4Address("127.0.0.1"), allowed):
         return f"{host} is not a public name."
     return None
+
+
+def client_address(peer: str, forwarded_for: str, proxies: int) -> str:
+    """Where a request comes from: `peer`, or what the outermost trusted proxy appended to `X-Forwarded-For`."""
+    passed = forwarded_for.split(",")
+    return passed[-proxies].strip() if 0 < proxies <= len(passed) else peer
+
+
+def network_of(address: str) -> str:
+    """What counts as one address: for IPv6 the /64, which one host controls. Accepts any text."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:  # of a request through a socket of the same machine
+        return address
+    if isinstance(parsed, IPv6Address):
+        inner = parsed.ipv4_mapped
+        return str(inner or ip_network((int(parsed) >> 64 << 64, 64)))
+    return address

@@ -10,7 +10,6 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from app import bells, realtime
-from app.api import chats as api_chats
 from app.channels.base import Receipt, Received
 from app.config import settings
 from app.database import rows
@@ -18,6 +17,7 @@ from app.domain import arrivals, channels, receptions, visitors
 from app.lib import ids
 from app.models.arrivals import Arrival
 from app.models.channels import Channel
+from tests.bounding import set_bound
 from tests.cast import Api
 from tests.chatting import KEY, SHOP, make_chat, signed
 
@@ -354,9 +354,12 @@ def test_a_chat_that_is_not_there_is_not_found(page: Page, client: FlaskClient) 
     assert client.get("/chat/x/messages", headers=page.headers).status_code == 404
 
 
-@pytest.mark.parametrize(("limit", "most"), [("PER_VISITOR", 3), ("PER_ADDRESS", 3), ("NEW_PER_ADDRESS", 0)])
+@pytest.mark.parametrize(
+    ("limit", "most"),
+    [("CHAT_REQUESTS_PER_VISITOR", 3), ("CHAT_REQUESTS_PER_ADDRESS", 3), ("NEW_VISITORS_PER_ADDRESS", 0)],
+)
 def test_there_are_limits(page: Page, monkeypatch: pytest.MonkeyPatch, limit: str, most: int) -> None:
-    monkeypatch.setattr(api_chats, limit, most or 1)
+    set_bound(monkeypatch, limit, most or 1)
     refused = None
     for number in range(6):
         if not most:
@@ -370,7 +373,7 @@ def test_there_are_limits(page: Page, monkeypatch: pytest.MonkeyPatch, limit: st
 
 
 def test_behind_a_trusted_proxy_addresses_are_those_of_visitors(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api_chats, "NEW_PER_ADDRESS", 1)
+    set_bound(monkeypatch, "NEW_VISITORS_PER_ADDRESS", 1)
     monkeypatch.setenv("TRUSTED_PROXIES", "1")
     settings.cache_clear()
     statuses = []

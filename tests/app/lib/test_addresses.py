@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from app.lib.addresses import check_address, is_public
+from app.lib.addresses import check_address, client_address, is_public, network_of
 
 LOOPBACK = [ip_network("127.0.0.0/8")]
 V4 = [
@@ -256,3 +256,33 @@ def test_what_is_never_dialled_is_refused_even_then(host: str) -> None:
 def test_any_text_is_judged_without_an_error(text: str) -> None:
     assert check_address(text) != ""
     assert check_address(f"https://{text}") != ""
+
+
+@pytest.mark.parametrize(
+    ("address", "counted"),
+    [
+        ("203.0.113.9", "203.0.113.9"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
+        ("::ffff:203.0.113.9", "203.0.113.9"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("no address", "no address"),
+        ("", ""),
+    ],
+)
+def test_an_ipv6_network_counts_as_one_address(address: str, counted: str) -> None:
+    assert network_of(address) == counted
+
+
+@pytest.mark.parametrize(
+    ("forwarded_for", "proxies", "client"),
+    [
+        ("", 0, "10.0.0.1"),
+        ("203.0.113.9", 0, "10.0.0.1"),
+        ("198.51.100.1, 203.0.113.9", 1, "203.0.113.9"),
+        ("198.51.100.1, 203.0.113.9, 10.0.0.2", 2, "203.0.113.9"),
+        ("203.0.113.9", 2, "10.0.0.1"),
+    ],
+)
+def test_only_what_trusted_proxies_report_is_believed(forwarded_for: str, proxies: int, client: str) -> None:
+    assert client_address("10.0.0.1", forwarded_for, proxies) == client
