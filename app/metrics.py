@@ -86,6 +86,10 @@ EMAILS = Counter("bellhop_emails", "E-mail to members, by what came of an attemp
 
 LEADS = Gauge("bellhop_scheduler_leads", "1 in the scheduler that leads.", multiprocess_mode="livemax")
 OVERDUE_SECONDS = Gauge("bellhop_overdue_seconds", "For how long the oldest mail of a kind has been due.", ["mail"])
+OLDEST_TRANSACTION_SECONDS = Gauge(
+    "bellhop_oldest_transaction_seconds",
+    "For how long the oldest transaction of PostgreSQL that writes has been open, to the minute.",
+)
 PASS_SECONDS = Histogram(
     "bellhop_scheduler_pass_duration_seconds",
     "Passes of the scheduler: how long each took.",

@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 
 from peewee import DataError
 
-from app import sql
-from app.database import count, rows, transaction
+from app import metrics, sql
+from app.database import count, rows
 
 KEPT = timedelta(hours=1)
 _SNAPSHOT = re.compile(r"[0-9]{1,19}:[0-9]{1,19}:([0-9]{1,19}(,[0-9]{1,19})*)?")
@@ -104,34 +104,16 @@ def read(
 
 
 def forget_old(limit: int = 5_000, most_batches: int = 20) -> int:
-    """Deletes updates that are older than an hour, in batches; returns how many. Safe to run concurrently."""
+    """Deletes updates of transactions that had ended an hour ago, in batches; returns how many. Run it every minute.
+
+    So a place stays good for an hour, however long transactions are open. Safe to run concurrently.
+    """
+    [(oldest_seconds,)] = rows(sql.load("note_horizon"), {"kept": KEPT})
+    metrics.OLDEST_TRANSACTION_SECONDS.set(float(oldest_seconds))
     deleted = 0
     for _ in range(most_batches):
-        found = _forget(limit)
+        found = count(sql.load("forget_updates"), {"kept": KEPT, "limit": limit})
         deleted += found
         if found < limit:
             break
     return deleted
-
-
-def _forget(limit: int) -> int:
-    with transaction():
-        old = rows(
-            """
-            SELECT ctid::text, transaction_id::text FROM (
-                SELECT ctid, transaction_id, created_at FROM updates ORDER BY transaction_id LIMIT %s
-            ) AS oldest WHERE created_at < now() - %s ORDER BY transaction_id
-            """,
-            (limit, KEPT),
-        )
-        if not old:
-            return 0
-        # In the transaction that deletes them: a reader finds all of them, or the mark.
-        rows(
-            """
-            INSERT INTO updates_forgotten (until) VALUES (%s::xid8)
-            ON CONFLICT (is_only) DO UPDATE SET until = greatest(updates_forgotten.until, excluded.until)
-            """,
-            (old[-1][1],),
-        )
-        return count("DELETE FROM updates WHERE ctid = ANY(%s::tid[])", ([place for place, _ in old],))

@@ -26,3 +26,12 @@ class UpdatesForgotten(BaseModel):
 
     class Meta:
         table_name = "updates_forgotten"
+
+
+class UpdateHorizon(BaseModel):
+    at = TimeField(primary_key=True)
+    oldest = TextField()
+    next = TextField()
+
+    class Meta:
+        table_name = "update_horizons"

@@ -1,9 +1,16 @@
 -- The updates after a place in a stream: those of transactions that are visible in the snapshot `until` (by default the
 -- present one) and not in the snapshot `since`. One row without an update if there is none.
+--
+-- A transaction is not visible in `since` if it was running then or had not begun. Looking for these two apart reads
+-- nothing of what was delivered, however long the oldest transaction stays open.
 SELECT
     place.until::text,
+    -- A mark beyond the present was left in another cluster, whose dump was restored in this one.
     coalesce(
-        (SELECT pg_snapshot_xmin(place.since) <= forgotten.until FROM updates_forgotten AS forgotten), false
+        (
+            SELECT pg_snapshot_xmin(place.since) <= forgotten.until FROM updates_forgotten AS forgotten
+            WHERE forgotten.until < pg_snapshot_xmax(pg_current_snapshot())
+        ), false
     ) OR pg_snapshot_xmax(place.since) > pg_snapshot_xmax(pg_current_snapshot())
         OR pg_snapshot_xmax(place.until) > pg_snapshot_xmax(pg_current_snapshot()),
     found.*
@@ -11,10 +18,13 @@ FROM (
     SELECT %(since)s::pg_snapshot AS since, coalesce(%(until)s::pg_snapshot, pg_current_snapshot()) AS until
 ) AS place
 LEFT JOIN LATERAL (
-    SELECT id, workspace_id, kind, subject_id, actor_id, created_at FROM updates
-    WHERE transaction_id >= pg_snapshot_xmin(place.since)
-        AND NOT pg_visible_in_snapshot(transaction_id, place.since)
-        AND pg_visible_in_snapshot(transaction_id, place.until)
+    SELECT id, workspace_id, kind, subject_id, actor_id, created_at FROM (
+        SELECT * FROM updates WHERE transaction_id >= pg_snapshot_xmax(place.since)
+        UNION ALL
+        SELECT updates.* FROM pg_snapshot_xip(place.since) AS running (id)
+        JOIN updates ON updates.transaction_id = running.id
+    ) AS noted
+    WHERE pg_visible_in_snapshot(transaction_id, place.until)
         AND id > %(last)s
         AND (%(workspace_id)s::text IS NULL OR workspace_id = %(workspace_id)s)
     ORDER BY id LIMIT %(limit)s

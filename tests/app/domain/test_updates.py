@@ -9,6 +9,7 @@ from typing import Any
 import psycopg2
 import pytest
 
+from app import metrics
 from app.config import settings
 from app.database import rows
 from app.domain import notifications, updates
@@ -214,14 +215,21 @@ def test_reading_goes_up_to_a_snapshot_if_it_is_given(connections: list[Any]) ->
 # Old ones
 
 
-def test_what_is_older_than_an_hour_is_forgotten(connections: list[Any]) -> None:
+def an_hour_passes() -> None:
+    """What runs at this moment has run an hour ago."""
+    updates.forget_old()
+    rows("UPDATE updates SET created_at = created_at - interval '61 minutes'")
+    rows("UPDATE update_horizons SET at = at - interval '61 minutes'")
+
+
+def test_what_was_visible_an_hour_ago_is_forgotten(connections: list[Any]) -> None:
     began = updates.present()
     note(connections[0], "old")
     connections[0].commit()
     middle = updates.present()
+    an_hour_passes()
     note(connections[0], "new")
     connections[0].commit()
-    rows("UPDATE updates SET created_at = now() - interval '61 minutes' WHERE subject_id = 'old'")
 
     assert updates.forget_old() == 1
     assert updates.forget_old() == 0
@@ -230,14 +238,81 @@ def test_what_is_older_than_an_hour_is_forgotten(connections: list[Any]) -> None
     assert after(middle) == ["new"]
 
 
+def test_a_place_is_good_for_an_hour_while_a_transaction_is_open_for_longer(connections: list[Any]) -> None:
+    held, quick, *_ = connections
+    note(held, "held")
+    note(quick, "delivered")
+    quick.commit()
+    place = updates.present()
+    an_hour_passes()
+    an_hour_passes()
+    assert updates.forget_old() == 0
+    note(quick, "quick")
+    quick.commit()
+    found, place = updates.read(place, MANY)
+    held.commit()
+    assert updates.forget_old() == 0
+
+    assert [update.subject_id for update in found] == ["quick"]
+    assert after(place) == ["held"]
+
+
+def test_a_transaction_that_is_open_in_another_database_keeps_places_good(empty: None) -> None:
+    elsewhere = psycopg2.connect(settings().database_url.rpartition("/")[0] + "/postgres")
+    elsewhere.cursor().execute("SELECT pg_current_xact_id()")
+    place = updates.present()
+    an_hour_passes()
+
+    updates.forget_old()
+    assert after(place) == []
+    elsewhere.close()
+
+
 def test_old_updates_are_forgotten_in_batches(connections: list[Any]) -> None:
     for number in range(7):
         note(connections[0], str(number))
         connections[0].commit()
-    rows("UPDATE updates SET created_at = now() - interval '61 minutes'")
+    an_hour_passes()
 
     assert updates.forget_old(limit=2, most_batches=2) == 4
     assert updates.forget_old(limit=2) == 3
+
+
+def test_the_age_of_the_oldest_transaction_is_a_metric(connections: list[Any]) -> None:
+    def age() -> float:
+        updates.forget_old()
+        return float(metrics.OLDEST_TRANSACTION_SECONDS._value.get())
+
+    for connection in connections[:2]:
+        note(connection, "held")
+    connections[1].commit()
+    an_hour_passes()
+    assert age() == pytest.approx(3_660, abs=60)
+    an_hour_passes()
+    assert age() == pytest.approx(7_320, abs=60)
+
+    connections[0].rollback()
+    assert age() == 0
+    an_hour_passes()
+    an_hour_passes()
+    assert age() == 0
+    assert one("SELECT count(*) FROM update_horizons") <= 2
+
+
+def test_places_are_good_in_a_cluster_into_which_a_dump_of_another_was_restored(connections: list[Any]) -> None:
+    rows("INSERT INTO updates (transaction_id, workspace_id, kind, subject_id) VALUES ('999999999', 'w', 'm', 'old')")
+    rows("INSERT INTO updates_forgotten (until) VALUES ('999999998')")
+    rows("INSERT INTO update_horizons VALUES (now() - interval '2 hours', '999999998', '999999999')")
+    place = updates.present()
+    note(connections[0], "new")
+    connections[0].commit()
+
+    assert updates.forget_old() == 1
+    assert after(place) == ["new"]
+    an_hour_passes()
+    assert updates.forget_old() == 1
+    with pytest.raises(Forgotten):
+        updates.read(place, MANY)
 
 
 @pytest.mark.parametrize(
