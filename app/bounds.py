@@ -5,9 +5,11 @@ An actor is a token, a member or a visitor. An IPv6 /64 counts as one address. `
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from app import metrics
@@ -52,10 +54,46 @@ class Places:
                 del self._taken[key]
 
 
+class Rates:
+    """Of a bound on what each key does in a minute, in this process: everybody's minute begins at the same time."""
+
+    def __init__(self, bound: Callable[[], Bound]) -> None:
+        self._bound = bound
+        self._counts: Counter[Hashable] = Counter()
+        self._ends_at = 0.0
+
+    def take(self, key: Hashable) -> int:
+        """Counts it and returns 0; or in how many seconds the key may do it again."""
+        now = time.monotonic()
+        if now >= self._ends_at:
+            # Forgets all keys at once, so that made-up ones take no memory for longer.
+            self._counts, self._ends_at = Counter(), now + 60
+        self._counts[key] += 1
+        if self._counts[key] <= self._bound().most:
+            return 0
+        self._bound().reached()
+        return math.ceil(self._ends_at - now)
+
+
 # Requests of web chats. Many visitors may share an address.
 CHAT_REQUESTS_PER_VISITOR = Bound("chat_requests_per_visitor", 120, "requests a minute")
 CHAT_REQUESTS_PER_ADDRESS = Bound("chat_requests_per_address", 1_200, "requests a minute")
 CHAT_UPLOADS_PER_VISITOR = Bound("chat_uploads_per_visitor", 20, "files a minute")
 NEW_VISITORS_PER_ADDRESS = Bound("new_visitors_per_address", 30, "visitors a minute")
+
+# Live updates, in each `realtime` process. Many visitors and a whole office may share an address.
+LIVE_STREAMS_PER_ACTOR = Bound("live_streams_per_actor", 10, "streams")
+LIVE_STREAMS_PER_ADDRESS = Bound("live_streams_per_address", 1_000, "streams")
+LIVE_STREAMS_PER_WORKSPACE = Bound("live_streams_per_workspace", 5_000, "streams")
+LIVE_STREAMS = Bound("live_streams", 20_000, "streams")
+# Nothing of the rest is ever taken by a stream, so health checks and the database find a descriptor.
+LIVE_DESCRIPTORS = Bound("live_descriptors", 90, "% of the file descriptors")
+LIVE_OPENINGS_PER_ACTOR = Bound("live_openings_per_actor", 60, "streams opened a minute")
+LIVE_OPENINGS_PER_ADDRESS = Bound("live_openings_per_address", 1_200, "streams opened a minute")
+LIVE_HEADS_PER_ADDRESS = Bound("live_heads_per_address", 100, "requests whose head is not complete")
+LIVE_HEADS = Bound("live_heads", 500, "requests whose head is not complete")
+LIVE_HEAD = Bound("live_head", 32 * 1024, "bytes of a head")
+LIVE_BUFFER = Bound("live_buffer", 512 * 1024, "bytes that wait for a stream")
+LIVE_RESUMED = Bound("live_resumed", 5_000, "updates that a listener has missed")
 
 ALL = tuple(value for value in list(globals().values()) if isinstance(value, Bound))

@@ -91,6 +91,16 @@ class RateLimited(BellhopError):
         self.retry_after_seconds = retry_after_seconds
 
 
+class TooManyStreams(BellhopError):
+    """Whoever asks has as many live streams as it may have, or opens them too fast."""
+
+    slug = "rate-limited"
+
+    def __init__(self, detail: str, retry_after_seconds: int) -> None:
+        super().__init__(f"{detail} Try again in {retry_after_seconds} s.")
+        self.retry_after_seconds = retry_after_seconds
+
+
 class SignInRefused(BellhopError):
     """Address and password are not those of an account. Which of them is wrong is not told."""
 

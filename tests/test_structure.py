@@ -79,7 +79,7 @@ from app.models.sales import Sale
 from app.models.sessions import Session, SignInFailure
 from app.models.sweeps import Sweep
 from app.models.tokens import Token
-from app.models.updates import Update, UpdatesForgotten
+from app.models.updates import Update, UpdateHorizon, UpdatesForgotten
 from app.models.uploads import Upload
 from app.models.usage import ActiveContact, UsageDay, UsageProgress
 from app.models.visitors import ChatVisitor
@@ -103,7 +103,7 @@ MODELS = [
     *(DeliveryMinute, DeliveryHour, FailureGroup, FailureMinute, FailureHour),
     *(JobMinute, QueueMinute, FigureProgress),
     ChatVisitor,
-    *(Update, UpdatesForgotten),
+    *(Update, UpdateHorizon, UpdatesForgotten),
 ]
 NOUNS: dict[str, Any] = {
     "automations": automations,

@@ -68,6 +68,18 @@ def upload(visitor: Visitor, name: str | None, content: Iterable[bytes]) -> Uplo
     return media.store(visitor.workspace_id, name, content, visitor_id=visitor.id)
 
 
+def message_ids(channel_id: str, peer: str | None, limit: int) -> list[str]:
+    """The messages of the visitors with that peer, shown or not; up to `limit` of them."""
+    found = rows(
+        """
+        SELECT messages.id FROM conversations JOIN messages ON messages.conversation_id = conversations.id
+        WHERE conversations.channel_id = %s AND peer = %s LIMIT %s
+        """,
+        (channel_id, peer, limit),
+    )
+    return [id for (id,) in found]
+
+
 def read(channel: Channel, visitor: Visitor, message_id: str) -> None:
     """Notes that the visitor has seen this message and those before it. Safe to repeat."""
     seen = rows(

@@ -24,6 +24,10 @@ class Forgotten(Exception):
     """Updates after this place may have been deleted, or it is none that was ever given out."""
 
 
+class MissedTooMuch(Forgotten):
+    """There are more updates after this place than are read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A place in a stream: everything that the snapshot `since` sees was delivered.
@@ -68,24 +72,52 @@ def present() -> Place:
     return Place(rows("SELECT pg_current_snapshot()::text")[0][0])
 
 
-def read(
-    place: Place, limit: int, workspace_id: str | None = None, until: str | None = None
-) -> tuple[Sequence[Update], Place]:
-    """Up to `limit` updates after the place, and the place behind them; of all workspaces, or of the one given.
+def read(place: Place, limit: int) -> tuple[Sequence[Update], Place]:
+    """Up to `limit` updates after the place, of all workspaces, and the place behind them.
 
-    A place within what became visible together goes up to the end of that; any other up to the snapshot `until`, by
-    default the present one. An update follows those of transactions that had committed when it was noted. Raises
-    Forgotten.
+    A place within what became visible together goes up to the end of that; any other up to the present. An update
+    follows those of transactions that had committed when it was noted. Raises Forgotten.
     """
+    return _read(sql.prepared("read_updates"), place, place.until, limit)
+
+
+def read_missed(
+    place: Place, until: Place, workspace_id: str, most: int, subject_ids: Sequence[str] | None = None
+) -> Sequence[Update]:
+    """The updates of the workspace between two places, in the order of `read`; only about these subjects, if given.
+
+    Raises Forgotten, and MissedTooMuch if there are more than `most`.
+    """
+    missed: list[Update] = []
+    while place != until:
+        # Not prepared: a plan that knows the workspace reads nothing of others.
+        some, place = _read(
+            sql.load("read_updates"), place, place.until or until.since, most + 1, workspace_id, subject_ids
+        )
+        missed += some
+        if len(missed) > most:
+            raise MissedTooMuch
+    return missed
+
+
+def _read(
+    query: str,
+    place: Place,
+    until: str | None,
+    limit: int,
+    workspace_id: str | None = None,
+    subject_ids: Sequence[str] | None = None,
+) -> tuple[Sequence[Update], Place]:
     values = {
         "since": place.since,
-        "until": place.until or until,
+        "until": until,
         "last": place.last,
         "workspace_id": workspace_id,
+        "subject_ids": None if subject_ids is None else sql.array(subject_ids),
         "limit": limit,
     }
     try:
-        found = rows(sql.prepared("read_updates"), values)
+        found = rows(query, values)
     except DataError as error:  # no snapshot, although it looks like one
         raise Forgotten from error
     reached, is_forgotten = found[0][:2]

@@ -60,9 +60,14 @@ def is_allowed(origins: list[str], origin: str | None) -> bool:
     return origin is not None and (origin in origins or origin == f"{own.scheme}://{own.netloc}")
 
 
+def is_token(text: str) -> bool:
+    """Whether this looks like a visitor's token."""
+    return _TOKEN.fullmatch(text) is not None
+
+
 def authenticate(token: str) -> Visitor | None:
     """The visitor with that token; None if there is none, or no longer. Safe to ask with anything."""
-    return _find("token_hash", tokens.digest(token)) if _TOKEN.fullmatch(token) else None
+    return _find("token_hash", tokens.digest(token)) if is_token(token) else None
 
 
 def refreshed(visitor: Visitor) -> Visitor:

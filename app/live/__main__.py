@@ -30,20 +30,20 @@ def main() -> None:
         sys.exit(f"bellhop: {error.detail}")
     logs.configure("realtime")
     database.connect()
-    _raise_limit()
+    descriptors = _raise_limit()
     metrics.serve(configured.metrics_host, configured.metrics_port, "realtime")
     try:
-        uvloop.run(_serve(configured.realtime_port))
+        uvloop.run(_serve(configured.realtime_port, descriptors))
     except OSError as error:
         sys.exit(f"bellhop: port {configured.realtime_port} cannot be used: {error.strerror}")
 
 
-async def _serve(port: int) -> None:
+async def _serve(port: int, descriptors: int) -> None:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    server = Server(loop)
+    server = Server(loop, descriptors)
     listening = await loop.create_server(server.connection, "0.0.0.0", port, backlog=BACKLOG, reuse_port=True)
     server.hub.start()
     signs.start(server.hub)
@@ -58,10 +58,11 @@ async def _serve(port: int) -> None:
     log.info("realtime.stopped")
 
 
-def _raise_limit() -> None:
-    """Each listener needs a file descriptor; systems often allow 1,024 unless asked for more."""
+def _raise_limit() -> int:
+    """Raises how many files may be open as far as possible: systems often allow 1,024 unless asked for more."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return most if most != resource.RLIM_INFINITY else sys.maxsize
 
 
 if __name__ == "__main__":

@@ -16,12 +16,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 import httptools
 
-from app import metrics
+from app import bounds, metrics
+from app.lib.addresses import network_of
 
-MOST_HEAD_BYTES = 32 * 1024
 HEAD_SECONDS = 10.0
-# What a listener may be behind. One that is further behind is cut off, and resumes when it comes back.
-MOST_BUFFERED_BYTES = 512 * 1024
 _VANISHED_MS = 30_000
 
 Handle = Callable[["Connection", "Request"], None]
@@ -29,7 +27,7 @@ Handle = Callable[["Connection", "Request"], None]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request. Names of headers are in lower case; of several with one name, the last counts."""
+    """A request. Names of headers are in lower case. Of several with one name the last counts, but X-Forwarded-For."""
 
     method: str
     path: str
@@ -37,12 +35,43 @@ class Request:
     headers: Mapping[str, str]
 
 
-class Connection(asyncio.Protocol):
-    """A connection with one request. `on_end` is called once when it is lost."""
+class Heads:
+    """Connections whose request is not complete. Beyond a bound the oldest is cut off: clients are done by then."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, handle: Handle) -> None:
+    def __init__(self, most: int, by_address: bool) -> None:
+        self._most = most
+        self._by_address = by_address
+        self._all: dict[Connection, None] = {}
+        self._of: dict[str, dict[Connection, None]] = {}
+
+    def begin(self, connection: Connection) -> None:
+        """A request begins."""
+        self._all[connection] = None
+        theirs = self._of.setdefault(connection.peer, {})
+        theirs[connection] = None
+        if self._by_address and len(theirs) > bounds.LIVE_HEADS_PER_ADDRESS.most:
+            bounds.LIVE_HEADS_PER_ADDRESS.reached()
+            next(iter(theirs)).cut_off()
+        elif len(self._all) > min(self._most, bounds.LIVE_HEADS.most):
+            bounds.LIVE_HEADS.reached()
+            next(iter(self._all)).cut_off()
+
+    def end(self, connection: Connection) -> None:
+        """The request is complete, or will never be. Safe to repeat."""
+        self._all.pop(connection, None)
+        theirs = self._of.get(connection.peer, {})
+        theirs.pop(connection, None)
+        if not theirs:
+            self._of.pop(connection.peer, None)
+
+
+class Connection(asyncio.Protocol):
+    """A connection with one request. What is added to `at_end` is called when it is lost."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, handle: Handle, heads: Heads) -> None:
         self._loop = loop
         self._handle = handle
+        self._heads = heads
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
@@ -50,11 +79,14 @@ class Connection(asyncio.Protocol):
         self._url = b""
         self._headers: dict[str, str] = {}
         self._is_asked = False
-        self.on_end: Callable[[], None] | None = None
+        self.peer = ""
+        self.at_end: list[Callable[[], None]] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._deadline = self._loop.call_later(HEAD_SECONDS, self._transport.abort)
+        self._deadline = self._loop.call_later(HEAD_SECONDS, self.cut_off)
+        self.peer = network_of(str((transport.get_extra_info("peername") or ("",))[0]))
+        self._heads.begin(self)
         used = transport.get_extra_info("socket")
         if used is not None and used.family in (socket.AF_INET, socket.AF_INET6):
             # Notices listeners that vanished silently.
@@ -70,14 +102,14 @@ class Connection(asyncio.Protocol):
             if not self._is_asked:
                 self.answer(400, {}, b"")
             return
-        if self._received > MOST_HEAD_BYTES and not self._is_asked:
+        if self._received > bounds.LIVE_HEAD.most and not self._is_asked:
+            bounds.LIVE_HEAD.reached()
             self.answer(431, {}, b"")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-        if self.on_end is not None:
-            self.on_end()
+        self._end_head()
+        while self.at_end:
+            self.at_end.pop()()
 
     def on_url(self, url: bytes) -> None:
         """Part of the address."""
@@ -85,7 +117,10 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header."""
-        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        if key == "x-forwarded-for" and key in self._headers:  # a list, whatever lines it has (RFC 9110, 5.3)
+            text = f"{self._headers[key]}, {text}"
+        self._headers[key] = text
 
     def on_headers_complete(self) -> None:
         """The request is complete: bodies are not read."""
@@ -96,8 +131,7 @@ class Connection(asyncio.Protocol):
             self.answer(400, {}, b"")
             return
         self._is_asked = True
-        if self._deadline is not None:
-            self._deadline.cancel()
+        self._end_head()
         self._handle(self, Request(self._parser.get_method().decode(), parts.path, query, self._headers))
 
     @property
@@ -108,6 +142,7 @@ class Connection(asyncio.Protocol):
     def answer(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         """Answers, and closes the connection."""
         self._is_asked = True
+        self._end_head()
         self.begin(status, {**headers, "Content-Length": str(len(body))})
         if self._transport is not None:
             self._transport.write(body)
@@ -124,7 +159,8 @@ class Connection(asyncio.Protocol):
         if self._transport is None or self._transport.is_closing():
             return
         self._transport.write(data)
-        if self._transport.get_write_buffer_size() > MOST_BUFFERED_BYTES:
+        if self._transport.get_write_buffer_size() > bounds.LIVE_BUFFER.most:
+            bounds.LIVE_BUFFER.reached()
             metrics.LIVE_DROPPED.labels("slow").inc()
             self._transport.abort()
 
@@ -132,3 +168,15 @@ class Connection(asyncio.Protocol):
         """Closes the connection once everything is written."""
         if self._transport is not None:
             self._transport.close()
+
+    def cut_off(self) -> None:
+        """Ends the connection at once."""
+        self._end_head()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _end_head(self) -> None:
+        self._heads.end(self)
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None

@@ -4,44 +4,60 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
 import structlog
 
-from app import metrics
+from app import bounds, metrics
 from app.database import DatabaseAway
-from app.domain.updates import Place
+from app.domain.updates import Forgotten, Place
 from app.errors import BellhopError
-from app.live import frames, listeners, presences
+from app.live import frames, listeners, places, presences
+from app.live.admissions import Checks
 from app.live.listeners import Listener, Pass
 from app.live.presences import Presences
 from app.live.reader import Reader
+from app.live.resumptions import Resumptions
 from app.live.streams import Parcel
 from app.realtime import Sign
 
 log = structlog.get_logger(__name__)
 
-Result = TypeVar("Result")
-Door = Callable[[Mapping[str, str], Mapping[str, str]], Pass]
-DOORS: Mapping[str, Door] = {"/live/workspace": listeners.member, "/live/chat": listeners.visitor}
+Asked = tuple[Mapping[str, str], Mapping[str, str]]  # headers and query
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """A kind of stream: `credential` is what a listener shows; `admit` asks the database what it is good for."""
+
+    credential: Callable[[Mapping[str, str]], str]
+    admit: Callable[[Mapping[str, str], Mapping[str, str]], Pass]
+
+
+DOORS: Mapping[str, Door] = {
+    "/live/workspace": Door(listeners.member_token, listeners.member),
+    "/live/chat": Door(listeners.visitor_token, listeners.visitor),
+}
 
 CHECKED_EVERY_SECONDS = 60.0
 COMMENT_SECONDS = 15.0  # proxies cut connections that are silent for a minute
 # Spread, so that the listeners of a process that died do not all come back at once.
 LEAST_RETRY_MS, MOST_RETRY_MS = 500, 2_500
-CHECKS_AT_ONCE = 4
+RETRY_REPLACED_MS = 60_000
 
 
 class Stream:
-    """An open stream. `write` and `close` are those of its connection."""
+    """An open stream, asked for with these headers and this query from this address. `place`: where it goes on."""
 
-    def __init__(self, door: str, asked: tuple[Mapping[str, str], Mapping[str, str]], listener: Listener) -> None:
+    def __init__(self, door: str, asked: Asked, address: str, listener: Listener, place: str) -> None:
         self.door = door
         self.asked = asked
+        self.address = address
         self.listener = listener
+        self.place = place
         self.check: asyncio.TimerHandle | None = None
 
 
@@ -50,9 +66,11 @@ class Hub:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._threads = ThreadPoolExecutor(CHECKS_AT_ONCE, thread_name_prefix="checks")
-        self.reader = Reader(lambda parcels, place: self._soon(self._deliver, parcels, place))
+        self.checks = Checks(loop)
+        self.reader = Reader(partial(self._soon, self._deliver))
+        self._resumptions = Resumptions(self.reader, partial(self._soon, self._resume), partial(self._soon, _end))
         self._streams: dict[Listener, Stream] = {}
+        self._of_actors: dict[str, dict[Stream, None]] = defaultdict(dict)  # the oldest first
         # Those that have been sent where they are.
         self._placed: set[Listener] = set()
         self._place: Place | None = None
@@ -62,41 +80,79 @@ class Hub:
     def start(self) -> None:
         """Begins to look for updates, and to send comments."""
         self.reader.start()
+        self._resumptions.start()
         self._loop.call_later(COMMENT_SECONDS, self._comment)
 
     def stop(self) -> None:
         """Ends its threads."""
         self._is_stopping = True
+        self._resumptions.stop()
         self.reader.stop()
-        self._threads.shutdown(cancel_futures=True)
+        self.checks.stop()
 
-    async def admit(self, door: str, headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
-        """Who asks for the stream. Raises BellhopError, DatabaseAway."""
-        return await self.run(partial(DOORS[door], headers, query))
-
-    async def run(self, work: Callable[[], Result]) -> Result:
-        """Does the work, which may wait for the database, in a thread."""
-        return await self._loop.run_in_executor(self._threads, work)
+    async def admit(
+        self, door: str, asked: Asked, address: str, is_over: Callable[[], bool] = lambda: False
+    ) -> Pass | None:
+        """Who asks for the stream; None if it is over before that is known. Raises BellhopError, DatabaseAway."""
+        return await self.checks.run(address, partial(DOORS[door].admit, *asked), is_over)
 
     def open(self, stream: Stream) -> None:
         """Sends the listener what it has missed, and everything from then on."""
-        self._streams[stream.listener] = stream
+        listener = stream.listener
+        self._make_room(listener.admitted.actor_id)
+        self._of_actors[listener.admitted.actor_id][stream] = None
+        self._streams[listener] = stream
         metrics.LISTENERS.labels(stream.door.rpartition("/")[2]).inc()
-        stream.listener.send(frames.beginning(random.randint(LEAST_RETRY_MS, MOST_RETRY_MS)))
+        listener.send(frames.retry(random.randint(LEAST_RETRY_MS, MOST_RETRY_MS)))
         self._check_later(stream)
-        self.reader.join(stream.listener)
-        self._show(self._presences.come(stream.listener.admitted))
+        self._join(listener, stream.place)
+        self._show(self._presences.come(listener.admitted))
+
+    def _make_room(self, actor_id: str) -> None:
+        """Ends the actor's oldest stream if it has as many as it may have."""
+        theirs = self._of_actors[actor_id]
+        if len(theirs) < bounds.LIVE_STREAMS_PER_ACTOR.most:
+            return
+        bounds.LIVE_STREAMS_PER_ACTOR.reached()
+        metrics.LIVE_DROPPED.labels("replaced").inc()
+        oldest = next(iter(theirs))
+        # Or one page too many would end the others one after the other, again and again.
+        oldest.listener.send(frames.retry(RETRY_REPLACED_MS))
+        oldest.listener.end()
+        self.close(oldest)
+
+    def _join(self, listener: Listener, place: str) -> None:
+        if not place:
+            self.reader.join([listener], partial(self._soon, self._begin, listener, frames.position))
+            return
+        try:
+            at = places.unseal(place, listener.admitted)
+        except Forgotten:
+            self.reader.join([listener], partial(self._soon, self._begin, listener, frames.reset))
+            return
+        listener.held = []
+        self._resumptions.join(listener, at)
+
+    def _begin(self, listener: Listener, frame: Callable[[Place, Pass], bytes], place: Place) -> None:
+        self._deliver([Parcel(frame(place, listener.admitted), [listener])], place)
 
     def close(self, stream: Stream) -> None:
         """Forgets the stream. Safe to repeat."""
-        if self._streams.pop(stream.listener, None) is None:
+        listener = stream.listener
+        if self._streams.pop(listener, None) is None:
             return
-        self._placed.discard(stream.listener)
+        listener.is_over = True
+        self._placed.discard(listener)
+        theirs = self._of_actors[listener.admitted.actor_id]
+        del theirs[stream]
+        if not theirs:
+            del self._of_actors[listener.admitted.actor_id]
         metrics.LISTENERS.labels(stream.door.rpartition("/")[2]).dec()
         if stream.check is not None:
             stream.check.cancel()
-        self.reader.leave(stream.listener)
-        self._show(self._presences.go(stream.listener.admitted))
+        self._resumptions.leave(listener)
+        self.reader.leave(listener)
+        self._show(self._presences.go(listener.admitted))
 
     def hear(self, sign: Sign) -> None:
         """Sends the sign to those who may see it, or checks the streams that it is about. Call it from any thread."""
@@ -113,26 +169,40 @@ class Hub:
         for parcel in parcels:
             for listener in parcel.listeners:
                 if listener in self._streams:
-                    listener.send(parcel.data)
-                    self._placed.add(listener)
+                    listener.receive(parcel.data)
+                    if listener.held is None:
+                        self._placed.add(listener)
         self._place = place
         metrics.LIVE_SENT.inc(sum(len(parcel.listeners) for parcel in parcels))
 
+    def _resume(self, parcels: Sequence[Parcel], resumed: Sequence[Listener]) -> None:
+        for parcel in parcels:
+            for listener in parcel.listeners:
+                if listener in self._streams:
+                    listener.send(parcel.data)
+        for listener in resumed:
+            if listener in self._streams:
+                listener.release()
+                self._placed.add(listener)
+        metrics.LIVE_SENT.inc(sum(len(parcel.listeners) for parcel in parcels))
+
     def _comment(self) -> None:
-        said = frames.comment(self._place)
+        said: dict[str, bytes] = {}
         for listener in list(self._placed):
-            listener.send(said)
+            actor_id = listener.admitted.actor_id
+            if actor_id not in said:
+                said[actor_id] = frames.comment(self._place, listener.admitted)
+            listener.send(said[actor_id])
         self._show(self._presences.all())
         self._loop.call_later(COMMENT_SECONDS, self._comment)
 
     def _show(self, signs: Sequence[Sign]) -> None:
         if signs and not self._is_stopping:
-            self._threads.submit(presences.show, signs)
+            self.checks.submit(partial(presences.show, signs))
 
     def _check_all_of(self, actor_id: str) -> None:
-        for stream in self._streams.values():
-            if stream.listener.admitted.actor_id == actor_id:
-                self._check_in(0, stream)
+        for stream in self._of_actors.get(actor_id, ()):
+            self._check_in(0, stream)
 
     def _check_later(self, stream: Stream) -> None:
         self._check_in(CHECKED_EVERY_SECONDS * random.uniform(0.75, 1.0), stream)
@@ -144,7 +214,7 @@ class Hub:
 
     async def _check(self, stream: Stream) -> None:
         try:
-            admitted = await self.admit(stream.door, *stream.asked)
+            admitted = await self.admit(stream.door, stream.asked, stream.address)
         except BellhopError:
             admitted = None
         except DatabaseAway:  # says nothing about the listener
@@ -160,3 +230,8 @@ class Hub:
         # Also if it may now listen to something else: it comes back, and is admitted to that.
         metrics.LIVE_DROPPED.labels("refused").inc()
         stream.listener.end()
+
+
+def _end(listeners: Sequence[Listener]) -> None:
+    for each in listeners:
+        each.end()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from app import bounds, metrics
 from app.domain import channels, sessions, visitors
 from app.errors import InsufficientScope, NotFound, Unauthenticated
 from app.web.cookies import Cookies
@@ -31,15 +32,42 @@ class Pass:
 
 @dataclass(slots=True, eq=False)
 class Listener:
-    """An open stream. `place`: where it goes on, as its Last-Event-ID says; empty: from now on.
+    """An open stream, on the event loop. `send` and `end` are those of its connection.
 
-    `send` and `end` are called on the event loop.
+    `held`: what is kept back while the listener is sent what it has missed; None: nothing is.
     """
 
     admitted: Pass
-    place: str
     send: Callable[[bytes], None]
     end: Callable[[], None]
+    held: list[bytes] | None = None
+    is_over: bool = False
+
+    def receive(self, data: bytes) -> None:
+        """Sends it, after what the listener has missed. One for whom too much is held is cut off, and comes back."""
+        if self.held is None:
+            self.send(data)
+        elif sum(map(len, self.held)) + len(data) <= bounds.LIVE_BUFFER.most:
+            self.held.append(data)
+        else:
+            bounds.LIVE_BUFFER.reached()
+            metrics.LIVE_DROPPED.labels("slow").inc()
+            self.held = []
+            self.end()
+
+    def release(self) -> None:
+        """Sends what was held, and holds nothing from then on."""
+        held, self.held = self.held or [], None
+        for data in held:
+            self.send(data)
+
+
+def member_token(headers: Mapping[str, str]) -> str:
+    """The token of the session that the cookie names. Asks no database. Raises Unauthenticated."""
+    token = _cookies().token(headers.get("cookie", ""))
+    if token is None:
+        raise Unauthenticated(_NO_SESSION)
+    return token
 
 
 def member(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
@@ -47,9 +75,8 @@ def member(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
 
     Without `workspace` in the query: the only workspace that they belong to. Raises Unauthenticated, NotFound.
     """
-    token = _cookies().token(headers.get("cookie", ""))
     # A page that is left open does not count as use of the session.
-    signed = sessions.find(token, is_use=False) if token else None
+    signed = sessions.find(member_token(headers), is_use=False)
     if signed is None:
         raise Unauthenticated(_NO_SESSION)
     workspace_id = query.get("workspace")
@@ -64,14 +91,21 @@ def member(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
     raise NotFound("There is no such workspace, or you are not a member of it.")
 
 
+def visitor_token(headers: Mapping[str, str]) -> str:
+    """The token in the Authorization header. Asks no database. Raises Unauthenticated."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not visitors.is_token(token.strip()):
+        raise Unauthenticated(_NO_VISITOR)
+    return token.strip()
+
+
 def visitor(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
     """The visitor of a web chat, by the token in the Authorization header.
 
     Raises Unauthenticated, and InsufficientScope for a page of an origin that the channel does not allow.
     """
     del query
-    scheme, _, token = headers.get("authorization", "").partition(" ")
-    found = visitors.authenticate(token.strip()) if scheme.lower() == "bearer" else None
+    found = visitors.authenticate(visitor_token(headers))
     if found is None:
         raise Unauthenticated(_NO_VISITOR)
     origin = headers.get("origin")  # a page of our own sends none

@@ -27,11 +27,11 @@ log = structlog.get_logger(__name__)
 LOOKS_EVERY_SECONDS = 0.02
 PAUSE_SECONDS = 0.5  # after the database was found to be away
 MOST_AT_ONCE = 1_000
-# A listener that has missed more reads everything again, which is quicker.
-MOST_RESUMED = 5_000
 
 # What is sent, and the place at which all listeners are then.
 Deliver = Callable[[Sequence[Parcel], Place | None], None]
+# The place from which new listeners are sent everything.
+Begun = Callable[[Place], None]
 
 
 class Reader:
@@ -39,11 +39,11 @@ class Reader:
 
     def __init__(self, deliver: Deliver) -> None:
         self._deliver = deliver
-        self._news: deque[Listener | tuple[Listener] | Sign] = deque()
+        self._news: deque[tuple[Sequence[Listener], Begun] | Listener | Sign] = deque()
         self._awake = threading.Event()
         self._stopping = False
         self._listeners: dict[str, set[Listener]] = defaultdict(set)
-        self._joining: dict[Listener, None] = {}
+        self._joining: list[tuple[Sequence[Listener], Begun]] = []
         self._place: Place | None = None
         self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
 
@@ -57,14 +57,14 @@ class Reader:
         self._awake.set()
         self._thread.join()
 
-    def join(self, listener: Listener) -> None:
-        """Sends the listener what it has missed since its place, and everything from then on."""
-        self._news.append(listener)
+    def join(self, listeners: Sequence[Listener], begun: Begun) -> None:
+        """Sends them everything from a place on, with which it calls `begun` before. It is the present, or later."""
+        self._news.append((listeners, begun))
         self._awake.set()
 
     def leave(self, listener: Listener) -> None:
-        """Sends it nothing more, soon."""
-        self._news.append((listener,))
+        """Sends nothing more to a listener that is over, soon."""
+        self._news.append(listener)
         self._awake.set()
 
     def show(self, sign: Sign) -> None:
@@ -89,8 +89,7 @@ class Reader:
 
     def _round(self) -> None:
         self._take_news()
-        joining = list(self._joining)
-        if not self._listeners and not joining:
+        if not self._listeners and not self._joining:
             self._place = None
             return
         if self._place is None:
@@ -98,20 +97,19 @@ class Reader:
         else:
             self._read_on()
         # Read on first: a listener may come from another process that was further.
-        self._admit(joining, self._place)
+        self._admit(self._place)
 
     def _take_news(self) -> None:
         while self._news:
             each = self._news.popleft()
             if isinstance(each, Listener):
-                self._joining[each] = None
+                self._forget(each)
             elif isinstance(each, Sign):
                 self._send(streams.signals(each, self._listeners.get(each.workspace_id, ())))
             else:
-                self._forget(*each)
+                self._joining.append(each)
 
     def _forget(self, listener: Listener) -> None:
-        self._joining.pop(listener, None)
         workspace_id = listener.admitted.workspace_id
         if workspace_id in self._listeners:
             self._listeners[workspace_id].discard(listener)
@@ -128,7 +126,8 @@ class Reader:
                 parcels = self._parcels(found, place)
             except Forgotten:  # the database was away for an hour
                 place = updates.present()
-                parcels = [Parcel(frames.reset(place), [each for those in self._listeners.values() for each in those])]
+                listeners = [each for those in self._listeners.values() for each in those]
+                parcels = [Parcel(frames.reset(place, each.admitted), [each]) for each in listeners]
             # Only now: what fails before is read again.
             self._place = place
             self._send(parcels)
@@ -147,29 +146,12 @@ class Reader:
     def _send(self, parcels: Sequence[Parcel]) -> None:
         self._deliver(parcels, self._place)
 
-    def _admit(self, joining: Sequence[Listener], place: Place) -> None:
+    def _admit(self, place: Place) -> None:
         """Brings new listeners to the place of all others."""
-        alike: dict[tuple[str, str], list[Listener]] = defaultdict(list)
-        for listener in joining:
-            alike[listener.admitted.workspace_id, listener.place].append(listener)
-        for (workspace_id, text), those in alike.items():
-            self._send(self._missed(workspace_id, text, those, place))
-            for listener in those:
-                del self._joining[listener]
-                self._listeners[workspace_id].add(listener)
-
-    def _missed(self, workspace_id: str, text: str, those: list[Listener], place: Place) -> list[Parcel]:
-        if not text:
-            return [Parcel(frames.position(place), those)]
-        missed: list[Update] = []
-        try:
-            at = Place.parse(text)
-            while at != place:
-                some, at = updates.read(at, MOST_AT_ONCE, workspace_id, until=place.since)
-                missed += some
-                if len(missed) > MOST_RESUMED:
-                    raise Forgotten
-        except Forgotten:
-            return [Parcel(frames.reset(place), those)]
-        # The last frame moves everybody to the place, those who are sent nothing of it too.
-        return [*streams.parcels(missed, place, those), Parcel(frames.position(place), those)]
+        joining, self._joining = self._joining, []
+        for listeners, begun in joining:
+            for each in listeners:
+                # One that is over may have left already.
+                if not each.is_over:
+                    self._listeners[each.admitted.workspace_id].add(each)
+            begun(place)

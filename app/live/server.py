@@ -9,13 +9,15 @@ from urllib.parse import urlsplit
 import redis
 import structlog
 
-from app import bells
+from app import bells, bounds
 from app.config import settings
 from app.database import DatabaseAway, rows
 from app.errors import BellhopError, NotFound, Unavailable
 from app.lib import json
+from app.lib.addresses import client_address, network_of
 from app.lib.problems import problem_document, problem_of_error
-from app.live.http import Connection, Request
+from app.live.admissions import Crowd
+from app.live.http import Connection, Heads, Request
 from app.live.hub import DOORS, Hub, Stream
 from app.live.listeners import Listener
 
@@ -29,22 +31,26 @@ _STREAM = {
 }
 _ALLOWED = "GET, OPTIONS"
 _ASKED_HEADERS = "authorization, last-event-id, cache-control"
-LONGEST_PLACE = 8_000
+RETRY_SECONDS = 2
 
 
 class Server:
-    """Answers the connections of one event loop."""
+    """Answers the connections of one event loop. `descriptors`: how many files the process may have open."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, descriptors: int) -> None:
         self._loop = loop
         self.hub = Hub(loop)
+        self.crowd = Crowd(descriptors)
+        # Behind proxies, all connections come from their addresses.
+        self._heads = Heads(self.crowd.most_heads, by_address=settings().trusted_proxies == 0)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._readiness: asyncio.Task[dict[str, str]] | None = None
         parts = urlsplit(settings().base_url)
         self._own_origin = f"{parts.scheme}://{parts.netloc}"
 
     def connection(self) -> Connection:
         """A protocol for a new connection."""
-        return Connection(self._loop, self._handle)
+        return Connection(self._loop, self._handle, self._heads)
 
     def _handle(self, connection: Connection, request: Request) -> None:
         if request.path in DOORS and request.method == "OPTIONS":
@@ -60,16 +66,18 @@ class Server:
 
     async def _respond(self, connection: Connection, request: Request) -> None:
         try:
-            if request.path in DOORS:
-                await self._stream(connection, request)
-            elif request.path == "/healthz":
+            if request.path == "/healthz":
                 self._say(connection, {"status": "alive"})
             elif request.path == "/readyz":
-                self._say(connection, await self.hub.run(_ready))
+                connection.at_end.append(self.crowd.enter())
+                self._say(connection, await self._ready())
+            elif request.path in DOORS:
+                await self._stream(connection, request)
             else:
                 raise NotFound
         except BellhopError as error:
-            self._refuse(connection, request, problem_of_error(error, base_url=settings().base_url))
+            document = problem_of_error(error, base_url=settings().base_url)
+            self._refuse(connection, request, document, getattr(error, "retry_after_seconds", None))
         except DatabaseAway:
             self._refuse(connection, request, problem_document("unavailable", None, base_url=settings().base_url))
         except Exception:
@@ -77,24 +85,47 @@ class Server:
             self._refuse(connection, request, problem_document("internal-error", None, base_url=settings().base_url))
 
     async def _stream(self, connection: Connection, request: Request) -> None:
-        admitted = await self.hub.admit(request.path, request.headers, request.query)
+        address = self._address_of(connection, request)
+        self.crowd.count_opening(address, DOORS[request.path].credential(request.headers))
+        connection.at_end += [self.crowd.enter(), self.crowd.take(bounds.LIVE_STREAMS_PER_ADDRESS, address)]
+        asked = request.headers, request.query
+        admitted = await self.hub.admit(request.path, asked, address, lambda: connection.is_lost)
+        if admitted is None or connection.is_lost:
+            return
+        connection.at_end.append(self.crowd.take(bounds.LIVE_STREAMS_PER_WORKSPACE, admitted.workspace_id))
         # Scripts that read the stream themselves cannot always set the header.
         place = request.headers.get("last-event-id") or request.query.get("last_event_id", "")
-        listener = Listener(admitted, place[:LONGEST_PLACE], connection.send, connection.end)
-        stream = Stream(request.path, (request.headers, request.query), listener)
-        if connection.is_lost:
-            return
-        connection.on_end = lambda: self.hub.close(stream)
+        stream = Stream(request.path, asked, address, Listener(admitted, connection.send, connection.end), place)
+        connection.at_end.append(lambda: self.hub.close(stream))
         connection.begin(200, {**_STREAM, **self._shared(request)})
         self.hub.open(stream)
+
+    async def _ready(self) -> dict[str, str]:
+        """One answer for all who ask meanwhile. Raises Unavailable."""
+        if self._readiness is None or self._readiness.done():
+            self._readiness = self._loop.create_task(self._ask_whether_ready())
+        return await asyncio.shield(self._readiness)
+
+    async def _ask_whether_ready(self) -> dict[str, str]:
+        return await self.hub.checks.run("", _ready) or {}
+
+    def _address_of(self, connection: Connection, request: Request) -> str:
+        forwarded_for = request.headers.get("x-forwarded-for", "")
+        return network_of(client_address(connection.peer, forwarded_for, settings().trusted_proxies))
 
     def _say(self, connection: Connection, document: object) -> None:
         connection.answer(200, {"Content-Type": "application/json"}, json.dumps(document))
 
-    def _refuse(self, connection: Connection, request: Request, document: Mapping[str, object]) -> None:
+    def _refuse(
+        self,
+        connection: Connection,
+        request: Request,
+        document: Mapping[str, object],
+        retry_after_seconds: int | None = None,
+    ) -> None:
         headers = {"Content-Type": "application/problem+json", "Cache-Control": "no-store", **self._shared(request)}
-        if document["status"] == 503:
-            headers["Retry-After"] = "2"
+        if document["status"] == 503 or retry_after_seconds is not None:
+            headers["Retry-After"] = str(retry_after_seconds or RETRY_SECONDS)
         connection.answer(int(str(document["status"])), headers, json.dumps(document))
 
     def _shared(self, request: Request) -> dict[str, str]:

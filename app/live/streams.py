@@ -10,7 +10,7 @@ from app.domain import chats
 from app.domain.updates import Place, Update
 from app.live import documents, frames
 from app.live.documents import Document
-from app.live.listeners import Listener
+from app.live.listeners import Listener, Pass
 from app.models.conversations import Message
 from app.realtime import Sign
 
@@ -30,21 +30,23 @@ def parcels(updates: Sequence[Update], behind: Place, listeners: Iterable[Listen
 
     A resource that changed several times is sent once, as it is now.
     """
-    last = {(update.kind, update.subject_id): number for number, update in enumerate(updates)}
-    latest = [update for number, update in enumerate(updates) if last[update.kind, update.subject_id] == number]
+    latest = last_of_each(updates)
     found = documents.load(latest)
     members, visitors = _apart(listeners)
     made = []
     if members:
-        texts = [(update, _text(update, found)) for update in latest]
-        made += [
-            Parcel(data, those)
-            for actor_id, those in _by_actor(members, latest).items()
-            if (data := _of_member(texts, behind, actor_id))
-        ]
+        texts = [(update, text) for update in latest if (text := _text(update, found))]
+        sent = ((_of_member(texts, behind, those[0].admitted), those) for those in _by_actor(members))
+        made += [Parcel(data, those) for data, those in sent if data]
     if visitors and any(kind == "message" for kind, _ in found):
         made += _to_visitors(latest, behind, found, visitors)
     return made
+
+
+def last_of_each(updates: Sequence[Update]) -> list[Update]:
+    """The updates without those that another one of the same resource follows."""
+    last = {(update.kind, update.subject_id): number for number, update in enumerate(updates)}
+    return [update for number, update in enumerate(updates) if last[update.kind, update.subject_id] == number]
 
 
 def signals(sign: Sign, listeners: Iterable[Listener]) -> list[Parcel]:
@@ -67,15 +69,12 @@ def _apart(listeners: Iterable[Listener]) -> tuple[list[Listener], list[Listener
     return members, visitors
 
 
-def _by_actor(members: Sequence[Listener], updates: Sequence[Update]) -> Mapping[str, Sequence[Listener]]:
-    """The members who are sent the same: all, under an empty name, but for those who have jobs among the updates."""
-    actors = {update.actor_id for update in updates if update.actor_id is not None}
-    if not actors:
-        return {"": members}
+def _by_actor(listeners: Iterable[Listener]) -> Iterable[list[Listener]]:
+    """The streams of each member, who are sent the same."""
     found: dict[str, list[Listener]] = defaultdict(list)
-    for each in members:
-        found[each.admitted.actor_id if each.admitted.actor_id in actors else ""].append(each)
-    return found
+    for each in listeners:
+        found[each.admitted.actor_id].append(each)
+    return found.values()
 
 
 def _text(update: Update, found: Documents) -> bytes:
@@ -83,10 +82,9 @@ def _text(update: Update, found: Documents) -> bytes:
     return frames.event(update.kind, document.shown) if document else b""
 
 
-def _of_member(texts: Sequence[tuple[Update, bytes]], behind: Place, actor_id: str) -> bytes:
-    return _placed(
-        [(update, text) for update, text in texts if text and update.actor_id in (None, actor_id or None)], behind
-    )
+def _of_member(texts: Sequence[tuple[Update, bytes]], behind: Place, admitted: Pass) -> bytes:
+    theirs = [(update, text) for update, text in texts if update.actor_id in (None, admitted.actor_id)]
+    return _placed(theirs, behind, admitted)
 
 
 def _to_visitors(
@@ -102,15 +100,15 @@ def _to_visitors(
         visitor_id = each.admitted.actor_id
         if theirs := by_peer.get((each.admitted.channel_id, each.admitted.peer)):
             texts = [(update, frames.event("message", chats.represent(visitor_id, row))) for update, row in theirs]
-            yield Parcel(_placed(texts, behind), [each])
+            yield Parcel(_placed(texts, behind, each.admitted), [each])
 
 
-def _placed(texts: Sequence[tuple[Update, bytes]], behind: Place) -> bytes:
+def _placed(texts: Sequence[tuple[Update, bytes]], behind: Place, admitted: Pass) -> bytes:
     """The events, each with its place; after the last, the listener has everything up to the place behind them."""
     if not texts:
         return b""
-    placed = [frames.position_of(update.place) + text for update, text in texts[:-1]]
-    return b"".join([*placed, frames.position_of(behind), texts[-1][1]])
+    placed = [frames.position_of(update.place, admitted) + text for update, text in texts[:-1]]
+    return b"".join([*placed, frames.position_of(behind, admitted), texts[-1][1]])
 
 
 def _is_theirs(listener: Listener, sign: Sign) -> bool:

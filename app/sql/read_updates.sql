@@ -1,5 +1,6 @@
 -- The updates after a place in a stream: those of transactions that are visible in the snapshot `until` (by default the
--- present one) and not in the snapshot `since`. One row without an update if there is none.
+-- present one) and not in the snapshot `since`; of a workspace and about some subjects only, if these are given. One row
+-- without an update if there is none.
 --
 -- A transaction is not visible in `since` if it was running then or had not begun. Looking for these two apart reads
 -- nothing of what was delivered, however long the oldest transaction stays open.
@@ -27,6 +28,7 @@ LEFT JOIN LATERAL (
     WHERE pg_visible_in_snapshot(transaction_id, place.until)
         AND id > %(last)s
         AND (%(workspace_id)s::text IS NULL OR workspace_id = %(workspace_id)s)
+        AND (%(subject_ids)s::text[] IS NULL OR subject_id = ANY(%(subject_ids)s::text[]))
     ORDER BY id LIMIT %(limit)s
 ) AS found ON true
 ORDER BY found.id

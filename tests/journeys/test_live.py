@@ -22,7 +22,7 @@ from tests.journeys.waiting import wait_until
 from tests.listening import Ear
 from tests.stack.stack import Stack
 
-LISTENERS, WRITERS, MESSAGES = 12, 4, 150
+LISTENERS, WRITERS, MESSAGES = 10, 4, 150
 EMAIL, PASSWORD = "ada@shop.example", "correct horse battery"
 
 

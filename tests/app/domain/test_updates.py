@@ -13,7 +13,7 @@ from app import metrics
 from app.config import settings
 from app.database import rows
 from app.domain import notifications, updates
-from app.domain.updates import Forgotten, Place, Update
+from app.domain.updates import Forgotten, MissedTooMuch, Place, Update
 from tests import talks
 from tests.cast import Api, accept, apply, one
 from tests.people import make_member
@@ -36,8 +36,8 @@ def note(connection: Any, subject_id: str, workspace_id: str = "ws_1") -> None:
     )
 
 
-def after(place: Place, **options: Any) -> list[str]:
-    return [update.subject_id for update in updates.read(place, MANY, **options)[0]]
+def after(place: Place) -> list[str]:
+    return [update.subject_id for update in updates.read(place, MANY)[0]]
 
 
 def kinds(place: Place) -> list[tuple[str, str]]:
@@ -157,13 +157,32 @@ def test_an_update_follows_those_that_had_committed_when_it_was_noted(connection
     assert after(place) == ["first", "second"]
 
 
-def test_only_the_updates_of_a_workspace_are_found_if_it_is_given(connections: list[Any]) -> None:
+def missed(place: Place, workspace_id: str = "ws_1", subject_ids: list[str] | None = None) -> list[str]:
+    found = updates.read_missed(place, updates.present(), workspace_id, MANY, subject_ids)
+    return [update.subject_id for update in found]
+
+
+def test_what_a_workspace_has_missed_is_its_own(connections: list[Any]) -> None:
     place = updates.present()
     for workspace_id in ("ws_1", "ws_2"):
-        note(connections[0], f"of {workspace_id}", workspace_id)
+        for name in ("first", "second"):
+            note(connections[0], f"{name} of {workspace_id}", workspace_id)
     connections[0].commit()
 
-    assert after(place, workspace_id="ws_2") == ["of ws_2"]
+    assert missed(place, "ws_2") == ["first of ws_2", "second of ws_2"]
+    assert missed(place, subject_ids=["second of ws_1", "second of ws_2"]) == ["second of ws_1"]
+    assert missed(place, subject_ids=[]) == []
+
+
+def test_who_has_missed_more_than_is_read_is_told_so(connections: list[Any]) -> None:
+    place = updates.present()
+    for number in range(4):
+        note(connections[0], str(number))
+    connections[0].commit()
+
+    assert len(updates.read_missed(place, updates.present(), "ws_1", 4)) == 4
+    with pytest.raises(MissedTooMuch):
+        updates.read_missed(place, updates.present(), "ws_1", 3)
 
 
 def walk(place: Place, limit: int) -> tuple[list[Update], Place]:
@@ -198,18 +217,18 @@ def test_from_every_place_exactly_what_was_not_delivered_is_found(connections: l
     for position, update in enumerate(delivered):
         rest = [each.subject_id for each in walk(Place.parse(str(update.place)), 2)[0]]
         assert sorted(rest) == sorted(everything[position + 1 :])
+        assert sorted(missed(update.place)) == sorted(everything[position + 1 :])
 
 
-def test_reading_goes_up_to_a_snapshot_if_it_is_given(connections: list[Any]) -> None:
+def test_what_was_missed_ends_at_a_place(connections: list[Any]) -> None:
     began = updates.present()
     note(connections[0], "before")
     connections[0].commit()
-    aim = updates.present().since
+    aim = updates.present()
     note(connections[0], "behind")
     connections[0].commit()
 
-    assert after(began, until=aim) == ["before"]
-    assert updates.read(began, MANY, until=aim)[1] == Place(aim)
+    assert [update.subject_id for update in updates.read_missed(began, aim, "ws_1", MANY)] == ["before"]
 
 
 # Old ones

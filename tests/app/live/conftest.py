@@ -19,6 +19,7 @@ from tests.cast import Api, apply, one, until
 from tests.listening import Ear
 
 Listen = Callable[..., Ear]
+DESCRIPTORS = 1_024
 
 
 @dataclass
@@ -34,7 +35,7 @@ def realtime(empty: None) -> Iterator[Running]:
     loop, started, made = uvloop.new_event_loop(), threading.Event(), []
 
     async def serve() -> None:
-        server = Server(loop)
+        server = Server(loop, DESCRIPTORS)
         listening = await loop.create_server(server.connection, "127.0.0.1", 0)
         server.hub.start()
         made.append(Running(server, listening.sockets[0].getsockname()[1], loop))

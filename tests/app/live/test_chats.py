@@ -9,9 +9,11 @@ import pytest
 from app import realtime
 from app.database import rows
 from app.domain import identifications, visitors
+from app.domain.updates import Update
 from app.lib import ids
+from app.live import documents
 from app.models.channels import Channel
-from app.models.conversations import Conversation
+from app.models.conversations import Conversation, Message
 from tests import talks
 from tests.app.live.conftest import Listen, Running
 from tests.cast import Api, one, until
@@ -114,6 +116,33 @@ def test_a_visitor_goes_on_behind_what_it_heard_last(channel: Channel, contact_i
     say(own, "3")
 
     ear.until(lambda _: texts(ear) == ["1", "2", "3"])
+
+
+def test_a_visitor_that_comes_back_makes_nobody_read_other_conversations(
+    api: Api, channel: Channel, contact_id: str, enter: Enter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, other = talk(channel, contact_id), talk(channel, api.contact(email="eve@example.com")["id"], OTHER_KEY)
+    ear = enter()
+    ear.close()
+    say(own, "1")
+    say(other, "Elsewhere")
+    loaded, load = list[Update](), documents.load
+    monkeypatch.setattr(documents, "load", lambda updates: load(loaded.extend(updates) or updates))
+    ear.open()
+
+    ear.until(lambda _: texts(ear) == ["1"])
+    assert [Message.get_by_id(update.subject_id).text for update in loaded] == ["1"]
+
+
+def test_a_visitor_cannot_go_on_from_the_place_of_another_listener(
+    api: Api, channel: Channel, contact_id: str, enter: Enter, listen: Listen
+) -> None:
+    talk(channel, contact_id)
+    ear, stranger, member = enter(), enter(OTHER_KEY), listen(api)
+    for place in (stranger.place, member.place, "1:1:;1:1:;7"):
+        ear.heard.clear()
+        ear.place = place
+        ear.open().until(lambda heard: [each.kind for each in heard] == ["reset"])
 
 
 def test_typing_is_seen_by_the_others_of_the_conversation(

@@ -15,6 +15,7 @@ from app.live import http, hub
 from app.models.members import Member
 from tests import pages
 from tests.app.live.conftest import Listen, Running, cookie
+from tests.bounding import set_bound
 from tests.cast import Api, until
 from tests.listening import Ear
 
@@ -115,7 +116,7 @@ def test_a_quiet_stream_has_comments_with_the_place_it_has_reached(
 def test_a_listener_that_does_not_read_is_cut_off_and_delays_nobody(
     monkeypatch: pytest.MonkeyPatch, app: Flask, api: Api, realtime: Running, listen: Listen
 ) -> None:
-    monkeypatch.setattr(http, "MOST_BUFFERED_BYTES", 10_000)
+    set_bound(monkeypatch, "LIVE_BUFFER", 10_000)
     ear, headers = listen(api), {"Cookie": cookie(pages.member(app, api.workspace_id, email="lazy@shop.example"))}
     lazy = Ear(realtime.port, headers=headers).open().until_placed()
     assert lazy._socket is not None

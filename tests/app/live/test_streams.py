@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import threading
+
+import pytest
+
 from app.database import rows
 from app.domain import messages, notifications
+from app.domain.updates import Place
 from app.lib import ids, json
+from app.live import places, resumptions
+from app.live.listeners import Pass
 from app.models.conversations import Message
 from tests import talks
 from tests.app.live.conftest import Listen
+from tests.bounding import set_bound
 from tests.cast import Api, accept, one
 from tests.listening import Ear, Heard
 from tests.people import make_member
@@ -135,10 +143,101 @@ def test_from_every_event_a_listener_hears_exactly_the_rest(api: Api, listen: Li
         again.close()
 
 
-def test_a_place_that_is_too_old_or_none_of_ours_is_reset(api: Api, listen: Listen) -> None:
-    for number, place in enumerate(("1:1:", "nonsense", "9999999:9999999:")):
-        rows("INSERT INTO updates_forgotten (until) VALUES ('2') ON CONFLICT DO NOTHING")
+def test_a_place_that_is_none_of_ours_is_reset(api: Api, listen: Listen) -> None:
+    forged = places.seal(Place("1:1:"), Pass(api.workspace_id, "mem_1"))
+    for number, place in enumerate(("1:1:", "nonsense", "1:1:;1:1:;7", forged)):
         ear = listen(api, f"{number}@shop.example", place)
         ear.until(lambda heard: [each.kind for each in heard] == ["reset"])
         notifications.note(api.workspace_id, "usage_high", str(number), USAGE)
         ear.until(lambda heard: [each.kind for each in heard] == ["reset", "notification"])
+
+
+def test_a_place_that_is_too_old_is_reset_once(api: Api, listen: Listen) -> None:
+    ear = listen(api)
+    ear.close()
+    rows("INSERT INTO updates_forgotten (until) SELECT pg_current_xact_id()")
+    ear.open().until(lambda heard: heard)
+    notifications.note(api.workspace_id, "usage_high", "new", USAGE)
+
+    ear.until(lambda heard: [each.kind for each in heard] == ["reset", "notification"])
+
+
+def test_a_place_of_another_listener_is_reset(api: Api, listen: Listen) -> None:
+    ear, other = listen(api), listen(api, "other@shop.example")
+    for each in (ear, other):
+        each.close()
+    ear.place, other.place = other.place, ear.place
+
+    for each in (ear, other):
+        each.open().until(lambda heard: [one.kind for one in heard] == ["reset"])
+
+
+def test_a_place_is_good_for_as_long_as_its_key(api: Api, listen: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
+    ear = listen(api)
+    ear.close()
+    ours, theirs = list(places._keys()), Ear(ear.port, headers=ear.headers, place=ear.place)
+    notifications.note(api.workspace_id, "usage_high", "missed", USAGE)
+
+    monkeypatch.setattr(places, "_keys", lambda: [b"newer", *ours])
+    ear.open().until(lambda heard: [each.kind for each in heard] == ["notification"])
+    monkeypatch.setattr(places, "_keys", lambda: [b"newer"])
+    theirs.open().until(lambda heard: [each.kind for each in heard] == ["reset"])
+    theirs.close()
+
+
+def test_who_has_missed_too_much_is_reset(api: Api, listen: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_bound(monkeypatch, "LIVE_RESUMED", 2)
+    ear = listen(api)
+    ear.close()
+    for number in range(3):
+        notifications.note(api.workspace_id, "usage_high", str(number), USAGE)
+    ear.open().until(lambda heard: [each.kind for each in heard] == ["reset"])
+
+    notifications.note(api.workspace_id, "usage_high", "new", USAGE)
+    ear.until(lambda heard: [each.kind for each in heard] == ["reset", "notification"])
+
+
+def test_what_was_missed_comes_in_pages_and_once_while_more_happens(
+    api: Api, listen: Listen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resumptions, "PAGE", 2)
+    ear = listen(api)
+    ear.close()
+    ears = [Ear(ear.port, headers=ear.headers, place=ear.place) for _ in range(5)]
+    for number in range(30):
+        notifications.note(api.workspace_id, "usage_high", f"{number:02}", USAGE)
+        if number % 6 == 5:
+            ears[number // 6].open()
+
+    stored = [id for (id,) in rows("SELECT id FROM notifications ORDER BY once")]
+    for each in ears:
+        each.until(lambda heard: len(heard) >= len(stored))
+        assert [heard.data["id"] for heard in each.heard] == stored
+        each.close()
+
+
+def test_a_listener_that_comes_back_does_not_delay_what_happens_now(
+    api: Api, others: Api, listen: Listen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late, ear = listen(api), listen(others, "eve@example.com")
+    late.close()
+    notifications.note(api.workspace_id, "usage_high", "missed", USAGE)
+    is_over, missed = threading.Event(), resumptions._missed
+    monkeypatch.setattr(resumptions, "_missed", lambda *given: is_over.wait(20) and missed(*given))
+    late.open()
+    notifications.note(others.workspace_id, "usage_high", "now", USAGE)
+    ear.until(lambda _: of(ear, "notification"))
+    assert late.listen().heard == []
+
+    is_over.set()
+    late.until(lambda heard: [each.kind for each in heard] == ["notification"])
+
+
+def test_a_listener_that_leaves_while_it_is_sent_what_it_missed_hurts_nobody(api: Api, listen: Listen) -> None:
+    ear = listen(api)
+    ear.close()
+    notifications.note(api.workspace_id, "usage_high", "missed", USAGE)
+    for _ in range(20):
+        Ear(ear.port, headers=ear.headers, place=ear.place).open().close()
+
+    ear.open().until(lambda heard: [each.kind for each in heard] == ["notification"])

@@ -1,0 +1,112 @@
+"""Admissions: who may open a stream now, decided without the database as far as possible."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+from app import bounds
+from app.bounds import Bound, Rates
+from app.errors import TooManyStreams, Unavailable
+
+Result = TypeVar("Result")
+
+# Files of our own: connections to PostgreSQL and Redis, and those that Python has open.
+OWN_DESCRIPTORS = 64
+RETRY_SECONDS = 10
+CHECKS_AT_ONCE = 4
+
+
+class Crowd:
+    """Counts what comes in. Call it on the event loop."""
+
+    def __init__(self, descriptors: int) -> None:
+        self._descriptors = max(descriptors - OWN_DESCRIPTORS, 1)
+        self._requests = 0
+        self._taken: Counter[tuple[str, Hashable]] = Counter()
+        self._of_addresses = Rates(lambda: bounds.LIVE_OPENINGS_PER_ADDRESS)
+        self._of_actors = Rates(lambda: bounds.LIVE_OPENINGS_PER_ACTOR)
+
+    @property
+    def most_heads(self) -> int:
+        """How many connections may wait for their request: half of the descriptors that requests never get."""
+        return max(self._descriptors * (100 - bounds.LIVE_DESCRIPTORS.most) // 200, 1)
+
+    def enter(self) -> Callable[[], None]:
+        """Takes a place of the process; returns what gives it back. Raises Unavailable."""
+        for bound, most in (
+            (bounds.LIVE_STREAMS, bounds.LIVE_STREAMS.most),
+            (bounds.LIVE_DESCRIPTORS, self._descriptors * bounds.LIVE_DESCRIPTORS.most // 100),
+        ):
+            if self._requests >= most:
+                bound.reached()
+                raise Unavailable("This process has as many live streams as it can have.")
+        self._requests += 1
+        return self._leave
+
+    def take(self, bound: Bound, key: Hashable) -> Callable[[], None]:
+        """Takes a place of this key; returns what gives it back. Raises TooManyStreams."""
+        place = bound.name, key
+        if self._taken[place] >= bound.most:
+            bound.reached()
+            raise TooManyStreams(f"There are {bound.most:,} live streams.", RETRY_SECONDS)
+        self._taken[place] += 1
+        return partial(self._give_back, place)
+
+    def count_opening(self, address: str, credential: str) -> None:
+        """Raises TooManyStreams if this address or credential opens streams too fast."""
+        if seconds := self._of_addresses.take(address) or self._of_actors.take(credential):
+            raise TooManyStreams("You open too many live streams.", seconds)
+
+    def _leave(self) -> None:
+        self._requests -= 1
+
+    def _give_back(self, place: tuple[str, Hashable]) -> None:
+        self._taken[place] -= 1
+        if self._taken[place] <= 0:
+            del self._taken[place]
+
+
+class Checks:
+    """Threads that ask the database who somebody is. Addresses take turns, so that none waits for another's many."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._threads = ThreadPoolExecutor(CHECKS_AT_ONCE, thread_name_prefix="checks")
+        self._free = CHECKS_AT_ONCE
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # the next address first
+
+    async def run(self, address: str, work: Callable[[], Result], is_over: Callable[[], bool] = bool) -> Result | None:
+        """Does the work when it is the turn of the address; None if nobody waits for the result any more."""
+        if self._free:
+            self._free -= 1
+        else:
+            turn = self._loop.create_future()
+            self._waiting.setdefault(address, deque()).append(turn)
+            await turn
+        try:
+            return None if is_over() else await self._loop.run_in_executor(self._threads, work)
+        finally:
+            self._pass_on()
+
+    def submit(self, work: Callable[[], object]) -> None:
+        """Does the work some time, for nobody."""
+        self._threads.submit(work)
+
+    def stop(self) -> None:
+        """Ends the threads."""
+        self._threads.shutdown(cancel_futures=True)
+
+    def _pass_on(self) -> None:
+        if not self._waiting:
+            self._free += 1
+            return
+        address = next(iter(self._waiting))
+        turns = self._waiting.pop(address)
+        turns.popleft().set_result(None)
+        if turns:
+            self._waiting[address] = turns

@@ -1,0 +1,39 @@
+"""Places as listeners have them: signed, and good only for the member or visitor they were sent to."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Sequence
+from functools import cache
+
+from app.config import settings
+from app.domain.updates import Forgotten, Place
+from app.lib import keys
+from app.live.listeners import Pass
+
+_MAC_BYTES = 12  # a guess costs a request, and these are limited by address
+
+
+def seal(place: Place, admitted: Pass) -> str:
+    """The identifier of an event, from which this listener can go on, on any `realtime` process."""
+    return f"{place}.{_mac(_keys()[0], str(place), admitted)}"
+
+
+def unseal(text: str, admitted: Pass) -> Place:
+    """The place that `seal` made this identifier of for the same listener. Raises Forgotten for anything else."""
+    place, _, mac = text.rpartition(".")
+    if not text.isascii() or not any(hmac.compare_digest(_mac(key, place, admitted), mac) for key in _keys()):
+        raise Forgotten
+    return Place.parse(place)
+
+
+def _mac(key: bytes, place: str, admitted: Pass) -> str:
+    named = f"{admitted.workspace_id}\n{admitted.actor_id}\n{place}".encode()
+    return base64.urlsafe_b64encode(hmac.digest(key, named, hashlib.sha256)[:_MAC_BYTES]).decode()
+
+
+@cache
+def _keys() -> Sequence[bytes]:
+    return [keys.derived(key, "places") for key in settings().secret_keys]

@@ -1,0 +1,212 @@
+"""Resumptions: a thread that sends listeners who come back what they have missed, beside the reader.
+
+The reader sends them everything from its present place on, which is held meanwhile. Workspaces take turns, a page at a
+time, and so do the actors of a workspace: one that has missed much, or comes back often, delays only itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+import structlog
+
+from app import bounds
+from app.database import DatabaseAway, database
+from app.domain import chats, updates
+from app.domain.updates import Forgotten, MissedTooMuch, Place, Update
+from app.live import frames, streams
+from app.live.listeners import Listener
+from app.live.reader import Reader
+from app.live.streams import Parcel
+
+log = structlog.get_logger(__name__)
+
+PAGE = 100  # updates; some ten milliseconds of work
+PAUSE_SECONDS = 0.5  # after the database was found to be away
+
+# What is sent, and the listeners who then have everything up to their beginning with the reader.
+Deliver = Callable[[Sequence[Parcel], Sequence[Listener]], None]
+
+
+@dataclass(slots=True, eq=False)
+class Resumption:
+    """Listeners who go on from the same place. `until`: where the reader goes on with them; `left`: what they miss."""
+
+    place: Place
+    listeners: dict[Listener, None]
+    until: Place | None = None
+    left: deque[Update] | None = None
+
+
+@dataclass(slots=True)
+class Queue:
+    """The listeners of a workspace: who waits, by actor, and who is being sent what they have missed."""
+
+    waiting: dict[str, dict[Listener, Place]] = field(default_factory=dict)
+    current: Resumption | None = None
+
+
+class Resumptions:
+    """Call `join` and `leave` from any thread. `deliver` is called by the thread of this, in order."""
+
+    def __init__(self, reader: Reader, deliver: Deliver, end: Callable[[Sequence[Listener]], None]) -> None:
+        self._reader = reader
+        self._deliver = deliver
+        self._end = end
+        self._queues: dict[str, Queue] = {}  # the next one first
+        self._changed = threading.Condition()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="resumptions", daemon=True)
+
+    def start(self) -> None:
+        """Begins to work."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread; returns when it has ended."""
+        self._stopping.set()
+        with self._changed:
+            self._changed.notify()
+        self._thread.join()
+
+    def join(self, listener: Listener, place: Place) -> None:
+        """Sends the listener, which holds what the reader sends, what it has missed since the place."""
+        with self._changed:
+            queue = self._queues.setdefault(listener.admitted.workspace_id, Queue())
+            queue.waiting.setdefault(listener.admitted.actor_id, {})[listener] = place
+            self._changed.notify()
+
+    def leave(self, listener: Listener) -> None:
+        """Sends nothing more to a listener that is over, soon."""
+        admitted = listener.admitted
+        with self._changed:
+            queue = self._queues.get(admitted.workspace_id)
+            if queue is None:
+                return
+            _drop(queue.waiting, listener)
+            if queue.current is not None:
+                queue.current.listeners.pop(listener, None)
+            elif not queue.waiting:
+                del self._queues[admitted.workspace_id]
+
+    def _run(self) -> None:
+        while (found := self._next()) is not None:
+            workspace_id, resumption = found
+            is_done = False
+            try:
+                is_done = self._advance(workspace_id, resumption)
+            except DatabaseAway as error:
+                log.warning("live.database_away", error=str(error).strip())
+                self._stopping.wait(PAUSE_SECONDS)
+            except Exception:
+                log.exception("live.resumption_failed")
+                is_done = True
+                self._end(self._listeners(resumption))  # they come back
+            self._put_back(workspace_id, is_done)
+        database.close()
+
+    def _next(self) -> tuple[str, Resumption] | None:
+        """The workspace whose turn it is, and its resumption; waits for one. None when this ends."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._queues or self._stopping.is_set())
+            if self._stopping.is_set():
+                return None
+            workspace_id, queue = next(iter(self._queues.items()))
+            if queue.current is None:
+                queue.current = _begun(queue)
+            return workspace_id, queue.current
+
+    def _put_back(self, workspace_id: str, is_done: bool) -> None:
+        with self._changed:
+            queue = self._queues.pop(workspace_id)
+            if is_done:
+                queue.current = None
+            if queue.current is not None or queue.waiting:
+                self._queues[workspace_id] = queue
+
+    def _advance(self, workspace_id: str, resumption: Resumption) -> bool:
+        """Sends the next page; whether that was the last."""
+        listeners = self._listeners(resumption)
+        if not listeners:
+            return True
+        resumption.until = until = resumption.until or self._registered(listeners)
+        if until is None:
+            return False
+        try:
+            if resumption.left is None:
+                resumption.left = deque(_missed(workspace_id, resumption.place, until, listeners[0]))
+        except Forgotten as error:
+            if isinstance(error, MissedTooMuch):
+                bounds.LIVE_RESUMED.reached()
+            self._deliver([Parcel(frames.reset(until, each.admitted), [each]) for each in listeners], listeners)
+            return True
+        page = list(islice(resumption.left, PAGE))
+        sent = streams.parcels(page, page[-1].place, listeners) if page else []
+        # Only now: what fails before is sent again.
+        for _ in page:
+            resumption.left.popleft()
+        if resumption.left:
+            self._deliver(sent, [])
+            return False
+        # The last frame moves everybody to the place, those who are sent nothing of it too.
+        placed = [Parcel(frames.position(until, each.admitted), [each]) for each in listeners]
+        self._deliver([*sent, *placed], listeners)
+        return True
+
+    def _listeners(self, resumption: Resumption) -> Sequence[Listener]:
+        with self._changed:
+            return list(resumption.listeners)
+
+    def _registered(self, listeners: Sequence[Listener]) -> Place | None:
+        """The place from which the reader goes on with the listeners; None when this ends."""
+        places: list[Place] = []
+        is_begun = threading.Event()
+
+        def begin(place: Place) -> None:
+            places.append(place)
+            is_begun.set()
+
+        self._reader.join(listeners, begin)
+        while not is_begun.wait(PAUSE_SECONDS):
+            if self._stopping.is_set():
+                return None
+        return places[0]
+
+
+def _drop(waiting: dict[str, dict[Listener, Place]], listener: Listener) -> None:
+    theirs = waiting.get(listener.admitted.actor_id, {})
+    theirs.pop(listener, None)
+    if not theirs:
+        waiting.pop(listener.admitted.actor_id, None)
+
+
+def _begun(queue: Queue) -> Resumption:
+    """Takes the next actor's first listener out of the queue, and all who are sent the same."""
+    actor_id = next(iter(queue.waiting))
+    first, place = next(iter(queue.waiting[actor_id].items()))
+    is_visitor = first.admitted.channel_id is not None
+    alike = [
+        listener
+        for theirs in ([queue.waiting[actor_id]] if is_visitor else queue.waiting.values())
+        for listener, at in theirs.items()
+        if at == place and (listener.admitted.channel_id is not None) == is_visitor
+    ]
+    for listener in alike:
+        _drop(queue.waiting, listener)
+    if actor_id in queue.waiting:
+        queue.waiting[actor_id] = queue.waiting.pop(actor_id)
+    return Resumption(place, dict.fromkeys(alike))
+
+
+def _missed(workspace_id: str, place: Place, until: Place, listener: Listener) -> Sequence[Update]:
+    """What they have missed: of a visitor's own conversation only. Raises Forgotten."""
+    admitted, most, own = listener.admitted, bounds.LIVE_RESUMED.most, None
+    if admitted.channel_id is not None:
+        own = chats.message_ids(admitted.channel_id, admitted.peer, most + 1)
+        if len(own) > most:
+            raise MissedTooMuch
+    return streams.last_of_each(updates.read_missed(place, until, workspace_id, most, own))
