@@ -51,11 +51,12 @@ class Application:
     async def _stream(self, scope: Scope, send: Send) -> None:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         query = dict(parse_qsl(scope["query_string"].decode("latin-1")))
-        admitted = await self._hub.admit(scope["path"], headers, query)
+        admitted = await self._hub.admit(scope["path"], (headers, query), "")
+        assert admitted is not None
         frames: asyncio.Queue[bytes | None] = asyncio.Queue()
         place = headers.get("last-event-id", "")
-        listener = Listener(admitted, place, frames.put_nowait, lambda: frames.put_nowait(None))
-        stream = Stream(scope["path"], (headers, query), listener)
+        listener = Listener(admitted, frames.put_nowait, lambda: frames.put_nowait(None))
+        stream = Stream(scope["path"], (headers, query), "", listener, place)
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         self._hub.open(stream)
         try:

@@ -123,7 +123,7 @@ def _answered(site: Site, bot: Bot, number: int, how: str) -> list[Row]:
 
 
 def _heard(site: Site, bot: Bot, cookie: str, number: int) -> list[Row]:
-    with live.listening(site.stack.realtime_port, cookie, 1, [site.workspace]) as ears:
+    with live.listening(site.stack.realtime_port, [cookie], 1, [site.workspace]) as ears:
         for _ in range(number):
             bot.write(IDLE_PAUSE_SECONDS)
         late = _late(site, ears, number)
@@ -139,7 +139,7 @@ def _heard_beside_writes(site: Site, bot: Bot, cookie: str, number: int) -> list
     queued = 0
     while queued < number:
         queued += len(offer(site.plan(1.0)).at)
-    with live.listening(site.stack.realtime_port, cookie, 1, [site.workspace]) as ears:
+    with live.listening(site.stack.realtime_port, [cookie], 1, [site.workspace]) as ears:
         began, written = time.monotonic(), 0
         site.stack.processes.start("writes.1")
         while site.query("SELECT 1 FROM jobs WHERE due_at IS NOT NULL LIMIT 1"):

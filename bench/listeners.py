@@ -1,7 +1,8 @@
 """Many listeners of live updates, in a process of their own: what each heard, and how late.
 
-`python -m bench.listeners PORT COOKIE COUNT WORKSPACE…` spreads them over the workspaces. It prints a line when all
-know their place, and at each line on its standard input what was heard since the last one, as JSON.
+`python -m bench.listeners PORT COOKIES COUNT WORKSPACE…` spreads them over the cookies, a line each, over the
+workspaces, and over addresses of this machine. It prints a line when all know their place, and at each line on its
+standard input what was heard since the last one, as JSON.
 """
 
 import asyncio
@@ -17,13 +18,14 @@ import uvloop
 TEXT = re.compile(rb'"text":"(\d+) ([\d.]+)"')
 PLACE = re.compile(rb"^id: (.+)$", re.MULTILINE)
 RETRY_SECONDS = 0.2
+ADDRESSES = 20  # an address may have a thousand streams
 
 
 class Listener(asyncio.Protocol):
     """One stream, which is opened again behind what was heard last."""
 
-    def __init__(self, port: int, cookie: str, workspace_id: str) -> None:
-        self.port, self.cookie, self.workspace_id = port, cookie, workspace_id
+    def __init__(self, port: int, cookie: str, workspace_id: str, address: str) -> None:
+        self.port, self.cookie, self.workspace_id, self.address = port, cookie, workspace_id, address
         self.place, self.left = b"", b""
         self.heard: Counter[int] = Counter()
         self.late: list[float] = []
@@ -33,7 +35,7 @@ class Listener(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         while True:
             try:
-                await loop.create_connection(lambda: self, "127.0.0.1", self.port)
+                await loop.create_connection(lambda: self, "127.0.0.1", self.port, local_addr=(self.address, 0))
                 return
             except OSError:
                 await asyncio.sleep(RETRY_SECONDS)
@@ -66,8 +68,16 @@ class Listener(asyncio.Protocol):
         loop.call_later(RETRY_SECONDS, lambda: loop.create_task(self.open()))
 
 
-async def main(port: int, cookie: str, count: int, workspace_ids: list[str]) -> None:
-    listeners = [Listener(port, cookie, workspace_ids[number % len(workspace_ids)]) for number in range(count)]
+async def main(port: int, cookies: list[str], count: int, workspace_ids: list[str]) -> None:
+    listeners = [
+        Listener(
+            port,
+            cookies[number % len(cookies)],
+            workspace_ids[number % len(workspace_ids)],
+            f"127.0.0.{1 + number % ADDRESSES}",
+        )
+        for number in range(count)
+    ]
     began = time.time()
     for first in range(0, count, 100):
         await asyncio.gather(*(listener.open() for listener in listeners[first : first + 100]))
@@ -92,4 +102,4 @@ def report(listener: Listener) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    uvloop.run(main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4:]))
+    uvloop.run(main(int(sys.argv[1]), sys.argv[2].split("\n"), int(sys.argv[3]), sys.argv[4:]))

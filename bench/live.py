@@ -18,7 +18,6 @@ from bench import pages, sites
 from bench.costs import measured
 from bench.errors import BenchError
 from bench.figures import Row, at_most, milliseconds, percentile
-from bench.pages import Browser
 from bench.sites import Site
 from tests.stack.processes import ROOT
 
@@ -27,6 +26,8 @@ LISTENERS, WORKSPACES, PER_SECOND, SECONDS = 2_000, 100, 200, 15
 PER_SECOND_TO_ALL = 10
 IDLE_WRITES, IDLE_PAUSE_SECONDS, IDLE_SECONDS = 100, 0.07, 10
 EMAIL = "bench@example.com"
+# So many that none has more streams than a member may have.
+ACCOUNTS = 200
 MOST_SECONDS = 60
 Tell = Callable[[str], None]
 
@@ -92,11 +93,11 @@ def _run(site: Site, tell: Tell, count: int) -> list[Row]:
     allow_listeners()
     sites.start_types(site, "web", "realtime")
     workspace_ids = make_workspaces(site, WORKSPACES)
-    cookie = Browser(site, EMAIL).cookie
-    rows = _idle(site, cookie, workspace_ids[:1])
+    cookies = make_listeners(site, workspace_ids)
+    rows = _idle(site, cookies[:1], workspace_ids[:1])
     tell("idle done")
-    rows += _many(site, cookie, workspace_ids, count, PER_SECOND, tell)
-    rows += _many(site, cookie, workspace_ids[:1], count, PER_SECOND_TO_ALL, tell)
+    rows += _many(site, cookies, workspace_ids, count, PER_SECOND, tell)
+    rows += _many(site, cookies, workspace_ids[:1], count, PER_SECOND_TO_ALL, tell)
     return rows
 
 
@@ -119,8 +120,24 @@ def make_workspaces(site: Site, number: int) -> list[str]:
     return [site.workspace, *made]
 
 
-def _idle(site: Site, cookie: str, workspace_ids: Sequence[str]) -> list[Row]:
-    with listening(site.stack.realtime_port, cookie, 1, workspace_ids) as ears:
+def make_listeners(site: Site, workspace_ids: Sequence[str]) -> list[str]:
+    """Accounts that are members of the first workspace and one other each; the cookies of their sessions."""
+    emails = [f"listener{number}@example.com" for number in range(ACCOUNTS)]
+    for number, email in enumerate(emails):
+        account_id = ids.new("acc")
+        site.query(f"INSERT INTO accounts (id, email) VALUES ('{account_id}', '{email}')")
+        for workspace_id in {workspace_ids[0], workspace_ids[number % len(workspace_ids)]}:
+            site.query(
+                "INSERT INTO members (id, workspace_id, account_id, role)"
+                f" VALUES ('{ids.new('mem')}', '{workspace_id}', '{account_id}', 'owner')"
+            )
+    command = [sys.executable, "-m", "bench.cookies", *emails]
+    done = subprocess.run(command, cwd=ROOT, env=site.stack.environment, check=True, capture_output=True, text=True)
+    return done.stdout.split()
+
+
+def _idle(site: Site, cookies: Sequence[str], workspace_ids: Sequence[str]) -> list[Row]:
+    with listening(site.stack.realtime_port, cookies, 1, workspace_ids) as ears:
         with measured(site) as spent:
             time.sleep(IDLE_SECONDS)
         writer = Writer(site, workspace_ids)
@@ -136,9 +153,11 @@ def _idle(site: Site, cookie: str, workspace_ids: Sequence[str]) -> list[Row]:
     ]
 
 
-def _many(site: Site, cookie: str, workspace_ids: Sequence[str], count: int, per_second: int, tell: Tell) -> list[Row]:
+def _many(
+    site: Site, cookies: Sequence[str], workspace_ids: Sequence[str], count: int, per_second: int, tell: Tell
+) -> list[Row]:
     name = f"{len(workspace_ids)} workspaces: " if len(workspace_ids) > 1 else "one workspace: "
-    with listening(site.stack.realtime_port, cookie, count, workspace_ids) as ears:
+    with listening(site.stack.realtime_port, cookies, count, workspace_ids) as ears:
         writer = Writer(site, workspace_ids)
         with measured(site) as spent:
             writer.write_for(SECONDS, per_second)
@@ -178,9 +197,9 @@ def all_heard(ears: Ears, written: Mapping[str, int]) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def listening(port: int, cookie: str, count: int, workspace_ids: Sequence[str]) -> Iterator[Ears]:
-    """That many listeners at the port, spread over the workspaces of a member with this cookie."""
-    command = [sys.executable, "-m", "bench.listeners", str(port), cookie, str(count)]
+def listening(port: int, cookies: Sequence[str], count: int, workspace_ids: Sequence[str]) -> Iterator[Ears]:
+    """That many listeners at the port, spread over the members with these cookies and over the workspaces."""
+    command = [sys.executable, "-m", "bench.listeners", str(port), "\n".join(cookies), str(count)]
     with subprocess.Popen(
         [*command, *workspace_ids], cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:

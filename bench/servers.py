@@ -18,7 +18,6 @@ from bench.costs import measured
 from bench.errors import BenchError
 from bench.figures import Row, milliseconds, percentile
 from bench.live import Writer
-from bench.pages import Browser
 from bench.sites import Site
 from tests.stack.ports import free_port
 from tests.stack.process import Process
@@ -83,14 +82,14 @@ def _run(site: Site, size: Size, tell: Tell) -> list[Row]:
     live.allow_listeners()
     sites.start_types(site, "web", "realtime")
     workspace_ids = live.make_workspaces(site, size.workspaces)
-    cookie = Browser(site, live.EMAIL).cookie
+    cookies = live.make_listeners(site, workspace_ids)
     [pid] = site.stack.processes.pids("realtime")
     with _gunicorn(site) as theirs:
         contenders = [Contender(OURS, site.stack.realtime_port, pid, "realtime"), theirs]
         rounds: dict[str, list[Round]] = {each.name: [] for each in contenders}
         for _ in range(size.rounds):
             for each in contenders:
-                made = _round(site, each, cookie, workspace_ids, size)
+                made = _round(site, each, cookies, workspace_ids, size)
                 rounds[each.name].append(made)
                 tell(f"{each.name}: p99 {milliseconds(percentile(made.late, 0.99))}, {made.mebibytes:.0f} MiB")
     return [row for name, made in rounds.items() for row in _described(name, made, size)]
@@ -123,8 +122,8 @@ def _serves(port: int) -> bool:
         return False
 
 
-def _round(site: Site, contender: Contender, cookie: str, workspace_ids: Sequence[str], size: Size) -> Round:
-    with live.listening(contender.port, cookie, size.listeners, workspace_ids) as ears:
+def _round(site: Site, contender: Contender, cookies: Sequence[str], workspace_ids: Sequence[str], size: Size) -> Round:
+    with live.listening(contender.port, cookies, size.listeners, workspace_ids) as ears:
         writer = Writer(site, workspace_ids)
         with measured(site) as spent:
             writer.write_for(size.seconds, size.per_second)
