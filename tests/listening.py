@@ -8,7 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.database import rows
+from app.domain import updates
 from tests.cast import until
+
+
+def an_hour_passes() -> None:
+    """Moves what the scheduler knows of updates into the past: what runs at this moment has run an hour ago."""
+    updates.forget_old()
+    rows("UPDATE updates SET created_at = created_at - interval '61 minutes'")
+    rows("UPDATE update_horizons SET at = at - interval '61 minutes'")
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ from app.live.streams import Parcel
 log = structlog.get_logger(__name__)
 
 PAGE = 100  # updates; some ten milliseconds of work
+# Workspaces among which pages go in turn; each has up to 5,000 updates in memory.
+AT_ONCE = 20
 PAUSE_SECONDS = 0.5  # after the database was found to be away
 
 # What is sent, and the listeners who then have everything up to their beginning with the reader.
@@ -115,7 +117,9 @@ class Resumptions:
             self._changed.wait_for(lambda: self._queues or self._stopping.is_set())
             if self._stopping.is_set():
                 return None
-            workspace_id, queue = next(iter(self._queues.items()))
+            begun = [workspace_id for workspace_id, queue in self._queues.items() if queue.current is not None]
+            workspace_id = begun[0] if len(begun) >= AT_ONCE else next(iter(self._queues))
+            queue = self._queues[workspace_id]
             if queue.current is None:
                 queue.current = _begun(queue)
             return workspace_id, queue.current

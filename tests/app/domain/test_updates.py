@@ -16,6 +16,7 @@ from app.domain import notifications, updates
 from app.domain.updates import Forgotten, MissedTooMuch, Place, Update
 from tests import talks
 from tests.cast import Api, accept, apply, one
+from tests.listening import an_hour_passes
 from tests.people import make_member
 
 MANY = 1_000
@@ -232,13 +233,6 @@ def test_what_was_missed_ends_at_a_place(connections: list[Any]) -> None:
 
 
 # Old ones
-
-
-def an_hour_passes() -> None:
-    """What runs at this moment has run an hour ago."""
-    updates.forget_old()
-    rows("UPDATE updates SET created_at = created_at - interval '61 minutes'")
-    rows("UPDATE update_horizons SET at = at - interval '61 minutes'")
 
 
 def test_what_was_visible_an_hour_ago_is_forgotten(connections: list[Any]) -> None:

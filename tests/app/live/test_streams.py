@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 
+import psycopg2
 import pytest
 
+from app.config import settings
 from app.database import rows
-from app.domain import messages, notifications
+from app.domain import messages, notifications, updates
 from app.domain.updates import Place
 from app.lib import ids, json
 from app.live import places, resumptions
@@ -17,7 +20,7 @@ from tests import talks
 from tests.app.live.conftest import Listen
 from tests.bounding import set_bound
 from tests.cast import Api, accept, one
-from tests.listening import Ear, Heard
+from tests.listening import Ear, Heard, an_hour_passes
 from tests.people import make_member
 
 
@@ -157,6 +160,31 @@ def test_a_place_that_is_too_old_is_reset_once(api: Api, listen: Listen) -> None
     ear.close()
     rows("INSERT INTO updates_forgotten (until) SELECT pg_current_xact_id()")
     ear.open().until(lambda heard: heard)
+    notifications.note(api.workspace_id, "usage_high", "new", USAGE)
+
+    ear.until(lambda heard: [each.kind for each in heard] == ["reset", "notification"])
+
+
+def test_a_transaction_that_is_open_for_hours_costs_nobody_an_update(api: Api, listen: Listen) -> None:
+    with closing(psycopg2.connect(settings().database_url)) as held:
+        held.cursor().execute("SELECT pg_current_xact_id()")
+        ear = listen(api)
+        for number in range(3):
+            notifications.note(api.workspace_id, "usage_high", str(number), USAGE)
+            ear.until(lambda heard, number=number: len(heard) > number)
+            an_hour_passes()
+            updates.forget_old()
+        ear.open()
+        notifications.note(api.workspace_id, "usage_high", "last", USAGE)
+
+        ear.until(lambda heard: len(heard) > 3)
+    assert {each.kind for each in ear.heard} == {"notification"}
+
+
+def test_an_outage_of_hours_is_one_reset(api: Api, listen: Listen) -> None:
+    ear = listen(api)
+    rows("INSERT INTO updates_forgotten (until) SELECT pg_current_xact_id()")
+    ear.until(lambda heard: heard)
     notifications.note(api.workspace_id, "usage_high", "new", USAGE)
 
     ear.until(lambda heard: [each.kind for each in heard] == ["reset", "notification"])
