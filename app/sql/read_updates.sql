@@ -19,13 +19,12 @@ FROM (
     SELECT %(since)s::pg_snapshot AS since, coalesce(%(until)s::pg_snapshot, pg_current_snapshot()) AS until
 ) AS place
 LEFT JOIN LATERAL (
-    SELECT id, workspace_id, kind, subject_id, actor_id, created_at FROM (
-        SELECT * FROM updates WHERE transaction_id >= pg_snapshot_xmax(place.since)
-        UNION ALL
-        SELECT updates.* FROM pg_snapshot_xip(place.since) AS running (id)
-        JOIN updates ON updates.transaction_id = running.id
-    ) AS noted
-    WHERE pg_visible_in_snapshot(transaction_id, place.until)
+    SELECT id, workspace_id, kind, subject_id, actor_id, created_at FROM updates
+    WHERE (
+            transaction_id >= pg_snapshot_xmax(place.since)
+            OR transaction_id = ANY(ARRAY(SELECT pg_snapshot_xip(place.since)))
+        )
+        AND pg_visible_in_snapshot(transaction_id, place.until)
         AND id > %(last)s
         AND (%(workspace_id)s::text IS NULL OR workspace_id = %(workspace_id)s)
         AND (%(subject_ids)s::text[] IS NULL OR subject_id = ANY(%(subject_ids)s::text[]))
