@@ -92,6 +92,7 @@ LIVE_OPENINGS_PER_ACTOR = Bound("live_openings_per_actor", 60, "streams opened a
 LIVE_OPENINGS_PER_ADDRESS = Bound("live_openings_per_address", 1_200, "streams opened a minute")
 LIVE_HEADS_PER_ADDRESS = Bound("live_heads_per_address", 100, "requests whose head is not complete")
 LIVE_HEADS = Bound("live_heads", 500, "requests whose head is not complete")
+LIVE_READINESS = Bound("live_readiness", 50, "requests of `/readyz` under way")
 LIVE_HEAD = Bound("live_head", 32 * 1024, "bytes of a head")
 LIVE_BUFFER = Bound("live_buffer", 512 * 1024, "bytes that wait for a stream")
 LIVE_RESUMED = Bound("live_resumed", 5_000, "updates that a listener has missed")

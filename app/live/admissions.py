@@ -48,6 +48,13 @@ class Crowd:
         self._requests += 1
         return self._leave
 
+    def ask_readiness(self) -> Callable[[], None]:
+        """Takes a place among those who ask whether the process is ready, as `enter` does. Raises Unavailable."""
+        try:
+            return self.take(bounds.LIVE_READINESS, None)
+        except TooManyStreams as error:
+            raise Unavailable("The process does not know yet whether it is ready.") from error
+
     def take(self, bound: Bound, key: Hashable) -> Callable[[], None]:
         """Takes a place of this key; returns what gives it back. Raises TooManyStreams."""
         place = bound.name, key

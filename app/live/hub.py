@@ -187,12 +187,13 @@ class Hub:
         metrics.LIVE_SENT.inc(sum(len(parcel.listeners) for parcel in parcels))
 
     def _comment(self) -> None:
-        said: dict[str, bytes] = {}
-        for listener in list(self._placed):
-            actor_id = listener.admitted.actor_id
-            if actor_id not in said:
-                said[actor_id] = frames.comment(self._place, listener.admitted)
-            listener.send(said[actor_id])
+        said: dict[tuple[str, bool], bytes] = {}
+        for listener in list(self._streams):
+            is_placed = listener in self._placed
+            key = listener.admitted.actor_id, is_placed
+            if key not in said:
+                said[key] = frames.comment(self._place if is_placed else None, listener.admitted)
+            listener.send(said[key])
         self._show(self._presences.all())
         self._loop.call_later(COMMENT_SECONDS, self._comment)
 

@@ -69,7 +69,7 @@ class Server:
             if request.path == "/healthz":
                 self._say(connection, {"status": "alive"})
             elif request.path == "/readyz":
-                connection.at_end.append(self.crowd.enter())
+                connection.at_end.append(self.crowd.ask_readiness())
                 self._say(connection, await self._ready())
             elif request.path in DOORS:
                 await self._stream(connection, request)
@@ -87,7 +87,8 @@ class Server:
     async def _stream(self, connection: Connection, request: Request) -> None:
         address = self._address_of(connection, request)
         self.crowd.count_opening(address, DOORS[request.path].credential(request.headers))
-        connection.at_end += [self.crowd.enter(), self.crowd.take(bounds.LIVE_STREAMS_PER_ADDRESS, address)]
+        connection.at_end.append(self.crowd.enter())
+        connection.at_end.append(self.crowd.take(bounds.LIVE_STREAMS_PER_ADDRESS, address))
         asked = request.headers, request.query
         admitted = await self.hub.admit(request.path, asked, address, lambda: connection.is_lost)
         if admitted is None or connection.is_lost:

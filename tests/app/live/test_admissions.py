@@ -59,6 +59,27 @@ def test_beyond_its_streams_an_actors_oldest_ends_and_comes_back_later(
     assert len(realtime.server.hub._streams) == 2
 
 
+def test_who_is_refused_takes_no_place_of_the_process(
+    monkeypatch: pytest.MonkeyPatch, realtime: Running, member: Headers, opened: ExitStack
+) -> None:
+    set_bound(monkeypatch, "LIVE_STREAMS_PER_ADDRESS", 0)
+    for _ in range(3):
+        assert open_ear(opened, realtime, member).status == 429
+
+    until(lambda: realtime.server.crowd._requests == 0)
+    assert not realtime.server.crowd._taken
+
+
+def test_a_stream_that_has_ended_gives_all_its_places_back(
+    realtime: Running, member: Headers, opened: ExitStack
+) -> None:
+    open_ear(opened, realtime, member).until_placed().close()
+
+    until(lambda: realtime.server.crowd._requests == 0)
+    assert not realtime.server.crowd._taken
+    assert not realtime.server.hub._of_actors
+
+
 def test_an_address_has_a_number_of_streams_and_gets_them_back(
     monkeypatch: pytest.MonkeyPatch, realtime: Running, member: Headers, opened: ExitStack
 ) -> None:
@@ -95,7 +116,8 @@ def test_a_full_process_refuses_streams_and_answers_health_checks(
         open_ear(opened, realtime, member)
 
     assert refusal(open_ear(opened, realtime, member)) == (503, "unavailable", True)
-    assert open_ear(opened, realtime, {}, "/healthz").status == 200
+    for path in ("/healthz", "/readyz"):
+        assert open_ear(opened, realtime, {}, path).status == 200
 
 
 @pytest.mark.parametrize("name", ["LIVE_OPENINGS_PER_ACTOR", "LIVE_OPENINGS_PER_ADDRESS"])
