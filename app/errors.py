@@ -92,7 +92,7 @@ class RateLimited(BellhopError):
 
 
 class TooManyStreams(BellhopError):
-    """Whoever asks has as many live streams as it may have, or opens them too fast."""
+    """The caller has as many live streams as it may have, or opens them too fast."""
 
     slug = "rate-limited"
 

@@ -51,16 +51,16 @@ class Crowd:
     def ask_readiness(self) -> Callable[[], None]:
         """Takes a place among those who ask whether the process is ready, as `enter` does. Raises Unavailable."""
         try:
-            return self.take(bounds.LIVE_READINESS, None)
+            return self.take(bounds.LIVE_READINESS, None, "")
         except TooManyStreams as error:
             raise Unavailable("The process does not know yet whether it is ready.") from error
 
-    def take(self, bound: Bound, key: Hashable) -> Callable[[], None]:
-        """Takes a place of this key; returns what gives it back. Raises TooManyStreams."""
+    def take(self, bound: Bound, key: Hashable, owner: str) -> Callable[[], None]:
+        """Takes a place of this key; returns what gives it back. `owner` is for people. Raises TooManyStreams."""
         place = bound.name, key
         if self._taken[place] >= bound.most:
             bound.reached()
-            raise TooManyStreams(f"There are {bound.most:,} live streams.", RETRY_SECONDS)
+            raise TooManyStreams(f"{owner} has {bound.most:,} live streams open, the most it may have.", RETRY_SECONDS)
         self._taken[place] += 1
         return partial(self._give_back, place)
 

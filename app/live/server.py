@@ -65,6 +65,8 @@ class Server:
             task.add_done_callback(self._tasks.discard)
 
     async def _respond(self, connection: Connection, request: Request) -> None:
+        if connection.is_lost:  # nothing would give its places back
+            return
         try:
             if request.path == "/healthz":
                 self._say(connection, {"status": "alive"})
@@ -88,12 +90,13 @@ class Server:
         address = self._address_of(connection, request)
         self.crowd.count_opening(address, DOORS[request.path].credential(request.headers))
         connection.at_end.append(self.crowd.enter())
-        connection.at_end.append(self.crowd.take(bounds.LIVE_STREAMS_PER_ADDRESS, address))
+        connection.at_end.append(self.crowd.take(bounds.LIVE_STREAMS_PER_ADDRESS, address, "Your address"))
         asked = request.headers, request.query
         admitted = await self.hub.admit(request.path, asked, address, lambda: connection.is_lost)
         if admitted is None or connection.is_lost:
             return
-        connection.at_end.append(self.crowd.take(bounds.LIVE_STREAMS_PER_WORKSPACE, admitted.workspace_id))
+        of_workspace = self.crowd.take(bounds.LIVE_STREAMS_PER_WORKSPACE, admitted.workspace_id, "The workspace")
+        connection.at_end.append(of_workspace)
         # Scripts that read the stream themselves cannot always set the header.
         place = request.headers.get("last-event-id") or request.query.get("last_event_id", "")
         stream = Stream(request.path, asked, address, Listener(admitted, connection.send, connection.end), place)
