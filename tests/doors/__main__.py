@@ -1,0 +1,33 @@
+"""`python -m tests.doors [name …]`: makes the attacks of these modules, or of all, and prints what a victim felt."""
+
+from __future__ import annotations
+
+import argparse
+import pkgutil
+import sys
+from functools import partial
+from importlib import import_module
+
+from tests import doors
+
+SHARED = {"__main__", "services", "victims"}
+
+
+def main() -> int:
+    """Runs one attack after the other; 1 if one could not be made, or hurt its victim more than it may."""
+    every = sorted(module.name for module in pkgutil.iter_modules(doors.__path__) if module.name not in SHARED)
+    parser = argparse.ArgumentParser(prog="python -m tests.doors")
+    parser.add_argument("names", nargs="*", metavar="name", choices=[[], *every], help=", ".join(every))
+    broken = []
+    for name in parser.parse_args().names or every:
+        print(f"{name}:", flush=True)
+        try:
+            import_module(f"tests.doors.{name}").measure(partial(print, "   ", flush=True))
+        except AssertionError as error:
+            print(f"    FAILED: {error}", flush=True)
+            broken.append(name)
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
