@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 # What programs ask for, and files. All other paths are pages.
-_API_PATHS = ("/api/", "/problems", "/healthz", "/readyz", "/metrics", "/media/", "/chat/", "/hooks/")
+_API_PATHS = ("/api/", "/problems", "/healthz", "/readyz", "/media/", "/chat/", "/hooks/")
 
 
 def create_app() -> Flask:

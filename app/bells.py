@@ -26,6 +26,7 @@ from pika.exceptions import AMQPError
 
 from app import metrics
 from app.config import settings
+from app.lib import vitals
 
 log = structlog.get_logger(__name__)
 
@@ -119,7 +120,7 @@ class Ringer:
         self._ringing: set[Bell] = set()
         self._unheard: Set[Bell] = set()  # of the last batch, those that were ringing already
         self._changed = threading.Condition()
-        threading.Thread(target=self._run, name="bells", daemon=True).start()
+        vitals.start(self._run, "bells")
 
     def ring(self, bell: Bell) -> None:
         """Rings soon. Never waits."""

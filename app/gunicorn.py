@@ -42,7 +42,7 @@ def _lock(directory: str | Path) -> None:
     fcntl.flock(os.open(directory, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-# The worker processes keep their metrics in files here, so that each can report those of all. It has to be set before
+# The worker processes keep their metrics in files here, so that one can report those of all. It has to be set before
 # anything imports prometheus_client, so the functions below import it when they are called.
 figures = os.environ["PROMETHEUS_MULTIPROC_DIR"] = _directory()
 
@@ -98,9 +98,12 @@ loglevel = "warning"
 def post_worker_init(worker: Any) -> None:
     """Announces a new worker process; gunicorn calls it in that process."""
     from app import metrics, presence
+    from app.lib import vitals
 
     presence.announce("web")
     metrics.PROCESSES.labels("web").set(1)
+    configured = settings()
+    vitals.start(metrics.serve_shared, "metrics", configured.metrics_host, configured.metrics_port, "web")
     # Objects from startup stay alive, so keep the collector from scanning them.
     gc.collect()
     gc.freeze()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterable
 from errno import EADDRINUSE
@@ -10,7 +11,6 @@ from pathlib import Path
 
 import structlog
 from prometheus_client import (
-    CONTENT_TYPE_PLAIN_0_0_4,
     REGISTRY,
     CollectorRegistry,
     Counter,
@@ -18,7 +18,6 @@ from prometheus_client import (
     Histogram,
     ProcessCollector,
     disable_created_metrics,
-    generate_latest,
     start_http_server,
 )
 from prometheus_client.metrics_core import Metric
@@ -27,7 +26,6 @@ from prometheus_client.registry import Collector
 
 log = structlog.get_logger(__name__)
 
-CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 # If `app/gunicorn.py` sets this, the forked processes keep their metrics in files there.
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
 # Ports to try, so that several processes on one machine do not collide.
@@ -99,24 +97,14 @@ PASS_SECONDS = Histogram(
 PASSES_FAILED = Counter("bellhop_scheduler_passes_failed", "Passes of the scheduler that failed.", ["name"])
 
 
-def exposition() -> bytes:
-    """All metrics in the text format, of this process or of all processes that share its files."""
-    if SHARED not in os.environ:
-        return generate_latest(REGISTRY)
-    registry = CollectorRegistry()
-    MultiProcessCollector(registry)
-    registry.register(_Together())
-    return generate_latest(registry)
-
-
 def serve(host: str, port: int, process_type: str) -> None:
-    """Serves `GET /metrics` on this port or the next free one; 0 disables it. Never raises."""
+    """Serves `GET /metrics` on this port or the next free one; 0 disables it. Does not raise if there is none."""
     PROCESSES.labels(process_type).set(1)
     if port == 0:
         return
     for candidate in range(port, port + MOST_PORTS):
         try:
-            start_http_server(candidate, host)
+            start_http_server(candidate, host, registry=_registry())
         except OSError as error:
             failure = error
             if error.errno != EADDRINUSE:
@@ -125,6 +113,24 @@ def serve(host: str, port: int, process_type: str) -> None:
             log.info("metrics.served", host=host, port=candidate)
             return
     log.warning("metrics.not_served", host=host, port=candidate, error=str(failure))
+
+
+def serve_shared(host: str, port: int, process_type: str) -> None:
+    """Serves the metrics of all processes that share their files, while no other of them does. Never returns before."""
+    # The lock ends with the process that serves; then another one gets it.
+    lock = os.open(Path(os.environ[SHARED]) / "served", os.O_CREAT | os.O_RDWR)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    serve(host, port, process_type)
+
+
+def _registry() -> CollectorRegistry:
+    """The metrics of this process, or of all processes that share its files."""
+    if SHARED not in os.environ:
+        return REGISTRY
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)
+    registry.register(_Together())
+    return registry
 
 
 class _Together(Collector):

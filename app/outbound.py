@@ -14,6 +14,7 @@ import structlog
 import uvloop
 
 from app import metrics
+from app.lib import vitals
 from app.lib.addresses import Network
 from app.lib.answers import Answer, Reason, answered, failed
 from app.lib.deadlines import MOST_QUEUED_SECONDS, Deadlines
@@ -222,7 +223,7 @@ class BlockingOutbound:
         with self._lock:
             if self._loop is None:
                 self._loop = uvloop.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name="outbound", daemon=True).start()
+                vitals.start_loop(self._loop, "outbound")
             return self._loop
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ import redis
 import structlog
 
 from app import bells, versions
-from app.lib import clock, json
+from app.lib import clock, json, vitals
 
 log = structlog.get_logger(__name__)
 
@@ -58,7 +57,7 @@ class Process:
 def announce(process_type: str) -> None:
     """Starts a thread that announces this process for as long as it lives."""
     said = {"version": versions.running(), "started_at": clock.now().isoformat()}
-    threading.Thread(target=_keep_saying, args=(process_type, said), name="presence", daemon=True).start()
+    vitals.start(_keep_saying, "presence", process_type, said)
 
 
 def tell(name: str, fact: object) -> None:

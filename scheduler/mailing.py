@@ -8,6 +8,7 @@ import structlog
 
 from app.database import DatabaseAway, database
 from app.domain import emails
+from app.lib import vitals
 
 log = structlog.get_logger(__name__)
 
@@ -18,9 +19,7 @@ def start(stopping: threading.Event) -> threading.Thread | None:
     """Sends e-mail that is due until `stopping` is set. Without SMTP_URL there is nothing to do."""
     if not emails.can_be_sent():
         return None
-    thread = threading.Thread(target=_run, args=(stopping,), name="mailing", daemon=True)
-    thread.start()
-    return thread
+    return vitals.start(_run, "mailing", stopping)
 
 
 def _run(stopping: threading.Event) -> None:

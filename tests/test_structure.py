@@ -196,6 +196,10 @@ def test_the_process_types_are_those_of_the_procfile() -> None:
     assert set(presence.TYPES) == set(types) - {"release"}
 
 
+# Times that may be later than Python has any, which only SQL reads.
+UNREAD = {("channels", "paced_until"), ("channels", "paused_until")}
+
+
 def columns_of(table: str) -> dict[str, bool]:
     """Column names, and whether they may be null; generated columns are the database's own."""
     return dict(
@@ -210,8 +214,9 @@ def columns_of(table: str) -> dict[str, bool]:
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
 def test_the_migrations_make_what_the_models_describe(empty: None, model: Any) -> None:
     described = {field.column_name: field.null for field in model._meta.sorted_fields}
+    columns = columns_of(model._meta.table_name)
 
-    assert columns_of(model._meta.table_name) == described
+    assert {name: columns[name] for name in columns if (model._meta.table_name, name) not in UNREAD} == described
 
 
 def test_every_table_has_its_model(empty: None) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from app import mailbox
-from app.channels.base import Outcome
+from app.channels.base import Outcome, Verdict
 from app.domain import outboxes, sending_outcomes, sendings
 from app.domain.sendings import Dispatch, Sending
 from app.mailbox import Claimed
@@ -23,6 +24,7 @@ MOST_BYTES = 65_536
 GATHERING_SECONDS = 0.005
 # A channel that has reached its rate is looked into no more often than this, and gets what it missed together.
 CLOSED_SECONDS = 0.05
+_UNRECORDED = Verdict(Outcome.UNKNOWN, code="error", detail="Bellhop could not record what the provider answered.")
 
 
 class Courier(Desk[Sending]):
@@ -58,6 +60,10 @@ class Courier(Desk[Sending]):
         for channel_id, seconds in due.items():
             self._look_in(channel_id, now + seconds)
         return later
+
+    def broken(self, outcome: Sending) -> Sending:
+        """Whether the message was taken is not known."""
+        return replace(outcome, verdict=_UNRECORDED)
 
     def end(self, outcome: Sending) -> None:
         """Makes room for another message of the channel."""

@@ -19,6 +19,7 @@ import uvloop
 from app.channels.base import Request
 from app.config import settings
 from app.database import DatabaseAway
+from app.lib import vitals
 from app.outbound import Answer, Outbound
 
 log = structlog.get_logger(__name__)
@@ -27,6 +28,9 @@ log = structlog.get_logger(__name__)
 GRACE_SECONDS = 15.0
 AWAY_SECONDS = 1.0  # after the database was found to be away
 BUSY_SECONDS = 0.02  # after a row was found locked
+# An end of a pause that is further away is looked at again: threads can wait for no more than some years.
+MOST_REST_SECONDS = 3600.0
+MOST_BUSY = 50  # tries at a row that stays locked
 
 T = TypeVar("T")
 
@@ -60,6 +64,10 @@ class Desk(ABC, Generic[T]):
     @abstractmethod
     def record(self, outcomes: Sequence[T]) -> Sequence[T]:
         """Records the outcomes; returns those that have to be recorded later."""
+
+    @abstractmethod
+    def broken(self, outcome: T) -> T:
+        """The final outcome of what `outcome` cannot be recorded for, with nothing in it that anybody else said."""
 
     @abstractmethod
     def end(self, outcome: T) -> None:
@@ -116,15 +124,13 @@ class Desk(ABC, Generic[T]):
                     allowed_networks=configured.webhook_allowed_networks,
                     ca_file=configured.webhook_ca_file,
                 )
-                threading.Thread(target=self.loop.run_forever, name="requests", daemon=True).start()
-                self._thread = threading.Thread(target=self._work, name="desk", daemon=True)
-                self._thread.start()
+                vitals.start_loop(self.loop, "requests")
+                self._thread = vitals.start(self._work, "desk")
 
     def _work(self) -> None:
         while not self.is_stopping.is_set() or self.is_busy or self._outcomes:
-            self._news.wait(None if self.is_stopping.is_set() else self.pause())
-            self._news.clear()
             try:
+                self._rest()
                 self._record()
                 if not self.is_stopping.is_set():
                     self.claim()
@@ -136,6 +142,11 @@ class Desk(ABC, Generic[T]):
                 self._try_again()
         self.leave()
         self.loop.call_soon_threadsafe(self._close)
+
+    def _rest(self) -> None:
+        pause = None if self.is_stopping.is_set() else self.pause()
+        self._news.wait(None if pause is None else min(pause, MOST_REST_SECONDS))
+        self._news.clear()
 
     def _close(self) -> None:
         self._closing = self.loop.create_task(self.outbound.close())
@@ -166,7 +177,7 @@ class Desk(ABC, Generic[T]):
         except DatabaseAway:
             raise
         except Exception:
-            # One of them cannot be recorded, which must not keep the others. Its lease ends by itself.
+            # One of them cannot be recorded, which must not keep the others.
             log.exception("desk.batch_not_recorded", desk=type(self).__name__, outcomes=len(outcomes))
         later: list[T] = []
         for outcome in outcomes:
@@ -176,4 +187,17 @@ class Desk(ABC, Generic[T]):
                 raise
             except Exception:
                 log.exception("desk.outcome_not_recorded", desk=type(self).__name__, outcome=repr(outcome))
+                self._record_broken(self.broken(outcome))
         return later
+
+    def _record_broken(self, outcome: T) -> None:
+        for _ in range(MOST_BUSY):
+            try:
+                if not self.record([outcome]):
+                    return
+            except DatabaseAway:
+                raise
+            except Exception:
+                break
+            time.sleep(BUSY_SECONDS)
+        log.error("desk.outcome_lost", desk=type(self).__name__)  # its lease ends by itself

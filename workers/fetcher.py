@@ -44,6 +44,10 @@ class Fetcher(FairDesk[Fetched]):
         fetches.record(outcomes)
         return ()
 
+    def broken(self, outcome: Fetched) -> Fetched:
+        """The file is given up."""
+        return Fetched(outcome.claimed, outcome.tries, verdict=_BROKEN)
+
     def claimed(self, outcome: Fetched) -> Claimed:
         """The file's row."""
         return outcome.claimed

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from app.domain import read_receipts
 from app.domain.read_receipts import Dispatch, Outcome
 from app.mailbox import Claimed
-from app.outbound import Answer
+from app.outbound import Answer, Reason, failed
 from workers.fair_desk import FairDesk
 
 MOST_UNDER_WAY = 100
@@ -34,6 +35,10 @@ class Reader(FairDesk[Outcome]):
         """Records what came of receipts; none has to be recorded later."""
         read_receipts.record(outcomes)
         return ()
+
+    def broken(self, outcome: Outcome) -> Outcome:
+        """The receipt is given up."""
+        return replace(outcome, answer=failed(Reason.BAD_ADDRESS, "The response could not be recorded."))
 
     def claimed(self, outcome: Outcome) -> Claimed:
         """The receipt's row."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from app.channels.base import Request
 from app.domain import requests
 from app.domain.requests import Dispatch, Outcome
 from app.mailbox import Claimed
-from app.outbound import Answer
+from app.outbound import Answer, Reason, failed
 from workers.fair_desk import FairDesk
 
 MOST_UNDER_WAY = 400
@@ -32,6 +33,10 @@ class Requester(FairDesk[Outcome]):
     def record(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
         """Hands responses to their runs; returns those that have to be recorded later."""
         return requests.record(outcomes)
+
+    def broken(self, outcome: Outcome) -> Outcome:
+        """The run learns that there was no response."""
+        return replace(outcome, answer=failed(Reason.BAD_ADDRESS, "The response could not be recorded."))
 
     def claimed(self, outcome: Outcome) -> Claimed:
         """The request's row."""

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 
@@ -23,10 +24,11 @@ from app.config import settings
 from app.database import DatabaseAway
 from app.domain import attempts, lanes
 from app.domain.attempts import Dispatch, Outcome
-from app.lib import clock
+from app.lib import clock, vitals
 from app.mailbox import Mail
 from app.outbound import Answer, Outbound, Reason, failed
 from workers import pacing
+from workers.desk import MOST_REST_SECONDS
 from workers.faults import Faults
 from workers.pacing import Pace
 from workers.windows import Windows
@@ -79,9 +81,8 @@ class Sender:
     def _start(self) -> None:
         with self._started:
             if self._desk is None and not self._stopping.is_set():
-                threading.Thread(target=self._loop.run_forever, name="requests", daemon=True).start()
-                self._desk = threading.Thread(target=self._work, name="desk", daemon=True)
-                self._desk.start()
+                vitals.start_loop(self._loop, "requests")
+                self._desk = vitals.start(self._work, "desk")
 
     def _work(self) -> None:
         outbound = _outbound()
@@ -105,11 +106,12 @@ class Sender:
                 self._gather(time.monotonic() - began)
         self._listen()
         self._hear(self._rung)  # so that others can be rung for what is left
-        asyncio.run_coroutine_threadsafe(outbound.close(), self._loop).result(PAUSE_SECONDS)
+        with suppress(TimeoutError):
+            asyncio.run_coroutine_threadsafe(outbound.close(), self._loop).result(PAUSE_SECONDS)
 
     def _paused_seconds(self) -> float | None:
         """Until the first pause ends; None if there is none."""
-        return max(0.0, min(self._paused.values()) - time.monotonic()) if self._paused else None
+        return min(max(0.0, min(self._paused.values()) - time.monotonic()), MOST_REST_SECONDS) if self._paused else None
 
     def _gather(self, took: float) -> None:
         time.sleep(pacing.GATHERING_SECONDS)

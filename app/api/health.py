@@ -1,15 +1,15 @@
-"""Health: `/healthz` (the process is alive), `/readyz` (its database and broker respond) and `/metrics`."""
+"""Health: `/healthz` (the process is alive) and `/readyz` (its database and broker respond)."""
 
 from __future__ import annotations
 
 import redis
 import structlog
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response
 
-from app import bells, metrics
+from app import bells
 from app.api.responses import respond
 from app.database import DatabaseAway, rows
-from app.errors import NotFound, Unavailable
+from app.errors import Unavailable
 
 blueprint = Blueprint("health", __name__)
 log = structlog.get_logger(__name__)
@@ -28,15 +28,6 @@ def ready() -> Response:
     if away := [name for name, answers in answering.items() if not answers]:
         raise Unavailable(f"No response from the {' and the '.join(away)}.", answering=answering)
     return respond(200, {"status": "ready", "answering": answering})
-
-
-@blueprint.get("/metrics")
-def show_metrics() -> Response:
-    """The process's metrics for Prometheus. Raises NotFound for a request that a proxy forwarded."""
-    # Metrics are for the operator. Prometheus scrapes the process directly; forwarded requests come from outside.
-    if any(name in request.headers for name in ("Forwarded", "X-Forwarded-For", "X-Real-Ip")):
-        raise NotFound()
-    return Response(metrics.exposition(), content_type=metrics.CONTENT_TYPE)
 
 
 def _database_answers() -> bool:

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, ClassVar, Literal
 
+from app.channels.said import MOST_IDENTIFIER, Said, identifier_of, pause_of, size_of
 from app.outbound import Answer
 
 ReceiptStatus = Literal["sent", "delivered", "read", "failed"]
@@ -81,7 +82,7 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Said):
     """The meaning of an answer. `code` and `detail` say why it was not SENT; `detail` may be shown to users.
 
     `pauses` says what the pause holds for. `is_opt_out`: the contact has blocked us.
@@ -95,9 +96,17 @@ class Verdict:
     pauses: Literal["channel", "conversation"] = "conversation"
     is_opt_out: bool = False
 
+    def kept(self, name: str, value: Any) -> Any:
+        """What is kept of the field's value: pauses are finite and short, identifiers are ones or None."""
+        if name == "pause_seconds":
+            return pause_of(value, 0.0)
+        if name == "provider_id":
+            return identifier_of(value)
+        return Said.kept(self, name, value)
+
 
 @dataclass(frozen=True, slots=True)
-class Media:
+class Media(Said):
     """A file that the provider keeps for us. `ref` is what `locate` needs; the rest is what the sender claims."""
 
     ref: str
@@ -105,9 +114,32 @@ class Media:
     name: str | None = None
     bytes: int | None = None
 
+    def kept(self, name: str, value: Any) -> Any:
+        """What is kept of the field's value; what is not of its type is left out."""
+        if name == "bytes":
+            return size_of(value)
+        return Said.kept(self, name, value) if isinstance(value, str) else None
+
+
+class _Arrived(Said):
+    """An item of a webhook. Identifiers are kept as they are or not at all: two must not become one."""
+
+    __slots__ = ()
+
+    def kept(self, name: str, value: Any) -> Any:
+        """What is kept of the field's value. Raises BadPayload for an identifier that cannot be stored."""
+        if name in _IDENTIFIERS and value is not None and identifier_of(value) is None:
+            raise BadPayload(f"An identifier has 1 to {MOST_IDENTIFIER} characters, and no U+0000.")
+        if name == "formers":
+            return [self.kept("sender", each) for each in value]
+        return Said.kept(self, name, value)
+
+
+_IDENTIFIERS = frozenset({"key", "sender", "peer", "provider_id", "recipient"})
+
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class Received(_Arrived):
     """A message from a contact.
 
     `key` is unique in the channel among all that webhooks bring, so that a repeated webhook is recognized. `sender` is
@@ -127,7 +159,7 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class Edited(_Arrived):
     """A contact has changed the text of a message, or has taken it back (`text` is None)."""
 
     key: str
@@ -138,7 +170,7 @@ class Edited:
 
 
 @dataclass(frozen=True, slots=True)
-class Echoed:
+class Echoed(_Arrived):
     """A message that the business sent in the provider's own app, to `peer`, who is `recipient`.
 
     `phone` is the recipient's, as in Received.
@@ -155,7 +187,7 @@ class Echoed:
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(_Arrived):
     """What has become of a message that was sent. `message_id` is ours, if the provider repeats it."""
 
     key: str
@@ -170,7 +202,7 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
-class Blocked:
+class Blocked(_Arrived):
     """A contact has blocked us, or no longer does."""
 
     key: str
@@ -180,7 +212,7 @@ class Blocked:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(_Arrived):
     """A contact has another identifier at the provider now, such as by a change of number.
 
     `formers` are those it may be known by, the most likely one first; `sender`, `peer` and `phone` as in Received.

@@ -8,6 +8,7 @@ from typing import Any
 
 from app.channels.answers import PAUSE_SECONDS, broken, unanswered, unreadable
 from app.channels.base import Outcome, Verdict
+from app.channels.said import pause_of
 from app.lib import json
 from app.outbound import Answer
 
@@ -31,10 +32,10 @@ def verdict_of(answer: Answer, chat: str = "") -> Verdict:
             return unreadable("Telegram")
         return Verdict(Outcome.SENT, _identifier(said.get("result"), chat))
     detail = str(said.get("description") or answer.error_without_target or "")[:MOST_DETAIL]
-    pause = _pause(answer, said)
+    asked = _asked_pause(answer, said)
     # A request that may be repeated has not been taken, whatever else the status says.
-    if answer.status == 429 or pause is not None:
-        seconds = PAUSE_SECONDS if pause is None else pause
+    if answer.status == 429 or asked is not None:
+        seconds = pause_of(asked, PAUSE_SECONDS)
         return Verdict(Outcome.LATER, code="throttled", detail=detail, pause_seconds=seconds, pauses="channel")
     if answer.status >= 500:
         return broken(detail)
@@ -53,15 +54,13 @@ def _refusal(status: int, said: Mapping[str, Any], detail: str) -> Verdict:
     return Verdict(Outcome.FAILED, code="too_large" if status == 413 else "rejected", detail=detail)
 
 
-def _pause(answer: Answer, said: Mapping[str, Any]) -> float | None:
-    """The pause that Telegram asks for, in seconds; None if it asks for none."""
+def _asked_pause(answer: Answer, said: Mapping[str, Any]) -> object:
+    """The pause that Telegram asks for, in seconds, as it says it; None if it asks for none."""
     parameters = said.get("parameters")
     asked = parameters.get("retry_after") if isinstance(parameters, dict) else None
     if asked is None and answer.status == 429:
         asked = dict(answer.headers).get("retry-after")
-    with suppress(TypeError, ValueError):
-        return max(0.0, float(asked))  # type: ignore[arg-type]
-    return None
+    return asked
 
 
 def _identifier(result: Any, chat: str) -> str | None:

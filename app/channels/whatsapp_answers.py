@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 from app.channels.answers import broken, repeatable, unanswered, unreadable
 from app.channels.base import Outcome, Verdict
+from app.channels.said import pause_of
 from app.lib import json
 from app.outbound import Answer
 
 # The pause in seconds where the API does not name one.
 THROTTLED_SECONDS = 5.0
-LONGEST_PAUSE = 3600.0
 
 Pauses = Literal["channel", "conversation"]
 
@@ -130,8 +130,7 @@ def _status(answer: Answer) -> Verdict:
 
 
 def _pause(answer: Answer, otherwise: float) -> float:
-    asked = next((value for name, value in answer.headers if name == "retry-after"), "")
-    return min(float(asked), LONGEST_PAUSE) if asked.isascii() and asked.isdigit() else otherwise
+    return pause_of(next((value for name, value in answer.headers if name == "retry-after"), None), otherwise)
 
 
 def _document(answer: Answer) -> Mapping[str, Any]:

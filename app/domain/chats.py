@@ -117,7 +117,8 @@ def history(channel: Channel, visitor: Visitor, before: str | None = None) -> li
             SELECT {", ".join(_COLUMNS)}
             FROM messages WHERE conversation_id = conversations.id AND {_IS_SHOWN}
                 AND (%(before)s::text IS NULL OR (coalesce(provider_time, created_at), id) < (
-                    SELECT coalesce(provider_time, created_at), id FROM messages WHERE id = %(before)s))
+                    SELECT coalesce(provider_time, created_at), id FROM messages
+                    WHERE id = %(before)s AND conversation_id = conversations.id AND {_IS_SHOWN}))
             ORDER BY coalesce(provider_time, created_at) DESC, id DESC LIMIT {MOST_SHOWN}
         ) AS shown
         WHERE channel_id = %(channel_id)s AND peer = %(peer)s

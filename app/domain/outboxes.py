@@ -59,7 +59,8 @@ def ring_connected(channel_ids: Collection[str]) -> int:
     served = rows(
         """
         SELECT id FROM channels
-        WHERE id = ANY(%s) AND state = 'connected' AND deleted_at IS NULL AND (paused_until > now()) IS NOT TRUE
+        WHERE id = ANY(%s) AND state = 'connected' AND deleted_at IS NULL
+            AND (paused_until BETWEEN now() AND now() + interval '1 hour') IS NOT TRUE
         """,
         (list(channel_ids),),
     )

@@ -90,7 +90,9 @@ def _pause(throttled: Iterable[Sending]) -> None:
     if pauses:
         count(
             """
-            UPDATE channels SET paused_until = greatest(paused_until, now() + pause.seconds * interval '1 second')
+            UPDATE channels SET paused_until = greatest(
+                CASE WHEN paused_until < now() + interval '1 hour' THEN paused_until END,
+                now() + pause.seconds * interval '1 second')
             FROM unnest(%s::text[], %s::float[]) AS pause(id, seconds) WHERE channels.id = pause.id
             """,
             (list(pauses), list(pauses.values())),
@@ -99,7 +101,7 @@ def _pause(throttled: Iterable[Sending]) -> None:
 
 def _require_reauthorization(refused: Iterable[Sending]) -> None:
     for channel_id, sending in {each.claimed.owner: each for each in refused}.items():
-        problem = {"code": sending.verdict.code, "detail": _without_nul(sending.verdict.detail)}
+        problem = {"code": sending.verdict.code, "detail": sending.verdict.detail}
         channels.require_reauthorization(channel_id, problem, sending.credentials)
 
 
@@ -169,12 +171,7 @@ def _failure(verdict: Verdict) -> str | None:
         code, detail = "expired", f"The provider did not take it for a day. {detail or ''}".rstrip()
     elif verdict.outcome not in (Outcome.FAILED, Outcome.UNKNOWN):
         return None
-    return json.dumps({"code": code, "detail": _without_nul(detail)}).decode()
-
-
-def _without_nul(text: str | None) -> str | None:
-    # PostgreSQL stores no U+0000, which a provider may send.
-    return text and text.replace("\0", "")
+    return json.dumps({"code": code, "detail": detail}).decode()
 
 
 def _log(sendings: Sequence[Sending], recorded: Collection[str]) -> None:

@@ -14,6 +14,7 @@ import uvloop
 from app import database, logs, metrics, presence
 from app.config import settings
 from app.errors import SettingsError
+from app.lib import vitals
 from app.live import signs
 from app.live.server import Server
 
@@ -40,6 +41,7 @@ def main() -> None:
 
 async def _serve(port: int, descriptors: int) -> None:
     loop = asyncio.get_running_loop()
+    vitals.watch(loop, "streams")
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)

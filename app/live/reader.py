@@ -16,7 +16,7 @@ from app import metrics
 from app.database import DatabaseAway, database
 from app.domain import updates
 from app.domain.updates import Forgotten, Place, Update
-from app.lib import clock
+from app.lib import clock, vitals
 from app.live import frames, streams
 from app.live.listeners import Listener
 from app.live.streams import Parcel
@@ -45,17 +45,18 @@ class Reader:
         self._listeners: dict[str, set[Listener]] = defaultdict(set)
         self._joining: list[tuple[Sequence[Listener], Begun]] = []
         self._place: Place | None = None
-        self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Begins to look."""
-        self._thread.start()
+        self._thread = vitals.start(self._run, "reader")
 
     def stop(self) -> None:
         """Ends the thread; returns when it has ended."""
         self._stopping = True
         self._awake.set()
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
 
     def join(self, listeners: Sequence[Listener], begun: Begun) -> None:
         """Sends them everything from a place on, with which it calls `begun` before. It is the present, or later."""

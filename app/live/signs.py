@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import time
 
 import redis
 import structlog
 
 from app import metrics, realtime
+from app.lib import vitals
 from app.live.hub import Hub
 
 log = structlog.get_logger(__name__)
@@ -18,7 +18,7 @@ PAUSE_SECONDS = 1.0
 
 def start(hub: Hub) -> None:
     """Passes signs on for as long as the process lives; none while Redis is away."""
-    threading.Thread(target=_pass_on, args=(hub,), name="signs", daemon=True).start()
+    vitals.start(_pass_on, "signs", hub)
 
 
 def _pass_on(hub: Hub) -> None:

@@ -10,7 +10,10 @@ from app.models.base import OwnedModel, TimeField, json_field
 
 
 class Channel(OwnedModel):
-    """A channel; the row of a deleted one stays, because conversations name it."""
+    """A channel; the row of a deleted one stays, because conversations name it.
+
+    Only SQL reads `paced_until` and `paused_until`: Python has no time as late as PostgreSQL may hold there.
+    """
 
     id = TextField(primary_key=True)
     kind = TextField()
@@ -20,8 +23,6 @@ class Channel(OwnedModel):
     problem = json_field(null=True)
     credentials = BlobField(null=True)
     account = TextField(null=True)
-    paced_until = TimeField(null=True)
-    paused_until = TimeField(null=True)
     stopped_at = TimeField(null=True)
     deleted_at = TimeField(null=True)
     created_at = TimeField()

@@ -7,9 +7,10 @@
 -- Returns a row for each claim: what a message needs to be sent; the Unix time of the claim; and whether the message may
 -- have been sent before, because a lease on it has ended or a receipt for it has come. And one for each channel, without
 -- a claim: in how many seconds to look again, null if only a bell can change anything, and whether its pause or its rate
--- let nothing be sent before.
+-- let nothing be sent before. No pause is longer than an hour: one that ends later comes of a clock that was wrong.
 WITH seen AS MATERIALIZED (
-    SELECT channels.id, room, paced_until, paused_until, per_second, slack
+    SELECT channels.id, room, paced_until, CASE WHEN paused_until < now() + interval '1 hour' THEN paused_until END AS paused_until,
+        per_second, slack
     FROM unnest(%(ids)s::text[], %(rooms)s::int[]) AS box(id, room) JOIN channels USING (id)
     LEFT JOIN unnest(%(kinds)s::text[], %(rates)s::float[], %(slacks)s::float[]) AS rate(kind, per_second, slack)
         ON rate.kind = channels.kind
@@ -17,7 +18,7 @@ WITH seen AS MATERIALIZED (
 ), locked AS MATERIALIZED (
     SELECT id, paced_until FROM channels
     WHERE id = ANY(ARRAY(SELECT id FROM seen WHERE per_second IS NOT NULL)) AND state = 'connected'
-        AND (paused_until > now()) IS NOT TRUE AND (paced_until > now()) IS NOT TRUE
+        AND (paused_until BETWEEN now() AND now() + interval '1 hour') IS NOT TRUE AND (paced_until > now()) IS NOT TRUE
     ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 ), allowed AS MATERIALIZED (
     SELECT id, room AS number, NULL::int AS pace, NULL::timestamptz AS paced_from, NULL::float AS per_second

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE
 
+import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -42,6 +44,7 @@ class Web:
     """A `web` process of two workers."""
 
     port: int
+    metrics_port: int
     process: Process
     temporary: Path
 
@@ -55,7 +58,13 @@ class Web:
             return read_answer(connection)
 
     def get(self, path: str) -> str:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=30) as answer:
+        return self._read(self.port, path)
+
+    def metrics(self) -> str:
+        return self._read(self.metrics_port, "/metrics")
+
+    def _read(self, port: int, path: str) -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
             return str(answer.read().decode())
 
 
@@ -91,9 +100,15 @@ def get(path: str, *headers: str) -> bytes:
     return "\r\n".join([f"GET {path} HTTP/1.1", "Host: bellhop.test", *headers]).encode() + b"\r\n\r\n"
 
 
+def holders(port: int) -> list[int]:
+    """The processes that listen on the port."""
+    listening = [each for each in psutil.net_connections("tcp") if each.status == psutil.CONN_LISTEN]
+    return [each.pid for each in listening if each.laddr.port == port and each.pid is not None]
+
+
 @pytest.fixture(scope="module")
 def web(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
-    directory, port = tmp_path_factory.mktemp("web"), free_port()
+    directory, port, metrics_port = tmp_path_factory.mktemp("web"), free_port(), free_port()
     configuration, temporary = directory / "configuration.py", directory / "temporary"
     configuration.write_text(CONFIGURATION)
     temporary.mkdir()
@@ -101,17 +116,18 @@ def web(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     environment = os.environ | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "PORT": str(port),
+        "METRICS_PORT": str(metrics_port),
         "WEB_CONCURRENCY": "2",
         "RATE_LIMIT": str(QUOTA),
         "TMPDIR": str(temporary),
     }
     process = Process("web", command, environment, directory / "logs", ROOT)
     process.start()
-    made = Web(port, process, temporary)
+    made = Web(port, metrics_port, process, temporary)
 
     def is_ready() -> bool:
         try:
-            return 'bellhop_processes{type="web"} 2.0' in made.get("/metrics")
+            return 'bellhop_processes{type="web"} 2.0' in made.metrics()
         except OSError:
             return False
 
@@ -257,11 +273,28 @@ def test_a_revoked_token_is_refused_by_all_processes_within_a_second(web: Web, a
     assert {answered for after, answered in seen if after > 1} == {401}
 
 
-def test_whichever_process_is_asked_tells_the_figures_of_all(web: Web) -> None:
+def test_the_public_port_tells_no_figures(web: Web) -> None:
+    assert status(web.ask(get("/metrics"))) == 404
+
+
+def test_another_process_serves_the_figures_when_the_one_that_did_has_died(web: Web) -> None:
+    [serving] = holders(web.metrics_port)
+    os.kill(serving, signal.SIGKILL)
+
+    def is_served() -> bool:
+        try:
+            return 'bellhop_processes{type="web"} 2.0' in web.metrics() and holders(web.metrics_port) != [serving]
+        except OSError:
+            return False
+
+    until(is_served, seconds=60)
+
+
+def test_one_process_tells_the_figures_of_all(web: Web) -> None:
     def healthy() -> float:
         samples = {
             tuple(sorted(sample.labels.items())): sample.value
-            for family in text_string_to_metric_families(web.get("/metrics"))
+            for family in text_string_to_metric_families(web.metrics())
             for sample in family.samples
             if sample.name == "http_requests_total"
         }
@@ -277,7 +310,7 @@ def test_whichever_process_is_asked_tells_the_figures_of_all(web: Web) -> None:
 def test_the_processes_are_measured_together(web: Web) -> None:
     told = {
         sample.name: sample
-        for family in text_string_to_metric_families(web.get("/metrics"))
+        for family in text_string_to_metric_families(web.metrics())
         for sample in family.samples
         if sample.name.startswith(("process_", "bellhop_processes"))
     }

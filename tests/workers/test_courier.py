@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -371,3 +371,62 @@ def test_the_same_identifier_for_two_messages_loses_neither(
     assert provider.counts["/send"] == 2
     assert Counter(all_of("SELECT provider_id FROM messages")) == {"same": 1, None: 1}
     assert Conversation.select().count() == 2
+
+
+@pytest.mark.parametrize("asked", ["1e9", "1e12", "1e18", "Infinity", "NaN", "-1e12"])
+def test_a_pause_that_no_calendar_has_delays_only_its_channel_and_for_an_hour(
+    api: Api, courier: Courier, provider: Receiver, channel_id: str, asked: str
+) -> None:
+    body = f'{{"seconds": {asked}, "of": "channel"}}'.encode()
+    provider.behaviour = answering(first=Answer(429, body))
+    [message_id] = post(open_talk(api, channel_id), "first")
+    courier.wake(channel_id)
+    until(lambda: status_of(message_id) == "queued" and one("SELECT paused_until FROM channels") is not None)
+
+    other = make_post(api.workspace_id, provider.url("/send"))
+    [theirs] = post(open_talk(api, other, "bob"), "theirs")
+    courier.wake(other)
+
+    until(lambda: status_of(theirs) == "sent")
+    assert one("SELECT max(paused_until) <= now() + interval '1 hour' FROM channels")
+
+
+def test_a_pause_of_years_that_is_stored_already_holds_nothing_up(
+    api: Api, courier: Courier, provider: Receiver, channel_id: str
+) -> None:
+    rows("UPDATE channels SET paused_until = '33000-01-01'")
+    [message_id] = post(open_talk(api, channel_id), "Hello")
+
+    courier.wake(channel_id)
+
+    until(lambda: status_of(message_id) == "sent")
+
+
+def test_a_message_whose_identifier_cannot_be_stored_is_sent_all_the_same(
+    api: Api, courier: Courier, provider: Receiver, channel_id: str
+) -> None:
+    provider.answers["/send"] = Answer(200, b"wamid\0.1")
+    [message_id] = post(open_talk(api, channel_id), "Hello")
+
+    courier.wake(channel_id)
+
+    until(lambda: status_of(message_id) == "sent")
+
+
+def test_a_message_whose_outcome_cannot_be_recorded_is_unknown(
+    api: Api, courier: Courier, provider: Receiver, channel_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded = sending_outcomes.record
+
+    def refuse(outcomes: Sequence[sendings.Sending]) -> tuple[list[sendings.Sending], dict[str, float]]:
+        if any(each.verdict.provider_id == "refused" for each in outcomes):
+            raise ValueError
+        return recorded(outcomes)
+
+    monkeypatch.setattr(sending_outcomes, "record", refuse)
+    provider.answers["/send"] = Answer(200, b"refused")
+    [message_id] = post(open_talk(api, channel_id), "Hello")
+
+    courier.wake(channel_id)
+
+    until(lambda: status_of(message_id) == "unknown")

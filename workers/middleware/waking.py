@@ -10,6 +10,7 @@ from dramatiq import Broker, Worker
 from dramatiq.middleware import Middleware
 
 from app.database import DatabaseAway
+from app.lib import vitals
 from app.mailbox.waking import BATCH
 
 log = structlog.get_logger(__name__)
@@ -28,7 +29,7 @@ class Waking(Middleware):
         self._stopping = threading.Event()
 
     def after_worker_boot(self, broker: Broker, worker: Worker) -> None:
-        threading.Thread(target=self._run, name="waking", daemon=True).start()
+        vitals.start(self._run, "waking")
 
     def before_worker_shutdown(self, broker: Broker, worker: Worker) -> None:
         self._stopping.set()

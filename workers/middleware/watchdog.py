@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import threading
 
-import structlog
 from dramatiq import Broker, Worker
 from dramatiq.middleware import Middleware
 
-log = structlog.get_logger(__name__)
+from app.lib import vitals
 
 LOOKS_EVERY_SECONDS = 1.0
-EXIT_CODE = 70  # EX_SOFTWARE
 
 
 class Watchdog(Middleware):
@@ -22,7 +19,7 @@ class Watchdog(Middleware):
         self._stopping = threading.Event()
 
     def after_worker_boot(self, broker: Broker, worker: Worker) -> None:
-        threading.Thread(target=self._watch, args=(worker,), name="watchdog", daemon=True).start()
+        vitals.start(self._watch, "watchdog", worker)
 
     def before_worker_shutdown(self, broker: Broker, worker: Worker) -> None:
         self._stopping.set()
@@ -31,5 +28,4 @@ class Watchdog(Middleware):
         while not self._stopping.wait(LOOKS_EVERY_SECONDS):
             dead = [thread.name for thread in (*worker.consumers.values(), *worker.workers) if not thread.is_alive()]
             if dead and not self._stopping.is_set():
-                log.critical("worker.deaf", threads=dead)
-                os._exit(EXIT_CODE)
+                vitals.end(threads=dead)

@@ -195,6 +195,19 @@ def test_older_messages_are_asked_for_by_the_oldest_that_is_shown(page: Page, ap
     assert [each["text"] for each in before + shown] == ["0", "Answer to 0", *map(str, range(1, 60))]
 
 
+def test_a_message_of_somebody_else_is_like_one_that_there_is_not(page: Page, client: FlaskClient, api: Api) -> None:
+    other = Page(client, page.channel)
+    page.say("Mine", "m1")
+    other.say("Theirs", "m1", key="z" * 32)
+    for each in (page, other):
+        converse(api, each)
+    theirs = other.messages()[-1]["id"]
+
+    answers = [page.ask("GET", f"messages?before={each}").json["messages"] for each in (theirs, ids.new("msg"))]
+
+    assert answers[0] == answers[1] == []
+
+
 def test_reading_is_a_receipt_for_what_was_not_read_yet(page: Page, api: Api) -> None:
     page.say("Hello", "m1")
     converse(api, page)

@@ -1,0 +1,77 @@
+"""What providers say, made storable in one place: texts, numbers, times and pauses of answers and webhooks alike."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Any
+
+# No provider may pause a channel for longer.
+LONGEST_PAUSE_SECONDS = 3600.0
+# Enough for every provider's identifiers, and an index of PostgreSQL takes as much in any script.
+MOST_IDENTIFIER = 512
+MOST_BYTES = 2**53
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Said:
+    """A base of frozen dataclasses that hold what a provider said: makes every field storable."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        for each in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, each.name)
+            if (kept := self.kept(each.name, value)) is not value:
+                object.__setattr__(self, each.name, kept)
+
+    def kept(self, name: str, value: Any) -> Any:
+        """What is kept of the field's value. Raises ValueError for one that must not be changed."""
+        if isinstance(value, str):
+            return text_of(value)
+        return time_of(value) if isinstance(value, datetime) else value
+
+
+def text_of(said: str) -> str:
+    """The text without what PostgreSQL cannot store: U+0000 and lone surrogates."""
+    if "\0" not in said and (said.isascii() or not _has_surrogate(said)):
+        return said
+    return said.replace("\0", "").encode("utf-8", "ignore").decode()
+
+
+def identifier_of(said: object) -> str | None:
+    """The identifier; None if it cannot be stored as it is."""
+    if not isinstance(said, str) or not 0 < len(said) <= MOST_IDENTIFIER:
+        return None
+    return said if text_of(said) == said else None
+
+
+def time_of(said: datetime) -> datetime:
+    """The time, within those that can have been: from 1970 until now. A provider's clock may be wrong."""
+    return min(max(said, _EPOCH), datetime.now(UTC))
+
+
+def pause_of(asked: object, otherwise: float) -> float:
+    """The pause in seconds that is asked for, at most LONGEST_PAUSE_SECONDS; `otherwise` if it is no number."""
+    if isinstance(asked, bool) or not isinstance(asked, int | float | str):
+        return otherwise
+    try:
+        seconds = float(asked)
+    except (OverflowError, ValueError):
+        return LONGEST_PAUSE_SECONDS if isinstance(asked, int) and asked > 0 else otherwise
+    return otherwise if math.isnan(seconds) or seconds < 0 else min(seconds, LONGEST_PAUSE_SECONDS)
+
+
+def size_of(said: object) -> int | None:
+    """The number of bytes; None if it is none."""
+    return said if isinstance(said, int) and not isinstance(said, bool) and 0 <= said < MOST_BYTES else None
+
+
+def _has_surrogate(said: str) -> bool:
+    try:
+        said.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
