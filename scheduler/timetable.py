@@ -14,6 +14,7 @@ import structlog
 from app import checks, mailbox, metrics, partitions, presence
 from app.database import DatabaseAway
 from app.domain import (
+    allowances,
     arrivals,
     channel_closings,
     channel_requests,
@@ -135,6 +136,7 @@ class Timetable:
             Pass("old_notifications", 60, notifications.forget_old),
             Pass("old_sessions", 60, sessions.forget_old),
             Pass("old_sign_in_failures", 60, sign_ins.forget_old),
+            Pass("old_stored_bytes", 60, allowances.forget_old),
             Pass("old_password_links", 60, links.forget_old),
             Pass("figures_of_outcomes", 5, figures.count_outcomes),
             Pass("figures_of_writes", 20, figures.count_writes),
