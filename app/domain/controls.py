@@ -59,9 +59,10 @@ def is_cancelled(automation: Automation, run: Run) -> bool:
 
 
 def release_held(limit: int = 1_000) -> int:
-    """Makes runs due that a pause holds though their automation is not paused, up to `limit` of each; returns how many.
+    """Makes runs due that a pause holds though their automation is not paused; returns how many.
 
-    The step that each takes next ends its hold. A run that is locked is left to the next call.
+    Up to `limit` of a workspace at a time. The step that each takes next ends its hold. A run that is locked is left to
+    the next call.
     """
     owners = [owner for (owner,) in rows(_RELEASE, {"limit": limit})]
     for owner in set(owners):
@@ -113,7 +114,8 @@ def _bound(at: str | datetime | None) -> str | None:
 
 _MARKED = ("statuses", "contact_id", "first_id", "last_id")
 
-# Goes from one automation with such runs to the next: those that are paused may have many.
+# Goes from one automation with such runs to the next: those that are paused may have many. It takes one automation of
+# a workspace, so that no workspace delays another's, and some workspaces, so that no statement is long.
 _RELEASE = """
     WITH RECURSIVE holding AS (
         SELECT min(automation_id) AS id FROM runs WHERE reason = 'pause' AND due_at IS NULL
@@ -121,11 +123,16 @@ _RELEASE = """
         SELECT (SELECT min(automation_id) FROM runs
             WHERE reason = 'pause' AND due_at IS NULL AND automation_id > holding.id)
         FROM holding WHERE holding.id IS NOT NULL
+    ), one AS (
+        SELECT DISTINCT ON (workspace_id) holding.id FROM holding LEFT JOIN automations USING (id)
+        WHERE holding.id IS NOT NULL AND automations.status IS DISTINCT FROM 'paused'
+        ORDER BY workspace_id, random()
+    ), ended AS MATERIALIZED (
+        SELECT id FROM one ORDER BY random() LIMIT 10
     ), released AS MATERIALIZED (
-        SELECT run.id FROM holding LEFT JOIN automations USING (id) CROSS JOIN LATERAL (
-            SELECT id FROM runs WHERE reason = 'pause' AND due_at IS NULL AND automation_id = holding.id
+        SELECT run.id FROM ended CROSS JOIN LATERAL (
+            SELECT id FROM runs WHERE reason = 'pause' AND due_at IS NULL AND automation_id = ended.id
             ORDER BY automation_id, id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED) AS run
-        WHERE automations.status IS DISTINCT FROM 'paused'
     )
-    UPDATE runs SET due_at = now() FROM released WHERE runs.id = released.id RETURNING runs.workspace_id
+    UPDATE runs SET due_at = now() WHERE id = ANY(ARRAY(SELECT id FROM released)) RETURNING workspace_id
 """

@@ -12,7 +12,7 @@ from tests.doors.victims import victim
 from tests.journeys.runs import publish
 from tests.journeys.test_controls import STEPS
 
-PAUSES = 5
+PAUSES = 40
 
 
 def measure(tell: Callable[[str], None]) -> None:

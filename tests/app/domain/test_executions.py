@@ -226,6 +226,22 @@ def test_a_run_takes_no_step_once_its_cancellation_is_accepted_and_marked(worksp
     assert read(later).status == "completed"
 
 
+def test_a_run_that_begins_while_its_automation_is_being_deleted_is_cancelled(
+    workspace_id: str, contact_id: str
+) -> None:
+    automation_id = make_automation(workspace_id, {"steps": [TAG]})
+    accept(workspace_id, "automations.delete", {}, automation_id)
+    with elsewhere(lambda: rows("SELECT FROM automation_versions FOR UPDATE")):
+        writes.work(workspace_id)
+    run = start(workspace_id, automation_id, contact_id)
+
+    carry_on(workspace_id)
+
+    assert (read(run).status, Contact.get_by_id(contact_id).tags) == ("cancelled", [])
+    apply(workspace_id)
+    assert all_of("SELECT id FROM automations") == []
+
+
 @pytest.mark.parametrize(
     ("payload", "expected"),
     [
