@@ -97,4 +97,8 @@ LIVE_HEAD = Bound("live_head", 32 * 1024, "bytes of a head")
 LIVE_BUFFER = Bound("live_buffer", 512 * 1024, "bytes that wait for a stream")
 LIVE_RESUMED = Bound("live_resumed", 5_000, "updates that a listener has missed")
 
+# Computing. A template's steps are counted, not its seconds: what a run does must not depend on how busy a machine is.
+COMPUTING_PER_STEP = Bound("computing_per_step", 100_000, "steps of the templates of a step together")
+COMPUTING_PER_SIMULATION = Bound("computing_per_simulation", 500_000, "steps of all templates")
+
 ALL = tuple(value for value in list(globals().values()) if isinstance(value, Bound))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
@@ -10,7 +11,7 @@ from peewee import DatabaseError, InterfaceError
 
 from app.database import DatabaseAway, savepoint
 from app.domain import fan_out, triggers
-from app.domain.units import Busy, Unit
+from app.domain.units import LONG_SECONDS, Busy, Unit
 from app.models.sets import Key
 
 log = structlog.get_logger(__name__)
@@ -29,7 +30,8 @@ def run(
     """Runs the tasks in order, in one unit of work, inside the present transaction. A task that raises fails alone.
 
     Returns what each task returned or raised. If a task needs what another transaction holds, it and those behind it
-    have no effect, and the list ends before it; without `in_order` only that task has none, and its result is Busy.
+    have no effect, and the list ends before it; without `in_order` only that task has none, and its result is Busy. The
+    same goes for the tasks that are left when the unit has lasted long; at least one runs.
     Commit, and retry those a little later. Raises DatabaseAway.
 
     `needs` are the keys that the tasks will `get`, all read by the same few statements; `then` reads further ones, once
@@ -49,9 +51,12 @@ def run(
 def run_each(tasks: Sequence[Callable[[Unit], T]], name: str = "unit", *, in_order: bool = True) -> list[T | Exception]:
     """Like `run`, with a unit and a savepoint for each task. These tasks may also run statements of their own."""
     results: list[T | Exception] = []
+    ends = time.monotonic() + LONG_SECONDS
     for task in tasks:
         try:
             with savepoint(name):
+                if results and time.monotonic() > ends:
+                    raise Busy
                 unit = Unit()
                 result = task(unit)
                 _write(unit)
@@ -81,6 +86,8 @@ def _run_together(
     results: list[T | Exception] = []
     for task in tasks:
         try:
+            if results and unit.is_long:
+                raise Busy
             with unit.attempt():
                 results.append(task(unit))
         except Busy as busy:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from app import mailbox
+from app import bounds, mailbox
 from app.database import database
 from app.domain import contacts, conversations, requests, run_states
 from app.domain.changes import Change
@@ -19,7 +19,7 @@ from app.domain.units import Unit
 from app.errors import BellhopError
 from app.lib import conditions, ids, templates
 from app.lib.json import timestamp
-from app.lib.templates import TemplateError
+from app.lib.templates import Budget, Overspent, TemplateError
 from app.models.contacts import Contact
 from app.models.runs import Run, RunRequest, RunStep
 
@@ -27,6 +27,7 @@ from app.models.runs import Run, RunRequest, RunStep
 MOST_AT_ONCE = 50
 MOST_UNBROKEN = 250  # steps without a wait
 MOST_STEPS = 10_000
+_OVERSPENT = "The templates of this step take more than {:,} steps together. Use fewer or shorter ones."
 # After these waits the step begins anew; after all others it resumes.
 _ANEW = ("quiet_hours", "member")
 
@@ -42,6 +43,7 @@ class Course:
         self.answer: Mapping[str, Any] | None = None
         self.taken: list[tuple[str, str]] = []  # the kind and the status of each entry of the log
         self.ended_as: str | None = None
+        self._budget = Budget(0)
         self._automation_name = automation_name
         self._talks = False
 
@@ -69,11 +71,14 @@ class Course:
         }
 
     def render(self, template: str) -> str:
-        """The text of a template. Raises StepFailed `template`."""
+        """The text of a template. Raises StepFailed `template` and `limit`."""
         if "{" not in template:
             return template
         try:
-            return templates.render(template, self.variables)
+            return templates.render(template, self.variables, self._budget)
+        except Overspent as error:
+            bounds.COMPUTING_PER_STEP.reached()
+            raise StepFailed("limit", _OVERSPENT.format(self._budget.most)) from error
         except TemplateError as error:
             raise StepFailed("template", str(error)) from error
 
@@ -87,7 +92,10 @@ class Course:
         return Change(self.run.workspace_id, payload, resource_id, "runs", None, cause, self.unit)
 
     def go(self, program: Program) -> None:
-        """Takes steps until the run waits, ends, or has taken MOST_AT_ONCE, and puts it into the unit."""
+        """Takes steps until the run waits, ends, or has taken MOST_AT_ONCE, and puts it into the unit.
+
+        In a unit that has lasted long, it takes one.
+        """
         self._talks = program.talks and not self.is_simulated
         if self.run.started_at is None:
             self._start(program)
@@ -97,6 +105,8 @@ class Course:
                 return
             if not self._take(program.steps[self.run.step]):
                 return
+            if self.unit.is_long:
+                break
         self._put(status="running", due_at=self.now)
         if not self.is_simulated:
             run_states.ring(self.run.workspace_id)
@@ -123,6 +133,7 @@ class Course:
     def _take(self, step: Step) -> bool:
         """Takes a step, or the rest of it; returns whether the run goes on."""
         self.step = step
+        self._budget = Budget(bounds.COMPUTING_PER_STEP.most)
         resumes = self.run.waits_for is not None and self.run.waits_for not in _ANEW
         self.answer, self.run.waits_for, self.run.answer, self.run.reason = self.run.answer, None, None, None
         try:
@@ -133,6 +144,8 @@ class Course:
         except (StepFailed, BellhopError) as error:
             self._fail_at(step, error)
             return False
+        finally:
+            self.unit.computed += self._budget.spent
         return self._apply(step, outcome)
 
     def _check_limits(self) -> None:

@@ -19,6 +19,7 @@ from app.domain import batches, controls, messages, run_states
 from app.domain.courses import Course
 from app.domain.definitions import programs
 from app.domain.run_states import MAIL
+from app.domain.turns import Turns
 from app.domain.units import Busy, Unit
 from app.mailbox import Claimed
 from app.models import sets
@@ -35,6 +36,8 @@ BATCH = 100
 BUSY_SECONDS = 0.005
 # A run fails when this many workers have died of it, each while it worked on this run alone.
 MOST_DEATHS = 3
+# Which workspaces have kept this process busy lately.
+_TURNS = Turns()
 _BROKEN = "A fault of Bellhop's stopped this run. Support can see why."
 
 
@@ -66,6 +69,7 @@ def _carry_out_singly(batch: Sequence[Claimed]) -> list[Claimed]:
 
 def _carry_out(batch: Sequence[Claimed]) -> list[Claimed]:
     """Carries the runs on in one transaction, each as far as it gets; returns those that another transaction holds."""
+    batch = _TURNS.ordered(batch)
     with transaction():
         tasks = [partial(_carry_on, claimed) for claimed in batch]
         contacts = [_contact(claimed) for claimed in batch]
@@ -122,6 +126,11 @@ def _automation(automation_id: str) -> tuple[str, str]:
 
 def _carry_on(claimed: Claimed, unit: Unit, *, is_hopeless: bool = False) -> Course | None:
     """Carries the run on; returns None if it has changed since it was claimed. Raises Busy."""
+    with _TURNS.of(claimed.owner):
+        return _carry_on_now(claimed, unit, is_hopeless=is_hopeless)
+
+
+def _carry_on_now(claimed: Claimed, unit: Unit, *, is_hopeless: bool) -> Course | None:
     unit.get(Contact, claimed.owner, "id", claimed.carried[0])
     run = unit.get(Run, claimed.owner, "id", claimed.id)
     if run is None or run.claim != claimed.claim or run.due_at is None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from app import bounds
 from app.domain.courses import MOST_UNBROKEN, Course
 from app.domain.definitions import programs
 from app.domain.units import Unit
@@ -17,6 +18,8 @@ from app.models.contacts import Contact
 from app.models.runs import Run, RunStep
 from app.models.sets import Key
 
+_OVERSPENT = "The templates take more than {:,} steps together: too many for one simulation."
+
 
 class Rehearsal(Unit):
     """A unit that locks nothing and is never written: it has the rows given, and for the rest there is nothing."""
@@ -25,6 +28,11 @@ class Rehearsal(Unit):
         super().__init__()
         for row in given:
             self._stored |= dict.fromkeys(sets.keys_of(row), row)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether its templates have taken as many steps as those of one simulation may."""
+        return self.computed > bounds.COMPUTING_PER_SIMULATION.most
 
     @property
     def now(self) -> datetime:
@@ -60,7 +68,12 @@ def simulate(
     )
     unit, program, left = Rehearsal([contact, run]), programs.compile(automation.definition), list(replies)
     for _ in range(MOST_UNBROKEN):
-        Course(unit, run, automation.name, is_simulated=True).go(program)
+        course = Course(unit, run, automation.name, is_simulated=True)
+        if unit.is_long:
+            bounds.COMPUTING_PER_SIMULATION.reached()
+            course.fail("limit", _OVERSPENT.format(bounds.COMPUTING_PER_SIMULATION.most))
+        else:
+            course.go(program)
         done: Run | None = unit.get(Run, run.workspace_id, "id", run.id)
         assert done is not None
         run = done

@@ -9,6 +9,7 @@ commits the tasks before that one, and retries the rest a few milliseconds later
 
 from __future__ import annotations
 
+import time
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -39,6 +40,11 @@ _READ: tuple[type[OwnedModel], ...] = (
 _APPENDED: tuple[type[OwnedModel], ...] = (RunStep, RunRequest, ReadReceipt, SuggestedMerge)
 
 
+# A unit whose tasks compute for longer commits, so that nobody waits long for the rows that it has locked. PostgreSQL
+# ends a transaction that is idle for ten seconds.
+LONG_SECONDS = 0.5
+
+
 class Busy(Exception):
     """Another transaction holds a row or key that the task needs. The task had no effect; retry it a little later."""
 
@@ -58,7 +64,14 @@ class Unit:
         self._appended: list[Any] = []
         self._counted: list[tuple[str, str, str, int]] = []
         self._recorders: dict[str, Recorder] = {}
+        self.computed = 0  # steps of templates that runs have rendered in it
         self._now: datetime | None = None
+        self._began = time.monotonic()
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the unit has lasted so long that no further task should begin in it."""
+        return time.monotonic() - self._began > LONG_SECONDS
 
     @property
     def now(self) -> datetime:

@@ -93,12 +93,12 @@ class Template(BoundTemplate):
     context_class = Context
     weight = 0
 
-    def render(self, variables: Mapping[str, Any]) -> str:
-        """The text. Raises LiquidError, and whatever filters raise that are given what they do not expect."""
+    def render_counted(self, variables: Mapping[str, Any]) -> tuple[str, int]:
+        """The text, and how many steps it took. Raises LiquidError, and whatever filters raise on unexpected input."""
         context, buffer = Context(self, globals=variables), self._get_buffer()
         context.spend(self.weight)
         self.render_with_context(context, buffer)
-        return buffer.getvalue()
+        return buffer.getvalue(), context.spent
 
 
 class _Loop(LoopExpression):

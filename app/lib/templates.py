@@ -39,8 +39,30 @@ _END_OF_RAW = re.compile(r"\{%-?\s*+endraw\s*+-?%\}")
 _INNER = frozenset({"elsif", "else", "when", "raw", "endraw", ""})
 
 
+# What a template costs besides its own steps: a step for each character, to read it, and these to begin.
+BEGINNING = 20
+
+
 class TemplateError(ValueError):
     """The template cannot be read or rendered; the text says where and why."""
+
+
+class Overspent(Exception):
+    """Several templates take more steps than they may together."""
+
+
+class Budget:
+    """How many steps several templates may take together."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.spent = 0
+
+    def spend(self, steps: int) -> None:
+        """Raises Overspent once more is spent than there was."""
+        self.spent += steps
+        if self.spent > self.most:
+            raise Overspent
 
 
 def check(template: str) -> None:
@@ -49,23 +71,28 @@ def check(template: str) -> None:
         _parsed(template)
 
 
-def render(template: str, variables: Mapping[str, Any]) -> str:
+def render(template: str, variables: Mapping[str, Any], budget: Budget | None = None) -> str:
     """The text that the template makes of the variables, which are JSON values. A name that is not there is empty.
 
-    Characters U+0000 are removed, as PostgreSQL cannot store them. Raises TemplateError.
+    Characters U+0000 are removed, as PostgreSQL cannot store them. Raises TemplateError, and Overspent.
     """
     if "{" not in template:
         return template.replace("\x00", "")
+    if budget is not None:
+        budget.spend(BEGINNING + len(template))
     parsed = _PARSED.get(template)
     if parsed is None:
         parsed = _parsed(template)
         _PARSED.put(template, parsed, parsed.weight)
     try:
-        return parsed.render(variables).replace("\x00", "")
+        text, steps = parsed.render_counted(variables)
     except LiquidError as error:
         raise TemplateError(_sentence("rendered", error)) from error
     except Exception as error:  # of Python itself, for what the library does not foresee
         raise TemplateError(f"The template cannot be rendered: a filter failed ({type(error).__name__}).") from error
+    if budget is not None:
+        budget.spend(steps)
+    return text.replace("\x00", "")
 
 
 _ENVIRONMENT = LimitedEnvironment()

@@ -23,7 +23,8 @@ def serve(mail: Mail, owner: str, room: int, work: Callable[[Sequence[Claimed]],
 
     Stops when the slice is over. `work` records the outcomes in a transaction that is `holding` the batch. What it
     leaves without an outcome must be released by it; if it raises, the batch is released here, and the scheduler rings
-    for it.
+    for it. A batch that has outlasted its lease is not released, so that the next worker finds it suspect: it may have
+    computed until PostgreSQL ended its transaction.
     """
     ends = time.monotonic() + SLICE_SECONDS
     while batch := _take(mail, owner, room):
@@ -73,10 +74,12 @@ def serve_together(mail: Mail, owners: Sequence[str], room: int, work: Callable[
 
 
 def _work_on(mail: Mail, batch: Sequence[Claimed], work: Callable[[Sequence[Claimed]], object]) -> None:
+    began = time.monotonic()
     try:
         work(batch)
     except BaseException:
-        _release_after_failure(mail, batch)
+        if time.monotonic() - began < LEASE_SECONDS:
+            _release_after_failure(mail, batch)
         raise
 
 

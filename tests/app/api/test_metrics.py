@@ -14,7 +14,21 @@ from tests.cast import KEY, Api
 
 # Labels whose values are the routes, kinds of writes and so on: callers cannot add to them.
 FEW_VALUES = {
-    *("method", "route", "status", "kind", "outcome", "answer", "reason", "mail", "name", "type", "bound", "stream", "cause"),
+    *(
+        "method",
+        "route",
+        "status",
+        "kind",
+        "outcome",
+        "answer",
+        "reason",
+        "mail",
+        "name",
+        "type",
+        "bound",
+        "stream",
+        "cause",
+    ),
     *("le", "generation", "implementation", "major", "minor", "patchlevel", "version"),
 }
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.bounding import set_bound
 from tests.cast import Api, row_counts
 
 ASK = {
@@ -94,3 +95,13 @@ def test_the_contact_of_another_workspace_is_unknown(api: Api, others: Api) -> N
 
 def test_the_automation_of_another_workspace_is_not_found(api: Api, others: Api) -> None:
     assert api.post(f"automations/{others.automation()['id']}/simulate").status_code == 404
+
+
+def test_a_simulation_that_computes_for_long_fails_with_limit(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_bound(monkeypatch, "COMPUTING_PER_SIMULATION", 100)
+    steps = [{"id": f"s{n}", "kind": "add_tag", "tag": "{{ contact.id }}"} for n in range(10)]
+
+    found = simulate(api, api.automation(*steps)["id"])
+
+    assert (found["status"], found["failure"]["code"]) == ("failed", "limit")
+    assert 0 < len(found["steps"]) < 10

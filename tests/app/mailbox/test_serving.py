@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from app import bells, mailbox
-from app.database import rows, transaction
+from app.database import DatabaseAway, rows, transaction
 from app.mailbox import Claimed, Mail, serving
 from tests.app.mailbox.boxes import IN_ORDER, RUNS, end_leases, open_mailbox, post
 from tests.cast import all_of, in_threads, one
@@ -190,3 +190,18 @@ def test_what_is_released_in_a_shared_mailbox_goes_behind_what_is_due(owner: str
     mailbox.release(RUNS, mailbox.claim(RUNS, {owner: 1}, 5))
 
     assert [claimed.id for claimed in mailbox.claim(RUNS, {owner: 10}, 5)] == [second, third, first]
+
+
+@EACH
+def test_what_fails_after_its_lease_is_suspect(mail: Mail, owner: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    post(mail, owner, 2)
+    monkeypatch.setattr(serving, "LEASE_SECONDS", 0)
+
+    def fail(_: Sequence[Claimed]) -> None:
+        raise DatabaseAway[0]("terminating connection due to idle-in-transaction timeout")
+
+    with pytest.raises(DatabaseAway):
+        serve(mail, owner, 2, fail)
+
+    end_leases(mail)
+    assert [claimed.is_suspect for claimed in mailbox.claim(mail, {owner: 10}, 5)] == [True, True]
