@@ -18,6 +18,7 @@ from app.domain import (
     arrivals,
     channel_closings,
     channel_requests,
+    controls,
     counts,
     endpoints,
     fan_out,
@@ -90,6 +91,8 @@ class Timetable:
             # Where no `automations` process runs, these wake runs and their requests, which then wait for one.
             Pass("waiting_runs", 0.5, partial(mailbox.wake_and_ring, run_states.WAITING)),
             Pass("waiting_requests", 1, partial(mailbox.wake_and_ring, requests.WAITING)),
+            # A pause may end while a transaction that saw it still holds runs.
+            Pass("held_runs", 0.5, controls.release_held),
             Pass("overdue_runs", 0.5, Overdue(run_states.MAIL, overdue_seconds=0.5)),
             Pass("overdue_requests", 1, Overdue(requests.MAIL, overdue_seconds=1)),
             # Where no `retries` process runs, this wakes them.

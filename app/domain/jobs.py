@@ -29,8 +29,8 @@ MAIL = Mail(
     exclusive=True,
     on_claim=", status = 'running', started_at = coalesce(mail.started_at, now())",
     alone="""kind IN (
-        'contacts.import', 'contacts.delete', 'automations.delete', 'automations.unpublish', 'automations.resume',
-        'automations.cancel_runs', 'replays.create', 'channels.delete', 'contacts.merge')""",
+        'contacts.import', 'contacts.delete', 'automations.delete', 'automations.cancel_runs', 'replays.create',
+        'channels.delete', 'contacts.merge')""",
 )
 
 IDEMPOTENCY_WINDOW = "24 hours"
