@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from tests.doors.services import Tenant, service, tenant
 from tests.doors.victims import victim
@@ -28,7 +29,7 @@ def measure(tell: Tell) -> None:
             waiting = [threading.Thread(target=wait, args=(attacker, is_over, statuses)) for _ in range(number)]
             for thread in waiting:
                 thread.start()
-            with victim(lambda: other.get("contacts")) as felt:
+            with victim(partial(other.get, "contacts")) as felt:
                 time.sleep(SECONDS)
             is_over.set()
             for thread in waiting:
