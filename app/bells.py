@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
@@ -259,11 +260,19 @@ def _send(queue_name: str, together: Sequence[Bell], rung_at: int) -> None:
         message_timestamp=rung_at,
     )
     broker = sending_broker()
-    broker.enqueue(message)
     if _ringer().is_for_overdue and isinstance(broker, RedisBroker):
-        # Among the oldest. A bell of another process that rang in between goes there in its stead: it is heard too.
-        key = f"{broker.namespace}:{queue_name}"
-        broker.client.lmove(key, key, "RIGHT", "LEFT")
+        _send_as_oldest(broker, message)
+    else:
+        broker.enqueue(message)
+
+
+def _send_as_oldest(broker: RedisBroker, message: Message[None]) -> None:
+    """What `enqueue` does, but at the head of the queue."""
+    message_id = str(uuid.uuid4())
+    data = message.copy(options={"redis_message_id": message_id}).encode()
+    key = f"{broker.namespace}:{message.queue_name}"
+    with broker.client.pipeline(transaction=True) as together:
+        together.hset(f"{key}.msgs", message_id, data).lpush(key, message_id).execute()
 
 
 @cache
