@@ -272,7 +272,9 @@ def _send_as_oldest(broker: RedisBroker, message: Message[None]) -> None:
     data = message.copy(options={"redis_message_id": message_id}).encode()
     key = f"{broker.namespace}:{message.queue_name}"
     with broker.client.pipeline(transaction=True) as together:
-        together.hset(f"{key}.msgs", message_id, data).lpush(key, message_id).execute()
+        together.hset(f"{key}.msgs", message_id, data)
+        together.lpush(key, message_id)
+        together.execute()
 
 
 @cache
