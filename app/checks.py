@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import redis
 
-from app import bells, database, migrations, presence
+from app import bells, bounds, database, migrations, presence
 from app.config import settings
 from app.database import DatabaseAway, DatabaseRefuses
-from app.domain import jobs, secrets
+from app.domain import jobs, media, secrets
 from app.errors import BellhopError, SettingsError, first_line
 
 FAILURES = (BellhopError, *DatabaseAway, *DatabaseRefuses, redis.RedisError)
@@ -75,6 +75,14 @@ def check_jobs() -> str:
     return "of known kinds"
 
 
+def check_files() -> str:
+    """There is room for files."""
+    free = media.free_bytes()
+    if free < bounds.LEAST_FREE.most:
+        raise SettingsError(f"only {free // 1024**2:,} MiB are free under MEDIA_DIR: uploads are refused")
+    return f"{free // 1024**3:,} GiB are free"
+
+
 def check_process(process_type: str) -> Callable[[], str]:
     """The check that a process of that type is running."""
 
@@ -94,6 +102,7 @@ CHECKS: dict[str, Callable[[], str]] = {
     "migrations": check_migrations,
     "secrets": check_secrets,
     "jobs": check_jobs,
+    "files": check_files,
     **{process_type: check_process(process_type) for process_type in presence.TYPES},
 }
 

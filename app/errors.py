@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 MAX_FAULTS = 100
@@ -88,6 +89,17 @@ class RateLimited(BellhopError):
 
     def __init__(self, per_minute: int, retry_after_seconds: int) -> None:
         super().__init__(f"This token may make {per_minute:,} requests a minute. Try again in {retry_after_seconds} s.")
+        self.retry_after_seconds = retry_after_seconds
+
+
+class TooMuchStored(BellhopError):
+    """Too many bytes of files were stored within an hour, which ends in `retry_after_seconds`."""
+
+    slug = "rate-limited"
+
+    def __init__(self, retry_after_seconds: int) -> None:
+        minutes = math.ceil(retry_after_seconds / 60)
+        super().__init__(f"Too many large files were sent within an hour. Try again in {minutes} min.")
         self.retry_after_seconds = retry_after_seconds
 
 

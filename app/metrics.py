@@ -80,6 +80,7 @@ LIVE_SECONDS = Histogram(
     "Time from the beginning of a transaction to when its updates are sent.",
     buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30),
 )
+MEDIA_FREE = Gauge("bellhop_media_free_bytes", "Bytes that are free under MEDIA_DIR.", multiprocess_mode="livemin")
 EMAILS = Counter("bellhop_emails", "E-mail to members, by what came of an attempt to send it.", ["outcome"])
 
 LEADS = Gauge("bellhop_scheduler_leads", "1 in the scheduler that leads.", multiprocess_mode="livemax")

@@ -14,9 +14,11 @@ import structlog
 from app import checks, mailbox, metrics, partitions, presence
 from app.database import DatabaseAway
 from app.domain import (
+    allowances,
     arrivals,
     channel_closings,
     channel_requests,
+    controls,
     counts,
     endpoints,
     fan_out,
@@ -89,6 +91,8 @@ class Timetable:
             # Where no `automations` process runs, these wake runs and their requests, which then wait for one.
             Pass("waiting_runs", 0.5, partial(mailbox.wake_and_ring, run_states.WAITING)),
             Pass("waiting_requests", 1, partial(mailbox.wake_and_ring, requests.WAITING)),
+            # A pause may end while a transaction that saw it still holds runs.
+            Pass("held_runs", 0.5, controls.release_held),
             Pass("overdue_runs", 0.5, Overdue(run_states.MAIL, overdue_seconds=0.5)),
             Pass("overdue_requests", 1, Overdue(requests.MAIL, overdue_seconds=1)),
             # Where no `retries` process runs, this wakes them.
@@ -135,6 +139,7 @@ class Timetable:
             Pass("old_notifications", 60, notifications.forget_old),
             Pass("old_sessions", 60, sessions.forget_old),
             Pass("old_sign_in_failures", 60, sign_ins.forget_old),
+            Pass("old_stored_bytes", 60, allowances.forget_old),
             Pass("old_password_links", 60, links.forget_old),
             Pass("figures_of_outcomes", 5, figures.count_outcomes),
             Pass("figures_of_writes", 20, figures.count_writes),

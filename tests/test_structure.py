@@ -80,7 +80,7 @@ from app.models.sessions import Session, SignInFailure
 from app.models.sweeps import Sweep
 from app.models.tokens import Token
 from app.models.updates import Update, UpdateHorizon, UpdatesForgotten
-from app.models.uploads import Upload
+from app.models.uploads import StoredBytes, Upload
 from app.models.usage import ActiveContact, UsageDay, UsageProgress
 from app.models.visitors import ChatVisitor
 from app.models.visits import Visit
@@ -97,7 +97,7 @@ MODELS = [
     *(Account, PasswordLink, Session, SignInFailure, Visit, Notification, Email),
     *(Run, RunStep, RunRequest),
     *(Channel, ChannelRequest),
-    *(Conversation, Message, Upload, ReadReceipt),
+    *(Conversation, Message, Upload, StoredBytes, ReadReceipt),
     *(Identity, SuggestedMerge),
     *(Arrival,),
     *(DeliveryMinute, DeliveryHour, FailureGroup, FailureMinute, FailureHour),

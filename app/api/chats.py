@@ -127,9 +127,12 @@ def upload() -> Response:
     """
     visitor, token = _visitor_or_new(request.headers.get("X-Visitor-Key"))
     _count(f"chat-uploads:{visitor.id}", bounds.CHAT_UPLOADS_PER_VISITOR)
+    name = unquote(request.headers.get("X-File-Name", "")) or None
+    media.check_room()
     with spooled_body(request, media.MOST_BYTES) as body:
+        size = body.tell()
         body.seek(0)
-        kept = chats.upload(visitor, unquote(request.headers.get("X-File-Name", "")) or None, _parts(body))
+        kept = chats.upload(visitor, _address(), name, _parts(body), size)
     return respond(201, {**media.represent(kept), **({"token": token} if token else {})})
 
 

@@ -62,9 +62,12 @@ def upload_file(query: dict[str, Any]) -> Response:
     once_key(b"")  # refuses one that is malformed; sent twice, a file is there twice, and one of them expires
     if request.headers.get("Content-Encoding", "identity") != "identity":
         raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
+    media.check_room()
     try:
         with spooled_body(request, media.MOST_BYTES) as body:
+            size = body.tell()
             body.seek(0)
+            media.admit(caller().workspace_id, size)
             stored = media.store(caller().workspace_id, query.get("name"), _parts(body))
     except RequestEntityTooLarge as error:
         raise RequestEntityTooLarge(f"The file is larger than {media.MOST_BYTES // 1024**2} MiB.") from error

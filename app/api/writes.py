@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,10 +20,6 @@ from app.errors import BellhopError, Fault, Invalid, NotFound
 from app.models.jobs import Job
 
 LONGEST_WAIT_SECONDS = 30
-# Each waiting request holds a thread, so only half of a process's threads may wait. The others wait for a place for
-# PATIENCE_SECONDS, after which the caller gets the 202.
-_waiting_places = threading.BoundedSemaphore(8)
-PATIENCE_SECONDS = 0.5
 
 # A UUIDv4 (RFC 9562), bare or quoted.
 _KEY = re.compile(
@@ -83,7 +77,7 @@ def answer(job: Job, replayed: bool = False, beside: Mapping[str, Any] | None = 
     """The response to a write: its job, or the job's result if the caller waits and the job ends in time."""
     response = None
     if seconds := _preferred_wait():
-        job = _wait(job, seconds)
+        job = jobs.wait(job, seconds)
         if response := _result(job, beside):
             response.headers["Preference-Applied"] = f"wait={seconds}"
     if response is None:
@@ -92,16 +86,6 @@ def answer(job: Job, replayed: bool = False, beside: Mapping[str, Any] | None = 
     if replayed:
         response.headers["Idempotent-Replayed"] = "true"
     return response
-
-
-def _wait(job: Job, seconds: int) -> Job:
-    ends = time.monotonic() + seconds
-    if not _waiting_places.acquire(timeout=PATIENCE_SECONDS):
-        return jobs.wait(job, 0)  # it may have ended by now
-    try:
-        return jobs.wait(job, ends - time.monotonic())
-    finally:
-        _waiting_places.release()
 
 
 def _result(job: Job, beside: Mapping[str, Any] | None) -> Response | None:

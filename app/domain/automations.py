@@ -76,20 +76,15 @@ def publish(change: Change) -> Effect:
     return Effect("changed", "automation", automation.id)
 
 
-def unpublish(change: Change) -> Effect | None:
-    """Refuses starts from now on; runs go on, also those that a pause holds, which may take several parts.
+def unpublish(change: Change) -> Effect:
+    """Refuses starts from now on; runs go on, also those that a pause holds.
 
     Raises NotFound, and Conflict if no version is published.
     """
     automation = find(change.workspace_id, change.target)
-    if change.progress is not None:
-        return _released(change, automation)
-    if automation.version is None:
+    if automation.version is None and change.progress is None:  # an earlier version did it in parts
         raise Conflict("This automation is not published.")
     _end_publication(automation)
-    if automation.status == "paused":
-        change.keep()
-        return None
     return Effect("changed", "automation", automation.id)
 
 
@@ -102,16 +97,14 @@ def pause(change: Change) -> Effect:
     return Effect("changed", "automation", automation.id)
 
 
-def resume(change: Change) -> Effect | None:
-    """Ends a pause: runs that it holds go on, in parts. Raises NotFound, Conflict, Busy."""
+def resume(change: Change) -> Effect:
+    """Ends a pause: runs that it holds go on. Raises NotFound, Conflict."""
     automation = find(change.workspace_id, change.target)
-    if change.progress is not None:
-        return _released(change, automation)
-    if automation.status != "paused":
+    if automation.status != "paused" and change.progress is None:  # as above
         raise Conflict(f"Only a paused automation can be resumed. This one is {_state(automation)}.")
-    _set(automation, status="published")
-    change.keep()
-    return None
+    if automation.status == "paused":
+        _set(automation, status="published")
+    return Effect("changed", "automation", automation.id)
 
 
 def delete(change: Change) -> Effect | None:
@@ -242,11 +235,6 @@ def _end_publication(automation: Automation) -> None:
     if automation.version is not None:
         _set(automation, status="unpublished", version=None)
     publications.listen(find(automation.workspace_id, automation.id))
-
-
-def _released(change: Change, automation: Automation) -> Effect | None:
-    """The effect of a change that ends a pause, once no run is held any more."""
-    return Effect("changed", "automation", automation.id) if controls.release(change, automation) else None
 
 
 def _state(automation: Automation) -> str:

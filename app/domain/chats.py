@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app import realtime
+from app import bounds, realtime
 from app.channels.base import Media, Receipt, Received
 from app.channels.web_chat import WebChat
 from app.database import rows
@@ -60,11 +60,15 @@ def say(channel: Channel, visitor: Visitor, said: Said) -> None:
     arrivals.store(channel, [received])
 
 
-def upload(visitor: Visitor, name: str | None, content: Iterable[bytes]) -> Upload:
-    """Keeps a file for a message to come. Raises Conflict for too many, and what `media.store` raises."""
+def upload(visitor: Visitor, address: str, name: str | None, content: Iterable[bytes], size: int) -> Upload:
+    """Keeps a file for a message to come. Raises Conflict for too many, and what `media.admit` and `store` raise."""
     waiting = rows("SELECT count(*) FROM uploads WHERE visitor_id = %s AND message_id IS NULL", (visitor.id,))[0][0]
     if waiting >= MOST_UPLOADS:
         raise Conflict("Send the files that are uploaded first.")
+    allowed = {address: bounds.STORED_PER_ADDRESS, visitor.channel_id: bounds.STORED_PER_CHANNEL}
+    if visitor.contact_id is None:
+        allowed[visitor.id] = bounds.STORED_PER_NEW_VISITOR
+    media.admit(visitor.workspace_id, size, allowed)
     return media.store(visitor.workspace_id, name, content, visitor_id=visitor.id)
 
 

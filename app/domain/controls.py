@@ -1,15 +1,23 @@
-"""Controls of all runs of an automation: cancelling them, and releasing those that a pause holds; each in parts."""
+"""Controls of all runs of an automation: cancelling them, and releasing those that a pause held.
+
+A cancellation is a mark on the automation first, under which no run takes another step, and then a walk through the
+runs. A transaction that read the automation before the mark was there has locked its runs' contacts by then: the walk
+comes back to them until it has ended. A run that such a transaction holds for a pause that is over is released by the
+next pass.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+from app import mailbox
+from app.database import rows
 from app.domain import run_states, walks
 from app.domain.changes import Change
-from app.domain.units import Busy, Unit
+from app.domain.units import Unit
 from app.domain.walks import Choice
 from app.lib import ids
 from app.models.automations import Automation
@@ -31,45 +39,65 @@ def chosen(automation: Automation, filters: Mapping[str, Any]) -> Choice:
 
 def cancel(change: Change, automation: Automation) -> bool:
     """Cancels the next of the runs that the payload selects; returns whether that was all. Raises Busy."""
-    position = (change.progress or {}).get("after", "")
-    after = walks.go_on(change, chosen(automation, change.payload), position, partial(_cancel, automation.name))
+    is_through = _cancel_part(change, automation, chosen(automation, change.payload))
+    if is_through:
+        _mark(automation, _others(change, automation))
+    return is_through
+
+
+def cancel_all(change: Change, automation: Automation) -> bool:
+    """Cancels the next runs of an automation that is being deleted; like `cancel`.
+
+    The mark stays: a transaction that saw the automation published may still begin a run.
+    """
+    return _cancel_part(change, automation, Choice(automation.workspace_id, automation.id))
+
+
+def is_cancelled(automation: Automation, run: Run) -> bool:
+    """Whether a cancellation under way chooses the run."""
+    return any(_choice(automation.workspace_id, automation.id, mark).has(run) for mark in automation.cancellations)
+
+
+def release_held(limit: int = 1_000) -> int:
+    """Makes runs due that a pause holds though their automation is not paused; returns how many.
+
+    Up to `limit` of a workspace at a time. The step that each takes next ends its hold. A run that is locked is left to
+    the next call.
+    """
+    owners = [owner for (owner,) in rows(_RELEASE, {"limit": limit})]
+    for owner in set(owners):
+        mailbox.ring(run_states.MAIL, owner)
+    return len(owners)
+
+
+def _cancel_part(change: Change, automation: Automation, choice: Choice) -> bool:
+    """Marks what is to be cancelled, in the first part; then goes on with the walk."""
+    if change.progress is None or "after" not in change.progress:
+        _mark(automation, [*_others(change, automation), _mark_of(change, choice)])
+        change.keep(after="")
+        return False
+    after = walks.go_on(change, choice, change.progress["after"], partial(_cancel, automation.name))
     if after is not None:
         change.keep(after=after)
     return after is None
 
 
-def cancel_all(change: Change, automation: Automation) -> bool:
-    """Cancels the next runs of an automation that an earlier part has unpublished; like `cancel`."""
-    every = Choice(automation.workspace_id, automation.id)
-    return _walk_after_change(change, every, partial(_cancel, automation.name))
+def _others(change: Change, automation: Automation) -> list[Mapping[str, Any]]:
+    """The marks of other calls: of those that broke, which may be replayed."""
+    return [mark for mark in automation.cancellations if mark["job_id"] != change.cause.job_id]
 
 
-def release(change: Change, automation: Automation) -> bool:
-    """Lets the next runs go on that a pause held, which an earlier part has ended; like `cancel`."""
-    held = Choice(automation.workspace_id, automation.id, statuses=["held"])
-    return _walk_after_change(change, held, _go_on)
+def _mark_of(change: Change, choice: Choice) -> Mapping[str, Any]:
+    return {"job_id": change.cause.job_id, **{name: getattr(choice, name) for name in _MARKED}}
 
 
-def _walk_after_change(change: Change, choice: Choice, alter: Callable[[Unit, Run], object]) -> bool:
-    """Does the next part of a walk that begins once no transaction still sees the automation as it was before.
-
-    Such a one could still begin a run, or hold one. Raises Busy while there is one.
-    """
-    progress = change.progress or {}
-    if "horizon" not in progress:
-        change.keep(horizon=walks.horizon())
-        return False
-    if "after" not in progress and not walks.has_passed(progress["horizon"]):
-        raise Busy
-    after = walks.go_on(change, choice, progress.get("after", ""), alter)
-    if after is not None:
-        change.keep(horizon=progress["horizon"], after=after)
-    return after is None
+def _choice(workspace_id: str, automation_id: str, mark: Mapping[str, Any]) -> Choice:
+    return Choice(workspace_id, automation_id, **{name: mark[name] for name in _MARKED})
 
 
-def _go_on(unit: Unit, run: Run) -> None:
-    if run.reason == "pause":
-        run_states.wake(unit, run, status="queued" if run.started_at is None else "running", reason=None)
+def _mark(automation: Automation, marks: Sequence[Mapping[str, Any]]) -> None:
+    # Automations change only in the workspace's writes, one transaction at a time.
+    Automation.update(cancellations=marks).where(Automation.id == automation.id).execute()
 
 
 def _cancel(automation_name: str, unit: Unit, run: Run) -> None:
@@ -82,3 +110,29 @@ def _bound(at: str | datetime | None) -> str | None:
         return None
     moment = datetime.fromisoformat(at) if isinstance(at, str) else at
     return ids.bound("run", moment + timedelta(microseconds=999))
+
+
+_MARKED = ("statuses", "contact_id", "first_id", "last_id")
+
+# Goes from one automation with such runs to the next: those that are paused may have many. It takes one automation of
+# a workspace, so that no workspace delays another's, and some workspaces, so that no statement is long.
+_RELEASE = """
+    WITH RECURSIVE holding AS (
+        SELECT min(automation_id) AS id FROM runs WHERE reason = 'pause' AND due_at IS NULL
+        UNION ALL
+        SELECT (SELECT min(automation_id) FROM runs
+            WHERE reason = 'pause' AND due_at IS NULL AND automation_id > holding.id)
+        FROM holding WHERE holding.id IS NOT NULL
+    ), one AS (
+        SELECT DISTINCT ON (workspace_id) holding.id FROM holding LEFT JOIN automations USING (id)
+        WHERE holding.id IS NOT NULL AND automations.status IS DISTINCT FROM 'paused'
+        ORDER BY workspace_id, random()
+    ), ended AS MATERIALIZED (
+        SELECT id FROM one ORDER BY random() LIMIT 10
+    ), released AS MATERIALIZED (
+        SELECT run.id FROM ended CROSS JOIN LATERAL (
+            SELECT id FROM runs WHERE reason = 'pause' AND due_at IS NULL AND automation_id = ended.id
+            ORDER BY automation_id, id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED) AS run
+    )
+    UPDATE runs SET due_at = now() WHERE id = ANY(ARRAY(SELECT id FROM released)) RETURNING workspace_id
+"""

@@ -15,7 +15,7 @@ from peewee import DatabaseError, InterfaceError
 
 from app import mailbox, metrics
 from app.database import transaction
-from app.domain import batches, messages, run_states
+from app.domain import batches, controls, messages, run_states
 from app.domain.courses import Course
 from app.domain.definitions import programs
 from app.domain.run_states import MAIL
@@ -113,9 +113,10 @@ def _read_runs(batch: Sequence[Claimed], unit: Unit) -> None:
 def _automations(wanted: Collection[str]) -> Mapping[tuple[str, str], Automation | None]:
     """The automations, by their keys among a unit's notes.
 
-    Call it when the unit has locked something: only a transaction that has can be waited for when a pause ends.
+    Call it when the unit has locked the contacts: a cancellation comes back to runs whose contacts are locked.
     """
-    found = Automation.select(Automation.id, Automation.name, Automation.status).where(Automation.id.in_(list(wanted)))
+    columns = (Automation.id, Automation.workspace_id, Automation.name, Automation.status, Automation.cancellations)
+    found = Automation.select(*columns).where(Automation.id.in_(list(wanted)))
     return dict.fromkeys(map(_automation, wanted)) | {_automation(automation.id): automation for automation in found}
 
 
@@ -137,8 +138,9 @@ def _carry_on_now(claimed: Claimed, unit: Unit, *, is_hopeless: bool) -> Course 
     if _automation(run.automation_id) not in unit.notes:
         unit.notes |= _automations([run.automation_id])
     automation = unit.notes[_automation(run.automation_id)]
-    if automation is None:
-        run_states.finish(unit, run, "cancelled", automation_name="", reason="request")
+    if automation is None or controls.is_cancelled(automation, run):
+        name = automation.name if automation else ""
+        run_states.finish(unit, run, "cancelled", automation_name=name, reason="request")
         return None
     course = Course(unit, run, automation.name)
     try:

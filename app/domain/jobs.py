@@ -12,7 +12,8 @@ from typing import Any
 from peewee import SQL
 from structlog.contextvars import bind_contextvars
 
-from app import mailbox, metrics, sql
+from app import bounds, mailbox, metrics, sql
+from app.bounds import Places
 from app.database import database, rows, transaction
 from app.domain.tokens import UNRESTRICTED
 from app.errors import IdempotencyKeyReused, NotFound
@@ -28,13 +29,15 @@ MAIL = Mail(
     exclusive=True,
     on_claim=", status = 'running', started_at = coalesce(mail.started_at, now())",
     alone="""kind IN (
-        'contacts.import', 'contacts.delete', 'automations.delete', 'automations.unpublish', 'automations.resume',
-        'automations.cancel_runs', 'replays.create', 'channels.delete', 'contacts.merge')""",
+        'contacts.import', 'contacts.delete', 'automations.delete', 'automations.cancel_runs', 'replays.create',
+        'channels.delete', 'contacts.merge')""",
 )
 
 IDEMPOTENCY_WINDOW = "24 hours"
 # Later than a key is free, by longer than a statement may take: who finds it taken can still read its job.
 KEY_FORGOTTEN_AFTER = "24 hours 1 minute"
+# For requests that wait for their job.
+_PLACES, _PLACES_OF_WORKSPACES = Places(bounds.WAITING), Places(bounds.WAITING_PER_WORKSPACE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +184,25 @@ def replayed(actor_id: str, once: OnceKey) -> Job | None:
 
 
 def wait(job: Job, seconds: float) -> Job:
-    """The job once it has ended, or after `seconds`. Looks often at first, then five times a second."""
+    """The job once it has ended, or after `seconds`; at once if the workspace or the process has no place left.
+
+    A place is a thread of `web`, which others need.
+    """
+    if job.is_finished or not _PLACES_OF_WORKSPACES.take(job.workspace_id):
+        return job
+    try:
+        if not _PLACES.take(None):
+            return job
+        try:
+            return _wait(job, seconds)
+        finally:
+            _PLACES.leave(None)
+    finally:
+        _PLACES_OF_WORKSPACES.leave(job.workspace_id)
+
+
+def _wait(job: Job, seconds: float) -> Job:
+    """Looks often at first, then five times a second."""
     ends, pause = time.monotonic() + seconds, 0.004
     while True:
         job = Job.get_by_id(job.id)

@@ -6,6 +6,7 @@ A file's row is stored before the file and deleted after it, so no file is left 
 from __future__ import annotations
 
 import hmac
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -14,9 +15,12 @@ from typing import Any
 import structlog
 from peewee import fn
 
+from app import bounds, metrics
+from app.bounds import Bound
 from app.channels.base import File, Media
 from app.config import settings
 from app.database import count, rows, transaction
+from app.domain import allowances
 from app.domain.units import Unit
 from app.errors import Fault, Invalid, NotFound, TooLarge, Unavailable
 from app.lib import file_types, files, ids, json, keys
@@ -31,6 +35,7 @@ MOST_NAME = 200
 MOST_FILES = 10
 # For how long an upload can be attached.
 KEPT_HOURS = 24
+VISITORS_KEPT_HOURS = 1
 
 
 def store(
@@ -47,7 +52,7 @@ def store(
         INSERT INTO uploads (id, workspace_id, visitor_id, name, expires_at)
         VALUES (%s, %s, %s, %s, now() + %s * interval '1 hour')
         """,
-        (upload_id, workspace_id, visitor_id, clean, KEPT_HOURS),
+        (upload_id, workspace_id, visitor_id, clean, KEPT_HOURS if visitor_id is None else VISITORS_KEPT_HOURS),
     )
     try:
         content_type, length = _write(upload_id, clean, content)
@@ -61,6 +66,31 @@ def store(
         (_relative(upload_id), content_type, length, upload_id),
     )
     return Upload.get_by_id(upload_id)
+
+
+def admit(workspace_id: str, size: int, allowed: Mapping[str, Bound] | None = None) -> None:
+    """Takes the bytes of a file that is to be stored from its workspace's allowance, and from those `allowed`.
+
+    Raises TooMuchStored.
+    """
+    allowances.take(size, {workspace_id: bounds.STORED_PER_WORKSPACE, **(allowed or {})})
+
+
+def check_room() -> None:
+    """Raises Unavailable while the disk of MEDIA_DIR is nearly full."""
+    free = free_bytes()
+    metrics.MEDIA_FREE.set(free)
+    if free < bounds.LEAST_FREE.most:
+        bounds.LEAST_FREE.reached()
+        raise Unavailable("There is too little room for files at this moment. Try again later.")
+
+
+def free_bytes() -> int:
+    """How many bytes are free under MEDIA_DIR, or where it will be made."""
+    place = Path(settings().media_dir).absolute()
+    while not place.exists():
+        place = place.parent
+    return shutil.disk_usage(place).free
 
 
 def check_uploads(workspace_id: str, upload_ids: Sequence[str]) -> None:

@@ -20,8 +20,6 @@ from app.models.sets import Key
 
 # The most runs that one transaction changes, and holds locks on.
 PART = 100
-# No transaction takes longer: see the limits in database.py.
-LONGEST_SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +35,15 @@ class Choice:
     contact_id: str | None = None
     first_id: str = ""
     last_id: str = "run_~"
+
+    def has(self, run: Run) -> bool:
+        """Whether the run is chosen, as it is now."""
+        return (
+            run.automation_id == self.automation_id
+            and run.status in self.statuses
+            and self.contact_id in (None, run.contact_id)
+            and self.first_id <= run.id < self.last_id
+        )
 
 
 def go_on(change: Change, choice: Choice, after: str, alter: Callable[[Unit, Run], object]) -> str | None:
@@ -65,25 +72,6 @@ def count(choice: Choice, most: int) -> int:
     return int(rows(f"SELECT count(*) FROM ({chosen}) AS chosen", _values(choice, "", most))[0][0])
 
 
-def horizon() -> str:
-    """A mark between the transactions that can have seen the time before now, and those that cannot.
-
-    For the first, `has_passed` is false until they have ended.
-    """
-    marked = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text || ' ' || extract(epoch FROM clock_timestamp())"
-    return str(rows(marked)[0][0])
-
-
-def has_passed(mark: str) -> bool:
-    """Whether every transaction that was under way at the `horizon` has ended, or LONGEST_SECONDS have gone by."""
-    next_transaction, at = mark.split()
-    passed = """
-        SELECT pg_snapshot_xmin(pg_current_snapshot()) >= %s::xid8
-            OR extract(epoch FROM clock_timestamp()) > %s::numeric + %s
-    """
-    return bool(rows(passed, (next_transaction, at, LONGEST_SECONDS))[0][0])
-
-
 def _behind_contact(unit: Unit, choice: Choice, run_id: str, contact_id: str) -> Iterator[Key]:
     """The keys to read once the contact is locked. While another transaction has it, its runs must not be locked."""
     if unit.is_free(sets.key(Contact, choice.workspace_id, "id", contact_id)):
@@ -99,7 +87,7 @@ def _has_altered(
         with unit.attempt():
             unit.get(Contact, choice.workspace_id, "id", contact_id)
             run = unit.get(Run, choice.workspace_id, "id", run_id)
-            if run is not None and run.status in choice.statuses:
+            if run is not None and choice.has(run):
                 alter(unit, run)
     except Busy:
         return False

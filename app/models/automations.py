@@ -13,6 +13,8 @@ from app.models.base import BaseModel, OwnedModel, TimeField, json_field
 
 
 class Automation(OwnedModel):
+    """`cancellations`: marks of which runs are being cancelled; no run that one of them chooses takes another step."""
+
     id = TextField(primary_key=True)
     name = TextField()
     status = TextField(default="draft")
@@ -21,6 +23,7 @@ class Automation(OwnedModel):
     definition = json_field()
     reentry = TextField(null=True)
     exits = json_field(default=list)
+    cancellations = json_field(default=list)
     created_at = TimeField()
     updated_at = TimeField()
 

@@ -26,6 +26,12 @@ class Forbidden(BellhopError):
     slug = "insufficient-scope"
     detail = "Your role in this workspace does not include this. Ask an owner of the workspace."
 
+    @classmethod
+    def to(cls, action: str) -> Forbidden:
+        """The refusal of that action, which names the roles that include it."""
+        allowed = " or ".join(role for role in roles.ROLES if roles.may(role, action))
+        return cls(f"This needs the role {allowed} in this workspace. {_asks(viewer())}")
+
 
 class VisitRequired(BellhopError):
     """A member of staff changes something without having said why."""
@@ -78,9 +84,21 @@ class _SessionToken:
         return self._token
 
 
+def _asks(who: Viewer) -> str:
+    """Whom the viewer can ask for a role."""
+    if who.membership is None:
+        return "Support staff cannot do it, not even during a visit."
+    return f"Yours is {who.membership.role}. An owner can change it: see Members."
+
+
 def public(view: View) -> View:
     """Declares a page for everybody, signed in or not."""
     return _declare(view, public=True)
+
+
+def asset(view: View) -> View:
+    """Declares what is no page: the same for everybody, so nobody's session is looked up."""
+    return _declare(view, public=True, asset=True)
 
 
 def signed_in(view: View) -> View:
@@ -156,10 +174,15 @@ def _load(token: str) -> Viewer | None:
 
 
 def _check() -> Response | None:
-    if request.endpoint is None:
-        return None  # 404 or 405
+    if request.endpoint is None:  # 404 or 405: the page of the error keeps the menu
+        g.viewer = _viewer_at(request.path) if current_user.is_authenticated else None
+        return None
     access = declared(request.endpoint)
-    g.viewer = _viewer() if current_user.is_authenticated else None
+    if access.get("asset"):
+        return None
+    g.viewer = Viewer(current_user.signed) if current_user.is_authenticated else None
+    if g.viewer is not None and (path_id := (request.view_args or {}).pop("workspace", None)) is not None:
+        g.viewer = _viewer_in(path_id)
     if access.get("public"):
         return None
     if g.viewer is None:
@@ -173,12 +196,18 @@ def _check() -> Response | None:
     return None
 
 
-def _viewer() -> Viewer:
-    """The viewer in the workspace of the path. Raises NotFound for a workspace that is not theirs."""
+def _viewer_at(path: str) -> Viewer:
+    """The viewer in the workspace that the path begins with, if it is theirs; otherwise in none."""
+    parts = path.split("/")
+    try:
+        return _viewer_in(parts[2]) if len(parts) > 2 and parts[1] == "workspaces" else Viewer(current_user.signed)
+    except NotFound:
+        return Viewer(current_user.signed)
+
+
+def _viewer_in(path_id: str) -> Viewer:
+    """The viewer in that workspace. Raises NotFound if it is not theirs."""
     signed = current_user.signed
-    path_id = (request.view_args or {}).pop("workspace", None)
-    if path_id is None:
-        return Viewer(signed)
     for membership in signed.memberships:
         if membership.workspace_id == path_id:
             return Viewer(signed, path_id, membership.workspace_name, membership)
@@ -196,7 +225,7 @@ def _must_be_allowed(action: str) -> None:
         if request.method in SAFE_METHODS:
             return  # staff see every page; its form asks for the visit
         raise VisitRequired
-    raise Forbidden
+    raise Forbidden.to(action)
 
 
 def _to_sign_in() -> Response:

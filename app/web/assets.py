@@ -8,7 +8,7 @@ from pathlib import Path
 
 from flask import Flask, Response, abort, request, url_for
 
-from app.web.access import public
+from app.web import access
 
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
@@ -28,7 +28,7 @@ def install(pages: Flask) -> None:
     """Serves the assets, and gives templates `asset(name)`, the address of one."""
     found = {path.name: Asset(path) for path in (Path(__file__).parent / "static").iterdir() if path.suffix in _TYPES}
 
-    @public
+    @access.asset
     def show_asset(version: str, name: str) -> Response:
         """An asset. Browsers keep it for a year, because its address changes with its content."""
         asset = found.get(name)

@@ -155,7 +155,7 @@ def _wanted(given: dict[str, str]) -> dict[str, str]:
 
 def _file(wanted: dict[str, str]) -> Response:
     if not viewer().may("contacts.export"):
-        raise Forbidden
+        raise Forbidden.to("contacts.export")
     found = Contact.newest(workspace_id(), wanted, None, lists.MOST_EXPORTED)
     return lists.file_of([contacts.represent(contact) for contact in found], "contacts")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import structlog
-from flask import Flask, Response, render_template, request
+from flask import Flask, Response, current_app, render_template, request
 from flask_wtf.csrf import CSRFError
 from werkzeug.exceptions import HTTPException
 
@@ -12,10 +12,11 @@ from app.database import DatabaseAway
 from app.errors import BellhopError
 from app.lib import json
 from app.lib.problems import PROBLEMS, problem_document
-from app.web.access import VisitRequired
+from app.web.access import Forbidden, VisitRequired
 
 _log = structlog.get_logger("pages")
 _STALE = "This form was open for too long, or was not sent from our page. Go back, reload the page and send it again."
+_RETRY_AFTER_SECONDS = "5"
 _SLUGS = {404: "not-found", 405: "method-not-allowed", 413: "payload-too-large"}
 
 
@@ -25,16 +26,24 @@ def install(pages: Flask) -> None:
 
 
 def _show(error: Exception) -> Response:
+    try:
+        return _answer(error)
+    except DatabaseAway as away:  # the page of the error itself looks things up
+        return _away(away)
+
+
+def _answer(error: Exception) -> Response:
     if isinstance(error, CSRFError):
         return _page(400, "This form is stale", _STALE)
     if isinstance(error, VisitRequired):
         return _page(403, "Say why first", error.detail, "visit")
+    if isinstance(error, Forbidden):
+        return _page(403, "Your role does not include this", error.detail)
+    if isinstance(error, DatabaseAway):
+        return _away(error)
     if isinstance(error, BellhopError) and error.slug != "internal-error":
         problem = PROBLEMS[error.slug]
         return _page(problem.status, problem.title, error.detail)
-    if isinstance(error, DatabaseAway):
-        _log.error("database_unavailable", exc_info=error)
-        return _page(503, "The database cannot be reached", "Nothing was changed. Try again in a few seconds.")
     if isinstance(error, HTTPException) and error.code and error.code < 500:
         problem = PROBLEMS.get(_SLUGS.get(error.code, ""), PROBLEMS["malformed-request"])
         return _page(error.code, problem.title, problem.detail)
@@ -43,10 +52,41 @@ def _show(error: Exception) -> Response:
 
 
 def _page(status: int, title: str, detail: str, remedy: str | None = None) -> Response:
-    trace_id = request.environ["bellhop.request_id"]
-    if not request.accept_mimetypes["text/html"] or request.accept_mimetypes.best == "application/json":
-        slug = next((slug for slug, problem in PROBLEMS.items() if problem.status == status), "internal-error")
-        document = problem_document(slug, detail, trace_id, base_url=settings().base_url)
-        return Response(json.dumps(document), status, mimetype="application/problem+json")
-    html = render_template("error.html", status=status, title=title, detail=detail, trace_id=trace_id, remedy=remedy)
-    return Response(html, status, mimetype="text/html")
+    if _is_program():
+        return _document(status, detail)
+    facts = {"status": status, "title": title, "detail": detail, "trace_id": _trace_id(), "remedy": remedy}
+    response = Response(render_template("error.html", **facts), status, mimetype="text/html")
+    return _with_retry(response)
+
+
+def _away(error: Exception) -> Response:
+    """The page that needs neither the database nor to know who looks at it."""
+    _log.error("database_unavailable", exc_info=error)
+    detail = "Try again in a few seconds. If you were saving something, look first whether it was saved."
+    if _is_program():
+        return _document(503, detail)
+    # Not by `render_template`, which looks up who has signed in.
+    template = current_app.jinja_env.get_template("error.html")
+    facts = {"status": 503, "title": "The database cannot be reached", "detail": detail, "trace_id": _trace_id()}
+    return _with_retry(Response(template.render(request=request, viewer=None, **facts), 503, mimetype="text/html"))
+
+
+def _document(status: int, detail: str) -> Response:
+    slug = next((slug for slug, problem in PROBLEMS.items() if problem.status == status), "internal-error")
+    document = problem_document(slug, detail, _trace_id(), base_url=settings().base_url)
+    return _with_retry(Response(json.dumps(document), status, mimetype="application/problem+json"))
+
+
+def _with_retry(response: Response) -> Response:
+    if response.status_code == 503:
+        response.headers["Retry-After"] = _RETRY_AFTER_SECONDS
+    return response
+
+
+def _is_program() -> bool:
+    accepted = request.accept_mimetypes
+    return not accepted["text/html"] or accepted.best == "application/json"
+
+
+def _trace_id() -> str:
+    return str(request.environ["bellhop.request_id"])

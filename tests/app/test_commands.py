@@ -396,15 +396,16 @@ def test_check_says_a_line_for_each_part_and_fails_while_no_process_runs(run: Ru
 
     lines = done.output.splitlines()
     assert done.exit_code == 1
-    assert [line.split(":")[0] for line in lines[:6]] == [
+    assert [line.split(":")[0] for line in lines[:7]] == [
         "ok     settings",
         "ok     database",
         "ok     redis",
         "ok     migrations",
         "ok     secrets",
         "ok     jobs",
+        "ok     files",
     ]
-    assert [line.split(":")[0] for line in lines[6:]] == [f"WRONG  {name}" for name in presence.TYPES]
+    assert [line.split(":")[0] for line in lines[7:]] == [f"WRONG  {name}" for name in presence.TYPES]
 
 
 def test_check_is_content_when_everything_is_there(run: Run) -> None:

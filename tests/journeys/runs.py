@@ -7,8 +7,11 @@ import time
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
+
+import psycopg2
 
 from tests.journeys.audit import rows
 from tests.journeys.faults import let_pass
@@ -101,6 +104,29 @@ def open_channel(stack: Stack, shop: Shop) -> None:
 def make_contacts(shop: Shop, number: int) -> list[str]:
     caller = shop.caller()
     return [caller.apply("POST", "contacts", {"external_id": f"walker-{n}"}).data["id"] for n in range(number)]
+
+
+def make_sleepers(stack: Stack, workspace_id: str, automation: str, number: int) -> None:
+    """Makes that many contacts, each with a run that waits in the step `pause` for another day, as old as can be."""
+    made = {"workspace": workspace_id, "automation": automation, "number": number}
+    with closing(psycopg2.connect(stack.postgres.url)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute(_SLEEPERS, made)
+
+
+def make_due(stack: Stack, automation: str) -> None:
+    """Ends the waits of all its runs, at once."""
+    rows(
+        stack,
+        "UPDATE runs SET resume_at = now() WHERE automation_id = %s AND resume_at > now() RETURNING 1",
+        automation,
+    )
+
+
+def statuses(stack: Stack, automation: str) -> Counter[str]:
+    """The automation's runs by status."""
+    return Counter(
+        dict(rows(stack, "SELECT status, count(*) FROM runs WHERE automation_id = %s GROUP BY 1", automation))
+    )
 
 
 def start(caller: Caller, automation: str, contact_id: str, number: int) -> Started:
@@ -207,3 +233,21 @@ def _events(stack: Stack, shop: Shop) -> Mapping[str, Counter[str]]:
 def _messages(stack: Stack, shop: Shop) -> Counter[str]:
     query = "SELECT run_id FROM messages WHERE workspace_id = %s AND direction = 'out'"
     return Counter(run_id for (run_id,) in rows(stack, query, shop.workspace_id))
+
+
+_SLEEPERS = """
+    WITH contact AS (
+        INSERT INTO contacts (id, workspace_id, first_name)
+        SELECT 'con_00' || right(%(workspace)s, 14) || lpad(n::text, 10, '0'), %(workspace)s, 'Ada'
+        FROM generate_series(1, %(number)s) AS n
+        RETURNING id
+    ), run AS (
+        INSERT INTO runs (id, workspace_id, automation_id, version, contact_id, status, step, taken, logged, wait,
+            waits_for, trace_id, resume_at, due_at, started_at)
+        SELECT replace(id, 'con_', 'run_'), %(workspace)s, %(automation)s, 1, id, 'waiting', 'pause', 1, 1, 1,
+            'time', 'sleeper', now() + interval '1 day', NULL, now() FROM contact
+        RETURNING id, contact_id
+    )
+    INSERT INTO enrolments (id, workspace_id, contact_id, automation_id, run_id, active)
+    SELECT contact_id || '/' || %(automation)s, %(workspace)s, contact_id, %(automation)s, id, 1 FROM run RETURNING 1
+"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -55,7 +56,9 @@ class Caller:
 
     def apply(self, method: str, path: str, document: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
         """Sends a write and waits for its result, which must be a success."""
-        answer = self.call(method, path, document, {"Prefer": "wait=20", **(headers or {})})
+        named = {"Prefer": "wait=20", "Idempotency-Key": str(uuid.uuid4()), **(headers or {})}
+        while (answer := self.call(method, path, document, named)).status == 202:
+            pass  # there was no place to wait: the same key waits for the same job
         assert answer.status in (200, 201, 204), answer
         return answer
 

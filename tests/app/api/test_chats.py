@@ -531,3 +531,38 @@ def make_message(api: Api, conversation_id: str, text: str, status: str = "sent"
         " FROM conversations WHERE id = %s",
         (ids.new("msg"), api.workspace_id, text, status, conversation_id),
     )
+
+
+@pytest.mark.parametrize("whose", ["NEW_VISITOR", "ADDRESS", "CHANNEL", "WORKSPACE"])
+def test_files_have_an_allowance_of_bytes(page: Page, monkeypatch: pytest.MonkeyPatch, whose: str) -> None:
+    set_bound(monkeypatch, f"STORED_PER_{whose}", 11)
+    headers = {**page.headers, "X-Visitor-Key": KEY}
+    first = page.client.post(f"/chat/{page.channel.id}/uploads", data=b"0123456789", headers=headers)
+    second = page.client.post(f"/chat/{page.channel.id}/uploads", data=b"01", headers=headers)
+
+    assert (first.status_code, second.status_code) == (201, 429)
+    assert int(second.headers["Retry-After"]) > 3_000
+    assert "Too many large files" in second.text
+
+
+def test_files_are_refused_while_the_disk_is_nearly_full(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_bound(monkeypatch, "LEAST_FREE", 2**60)
+
+    answer = page.client.post(
+        f"/chat/{page.channel.id}/uploads", data=b"0123456789", headers={**page.headers, "X-Visitor-Key": KEY}
+    )
+
+    assert (answer.status_code, "Retry-After" in answer.headers) == (503, True)
+    assert rows("SELECT id FROM uploads") == []
+
+
+def test_chats_from_one_ipv6_network_begin_as_from_one_address(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_bound(monkeypatch, "NEW_VISITORS_PER_ADDRESS", 3)
+    statuses = []
+    for number in range(5):
+        page.token = None
+        page.client.environ_base["REMOTE_ADDR"] = f"2001:db8:1:2::{number:x}"
+        statuses.append(page.say(key=str(number) * 32).status_code)
+    page.client.environ_base["REMOTE_ADDR"] = "127.0.0.1"
+
+    assert statuses == [202, 202, 202, 429, 429]

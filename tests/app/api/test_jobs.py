@@ -1,16 +1,15 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from typing import Any
 
 import pytest
 
-from app.api import writes
-from app.domain import contacts
+from app import bounds
+from app.domain import contacts, jobs
 from app.domain.jobs import KINDS
-from tests.cast import Api, one, working
+from tests.cast import Api, found, one, working
 
 
 def break_upserts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,40 +334,27 @@ def test_every_kind_can_be_asked_for(api: Api, kind: str) -> None:
     assert api.get(f"jobs?kind={kind}").status_code == 200
 
 
-def test_a_caller_who_finds_no_place_to_wait_gets_the_job_soon(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writes, "_waiting_places", threading.BoundedSemaphore(1))
-    writes._waiting_places.acquire()
-    began = time.monotonic()
-
-    answer = api.post("contacts", {"email": "ada@example.com"}, wait=30)
+def test_a_request_waits_only_where_there_is_a_place(api: Api) -> None:
+    for _ in range(bounds.WAITING_PER_WORKSPACE.most):
+        assert jobs._PLACES_OF_WORKSPACES.take(api.workspace_id)
+    try:
+        began = time.monotonic()
+        answer = api.post("contacts", {"email": "ada@example.com"}, headers={"Prefer": "wait=20"})
+        seconds = time.monotonic() - began
+        with working():
+            other = found(api.client, "Other").post("contacts", {"email": "a@b.example"}, headers={"Prefer": "wait=20"})
+    finally:
+        for _ in range(bounds.WAITING_PER_WORKSPACE.most):
+            jobs._PLACES_OF_WORKSPACES.leave(api.workspace_id)
 
     assert (answer.status_code, answer.json["data"]["status"]) == (202, "queued")
     assert "Preference-Applied" not in answer.headers
-    assert time.monotonic() - began < 10
+    assert seconds < 10
+    assert other.status_code == 201
 
 
-def test_a_caller_who_waits_takes_a_place_that_becomes_free(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writes, "_waiting_places", threading.BoundedSemaphore(1))
-    monkeypatch.setattr(writes, "PATIENCE_SECONDS", 20)
-    writes._waiting_places.acquire()
-    threading.Timer(0.1, writes._waiting_places.release).start()
-
-    with working():
-        answer = api.post("contacts", {"email": "ada@example.com"}, wait=20)
-
-    assert (answer.status_code, answer.headers["Preference-Applied"]) == (201, "wait=20")
-
-
-def test_a_caller_who_finds_no_place_gets_the_result_of_a_job_that_has_ended_meanwhile(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Taken:
-        def acquire(self, timeout: float) -> bool:
-            api.apply()
-            return False
-
-    monkeypatch.setattr(writes, "_waiting_places", Taken())
-
-    answer = api.post("contacts", {"email": "ada@example.com"}, wait=10)
-
-    assert (answer.status_code, answer.headers["Preference-Applied"]) == (201, "wait=10")
+def test_places_to_wait_are_given_back(api: Api) -> None:
+    for number in range(bounds.WAITING.most + 2):
+        with working():
+            answer = api.post("contacts", {"email": f"{number}@example.com"}, headers={"Prefer": "wait=20"})
+        assert answer.status_code == 201

@@ -106,7 +106,7 @@ class World:
         """Ends a pause."""
         for run in self.runs:
             if run["automation"] is automation and run["status"] == "held" and run["reason"] == "pause":
-                self.wake(run, status="running" if run["started"] else "queued", reason=None)
+                self.wake(run)
 
     def receive(self, contact: Any, channel: str, text: str) -> None:
         latest = self.most_recent(contact)

@@ -10,16 +10,17 @@ import pytest
 
 from app import bells, database, mailbox
 from app.database import rows
-from app.domain import contacts, executions, run_states, workspaces
+from app.domain import contacts, controls, executions, run_states, workspaces, writes
 from app.domain.batches import run as run_batch
 from app.domain.run_states import Start
 from app.domain.steps import KINDS
 from app.domain.steps.base import Kind, Moment, Outcome, StepFailed
+from app.lib import ids
 from app.models import sets
 from app.models.contacts import Contact
 from app.models.runs import Run
 from tests.automations import carry_on, deltas, make_automation
-from tests.cast import accept, all_of, apply, event_bodies, event_kinds, in_threads, one, rung_on
+from tests.cast import accept, all_of, apply, elsewhere, event_bodies, event_kinds, in_threads, one, rung_on
 
 pytestmark = pytest.mark.usefixtures("empty")
 
@@ -170,6 +171,103 @@ def test_a_run_of_a_paused_automation_is_held_and_keeps_what_it_waits_for(worksp
     assert log_of(run)[-1] == (3, "tag", "succeeded")
 
 
+def test_a_run_held_by_who_saw_the_pause_before_it_ended_is_released(workspace_id: str, contact_id: str) -> None:
+    run = started(workspace_id, contact_id, TAG)
+    rows("UPDATE automations SET status = 'paused'")
+
+    with elsewhere(lambda: carry_on(workspace_id)):
+        accept(workspace_id, "automations.resume", {}, run.automation_id)
+        apply(workspace_id)
+        ended = one("SELECT status FROM automations")
+        assert controls.release_held() == 0  # nobody can see yet that it is held
+    held = read(run)
+    assert controls.release_held() == 1
+    carry_on(workspace_id)
+
+    assert (ended, held.status, held.reason, held.due_at) == ("published", "held", "pause", None)
+    assert (read(run).status, controls.release_held()) == ("completed", 0)
+
+
+def test_only_runs_whose_automation_is_paused_stay_held(workspace_id: str, contact_id: str) -> None:
+    paused, published, deleted = (started(workspace_id, contact_id, TAG) for _ in range(3))
+    rows("UPDATE automations SET status = 'paused'")
+    carry_on(workspace_id)
+    rows("UPDATE automations SET status = 'published' WHERE id = %s", (published.automation_id,))
+    rows("DELETE FROM automations WHERE id = %s", (deleted.automation_id,))
+
+    assert controls.release_held() == 2
+    carry_on(workspace_id)
+
+    assert [read(run).status for run in (paused, published, deleted)] == ["held", "completed", "cancelled"]
+
+
+def test_a_run_takes_no_step_once_its_cancellation_is_accepted_and_marked(workspace_id: str, contact_id: str) -> None:
+    other_id = make_contact(workspace_id, "bob@example.com")
+    automation_id = make_automation(workspace_id, {"steps": [WAIT, TAG]})
+    run, other, held_up = (start(workspace_id, automation_id, each) for each in (contact_id, contact_id, other_id))
+    carry_on(workspace_id)
+    accept(workspace_id, "automations.cancel_runs", {"before": ids.new("run")}, automation_id)
+
+    # Workers have the head of the walk, which so does not get to the others.
+    with elsewhere(lambda: rows("SELECT FROM contacts FOR NO KEY UPDATE")):
+        writes.work(workspace_id)
+    later = start(workspace_id, automation_id, contact_id)
+    for each in (run, other, held_up):
+        wake(each)
+    carry_on(workspace_id)
+
+    assert [read(each).status for each in (run, other, held_up, later)] == [*["cancelled"] * 3, "waiting"]
+    assert all_of("SELECT DISTINCT reason FROM runs WHERE status = 'cancelled'") == ["request"]
+    assert all_of("SELECT tags FROM contacts") == [[], []]
+    apply(workspace_id)
+    assert one("SELECT cancellations FROM automations") == []
+    wake(later)
+    carry_on(workspace_id)
+    assert read(later).status == "completed"
+
+
+def test_a_run_that_begins_while_its_automation_is_being_deleted_is_cancelled(
+    workspace_id: str, contact_id: str
+) -> None:
+    automation_id = make_automation(workspace_id, {"steps": [TAG]})
+    accept(workspace_id, "automations.delete", {}, automation_id)
+    with elsewhere(lambda: rows("SELECT FROM automation_versions FOR UPDATE")):
+        writes.work(workspace_id)
+    run = start(workspace_id, automation_id, contact_id)
+
+    carry_on(workspace_id)
+
+    assert (read(run).status, Contact.get_by_id(contact_id).tags) == ("cancelled", [])
+    apply(workspace_id)
+    assert all_of("SELECT id FROM automations") == []
+
+
+@pytest.mark.parametrize(
+    ("payload", "expected"),
+    [
+        ({"status": "waiting"}, "cancelled"),
+        ({"status": "queued"}, "completed"),
+        ({"contact_id": "con_other"}, "completed"),
+        ({"since": "2126-01-01T00:00:00+00:00"}, "completed"),
+        ({"until": "2026-01-01T00:00:00+00:00"}, "completed"),
+    ],
+    ids=str,
+)
+def test_a_mark_cancels_only_what_its_filters_choose(
+    workspace_id: str, contact_id: str, payload: dict[str, Any], expected: str
+) -> None:
+    run = started(workspace_id, contact_id, WAIT, TAG)
+    carry_on(workspace_id)
+    accept(workspace_id, "automations.cancel_runs", {**payload, "before": ids.new("run")}, run.automation_id)
+    with elsewhere(lambda: rows("SELECT FROM contacts FOR NO KEY UPDATE")):
+        writes.work(workspace_id)
+    wake(run)
+
+    carry_on(workspace_id)
+
+    assert read(run).status == expected
+
+
 # Failures
 
 
@@ -215,21 +313,6 @@ def test_a_run_whose_changes_cannot_be_written_fails_and_the_others_go_on(
     assert read(run).failure["code"] == "error"
     assert Contact.get_by_id(contact_id).tags == []
     assert one("SELECT active FROM enrolments WHERE run_id = %s", run.id) == 0
-
-
-def test_automations_are_read_by_a_transaction_that_the_end_of_a_pause_waits_for(
-    workspace_id: str, contact_id: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run, read_automations, seen = started(workspace_id, contact_id, TAG), executions._automations, []
-
-    def read_them(*wanted: Any) -> Any:
-        seen.append(one("SELECT pg_current_xact_id_if_assigned() IS NOT NULL"))
-        return read_automations(*wanted)
-
-    monkeypatch.setattr(executions, "_automations", read_them)
-    carry_on(workspace_id)
-
-    assert (read(run).status, seen) == ("completed", [True])
 
 
 def test_a_step_that_cannot_be_done_fails_its_run_and_keeps_what_went_before(

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from app import database, mailbox
 from app.database import rows
-from app.domain import counts, courses, executions, requests, run_states
+from app.domain import controls, counts, courses, executions, requests, run_states
 from app.domain.requests import Outcome
 from app.domain.steps import send_message, start_automation
 from app.lib import ids
@@ -142,6 +142,7 @@ class Runs(RuleBasedStateMachine):
         elif verb == "unpublish" and was != "unpublished":
             automation.update(status="unpublished", version=None)
             self.world.release(automation)
+        controls.release_held()
 
     # Writes, messages, time
 

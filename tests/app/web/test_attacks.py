@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from peewee import IntegrityError, InternalError, Model
 from werkzeug.test import TestResponse
 
+from app.database import rows, savepoint, transaction
 from app.domain import links, roles
 from tests import pages
-from tests.cast import Api, found
+from tests.cast import Api, found, tables
 from tests.conftest import clear_redis
 from tests.copies import Copy
 from tests.pages import Person
@@ -309,3 +312,40 @@ def test_each_filter_may_hold_anything(scene: Scene, subtests: pytest.Subtests) 
         with subtests.test(str(route)):
             for name in FILTERS:
                 ask_strangely(scene, route, {name: SCRIPT})
+
+
+def nullable() -> dict[str, list[str]]:
+    """The columns that may be null, by the tables of the models."""
+    found: dict[str, list[str]] = {}
+    for model in below(Model):
+        table = model._meta.table_name
+        columns = [field.column_name for field in model._meta.sorted_fields if field.null]
+        found.setdefault(table, []).extend(columns)
+    return {table: columns for table, columns in found.items() if columns and table in tables()}
+
+
+def make_null(table: str, column: str) -> None:
+    """Makes the column null where the table's rules allow it."""
+    with suppress(IntegrityError, InternalError), savepoint("nulls"):
+        rows(f"UPDATE {table} SET {column} = NULL WHERE {column} IS NOT NULL")
+
+
+def below(parent: type) -> Iterator[type]:
+    for child in parent.__subclasses__():
+        yield child
+        yield from below(child)
+
+
+def test_every_page_is_shown_where_what_may_be_missing_is(scene: Scene, subtests: pytest.Subtests) -> None:
+    copy = Copy()
+    reads = [route for route in scene.routes if not route.writes and not route.is_public]
+    people = {"owner": [route for route in reads if not route.is_for_staff], "support": reads}
+    for table, columns in nullable().items():
+        with transaction():
+            for column in columns:
+                make_null(table, column)
+        for who, routes in people.items():
+            for route in routes:
+                with subtests.test(f"{route} without {table}'s {columns}, by {who}"):
+                    scene.ask(who, route)
+        copy.put_back()

@@ -1,0 +1,43 @@
+"""Allowances: how many bytes of files an address, a visitor, a channel and a workspace may store in an hour.
+
+They are counted in PostgreSQL, so that they hold while Redis is away, and two files cannot both take the last bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+
+from app import sql
+from app.bounds import Bound
+from app.database import count, rows, transaction
+from app.errors import TooMuchStored
+
+
+def take(size: int, bounds: Mapping[str, Bound]) -> None:
+    """Takes the bytes of a file from the allowance of each of these names, or from none. Raises TooMuchStored."""
+    by_key = {_key(name, bound): bound for name, bound in bounds.items()}
+    with transaction():
+        # In one order, so that two files do not wait for each other.
+        taken = rows(sql.load("take_bytes"), {"keys": sorted(by_key), "bytes": size})
+        for key, stored, seconds in taken:
+            bound = by_key[bytes(key)]
+            if stored > bound.most:
+                bound.reached()
+                raise TooMuchStored(math.ceil(seconds))
+
+
+def forget_old(limit: int = 10_000) -> int:
+    """Deletes up to `limit` counts whose hour is over; returns how many."""
+    return count(
+        """
+        DELETE FROM stored_bytes WHERE key IN (
+            SELECT key FROM stored_bytes WHERE ends_at < now() ORDER BY ends_at LIMIT %s FOR UPDATE SKIP LOCKED)
+        """,
+        (limit,),
+    )
+
+
+def _key(name: str, bound: Bound) -> bytes:
+    return hashlib.sha256(f"{bound.name}\0{name}".encode()).digest()
