@@ -4,6 +4,9 @@ A flag in Redis marks a bell that is ringing: no process rings it again until a 
 takes. So messages never outnumber mailboxes. The flag holds the time at which the bell rang. Queues are first in, first
 out: if a worker has taken up a message that rang well after that, or the queue is empty, a bell that still has its flag
 was lost, and rings again.
+
+Two kinds of messages are out of turn and say nothing about that: the scheduler's, which rings for overdue mail at the
+head of a queue, and the newest, which a consumer takes in every other turn. So a backlog delays no new bell.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
@@ -39,6 +43,8 @@ GATHERING_SECONDS, MOST_GATHERING_SECONDS = 0.02, 0.32
 # Bells share messages, because a message costs a worker a millisecond or two. Beyond 16 bells, there are as many
 # messages as bells in each, so that several workers share the work.
 LEAST_TOGETHER = 4
+# The option of a message that was not taken up first in, first out.
+OUT_OF_TURN = "out_of_turn"
 _QUICK = {"socket_timeout": 0.5, "socket_connect_timeout": 0.5, "retry": None}
 
 
@@ -58,6 +64,11 @@ class Bell:
 def ring(queue_name: str, owner: str) -> None:
     """Rings on that queue for `owner`, soon, from a thread of its own. Never waits, never raises."""
     _ringer().ring(Bell(queue_name, owner))
+
+
+def ring_for_overdue() -> None:
+    """From now on, what this process rings for is late already: it takes no place among new bells."""
+    _ringer().is_for_overdue = True
 
 
 def hear(queue_name: str, owners: Sequence[str]) -> None:
@@ -116,6 +127,7 @@ class Ringer:
     """A thread that rings at once if it is idle, else for all bells that have gathered since it last rang."""
 
     def __init__(self) -> None:
+        self.is_for_overdue = False
         self._pending: set[Bell] = set()
         self._ringing: set[Bell] = set()
         self._unheard: Set[Bell] = set()  # of the last batch, those that were ringing already
@@ -244,10 +256,25 @@ def _send(queue_name: str, together: Sequence[Bell], rung_at: int) -> None:
         actor_name=queue_name,
         args=tuple(bell.owner for bell in together),
         kwargs={},
-        options={},
+        options={OUT_OF_TURN: True} if _ringer().is_for_overdue else {},
         message_timestamp=rung_at,
     )
-    sending_broker().enqueue(message)
+    broker = sending_broker()
+    if _ringer().is_for_overdue and isinstance(broker, RedisBroker):
+        _send_as_oldest(broker, message)
+    else:
+        broker.enqueue(message)
+
+
+def _send_as_oldest(broker: RedisBroker, message: Message[None]) -> None:
+    """What `enqueue` does, but at the head of the queue."""
+    message_id = str(uuid.uuid4())
+    data = message.copy(options={"redis_message_id": message_id}).encode()
+    key = f"{broker.namespace}:{message.queue_name}"
+    with broker.client.pipeline(transaction=True) as together:
+        together.hset(f"{key}.msgs", message_id, data)
+        together.lpush(key, message_id)
+        together.execute()
 
 
 @cache

@@ -39,6 +39,7 @@ def main() -> None:
 
 def run(stopping: threading.Event) -> None:
     """Runs the passes that are due, while this process leads, until it is told to stop."""
+    bells.ring_for_overdue()
     leadership, timetable = Leadership(), Timetable()
     mailer = mailing.start(stopping)
     log.info("scheduler.started")

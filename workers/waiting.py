@@ -10,6 +10,8 @@ from dramatiq import MessageProxy
 from dramatiq.brokers.redis import RedisBroker, _RedisConsumer
 from dramatiq.errors import ConnectionClosed
 
+from app import bells
+
 
 class WaitingBroker(RedisBroker):
     """Dramatiq's Redis broker; only waiting differs."""
@@ -28,6 +30,7 @@ class WaitingConsumer(_RedisConsumer):
         self._queue_key = f"{broker.namespace}:{queue_name}"
         self._longest = timeout / 1000
         self._room = threading.Event()
+        self._newest_next = True
 
     def __next__(self) -> MessageProxy | None:
         try:
@@ -36,12 +39,24 @@ class WaitingConsumer(_RedisConsumer):
                     self._room.wait(self._longest)
                     self._room.clear()
                 else:
-                    # Moves the head of the list to where it is: waits until there is one and takes nothing.
-                    self.broker.client.blmove(self._queue_key, self._queue_key, self._longest, "LEFT", "LEFT")
-                self.misses = 0
+                    return self._fetch_in_turn()
             return self._fetch()
         except redis.ConnectionError as error:
             raise ConnectionClosed(error) from None
+
+    def _fetch_in_turn(self) -> MessageProxy | None:
+        """Begins with the newest message in every other turn, so that a backlog holds up no message that is new.
+
+        Half of the turns remain for the oldest, so the backlog cannot starve either.
+        """
+        newest, self._newest_next = self._newest_next, not self._newest_next
+        # Moves a message to the head of its own list: waits until there is one and takes nothing.
+        end = "RIGHT" if newest else "LEFT"
+        self.broker.client.blmove(self._queue_key, self._queue_key, self._longest, end, "LEFT")
+        message = self._fetch()
+        if newest and message is not None:
+            message.options[bells.OUT_OF_TURN] = True
+        return message
 
     def ack(self, message: Any) -> None:
         super().ack(message)  # type: ignore[no-untyped-call]
@@ -53,5 +68,5 @@ class WaitingConsumer(_RedisConsumer):
 
     def _fetch(self) -> MessageProxy | None:
         # The parent sleeps if it finds nothing, and this consumer has waited already.
-        self.timeout = 0
+        self.timeout = self.misses = 0
         return super().__next__()  # type: ignore[no-untyped-call,no-any-return]

@@ -47,3 +47,11 @@ def test_after_a_while_the_next_message_is_noted(noted: list[tuple[str, int]], m
     process(middleware, "writes", 2)
 
     assert noted == [("writes", 1), ("writes", 2)]
+
+
+def test_a_message_out_of_turn_is_not_noted(noted: list[tuple[str, int]]) -> None:
+    message: Message[Any] = Message("writes", "writes", (), {}, {bells.OUT_OF_TURN: True})
+
+    Hearing().before_process_message(None, message)  # type: ignore[arg-type]
+
+    assert noted == []

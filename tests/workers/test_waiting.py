@@ -7,6 +7,7 @@ import time
 import pytest
 import redis
 
+from app import bells
 from app.config import settings
 from workers.waiting import WaitingBroker, WaitingConsumer
 
@@ -25,3 +26,38 @@ def test_one_that_finds_nothing_waits_for_its_longest(broker: WaitingBroker) -> 
     assert next(consumer) is None
 
     assert time.monotonic() - began > 0.29  # of its clock, which counts milliseconds
+
+
+def test_the_newest_bell_is_heard_beside_a_backlog_and_the_oldest_are_not_forgotten(broker: WaitingBroker) -> None:
+    for number in range(6):
+        bells.ring("writes", f"ws_{number}")
+        bells.flush(20)
+    consumer = WaitingConsumer(broker, "writes", prefetch=2, timeout=300)
+
+    heard = [take(consumer) for _ in range(6)]
+
+    assert [owner for owner, _ in heard] == ["ws_5", "ws_0", "ws_4", "ws_1", "ws_3", "ws_2"]
+    assert [out_of_turn for _, out_of_turn in heard] == [True, False] * 3
+
+
+def test_bells_for_overdue_mail_take_no_place_among_new_ones(
+    broker: WaitingBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bells.ring("writes", "ws_new")
+    bells.flush(20)
+    monkeypatch.setattr(bells._ringer(), "is_for_overdue", True)
+    for number in range(3):
+        bells.ring("writes", f"ws_{number}")
+        bells.flush(20)
+    consumer = WaitingConsumer(broker, "writes", prefetch=2, timeout=300)
+
+    assert take(consumer) == ("ws_new", True)
+    # They say nothing about bells that rang before.
+    assert [take(consumer)[1] for _ in range(3)] == [True] * 3
+
+
+def take(consumer: WaitingConsumer) -> tuple[str, bool]:
+    message = next(consumer)
+    assert message is not None
+    consumer.ack(message)
+    return message.args[0], bells.OUT_OF_TURN in message.options

@@ -19,6 +19,8 @@ class Hearing(Middleware):
         self._noted: dict[str, float] = {}
 
     def before_process_message(self, broker: Broker, message: MessageProxy) -> None:
+        if bells.OUT_OF_TURN in message.options:
+            return  # it says nothing of those that rang before it
         if time.monotonic() - self._noted.get(message.queue_name, -EVERY_SECONDS) >= EVERY_SECONDS:
             self._noted[message.queue_name] = time.monotonic()
             bells.take_up(message.queue_name, message.message_timestamp)

@@ -1,0 +1,52 @@
+"""The whole service at rest, one process of each type: what each process and PostgreSQL cost, in percent of a core."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+import psutil
+
+from tests.doors.services import PROCESSES, service, tenant
+from tests.stack.stack import Stack
+
+SECONDS = float(os.environ.get("SECONDS_AT_REST", "60"))
+SETTLING_SECONDS = 5.0
+
+
+def measure(tell: Callable[[str], None]) -> None:
+    with service() as stack:
+        tenant(stack, "At rest")
+        time.sleep(SETTLING_SECONDS)
+        before = costs(stack)
+        time.sleep(SECONDS)
+        after = costs(stack)
+    found = {name: (after[name] - before.get(name, 0.0)) / SECONDS * 100 for name in after}
+    for name, percent in sorted(found.items(), key=lambda item: -item[1]):
+        tell(f"{percent:5.2f} %  {name}")
+    tell(f"{sum(found.values()):5.2f} %  all")
+
+
+def costs(stack: Stack) -> dict[str, float]:
+    """Seconds of CPU so far: of each type of processes with its children, of each backend, and of Redis."""
+    spent: dict[str, float] = {}
+    for kind in PROCESSES:
+        for pid in stack.processes.pids(kind):
+            leader = psutil.Process(pid)
+            for each in (leader, *leader.children(recursive=True)):
+                _add(spent, kind, each)
+    # The servers' processes have this stack's directory on their command lines; PostgreSQL's backends are its children.
+    for process in psutil.process_iter(["cmdline"]):
+        line = " ".join(process.info["cmdline"] or [])
+        if str(stack.directory / "postgres") in line:
+            for each in (process, *process.children(recursive=True)):
+                _add(spent, f"postgres {' '.join(each.cmdline())[:60]} [{each.pid}]", each)
+        elif "redis" in line and str(stack.redis.port) in line:
+            _add(spent, "redis", process)
+    return spent
+
+
+def _add(spent: dict[str, float], name: str, process: psutil.Process) -> None:
+    times = process.cpu_times()
+    spent[name] = spent.get(name, 0.0) + times.user + times.system
