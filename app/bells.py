@@ -6,7 +6,7 @@ out: if a worker has taken up a message that rang well after that, or the queue 
 was lost, and rings again.
 
 Two kinds of messages are out of turn and say nothing about that: the scheduler's, which rings for overdue mail at the
-head of a queue, and the newest, which a consumer takes in every other turn. So a backlog delays no new bell.
+head of a queue, and the newest, which a consumer takes in every other turn, so that new bells pass a backlog.
 """
 
 from __future__ import annotations
