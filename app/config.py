@@ -48,6 +48,7 @@ class Settings:
     body_retention_days: int
     history_retention_days: int
     log_format: str
+    listen_host: str
     metrics_host: str
     metrics_port: int
     web_concurrency: int
@@ -105,6 +106,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         body_retention_days=body_days,
         history_retention_days=history_days,
         log_format=setting("LOG_FORMAT", _one_of("json", "console"), "json"),
+        listen_host=setting("LISTEN_HOST", _address, "127.0.0.1"),
         metrics_host=setting("METRICS_HOST", _address, "127.0.0.1"),
         metrics_port=setting("METRICS_PORT", _whole(0, 65_000), "9464"),
         web_concurrency=setting("WEB_CONCURRENCY", _whole(1, 1000), "1"),

@@ -19,7 +19,8 @@ from app.errors import SettingsError
 from app.unreadable import RefusingWorker
 
 try:
-    bind = f"0.0.0.0:{settings().port}"
+    host = settings().listen_host
+    bind = f"[{host}]:{settings().port}" if ":" in host else f"{host}:{settings().port}"
 except SettingsError as error:
     sys.exit(f"bellhop: {error.detail}")
 

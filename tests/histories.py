@@ -186,10 +186,12 @@ _DELIVERIES = (
 _ATTEMPTS = (
     """
     INSERT INTO attempts (delivery_id, number, at, recorded_at, duration_ms, status, error, error_code, response_body)
-    SELECT {delivery}, attempt, tried_at, tried_at, 20 + n % 60,
+    SELECT {delivery}, attempt, tried_at, tried_at,
+        CASE WHEN has_failed AND (ARRAY[{codes}])[cause] = 'timeout' THEN 10000 ELSE 20 + n % 60 END,
         CASE WHEN has_failed THEN (ARRAY[{statuses}])[cause] ELSE 200 END,
         CASE WHEN has_failed THEN (ARRAY[{sentences}])[cause] END,
-        CASE WHEN has_failed THEN (ARRAY[{codes}])[cause] END, CASE WHEN has_failed THEN 'Internal error' ELSE 'ok' END
+        CASE WHEN has_failed THEN (ARRAY[{codes}])[cause] END,
+        CASE WHEN NOT has_failed THEN 'ok' WHEN (ARRAY[{statuses}])[cause] IS NOT NULL THEN 'Try again later.' END
     FROM """
     + _NUMBERED
     + """, generate_series(1, CASE WHEN has_failed THEN {attempts} ELSE 1 END) AS attempt,

@@ -46,7 +46,8 @@ async def _serve(port: int, descriptors: int) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     server = Server(loop, descriptors)
-    listening = await loop.create_server(server.connection, "0.0.0.0", port, backlog=BACKLOG, reuse_port=True)
+    host = settings().listen_host
+    listening = await loop.create_server(server.connection, host, port, backlog=BACKLOG, reuse_port=True)
     server.hub.start()
     signs.start(server.hub)
     presence.announce("realtime")

@@ -60,7 +60,7 @@ FORMS: Mapping[str, Form] = {
                 "This is not a bot's token. @BotFather shows it.",
             ),
         ),
-        "Telegram sends messages to this address; the channel has told it so:",
+        "Telegram sends messages to this address as soon as it accepts the bot:",
     ),
     "whatsapp": Form(
         "WhatsApp",

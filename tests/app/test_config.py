@@ -38,6 +38,7 @@ def test_what_is_not_set_has_its_default() -> None:
     assert settings.history_retention_days == 90
     assert settings.log_format == "json"
     assert (settings.metrics_host, settings.metrics_port) == ("127.0.0.1", 9464)
+    assert settings.listen_host == "127.0.0.1"
     assert settings.web_concurrency == 1
 
 
@@ -166,6 +167,7 @@ def test_a_setting_without_a_default_has_to_be_there(name: str, text: str | None
         ("HISTORY_RETENTION_DAYS", "29"),
         ("LOG_FORMAT", "xml"),
         ("METRICS_HOST", "localhost"),
+        ("LISTEN_HOST", "localhost"),
         ("METRICS_PORT", "65001"),
         ("WEB_CONCURRENCY", "0"),
         ("WEB_CONCURRENCY", "-1"),
