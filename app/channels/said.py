@@ -7,6 +7,8 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
 
+from app.lib import clock
+
 # No provider may pause a channel for longer.
 LONGEST_PAUSE_SECONDS = 3600.0
 # Enough for every provider's identifiers, and an index of PostgreSQL takes as much in any script.
@@ -50,7 +52,7 @@ def identifier_of(said: object) -> str | None:
 
 def time_of(said: datetime) -> datetime:
     """The time, within those that can have been: from 1970 until now. A provider's clock may be wrong."""
-    return min(max(said, _EPOCH), datetime.now(UTC))
+    return min(max(said, _EPOCH), clock.now())
 
 
 def pause_of(asked: object, otherwise: float) -> float:
