@@ -81,6 +81,9 @@ CHAT_REQUESTS_PER_ADDRESS = Bound("chat_requests_per_address", 1_200, "requests 
 CHAT_UPLOADS_PER_VISITOR = Bound("chat_uploads_per_visitor", 20, "files a minute")
 NEW_VISITORS_PER_ADDRESS = Bound("new_visitors_per_address", 30, "visitors a minute")
 
+# Unless the channel's `new_visitors_per_minute` says otherwise.
+NEW_VISITORS_PER_CHANNEL = Bound("new_visitors_per_channel", 300, "visitors a minute")
+
 # Live updates, in each `realtime` process. Many visitors and a whole office may share an address.
 LIVE_STREAMS_PER_ACTOR = Bound("live_streams_per_actor", 10, "streams")
 LIVE_STREAMS_PER_ADDRESS = Bound("live_streams_per_address", 1_000, "streams")

@@ -7,6 +7,7 @@ message, or a file for it; nothing is stored before.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
@@ -200,7 +201,13 @@ def _visitor_or_new(key: str | None) -> tuple[Visitor, str | None]:
     if "Authorization" in request.headers:
         return _visitor(), None
     _count(f"chat-new:{_address()}", bounds.NEW_VISITORS_PER_ADDRESS)
+    _count(f"chat-channel:{_channel().id}", _new_visitors_of(_channel()))
     return visitors.issue(_channel(), key or "")
+
+
+def _new_visitors_of(channel: Channel) -> Bound:
+    bound = bounds.NEW_VISITORS_PER_CHANNEL
+    return replace(bound, most=channel.settings.get("new_visitors_per_minute", bound.most))
 
 
 def _count(name: str, bound: Bound) -> None:

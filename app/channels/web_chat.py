@@ -15,7 +15,10 @@ _ORIGIN = r"^https?://([a-z0-9-]+(\.[a-z0-9-]+)*|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$
 
 
 class WebChat(ChannelKind):
-    """`settings.origins` are the pages that may show the chat. The one credential signs who a visitor is."""
+    """`settings.origins` are the pages that may show the chat; `new_visitors_per_minute` limits how many chats begin.
+
+    The one credential signs who a visitor is.
+    """
 
     name: ClassVar[str] = "web_chat"
     has_provider: ClassVar[bool] = False
@@ -35,6 +38,7 @@ class WebChat(ChannelKind):
                 "items": {"type": "string", "maxLength": 255, "pattern": _ORIGIN},
             },
             "reopen": {"type": "boolean"},
+            "new_visitors_per_minute": {"type": "integer", "minimum": 1, "maximum": 6_000},
         },
     }
 

@@ -566,3 +566,17 @@ def test_chats_from_one_ipv6_network_begin_as_from_one_address(page: Page, monke
     page.client.environ_base["REMOTE_ADDR"] = "127.0.0.1"
 
     assert statuses == [202, 202, 202, 429, 429]
+
+
+def test_so_many_chats_of_a_channel_begin_in_a_minute_as_its_settings_say(page: Page, api: Api) -> None:
+    path = f"channels/{page.channel.id}"
+    refused = api.patch(path, {"settings": {"new_visitors_per_minute": 0}})
+    api.done(api.patch(path, {"settings": {"new_visitors_per_minute": 2}}))
+    statuses = []
+    for number in range(3):
+        page.token = None
+        statuses.append(page.say(key=str(number) * 32).status_code)
+
+    assert refused.status_code == 422
+    assert statuses == [202, 202, 429]
+    assert api.get(path).json["data"]["settings"]["origins"] == page.channel.settings["origins"]
