@@ -20,7 +20,7 @@ from hypothesis import settings as hypothesis
 from app import bells, create_app, database, migrations, partitions
 from app.config import settings
 from app.domain import figures, limits
-from app.lib import ids
+from app.lib import ids, vitals
 from tests import cast
 from tests.cast import Api
 from tests.mail_server import MailServer
@@ -28,6 +28,9 @@ from tests.stack.certificates import Certificates
 from tests.stack.postgres import Postgres
 from tests.stack.redis import Redis
 from tests.stack.stack import FOREIGN
+
+# Threads of the application outlive the servers of the tests: one that dies of that must not end pytest.
+vitals.end = lambda **_: None
 
 # No data outlives the run, so none has to reach the disk.
 HASTY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "64MB"}
