@@ -29,7 +29,7 @@ class Bound:
 
 
 class Places:
-    """Of a bound on what each key has at one time, in this process: who has a place, has to leave it."""
+    """The places of a bound in this process: how many each key may have at one time. A place that is taken is left."""
 
     def __init__(self, bound: Bound) -> None:
         self._bound = bound

@@ -40,8 +40,8 @@ _READ: tuple[type[OwnedModel], ...] = (
 _APPENDED: tuple[type[OwnedModel], ...] = (RunStep, RunRequest, ReadReceipt, SuggestedMerge)
 
 
-# A unit whose tasks compute for longer commits, so that nobody waits long for the rows that it has locked. PostgreSQL
-# ends a transaction that is idle for ten seconds.
+# A unit whose tasks compute for longer commits, which unlocks its rows. PostgreSQL ends a transaction that is idle for
+# ten seconds.
 LONG_SECONDS = 0.5
 
 
