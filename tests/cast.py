@@ -333,3 +333,15 @@ def working() -> Iterator[None]:
     finally:
         stopping.set()
         worker.join(20)
+
+
+@contextmanager
+def database_away() -> Iterator[None]:
+    """PostgreSQL refuses connections inside the block, for the present thread."""
+    database.database.close()
+    database.connect_to("postgresql://nobody@127.0.0.1:9/nowhere")
+    try:
+        yield
+    finally:
+        database.database.close()
+        database.connect()

@@ -13,20 +13,23 @@ from flask import Blueprint, Response, request
 
 from app.api.responses import BareResponse
 from app.config import settings
+from app.database import DatabaseAway
 from app.domain import visitors
 from app.lib import json
+from app.lib.caches import Cache
 
 blueprint = Blueprint("chat_scripts", __name__)
 
+# Of the channels whose script was asked for.
+_NAMES: Cache[str, str] = Cache(10_000)
 # The facts about the channel stand in for `FACTS`, the argument at the end.
 _BEFORE, _, _AFTER = (Path(__file__).parent / "widget" / "chat.min.js").read_bytes().rpartition(b"FACTS")
 
 
 @blueprint.get("/chat/<channel_id>.js")
 def show(channel_id: str) -> Response:
-    """The script. Raises NotFound."""
-    channel = visitors.find_channel(channel_id)
-    content = _script(channel.id, channel.name)
+    """The script; that of a channel that is known also while the database is away. Raises NotFound, DatabaseAway."""
+    content = _script(channel_id, _name_of(channel_id))
     is_compressed = request.accept_encodings["gzip"] > 0
     response = BareResponse(gzip.compress(content, mtime=0) if is_compressed else content, mimetype="text/javascript")
     if is_compressed:
@@ -38,6 +41,18 @@ def show(channel_id: str) -> Response:
     response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
     response.set_etag(hashlib.sha256(content).hexdigest()[:16], weak=True)
     return response.make_conditional(request)  # type: ignore[return-value]
+
+
+def _name_of(channel_id: str) -> str:
+    try:
+        name = str(visitors.find_channel(channel_id).name)
+    except DatabaseAway:
+        known = _NAMES.get(channel_id)
+        if known is None:
+            raise
+        return known
+    _NAMES.put(channel_id, name, 1)
+    return name
 
 
 def _script(channel_id: str, name: str) -> bytes:

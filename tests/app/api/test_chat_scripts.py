@@ -12,7 +12,7 @@ from app.database import rows
 from app.lib import ids
 from app.models.channels import Channel
 from tests import widget
-from tests.cast import Api
+from tests.cast import Api, database_away
 from tests.chatting import SECRET, make_chat
 
 MOST_BYTES = 15_000
@@ -71,3 +71,13 @@ def test_what_is_served_is_made_of_its_sources() -> None:
 
 def facts(script: str) -> dict[str, str]:
     return dict(json.loads(script[script.rindex('({"channel"') + 1 :].rpartition(")")[0]))
+
+
+def test_a_known_script_is_served_while_the_database_is_away(client: FlaskClient, channel: Channel, api: Api) -> None:
+    unknown = make_chat(api.workspace_id)
+    before = client.get(f"/chat/{channel.id}.js")
+    with database_away():
+        known, other = client.get(f"/chat/{channel.id}.js"), client.get(f"/chat/{unknown.id}.js")
+
+    assert (known.status_code, known.data) == (200, before.data)
+    assert (other.status_code, "Retry-After" in other.headers) == (503, True)
