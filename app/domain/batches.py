@@ -83,6 +83,7 @@ def _run_together(
     unit.read(needs)
     if then is not None:
         then(unit)
+    unit.begin_tasks()
     results: list[T | Exception] = []
     for task in tasks:
         try:

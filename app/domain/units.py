@@ -68,9 +68,13 @@ class Unit:
         self._now: datetime | None = None
         self._began = time.monotonic()
 
+    def begin_tasks(self) -> None:
+        """From now on the time counts: reading what all tasks need is not computing, and slow where much is to do."""
+        self._began = time.monotonic()
+
     @property
     def is_long(self) -> bool:
-        """Whether the unit has lasted so long that no further task should begin in it."""
+        """Whether the tasks have lasted so long that no further one should begin in the unit."""
         return time.monotonic() - self._began > LONG_SECONDS
 
     @property
