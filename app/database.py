@@ -7,15 +7,16 @@ import select
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from typing import Any
 
-import psycopg2.extensions
+import psycopg2
 from peewee import InterfaceError, OperationalError, PostgresqlDatabase, ProgrammingError
 
-from app import metrics
+from app import hangs, metrics
 from app.config import settings
+from app.lib import vitals
 from app.sql import Prepared
 
 # Raised when the server is away or the connection is lost.
@@ -32,7 +33,7 @@ _SESSION = (
 )
 # Detects a server that vanished silently within about fifteen seconds.
 _TCP: dict[str, Any] = {
-    "connect_timeout": 3,
+    "connect_timeout": 2,  # the least
     "keepalives_idle": 5,
     "keepalives_interval": 3,
     "keepalives_count": 3,
@@ -45,7 +46,7 @@ _IDLE_SECONDS = 0.1
 _READ = re.compile(r"(\s|--.*\n)*SELECT\b")
 
 
-class Connection(psycopg2.extensions.connection):
+class Connection(hangs.Connection):
     """A connection, and the statements prepared on it."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -57,6 +58,14 @@ class Database(PostgresqlDatabase):
     """PostgreSQL in autocommit mode. Threads do not share connections."""
 
     _used = threading.local()
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        # peewee connects under a lock, so one attempt that gets no answer would hold up all threads.
+        self._lock = nullcontext()
+
+    def _connect(self) -> Any:
+        return hangs.watch.connect(super()._connect)
 
     def execute_sql(self, sql: Any, params: Any = None) -> Any:
         """Runs a statement. Repeats a read whose connection was lost, outside a transaction. Raises DatabaseAway."""
@@ -124,6 +133,18 @@ def connect_to(url: str) -> None:
 def connect() -> None:
     """Points the process at the database of its settings. Raises SettingsError."""
     connect_to(settings().database_url)
+
+
+def watch() -> None:
+    """From now on, raises DatabaseAway within four seconds where the server hangs: for processes that people wait for.
+
+    Workers do without it: what they do next would have to wait as well.
+    """
+    vitals.start(hangs.watch.run, "hangs", _begin_probe, threading.Event())
+
+
+def _begin_probe() -> Any:
+    return psycopg2.connect(database.database, options=_SESSION, async_=True)
 
 
 @contextmanager

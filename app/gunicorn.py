@@ -98,9 +98,10 @@ loglevel = "warning"
 
 def post_worker_init(worker: Any) -> None:
     """Announces a new worker process; gunicorn calls it in that process."""
-    from app import metrics, presence
+    from app import database, metrics, presence
     from app.lib import vitals
 
+    database.watch()
     presence.announce("web")
     metrics.PROCESSES.labels("web").set(1)
     configured = settings()

@@ -31,6 +31,7 @@ def main() -> None:
         sys.exit(f"bellhop: {error.detail}")
     logs.configure("realtime")
     database.connect()
+    database.watch()
     descriptors = _raise_limit()
     metrics.serve(configured.metrics_host, configured.metrics_port, "realtime")
     try:
