@@ -76,7 +76,7 @@ class Database(PostgresqlDatabase):
         try:
             return self._execute(sql, params)
         except DatabaseAway:
-            if not (_READ.match(sql) and self._is_lost()):
+            if not (_READ.match(sql.query if isinstance(sql, Prepared) else sql) and self._is_lost()):
                 raise
             # A read can be repeated. A write may have been committed before the connection was lost.
             self.discard()

@@ -213,16 +213,6 @@ def _wait(job: Job, seconds: float) -> Job:
         pause = min(pause * 1.5, 0.2)
 
 
-def delay_seconds(workspace_id: str) -> float:
-    """For how long the oldest write of the workspace that is not applied has been due; 0 if there is none."""
-    oldest = """
-        SELECT greatest(0, extract(epoch FROM now() - due_at))::float FROM jobs
-        WHERE workspace_id = %s AND due_at IS NOT NULL ORDER BY position LIMIT 1
-    """
-    found = rows(oldest, (workspace_id,))
-    return float(found[0][0]) if found else 0.0
-
-
 def find(workspace_id: str, job_id: str) -> Job:
     """Raises NotFound."""
     return Job.get_in(workspace_id, job_id, "job")

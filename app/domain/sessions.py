@@ -6,6 +6,7 @@ import secrets
 from dataclasses import dataclass
 from datetime import timedelta
 
+from app import sql
 from app.database import count, rows
 from app.lib import clock, ids, tokens
 from app.models.sessions import Session
@@ -41,6 +42,8 @@ class Signed:
     email: str
     is_support: bool
     memberships: tuple[Membership, ...]
+    # For how long the oldest write that waits in the workspace they look at has been due; 0 if none waits.
+    delay_seconds: float
 
     def membership(self, workspace_id: str) -> Membership | None:
         """Their membership of that workspace."""
@@ -71,34 +74,23 @@ def begin(account_id: str, address: str, user_agent: str) -> str:
     return token
 
 
-def find(token: str, *, is_use: bool = True) -> Signed | None:
+def find(token: str, workspace_id: str | None = None, *, is_use: bool = True) -> Signed | None:
     """Who has signed in with this token; None if the session has ended, has expired or never was.
 
-    A session that is not used for a while ends; with `is_use` false, this does not count.
+    `workspace_id`: the workspace that they look at, which need not be theirs. A session that is not used for a while
+    ends; with `is_use` false, this does not count.
     """
     now = clock.now()
-    found = rows(
-        """
-        SELECT sessions.id, sessions.seen_at, accounts.id, accounts.email, accounts.is_support,
-            belongs.id, belongs.workspace_id, belongs.name, belongs.role
-        FROM sessions JOIN accounts ON accounts.id = sessions.account_id
-        LEFT JOIN LATERAL (
-            SELECT members.id, workspace_id, workspaces.name, role
-            FROM members JOIN workspaces ON workspaces.id = members.workspace_id
-            WHERE members.account_id = accounts.id ORDER BY workspace_id LIMIT %(most)s
-        ) AS belongs ON true
-        WHERE token_hash = %(digest)s AND ended_at IS NULL AND expires_at > %(now)s AND seen_at > %(idle_since)s
-        """,
-        {"most": MOST_MEMBERSHIPS, "digest": tokens.digest(token), "now": now, "idle_since": now - IDLE},
-    )
+    asked = {"digest": tokens.digest(token), "workspace_id": workspace_id, "now": now, "idle_since": now - IDLE}
+    found = rows(sql.prepared("find_session"), {**asked, "most": MOST_MEMBERSHIPS})
     if not found:
         return None
-    session_id, seen_at, account_id, email, is_support, *_ = found[0]
+    session_id, seen_at, account_id, email, is_support, delay_seconds, *_ = found[0]
     if is_use and now - seen_at > _SEEN_EVERY:
         # If several requests find it outdated at once, one of them writes.
         Session.update(seen_at=now).where(Session.id == session_id, Session.seen_at == seen_at).execute()
-    memberships = tuple(Membership(*each[5:]) for each in found if each[5] is not None)
-    return Signed(session_id, account_id, email, is_support, memberships)
+    memberships = tuple(Membership(*each[6:]) for each in found if each[6] is not None)
+    return Signed(session_id, account_id, email, is_support, memberships, delay_seconds or 0.0)
 
 
 def end(session_id: str) -> None:

@@ -29,6 +29,7 @@ def _element(value: object) -> str:
 class Prepared(str):
     """The EXECUTE statement of a prepared query, with the parameters of the query."""
 
+    query: str
     preparation: str
 
 
@@ -43,5 +44,6 @@ def prepared(name: str, query: str | None = None) -> Prepared:
     names = list(dict.fromkeys(_PARAMETER.findall(query)))
     numbered = _PARAMETER.sub(lambda found: f"${names.index(found[1]) + 1}", query)
     execute = Prepared(f"EXECUTE {name} ({', '.join(f'%({each})s' for each in names)})")
+    execute.query = query
     execute.preparation = f"PREPARE {name} AS {numbered}"
     return execute

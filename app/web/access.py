@@ -18,6 +18,8 @@ from app.models.visits import Visit
 
 View = TypeVar("View", bound=Callable[..., Any])
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+# Writes of a workspace are delayed if the oldest has waited for that long.
+DELAYED_SECONDS = 5.0
 
 
 class Forbidden(BellhopError):
@@ -64,6 +66,11 @@ class Viewer:
             return self.membership.member_id
         assert self.visit is not None
         return self.visit.id
+
+    @property
+    def is_delayed(self) -> bool:
+        """Whether changes of the workspace are applied late: pages say so, and forms do not wait."""
+        return self.signed.delay_seconds >= DELAYED_SECONDS
 
     def may(self, action: str) -> bool:
         """Whether the viewer may do this in the workspace now. Staff need a visit for what changes something."""
@@ -169,7 +176,8 @@ def _declare(view: View, **access: Any) -> View:
 
 
 def _load(token: str) -> Viewer | None:
-    signed = sessions.find(token)
+    asked_for = str((request.view_args or {}).get("workspace"))
+    signed = sessions.find(token, asked_for if ids.is_id(asked_for, "ws") else None)
     return Viewer(signed) if signed else None
 
 

@@ -18,9 +18,6 @@ from app.web.access import viewer, workspace_id
 
 WAIT_SECONDS = 10
 STILL_QUEUED = "This was accepted and is waiting for its place in the queue. Reload the page in a moment."
-# A form does not wait for its write where others have waited for longer.
-LATE_SECONDS = 5.0
-LATE = "This was accepted. Changes are applied with a delay at the moment: the oldest has waited for {:,.0f} seconds."
 _SENT_BEFORE = "You have sent this form before, with other entries. Look at what that did, then send it again."
 
 
@@ -34,7 +31,7 @@ def submit(
 
     `check` raises what refuses the write at once; a second click still gets the job of the first.
     Raises what the write raises: Invalid with pointers, Conflict, NotFound. A job that has not ended after
-    WAIT_SECONDS is returned as it is, and the next page says so; at once where writes of the workspace are late.
+    WAIT_SECONDS is returned as it is, and the next page says so; at once where writes of the workspace are delayed.
     """
     return submit_once(kind, payload, resource_id, check)[0]
 
@@ -48,13 +45,12 @@ def submit_once(
     """The same, and whether an earlier click of the form made the job, with that click's payload."""
     refuse_bad_text(dict(payload))
     job, was_there = _accept(_write(kind, payload, resource_id), check)
-    delay = jobs.delay_seconds(workspace_id())
-    if delay < LATE_SECONDS:
+    if not viewer().is_delayed:
         job = jobs.wait(job, WAIT_SECONDS)
     if job.status == "failed":
         raise _refusal(job)
     if not job.is_finished:
-        flash(STILL_QUEUED if delay < LATE_SECONDS else LATE.format(delay), "info")
+        flash(STILL_QUEUED, "info")
     return job, was_there
 
 

@@ -46,7 +46,8 @@ def statements(empty: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[St
 
 def scans(statements: list[Statement]) -> list[str]:
     """Those that read a whole table. A sequential scan is planned only where no index can help."""
-    explained = [each for each in statements if each[0].lstrip().split()[0] in ("SELECT", "UPDATE", "DELETE", "WITH")]
+    planned = ("SELECT", "UPDATE", "DELETE", "WITH", "EXECUTE")
+    explained = [each for each in statements if each[0].lstrip().split()[0] in planned]
     return [
         sql
         for sql, parameters in list(explained)
