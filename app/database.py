@@ -65,7 +65,7 @@ class Database(PostgresqlDatabase):
         self._lock = nullcontext()
 
     def _connect(self) -> Any:
-        return hangs.watch.connect(super()._connect)
+        return hangs.watch.connect(super()._connect)  # type: ignore[misc]
 
     def execute_sql(self, sql: Any, params: Any = None) -> Any:
         """Runs a statement. Repeats a read whose connection was lost, outside a transaction. Raises DatabaseAway."""

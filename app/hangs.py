@@ -103,10 +103,10 @@ class Watch:
                 _probe(begin_probe)
             except TimeoutError:
                 self._refuse_until_it_answers(begin_probe, stopping)
+                continue
             except psycopg2.Error as error:
                 log.info("database.probe_refused", error=str(error).strip())
-            else:
-                stopping.wait(PATIENCE_SECONDS)  # slow statements are no reason to probe all the time
+            stopping.wait(PATIENCE_SECONDS)  # or a slow statement would make it probe all the time
 
     def _longest_wait(self) -> float:
         now = time.monotonic()

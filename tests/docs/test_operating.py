@@ -79,7 +79,7 @@ def test_the_page_on_running_has_the_connections_of_every_process() -> None:
     assert table.keys() == set(presence.TYPES)
     assert (table["writes"], table["retries"]) == (threads["writes"], threads["retries"])
     assert of_web
-    assert table["web"] == of_web[1]
+    assert int(table["web"]) == int(of_web[1]) + 1  # the probe of a server that may hang
 
 
 def test_the_table_of_commands_has_every_command() -> None:
