@@ -18,8 +18,8 @@ from app.domain.people import workspaces
 from app.domain.webhooks import catalogue
 from app.errors import Conflict, Fault, Invalid
 from app.lib import ids
-from app.lib.answers import ERROR_CODES
 from app.models.replays import Replay
+from app.outbound.answers import ERROR_CODES
 
 PAUSE_SECONDS = 0.2
 SHOWN_EVERY_SECONDS = 1.0

@@ -12,11 +12,11 @@ from werkzeug.wrappers import Response as AnyResponse
 from app.domain.deliveries import causes, deliveries, outlooks, reproductions
 from app.domain.webhooks import catalogue
 from app.errors import Conflict, NotFound
-from app.lib.answers import ERROR_CODES
 from app.models.base import page_before
 from app.models.deliveries import STATUSES, Attempt, Delivery
 from app.models.endpoints import Endpoint
 from app.models.events import Event
+from app.outbound.answers import ERROR_CODES
 from app.web import bodies, endpoint_choices, filters, writes
 from app.web.access import page, workspace_id
 from app.web.formats import MOST_COUNTED

@@ -13,7 +13,7 @@ from app.domain.deliveries import causes
 from app.domain.insight import failures
 from app.domain.insight.failures import Group, Groups, Kind, Order
 from app.lib import clock
-from app.lib.problems import PROBLEMS
+from app.problems import PROBLEMS
 from app.web import charts, windows
 from app.web.access import page, staff, viewer, workspace_id
 from app.web.lists import address, file_of, wanted_format

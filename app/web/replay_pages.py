@@ -13,11 +13,11 @@ from app.domain.deliveries import replay_choices, replays
 from app.domain.webhooks import catalogue
 from app.errors import Conflict, Invalid
 from app.lib import ids
-from app.lib.answers import ERROR_CODES
 from app.models.base import page_before
 from app.models.deliveries import Delivery
 from app.models.endpoints import Endpoint
 from app.models.replays import OUTCOMES, Replay, ReplayRow
+from app.outbound.answers import ERROR_CODES
 from app.web import endpoint_choices, filters, replay_forms, writes
 from app.web.access import page, workspace_id
 from app.web.forms import checked, errors_of, typed

@@ -37,11 +37,11 @@ from app.domain.triggers import run_states
 from app.domain.webhooks import endpoints
 from app.domain.work.units import Unit
 from app.lib import clock, ids
-from app.lib.answers import answered
 from app.mailbox import Claimed
 from app.models import sets
 from app.models.contacts import SEGMENT_SIZE, Contact
 from app.models.jobs import Job
+from app.outbound.answers import answered
 from app.sql import Prepared
 from app.web.formats import MOST_COUNTED
 from tests import cast, pages

@@ -12,8 +12,8 @@ from app.database import rows
 from app.domain.automations.definitions.schemas import EVENTS
 from app.domain.automations.simulations import simulate
 from app.domain.automations.steps import base
-from app.domain.triggers import listeners
-from app.lib import conditions, json
+from app.domain.triggers import conditions, listeners
+from app.lib import json
 from app.lib.filters import FILTERS
 from app.lib.json import timestamp
 from app.lib.liquids import TAGS

@@ -16,11 +16,11 @@ from app.domain.automations.steps import KINDS
 from app.domain.automations.steps.base import Done, FailureCode, Outcome, Step, StepFailed, Stop, Wait
 from app.domain.contacts import contacts
 from app.domain.conversations import conversations
-from app.domain.triggers import run_states
+from app.domain.triggers import conditions, run_states
 from app.domain.work.changes import Change
 from app.domain.work.units import Unit
 from app.errors import BellhopError
-from app.lib import conditions, ids, templates
+from app.lib import ids, templates
 from app.lib.json import timestamp
 from app.lib.templates import Budget, Overspent, TemplateError
 from app.models.contacts import Contact

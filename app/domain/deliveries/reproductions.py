@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from app.config import settings
 from app.domain.deliveries import attempts
-from app.lib import requests
+from app.outbound import requests
 
 # What stands for the signature, which every attempt has anew.
 SIGNATURE = "t=<unix time>,v1=<signature>"

@@ -14,7 +14,7 @@ from app.domain.bodies.faults import load
 from app.domain.bodies.objects import MAX_BODY_BYTES, object_in
 from app.domain.lifecycle.imports import Line
 from app.errors import BellhopError, Fault, Invalid, TooLarge, Unavailable
-from app.lib.problems import problem_of_error
+from app.problems import problem_of_error
 
 MOST_LINES = 10_000
 MOST_BYTES = 16 * 1024 * 1024

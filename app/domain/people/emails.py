@@ -8,7 +8,7 @@ from email.message import EmailMessage
 
 import structlog
 
-from app import metrics, smtp
+from app import metrics
 from app.config import settings
 from app.database import rows, transaction
 from app.domain.people import accounts, letters, links
@@ -17,7 +17,8 @@ from app.lib import clock, ids
 from app.models.accounts import Account
 from app.models.members import Member
 from app.models.notifications import Email, Notification
-from app.smtp import Away, Postponed, Refused
+from app.outbound import smtp
+from app.outbound.smtp import Away, Postponed, Refused
 
 log = structlog.get_logger(__name__)
 

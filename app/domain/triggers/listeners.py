@@ -10,11 +10,11 @@ from typing import Any
 
 from app import sql
 from app.database import count, rows
+from app.domain.triggers.conditions import holds
 from app.domain.triggers.run_states import Reentry
 from app.domain.work.events import Happening
 from app.lib import json
 from app.lib.caches import Cache
-from app.lib.conditions import holds
 
 # What Bellhop sends triggers nothing, so that two automations cannot answer each other; nor does a deletion.
 UNHEARD = frozenset({"message.sent", "message.delivered", "message.read", "message.failed", "contact.deleted"})

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.lib.connections import LONGEST_BODY
-from app.lib.faults import judge
 from app.outbound import Reason
+from app.outbound.connections import LONGEST_BODY
+from app.outbound.faults import judge
 from tests.app.outbound.world import (
     CHUNKED,
     CLOSED,

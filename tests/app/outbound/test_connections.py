@@ -9,8 +9,8 @@ from contextlib import suppress
 
 import pytest
 
-from app.lib.connections import LONGEST_BODY
 from app.outbound import Answer
+from app.outbound.connections import LONGEST_BODY
 from tests.app.outbound.world import (
     CLOSED,
     OK,

@@ -18,10 +18,11 @@ from app.domain.automations.definitions.schemas import (
 )
 from app.domain.automations.steps import KINDS
 from app.domain.automations.steps.base import Kind
+from app.domain.triggers import conditions
 from app.domain.work import values
 from app.domain.work.values import pointer_to
 from app.errors import MAX_FAULTS, Fault
-from app.lib import conditions, formats, templates
+from app.lib import formats, templates
 from app.lib.templates import TemplateError
 
 MOST_EXITS = 20

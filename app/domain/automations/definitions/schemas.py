@@ -7,7 +7,8 @@ from typing import Any
 
 from app.domain.automations.steps import KINDS
 from app.domain.automations.steps.base import Kind
-from app.lib import conditions, formats
+from app.domain.triggers import conditions
+from app.lib import formats
 
 MOST_STEPS = 500
 MOST_TRIGGERS = 64

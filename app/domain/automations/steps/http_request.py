@@ -12,7 +12,7 @@ from app.domain.automations.steps.values import TooLong
 from app.errors import Fault
 from app.lib import json
 from app.lib.addresses import LONGEST_ADDRESS, check_address
-from app.lib.requests import NAME, RESERVED, VALUE
+from app.outbound.requests import NAME, RESERVED, VALUE
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 MOST_HEADERS = 20

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.domain.deliveries import attempts, reproductions
-from app.lib import requests
+from app.outbound import requests
 from tests.conftest import Servers
 
 ADDRESS = "https://shop.example/hooks?key=$(touch pwned)'`\"&x=[1-3]"

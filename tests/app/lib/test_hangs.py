@@ -10,8 +10,9 @@ from typing import Any
 import psycopg2
 import pytest
 
-from app import database, hangs
+from app import database
 from app.database import DatabaseAway, rows, transaction
+from app.lib import hangs
 from tests.cast import Api, accept, one, until
 from tests.conftest import Servers
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from app.lib.deadlines import Deadlines
+from app.outbound.deadlines import Deadlines
 
 
 class Item:

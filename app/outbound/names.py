@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
-from app.lib.deadlines import MOST_QUEUED_SECONDS
+from app.outbound.deadlines import MOST_QUEUED_SECONDS
 
 MOST_ADDRESSES = 8  # of one name; each is tried in turn, so a name with thousands would keep the loop busy
 RESOLVER_THREADS = 64  # getaddrinfo cannot be cancelled: a silent name server holds its thread for a while

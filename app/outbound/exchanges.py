@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from app.lib.answers import Answer
-from app.lib.connections import LONGEST_BODY, Connection, DeadlinePassed, Response
-from app.lib.pool import QueueTimeout
-from app.lib.requests import Target
+from app.outbound.answers import Answer
+from app.outbound.connections import LONGEST_BODY, Connection, DeadlinePassed, Response
+from app.outbound.pool import QueueTimeout
+from app.outbound.requests import Target
 
 
 class Exchange(Response):

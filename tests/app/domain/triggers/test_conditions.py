@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.lib.conditions import DEEPEST, MOST_COMPARISONS, faults, fields, holds, value_at
+from app.domain.triggers.conditions import DEEPEST, MOST_COMPARISONS, faults, fields, holds, value_at
 
 VARIABLES: dict[str, Any] = {
     "contact": {

@@ -8,12 +8,12 @@ import ssl
 
 import pytest
 
-from app.lib.answers import Reason
-from app.lib.connections import DeadlinePassed, NotHttp, TooLong
-from app.lib.dialling import NotPublic, Unreachable
-from app.lib.faults import judge
-from app.lib.names import ResolverFailed, UnknownName
-from app.lib.pool import QueueTimeout
+from app.outbound.answers import Reason
+from app.outbound.connections import DeadlinePassed, NotHttp, TooLong
+from app.outbound.dialling import NotPublic, Unreachable
+from app.outbound.faults import judge
+from app.outbound.names import ResolverFailed, UnknownName
+from app.outbound.pool import QueueTimeout
 
 
 def failing(number: int) -> OSError:

@@ -16,15 +16,15 @@ import uvloop
 from app import metrics
 from app.lib import vitals
 from app.lib.addresses import Network
-from app.lib.answers import Answer, Reason, answered, failed
-from app.lib.deadlines import MOST_QUEUED_SECONDS, Deadlines
-from app.lib.descriptors import raise_limit
-from app.lib.dialling import Dialler
-from app.lib.exchanges import Exchange
-from app.lib.faults import judge
-from app.lib.names import Resolver
-from app.lib.pool import Pool
-from app.lib.requests import post_bytes, read_target, request_bytes
+from app.outbound.answers import Answer, Reason, answered, failed
+from app.outbound.deadlines import MOST_QUEUED_SECONDS, Deadlines
+from app.outbound.descriptors import raise_limit
+from app.outbound.dialling import Dialler
+from app.outbound.exchanges import Exchange
+from app.outbound.faults import judge
+from app.outbound.names import Resolver
+from app.outbound.pool import Pool
+from app.outbound.requests import post_bytes, read_target, request_bytes
 
 __all__ = ["Answer", "BlockingOutbound", "Outbound", "Reason", "answered", "failed"]
 

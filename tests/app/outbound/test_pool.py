@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import pytest
 
-from app.lib import pool
-from app.lib.connections import Connection
-from app.lib.dialling import Dialler
-from app.lib.pool import OPENING, Pool
+from app.outbound import pool
+from app.outbound.connections import Connection
+from app.outbound.dialling import Dialler
+from app.outbound.pool import OPENING, Pool
 
 SERVER = "shop.example", 443
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.lib.answers import Reason, answered, failed, sentence_without_target
+from app.outbound.answers import Reason, answered, failed, sentence_without_target
 
 
 @pytest.mark.parametrize(

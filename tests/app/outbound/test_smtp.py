@@ -6,9 +6,9 @@ from email.message import EmailMessage
 
 import pytest
 
-from app import smtp
 from app.config import settings
-from app.smtp import Away, Postponed, Refused
+from app.outbound import smtp
+from app.outbound.smtp import Away, Postponed, Refused
 from tests.conftest import Servers
 from tests.mail_server import MailServer
 

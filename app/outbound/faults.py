@@ -7,11 +7,11 @@ import os
 import re
 import ssl
 
-from app.lib.answers import Reason
-from app.lib.connections import DeadlinePassed, NotHttp, TooLong
-from app.lib.dialling import NotPublic, Unreachable
-from app.lib.names import ResolverFailed, UnknownName
-from app.lib.pool import QueueTimeout
+from app.outbound.answers import Reason
+from app.outbound.connections import DeadlinePassed, NotHttp, TooLong
+from app.outbound.dialling import NotPublic, Unreachable
+from app.outbound.names import ResolverFailed, UnknownName
+from app.outbound.pool import QueueTimeout
 
 # Around OpenSSL's message, which does not always have a name: "[SSL: NAME] … (_ssl.c:1006)".
 TLS_NOISE = re.compile(r"^\[[^]]*\] | \(_ssl\.c:\d+\)$")
