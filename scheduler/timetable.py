@@ -11,7 +11,7 @@ from typing import Any
 
 import structlog
 
-from app import checks, mailbox, metrics, partitions, presence
+from app import mailbox, metrics, partitions, presence
 from app.database import DatabaseAway
 from app.domain import writes
 from app.domain.automations import controls, counts, requests, run_history
@@ -19,7 +19,7 @@ from app.domain.billing import invoices, usage
 from app.domain.channels import allowances, arrivals, channel_requests, fetches, media, outboxes, visitors
 from app.domain.conversations import channel_closings, interruptions, read_receipts
 from app.domain.deliveries import fan_out, lanes, replays, sweeps
-from app.domain.insight import figures, queues, updates
+from app.domain.insight import checks, figures, queues, updates
 from app.domain.jobs import jobs
 from app.domain.lifecycle import imports
 from app.domain.people import links, notifications, sessions, sign_ins

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from app import mailbox
-from app.command_lines import Command, print_json
+from app.commands.command_lines import Command, print_json
 from app.domain import writes
 from app.domain.deliveries import replay_batches, replay_choices, replays
 from app.domain.jobs import jobs

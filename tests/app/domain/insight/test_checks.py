@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from app import bells, checks, database
-from app.checks import Result
+from app import bells, database
+from app.domain.insight import checks
+from app.domain.insight.checks import Result
 from tests.conftest import Servers
 
 pytestmark = pytest.mark.usefixtures("empty")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from app.command_lines import Commands, print_json
+from app.commands.command_lines import Commands, print_json
 from app.domain.channels import arrivals
 from app.models.arrivals import Arrival
 

@@ -7,7 +7,8 @@ import json
 import pytest
 from click.testing import CliRunner, Result
 
-from app import commands, logs
+from app import logs
+from app.commands import main as commands
 from app.database import rows
 from app.domain.channels import arrivals
 from app.models.channels import Channel

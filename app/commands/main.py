@@ -6,11 +6,16 @@ import sys
 
 import click
 
-from app import arrival_commands, checks, command_lines, member_commands, migrations, replay_commands
-from app.command_lines import Commands, print_json
+from app import migrations
+from app.commands import arrivals as arrival_commands
+from app.commands import command_lines
+from app.commands import members as member_commands
+from app.commands import replays as replay_commands
+from app.commands.command_lines import Commands, print_json
 from app.config import settings
 from app.domain import writes
 from app.domain.billing import plans
+from app.domain.insight import checks
 from app.domain.jobs import jobs
 from app.domain.jobs.jobs import Write
 from app.domain.people import tokens, workspaces

@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 from click.testing import CliRunner, Result
 
-from app import commands, logs
+from app import logs
+from app.commands import main as commands
 from app.domain.people import accounts, links, members, sessions
 from app.errors import NotFound
 from tests.cast import Api, everything_stored, one

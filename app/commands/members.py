@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from app.command_lines import Commands, print_json
+from app.commands.command_lines import Commands, print_json
 from app.domain.people import accounts, links, members, workspaces
 from app.domain.people.roles import ROLES
 from app.errors import NotFound

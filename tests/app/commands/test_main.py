@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 import pytest
 from click.testing import CliRunner, Result
 
-from app import bells, commands, database, logs, member_commands, presence
+from app import bells, database, logs, presence
+from app.commands import main as commands
+from app.commands import members as member_commands
 from app.config import settings
 from app.database import rows
 from app.domain.people import tokens

@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 from click.testing import CliRunner, Result
 
-from app import commands, logs
+from app import logs
+from app.commands import main as commands
 from app.lib import ids
 from app.models.endpoints import Endpoint
 from tests.cast import Api, all_of, make_endpoint, one
