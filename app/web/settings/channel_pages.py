@@ -15,10 +15,11 @@ from app.domain.channels import channels
 from app.errors import Conflict, Invalid, NotFound
 from app.lib import ids
 from app.models.channels import Channel
-from app.web import channel_forms, lists, writes
+from app.web import lists, writes
 from app.web.access import page, workspace_id
-from app.web.channel_forms import Form
 from app.web.forms import checked, typed
+from app.web.settings import channel_forms
+from app.web.settings.channel_forms import Form
 
 blueprint = Blueprint("channel_pages", __name__, url_prefix="/workspaces/<workspace>/settings/channels")
 

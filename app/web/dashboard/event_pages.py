@@ -14,8 +14,9 @@ from app.errors import Conflict, Invalid, NotFound
 from app.lib import ids
 from app.models.deliveries import Delivery
 from app.models.endpoints import Endpoint
-from app.web import bodies, endpoint_choices, writes
+from app.web import bodies, writes
 from app.web.access import page, workspace_id
+from app.web.dashboard import endpoint_choices
 from app.web.forms import errors_of
 
 blueprint = Blueprint("event_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/events")

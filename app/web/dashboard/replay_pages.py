@@ -18,11 +18,12 @@ from app.models.deliveries import Delivery
 from app.models.endpoints import Endpoint
 from app.models.replays import OUTCOMES, Replay, ReplayRow
 from app.outbound.answers import ERROR_CODES
-from app.web import endpoint_choices, filters, replay_forms, writes
+from app.web import filters, writes
 from app.web.access import page, workspace_id
+from app.web.dashboard import endpoint_choices, replay_forms
+from app.web.dashboard.replay_forms import Asked
 from app.web.forms import checked, errors_of, typed
 from app.web.lists import MOST_EXPORTED, address, file_of, page_of, sliced, wanted_format
-from app.web.replay_forms import Asked
 
 blueprint = Blueprint("replay_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/replays")
 

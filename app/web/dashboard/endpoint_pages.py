@@ -16,8 +16,9 @@ from app.lib import clock
 from app.models.base import page_before
 from app.models.endpoints import Endpoint
 from app.models.sweeps import Sweep
-from app.web import delivery_charts, filters, windows, writes
+from app.web import filters, windows, writes
 from app.web.access import page, workspace_id
+from app.web.dashboard import delivery_charts
 from app.web.formats import MOST_COUNTED
 from app.web.lists import MOST_EXPORTED, address, file_of, page_of, wanted_format
 

@@ -14,8 +14,9 @@ from app.domain.contacts.contacts import IDENTIFIERS, LONGEST_SEARCH, SHORTEST_S
 from app.errors import Conflict, Fault, Invalid
 from app.lib import formats
 from app.models.contacts import Contact
-from app.web import contact_forms, lists, writes
+from app.web import lists, writes
 from app.web.access import Forbidden, page, viewer, workspace_id
+from app.web.contacts import contact_forms
 from app.web.formats import MOST_COUNTED
 from app.web.forms import checked, errors_of, typed
 

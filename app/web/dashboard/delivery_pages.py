@@ -17,8 +17,9 @@ from app.models.deliveries import STATUSES, Attempt, Delivery
 from app.models.endpoints import Endpoint
 from app.models.events import Event
 from app.outbound.answers import ERROR_CODES
-from app.web import bodies, endpoint_choices, filters, writes
+from app.web import bodies, filters, writes
 from app.web.access import page, workspace_id
+from app.web.dashboard import endpoint_choices
 from app.web.formats import MOST_COUNTED
 from app.web.lists import MOST_EXPORTED, address, file_of, page_of, wanted_format
 

@@ -12,8 +12,9 @@ from app.domain.insight.timelines import SOURCES, Entry
 from app.errors import NotFound
 from app.lib import ids
 from app.models.contacts import Contact
-from app.web import contact_names, filters
+from app.web import filters
 from app.web.access import page, workspace_id
+from app.web.contacts import contact_names
 from app.web.lists import MOST_EXPORTED, address, file_of, sliced, wanted_format
 
 blueprint = Blueprint("timeline_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/contacts")

@@ -68,7 +68,7 @@ def test_a_bad_filter_is_told_at_its_field(owner: Person, api: Api, query: str, 
 
 def test_the_count_is_capped_and_the_list_goes_on(owner: Person, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lists, "ROWS", 2)
-    for module in ("app.web.contact_pages", "app.web.formats"):
+    for module in ("app.web.contacts.contact_pages", "app.web.formats"):
         monkeypatch.setattr(f"{module}.MOST_COUNTED", 3)
     for number in range(5):
         api.contact(external_id=f"c-{number}", tags=["all"])

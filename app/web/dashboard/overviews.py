@@ -17,9 +17,10 @@ from app.domain.insight.trends import Window
 from app.lib import clock
 from app.models.endpoints import Endpoint
 from app.presence import Process
-from app.web import charts, delivery_charts, windows
+from app.web import charts, windows
 from app.web.access import page, staff, workspace_id
 from app.web.charts import Chart, Series
+from app.web.dashboard import delivery_charts
 from app.web.formats import number
 
 blueprint = Blueprint("overviews", __name__)

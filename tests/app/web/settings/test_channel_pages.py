@@ -12,8 +12,8 @@ from flask import Flask
 from app.domain.channels import channels, connections
 from app.models.channels import Channel
 from app.outbound import answered
-from app.web import channel_forms
-from app.web.channel_forms import Field, Form
+from app.web.settings import channel_forms
+from app.web.settings.channel_forms import Field, Form
 from tests import pages, playing
 from tests.cast import Api, everything_stored, one
 from tests.pages import Person

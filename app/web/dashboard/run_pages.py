@@ -16,8 +16,9 @@ from app.lib import ids
 from app.models.automations import Automation
 from app.models.contacts import Contact
 from app.models.runs import FAILURE_CODES, STATUSES, Run, RunStep
-from app.web import contact_names, filters, writes
+from app.web import filters, writes
 from app.web.access import page, workspace_id
+from app.web.contacts import contact_names
 from app.web.formats import MOST_COUNTED
 from app.web.forms import errors_of
 from app.web.lists import MOST_EXPORTED, address, file_of, sliced, wanted_format
