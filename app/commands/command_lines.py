@@ -11,7 +11,7 @@ from app import database, logs
 from app.config import settings
 from app.database import DatabaseAway, DatabaseRefuses
 from app.errors import BellhopError, Invalid, first_line
-from app.lib import formats, json
+from app.lib import json, normalization
 
 
 class Command(click.Command):
@@ -50,7 +50,7 @@ class Commands(click.Group):
 def name(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
     """The name that an argument gives. Raises click.BadParameter."""
     try:
-        return formats.name(value)
+        return normalization.name(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
 

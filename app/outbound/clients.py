@@ -21,10 +21,10 @@ from app.outbound.deadlines import MOST_QUEUED_SECONDS, Deadlines
 from app.outbound.descriptors import raise_limit
 from app.outbound.dialling import Dialler
 from app.outbound.exchanges import Exchange
-from app.outbound.faults import judge
+from app.outbound.failure_reasons import judge
 from app.outbound.names import Resolver
 from app.outbound.pool import Pool
-from app.outbound.requests import post_bytes, read_target, request_bytes
+from app.outbound.wire_format import post_bytes, read_target, request_bytes
 
 __all__ = ["Answer", "BlockingOutbound", "Outbound", "Reason", "answered", "failed"]
 

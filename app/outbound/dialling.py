@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from itertools import zip_longest
 
 from app.lib.addresses import Network, is_public
-from app.outbound.connections import Connection
+from app.outbound.http_connections import Connection
 from app.outbound.names import Ends, Names, Resolver
 
 HEAD_START_SECONDS = 0.25  # of each address of a name before the next one (RFC 8305, section 5)

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 
 from app.outbound.answers import Answer
-from app.outbound.connections import LONGEST_BODY, Connection, DeadlinePassed, Response
+from app.outbound.http_connections import LONGEST_BODY, Connection, DeadlinePassed, Response
 from app.outbound.pool import QueueTimeout
-from app.outbound.requests import Target
+from app.outbound.wire_format import Target
 
 
 class Exchange(Response):

@@ -7,8 +7,8 @@ import math
 from collections import OrderedDict, deque
 from collections.abc import Callable
 
-from app.outbound.connections import Connection
 from app.outbound.dialling import Dialler
+from app.outbound.http_connections import Connection
 
 IDLE_SECONDS = 30
 # This many connections to a server may be opening at once. Each that takes no longer than STEADY_TIMES the quickest

@@ -10,8 +10,8 @@ from typing import Any
 
 from app.config import settings
 from app.domain.bodies.contacts import ContactUpsert
-from app.domain.bodies.faults import load
 from app.domain.bodies.objects import MAX_BODY_BYTES, object_in
+from app.domain.bodies.pointers import load
 from app.domain.lifecycle.imports import Line
 from app.errors import BellhopError, Fault, Invalid, TooLarge, Unavailable
 from app.problems import problem_of_error

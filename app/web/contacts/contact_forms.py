@@ -9,7 +9,7 @@ from typing import Any
 
 from flask import request
 
-from app.domain.bodies.faults import pointer
+from app.domain.bodies.pointers import pointer
 from app.domain.contacts.contacts import IDENTIFIERS, MOST_FIELDS
 from app.errors import Fault, Invalid
 from app.lib import json

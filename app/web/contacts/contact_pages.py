@@ -12,7 +12,7 @@ from app.domain.bodies.contacts import ContactPatch, ContactUpsert, TagBody
 from app.domain.contacts import contacts
 from app.domain.contacts.contacts import IDENTIFIERS, LONGEST_SEARCH, SHORTEST_SEARCH
 from app.errors import Conflict, Fault, Invalid
-from app.lib import formats
+from app.lib import normalization
 from app.models.contacts import Contact
 from app.web import lists, writes
 from app.web.access import Forbidden, page, viewer, workspace_id
@@ -148,7 +148,7 @@ def _wanted(given: dict[str, str]) -> dict[str, str]:
         raise Invalid(Fault("/q", detail))
     if "phone" in given:
         try:
-            wanted["phone"] = formats.phone(given["phone"])
+            wanted["phone"] = normalization.phone(given["phone"])
         except ValueError as error:
             raise Invalid(Fault("/phone", str(error))) from error
     return wanted

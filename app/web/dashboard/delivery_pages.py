@@ -9,7 +9,7 @@ from typing import Any
 from flask import Blueprint, Response, flash, redirect, render_template, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.domain.deliveries import causes, deliveries, outlooks, reproductions
+from app.domain.deliveries import causes, deliveries, explanations, reproductions
 from app.domain.webhooks import catalogue
 from app.errors import Conflict, NotFound
 from app.models.base import page_before
@@ -17,7 +17,7 @@ from app.models.deliveries import STATUSES, Attempt, Delivery
 from app.models.endpoints import Endpoint
 from app.models.events import Event
 from app.outbound.answers import ERROR_CODES
-from app.web import bodies, filters, writes
+from app.web import event_bodies, filters, writes
 from app.web.access import page, workspace_id
 from app.web.dashboard import endpoint_choices
 from app.web.formats import MOST_COUNTED
@@ -81,13 +81,13 @@ def show(delivery_id: str) -> str:
         delivery=delivery,
         endpoint=endpoint,
         event=event,
-        outlook=outlooks.of(delivery, endpoint),
+        explanation=explanations.of(delivery, endpoint),
         cause=causes.explain(delivery.last_error_code, delivery.last_status) if delivery.last_error_code else None,
         attempts=attempts[:MOST_ATTEMPTS],
         has_more_attempts=len(attempts) > MOST_ATTEMPTS,
         explain=causes.explain,
         longest_answer=LONGEST_ANSWER,
-        body=bodies.shown(body) if body is not None else None,
+        body=event_bodies.shown(body) if body is not None else None,
         head=reproductions.head(delivery.id, endpoint.address, body) if endpoint and body is not None else None,
         command=reproductions.command(delivery.id, endpoint.address, body) if endpoint and body is not None else None,
         meanings=reproductions.MEANINGS,
@@ -102,7 +102,7 @@ def show_body(delivery_id: str) -> Response:
     event = Event.get_or_none(Event.id == delivery.event_id)
     if event is None:
         raise NotFound(deliveries.BODY_GONE)
-    return bodies.file(event.id, bytes(event.body))
+    return event_bodies.file(event.id, bytes(event.body))
 
 
 @blueprint.post("/<delivery_id>/resend")

@@ -16,7 +16,7 @@ from app.lib import clock
 from app.models.base import page_before
 from app.models.endpoints import Endpoint
 from app.models.sweeps import Sweep
-from app.web import filters, windows, writes
+from app.web import filters, periods, writes
 from app.web.access import page, workspace_id
 from app.web.dashboard import delivery_charts
 from app.web.formats import MOST_COUNTED
@@ -55,7 +55,7 @@ def index() -> str | Response:
 def show(endpoint_id: str) -> str:
     """An endpoint: its state, how its deliveries are going, and what it has not got."""
     endpoint = endpoints.find(workspace_id(), endpoint_id)
-    window = windows.chosen()
+    window = periods.chosen()
     attempts = trends.attempts(window, workspace_id(), endpoint.id)
     under_way = Sweep.matching(workspace_id(), {"endpoint_id": endpoint.id}).order_by(Sweep.id.desc()).limit(NEWEST)
     return render_template(
@@ -66,7 +66,7 @@ def show(endpoint_id: str) -> str:
         sweeps=[sweeps.represent(sweep) for sweep in under_way if sweep.finished_at is None],
         now=clock.now(),
         window=window,
-        windows=windows.links(),
+        windows=periods.links(),
         total=trends.total(attempts),
         charts=delivery_charts.of(window, attempts),
     )

@@ -14,7 +14,7 @@ from app.errors import Conflict, Invalid, NotFound
 from app.lib import ids
 from app.models.deliveries import Delivery
 from app.models.endpoints import Endpoint
-from app.web import bodies, writes
+from app.web import event_bodies, writes
 from app.web.access import page, workspace_id
 from app.web.dashboard import endpoint_choices
 from app.web.forms import errors_of
@@ -38,7 +38,7 @@ def show_body(event_id: str) -> Response:
     event = events.find(workspace_id(), event_id)
     if event.body is None:
         raise NotFound(deliveries.BODY_GONE)
-    return bodies.file(event.id, bytes(event.body))
+    return event_bodies.file(event.id, bytes(event.body))
 
 
 @blueprint.post("/<event_id>/resend")
@@ -67,7 +67,7 @@ def _page(event_id: str, errors: Mapping[str, str]) -> str:
     return render_template(
         "events/show.html",
         event=event,
-        body=bodies.shown(bytes(event.body)) if event.body is not None else None,
+        body=event_bodies.shown(bytes(event.body)) if event.body is not None else None,
         deliveries=sent[:MOST_DELIVERIES],
         has_more=len(sent) > MOST_DELIVERIES,
         addresses=Endpoint.addresses(workspace_id(), {delivery.endpoint_id for delivery in sent}),

@@ -14,7 +14,7 @@ from app.domain.insight import failures
 from app.domain.insight.failures import Group, Groups, Kind, Order
 from app.lib import clock
 from app.problems import PROBLEMS
-from app.web import charts, windows
+from app.web import charts, periods
 from app.web.access import page, staff, viewer, workspace_id
 from app.web.lists import address, file_of, wanted_format
 
@@ -68,7 +68,7 @@ def show_all() -> str | Response:
 def _show(id: str | None) -> str | Response:
     kind = cast(Kind | None, _chosen("kind", failures.KINDS))
     order = cast(Order, _chosen("order", get_args(Order)) or "largest")
-    window = windows.chosen()
+    window = periods.chosen()
     found = failures.groups(id, window, kind=kind, order=order, at=clock.now())
     if wanted_format():
         return file_of([_exported(group) for group in found.groups], "failures")
@@ -78,7 +78,7 @@ def _show(id: str | None) -> str | Response:
         rows=[_row(group) for group in found.groups],
         is_all=id is None,
         window=window,
-        windows=windows.links(),
+        windows=periods.links(),
         kinds=[(label, address(kind=each), each == kind) for each, label in _KINDS.items()],
         orders=[
             ("Largest first", address(order=None), order == "largest"),

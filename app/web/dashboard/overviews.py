@@ -17,7 +17,7 @@ from app.domain.insight.trends import Window
 from app.lib import clock
 from app.models.endpoints import Endpoint
 from app.presence import Process
-from app.web import charts, windows
+from app.web import charts, periods
 from app.web.access import page, staff, workspace_id
 from app.web.charts import Chart, Series
 from app.web.dashboard import delivery_charts
@@ -55,7 +55,7 @@ class Service:
 @page("dashboard.see")
 def show() -> str:
     """The overview of a workspace."""
-    window, id = windows.chosen(), workspace_id()
+    window, id = periods.chosen(), workspace_id()
     figures = _figures(window, id)
     is_new = not figures["deliveries"].attempts and not Endpoint.in_workspace(id).exists()
     return render_template(
@@ -73,7 +73,7 @@ def show_all() -> str:
     """The overview of all workspaces and of the service itself."""
     return render_template(
         "overviews/all.html",
-        **_figures(windows.chosen()),
+        **_figures(periods.chosen()),
         **_sampled(),
         stopped=failures.stopped(limit=MOST_STOPPED),
         service=_service(),
@@ -85,7 +85,7 @@ def _figures(window: Window, id: str = "") -> dict[str, Any]:
     attempts, writes = trends.attempts(window, id, at=at), trends.writes(window, id, at=at)
     return {
         "window": window,
-        "windows": windows.links(),
+        "windows": periods.links(),
         "now": at,
         "deliveries": trends.total(attempts),
         "accepted": sum(step.accepted for step in writes),

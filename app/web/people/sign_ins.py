@@ -10,7 +10,7 @@ from app.domain.people.accounts import LONGEST_EMAIL
 from app.errors import BellhopError, SignInRefused, SignInThrottled, Unavailable
 from app.web import access
 from app.web.access import public, signed_in, viewer
-from app.web.addresses import ours
+from app.web.redirects import ours
 
 blueprint = Blueprint("sign_ins", __name__)
 

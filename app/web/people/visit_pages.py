@@ -8,7 +8,7 @@ from werkzeug.wrappers import Response
 from app.domain.people import visits
 from app.errors import Invalid
 from app.web.access import page, viewer, workspace_id
-from app.web.addresses import ours
+from app.web.redirects import ours
 
 blueprint = Blueprint("visit_pages", __name__, url_prefix="/workspaces/<workspace>/visit")
 

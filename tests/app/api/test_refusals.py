@@ -18,7 +18,7 @@ from werkzeug.test import TestResponse
 from app.database import rows
 from app.domain.people import tokens
 from app.lib import clock, cursors, ids
-from app.lib.tokens import new as new_token
+from app.lib.token_format import new as new_token
 from app.problems import PROBLEMS
 from tests.billing import close_february
 from tests.cast import Api, found, one, row_counts

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.outbound import Reason
-from app.outbound.connections import LONGEST_BODY
-from app.outbound.faults import judge
+from app.outbound.failure_reasons import judge
+from app.outbound.http_connections import LONGEST_BODY
 from tests.app.outbound.world import (
     CHUNKED,
     CLOSED,

@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 
 from app.outbound import pool
-from app.outbound.connections import Connection
 from app.outbound.dialling import Dialler
+from app.outbound.http_connections import Connection
 from app.outbound.pool import OPENING, Pool
 
 SERVER = "shop.example", 443

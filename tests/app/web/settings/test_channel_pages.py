@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from app.domain.channels import channels, connections
+from app.domain.channels import channel_connections, channels
 from app.models.channels import Channel
 from app.outbound import answered
 from app.web.settings import channel_forms
@@ -55,7 +55,7 @@ def refused(workspace_id: str) -> str:
     channel_id = playing.create(workspace_id)
     provider = Provider()
     provider.replies["/me"] = lambda: answered(401)
-    connections.work(workspace_id, provider)
+    channel_connections.work(workspace_id, provider)
     return channel_id
 
 
@@ -181,7 +181,7 @@ def test_a_channel_that_its_provider_refuses_asks_for_new_credentials(owner: Per
     before = owner.page(f"{CHANNELS}/{channel_id}")
 
     answer = owner.post(f"{CHANNELS}/{channel_id}/reauthorize", {"token": "1:new"})
-    connections.work(api.workspace_id, Provider())
+    channel_connections.work(api.workspace_id, Provider())
 
     assert "refuses the credentials" in before
     assert answer.status_code == 303
