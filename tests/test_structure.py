@@ -179,6 +179,16 @@ def test_the_verb_of_a_deletion_stands_with_what_it_erases() -> None:
     assert VERBS["contacts.delete"].call is erasures.delete
 
 
+@pytest.mark.parametrize("wanted", sorted(ROOT.glob("requirements*.in")) + sorted(ROOT.glob("tests/*/requirements.in")))
+def test_every_package_is_locked_with_hashes(wanted: Path) -> None:
+    locked = wanted.with_suffix(".txt").read_text()
+    names = re.findall(r"^(\w[\w-]*)", wanted.read_text(), re.MULTILINE)
+
+    assert [name for name in names if not re.search(rf"^{name}(\[.*\])?==", locked, re.MULTILINE | re.IGNORECASE)] == []
+    for pin in re.split(r"^(?=[\w])", locked, flags=re.MULTILINE)[1:]:
+        assert "--hash=sha256:" in pin, pin
+
+
 def test_the_process_types_are_those_of_the_procfile() -> None:
     types = [line.partition(":")[0] for line in (ROOT / "Procfile").read_text().splitlines() if line.strip()]
 
