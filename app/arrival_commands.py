@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from app.command_lines import Commands, print_json
-from app.domain import arrivals
+from app.domain.channels import arrivals
 from app.models.arrivals import Arrival
 
 

@@ -13,7 +13,9 @@ import redis
 from app import bells, bounds, database, migrations, presence
 from app.config import settings
 from app.database import DatabaseAway, DatabaseRefuses
-from app.domain import jobs, media, secrets
+from app.domain.channels import media
+from app.domain.jobs import jobs
+from app.domain.work import secrets
 from app.errors import BellhopError, SettingsError, first_line
 
 FAILURES = (BellhopError, *DatabaseAway, *DatabaseRefuses, redis.RedisError)

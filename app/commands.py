@@ -9,8 +9,13 @@ import click
 from app import arrival_commands, checks, command_lines, member_commands, migrations, replay_commands
 from app.command_lines import Commands, print_json
 from app.config import settings
-from app.domain import catalogue, endpoints, jobs, plans, secrets, tokens, workspaces, writes
-from app.domain.jobs import Write
+from app.domain import writes
+from app.domain.billing import plans
+from app.domain.jobs import jobs
+from app.domain.jobs.jobs import Write
+from app.domain.people import tokens, workspaces
+from app.domain.webhooks import catalogue, endpoints
+from app.domain.work import secrets
 from app.errors import Conflict, Fault, Invalid, SettingsError
 from app.lib import addresses, ids
 

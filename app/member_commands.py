@@ -7,8 +7,8 @@ import sys
 import click
 
 from app.command_lines import Commands, print_json
-from app.domain import accounts, links, members, workspaces
-from app.domain.roles import ROLES
+from app.domain.people import accounts, links, members, workspaces
+from app.domain.people.roles import ROLES
 from app.errors import NotFound
 
 

@@ -10,8 +10,12 @@ import click
 
 from app import mailbox
 from app.command_lines import Command, print_json
-from app.domain import catalogue, jobs, replay_batches, replay_choices, replays, workspaces, writes
-from app.domain.jobs import Write
+from app.domain import writes
+from app.domain.deliveries import replay_batches, replay_choices, replays
+from app.domain.jobs import jobs
+from app.domain.jobs.jobs import Write
+from app.domain.people import workspaces
+from app.domain.webhooks import catalogue
 from app.errors import Conflict, Fault, Invalid
 from app.lib import ids
 from app.lib.answers import ERROR_CODES

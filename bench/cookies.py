@@ -6,7 +6,7 @@ from flask import Flask
 from flask.sessions import SecureCookieSessionInterface
 
 from app import database
-from app.domain import sessions
+from app.domain.people import sessions
 from app.models.accounts import Account
 from app.web import cookies
 

@@ -17,7 +17,8 @@ from typing import Any
 
 from app import database, logs
 from app.config import settings
-from app.domain import events, lanes
+from app.domain.deliveries import lanes
+from app.domain.work import events
 from app.lib import ids
 from bench.mail import KIND, make_contact, make_together
 from scheduler.overdue import Overdue

@@ -20,10 +20,12 @@ from typing import Any
 
 from app import bells, database, logs
 from app.database import transaction
-from app.domain import endpoints, fan_out, lanes, workspaces
-from app.domain.changes import Change
-from app.domain.events import Cause, Recorder
-from app.domain.units import Unit
+from app.domain.deliveries import fan_out, lanes
+from app.domain.people import workspaces
+from app.domain.webhooks import endpoints
+from app.domain.work.changes import Change
+from app.domain.work.events import Cause, Recorder
+from app.domain.work.units import Unit
 from app.lib import clock, ids
 
 KIND = "contact.created"

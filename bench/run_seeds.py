@@ -26,7 +26,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from app import bells, database, logs, mailbox
-from app.domain import run_states, workspaces
+from app.domain.people import workspaces
+from app.domain.triggers import run_states
 from app.lib import ids
 from bench.mail import make_endpoint
 from scheduler.overdue import Overdue

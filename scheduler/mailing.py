@@ -7,7 +7,7 @@ import threading
 import structlog
 
 from app.database import DatabaseAway, database
-from app.domain import emails
+from app.domain.people import emails
 from app.lib import vitals
 
 log = structlog.get_logger(__name__)

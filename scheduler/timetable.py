@@ -13,40 +13,18 @@ import structlog
 
 from app import checks, mailbox, metrics, partitions, presence
 from app.database import DatabaseAway
-from app.domain import (
-    allowances,
-    arrivals,
-    channel_closings,
-    channel_requests,
-    controls,
-    counts,
-    endpoints,
-    fan_out,
-    fetches,
-    figures,
-    imports,
-    interruptions,
-    invoices,
-    jobs,
-    lanes,
-    links,
-    media,
-    notifications,
-    outboxes,
-    queues,
-    read_receipts,
-    replays,
-    requests,
-    run_history,
-    run_states,
-    sessions,
-    sign_ins,
-    sweeps,
-    updates,
-    usage,
-    visitors,
-    writes,
-)
+from app.domain import writes
+from app.domain.automations import controls, counts, requests, run_history
+from app.domain.billing import invoices, usage
+from app.domain.channels import allowances, arrivals, channel_requests, fetches, media, outboxes, visitors
+from app.domain.conversations import channel_closings, interruptions, read_receipts
+from app.domain.deliveries import fan_out, lanes, replays, sweeps
+from app.domain.insight import figures, queues, updates
+from app.domain.jobs import jobs
+from app.domain.lifecycle import imports
+from app.domain.people import links, notifications, sessions, sign_ins
+from app.domain.triggers import run_states
+from app.domain.webhooks import endpoints
 from app.lib import clock
 from scheduler.overdue import Overdue
 from scheduler.usage_watch import UsageWatch

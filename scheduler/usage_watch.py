@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.domain import usage_warnings
+from app.domain.billing import usage_warnings
 
 
 class UsageWatch:

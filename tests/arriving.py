@@ -21,7 +21,8 @@ from app.channels.base import (
 )
 from app.channels.kinds import KINDS
 from app.database import rows
-from app.domain import arrivals, receptions
+from app.domain.channels import arrivals
+from app.domain.receiving import receptions
 from app.models.channels import Channel
 from app.outbound import Answer
 from tests.cast import all_of

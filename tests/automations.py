@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.database import rows
-from app.domain import executions, listeners
-from app.domain.definitions import listened_keys
+from app.domain.automations import executions
+from app.domain.automations.definitions import listened_keys
+from app.domain.triggers import listeners
 from app.lib import ids
 from app.models.automations import Automation, AutomationVersion
 from app.models.runs import Run

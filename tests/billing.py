@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from app.database import rows
-from app.domain import invoices, usage
-from app.domain.meters import METERS
-from app.domain.plans import Allowance, Plan
+from app.domain.billing import invoices, usage
+from app.domain.billing.meters import METERS
+from app.domain.billing.plans import Allowance, Plan
 from app.lib import ids
 from app.lib.months import Month
 

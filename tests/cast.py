@@ -16,8 +16,13 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from app import bells, database
-from app.domain import endpoints, fan_out_parts, jobs, replay_batches, sweep_batches, tokens, workspaces, writes
-from app.domain.jobs import Write
+from app.domain import writes
+from app.domain.deliveries import replay_batches, sweep_batches
+from app.domain.jobs import jobs
+from app.domain.jobs.jobs import Write
+from app.domain.people import tokens, workspaces
+from app.domain.triggers import fan_out_parts
+from app.domain.webhooks import endpoints
 from app.lib import ids
 from app.models.jobs import Job
 

@@ -7,7 +7,7 @@ import hmac
 from typing import Any
 
 from app.database import rows
-from app.domain import channels
+from app.domain.channels import channels
 from app.lib import ids, json
 from app.models.channels import Channel
 

@@ -19,7 +19,8 @@ from hypothesis import settings as hypothesis
 
 from app import bells, create_app, database, migrations, partitions
 from app.config import settings
-from app.domain import figures, limits
+from app.domain.insight import figures
+from app.domain.people import limits
 from app.lib import ids, vitals
 from tests import cast
 from tests.cast import Api

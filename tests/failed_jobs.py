@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.domain import contacts
+from app.domain.contacts import contacts
 from tests.cast import Api
 
 

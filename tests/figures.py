@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from app.database import now, rows
-from app.domain import figures
+from app.domain.insight import figures
 from app.lib import ids
 from tests.cast import one
 

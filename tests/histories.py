@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app import partitions, sql
-from app.domain import figures
+from app.domain.insight import figures
 
 # Error code, status and sentence. A group is an endpoint and a cause.
 CAUSES = (

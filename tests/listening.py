@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.database import rows
-from app.domain import updates
+from app.domain.insight import updates
 from tests.cast import until
 
 

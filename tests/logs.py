@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from app import database
-from app.domain import lanes
-from app.domain.attempts import Outcome, claim, record
+from app.domain.deliveries import lanes
+from app.domain.deliveries.attempts import Outcome, claim, record
 from app.lib import clock
 from app.outbound import Answer
 from tests.cast import Api, one

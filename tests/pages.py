@@ -12,7 +12,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from app.domain import sessions
+from app.domain.people import sessions
 from app.models.accounts import Account
 from tests import people
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.domain import members, sessions
-from app.domain.sessions import Signed
+from app.domain.people import members, sessions
+from app.domain.people.sessions import Signed
 from app.lib import ids
 from app.models.accounts import Account
 from app.models.members import Member

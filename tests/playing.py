@@ -12,7 +12,7 @@ from app.channels.base import Account, Outcome, Request, Verdict
 from app.channels.kinds import KINDS
 from app.channels.web_chat import WebChat
 from app.database import rows
-from app.domain import channels, connections
+from app.domain.channels import channels, connections
 from app.lib import ids
 from app.outbound import Answer, Reason, answered, failed
 from tests.cast import accept, apply

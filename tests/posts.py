@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from app.database import rows
-from app.domain import channels, conversations, messages
+from app.domain.channels import channels
+from app.domain.conversations import conversations, messages
 from app.lib import json
 from app.models.conversations import Conversation, Message
 from tests.cast import Api

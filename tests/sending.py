@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from app import database
-from app.domain import attempts, lanes
-from app.domain.attempts import Dispatch, Outcome
+from app.domain.deliveries import attempts, lanes
+from app.domain.deliveries.attempts import Dispatch, Outcome
 from app.lib import clock, ids
 from app.models.endpoints import Endpoint
 from app.outbound import Answer, Reason, answered, failed

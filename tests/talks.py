@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 
 from app.channels.kinds import KINDS
 from app.database import rows, transaction
-from app.domain import batches, conversations, messages
-from app.domain.changes import Change
-from app.domain.events import Cause
-from app.domain.units import Unit
+from app.domain.conversations import conversations, messages
+from app.domain.triggers import batches
+from app.domain.work.changes import Change
+from app.domain.work.events import Cause
+from app.domain.work.units import Unit
 from app.lib import ids
 from app.models import sets
 from app.models.contacts import Contact

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dramatiq
 
 from app import mailbox
-from app.domain import arrivals, fetches, receptions
+from app.domain.channels import arrivals, fetches
+from app.domain.receiving import receptions
 from workers.fetcher import Fetcher
 from workers.mailboxes import serve_together
 from workers.middleware.closing import Closing

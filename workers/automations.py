@@ -5,7 +5,8 @@ from __future__ import annotations
 import dramatiq
 
 from app import mailbox
-from app.domain import executions, requests, run_states
+from app.domain.automations import executions, requests
+from app.domain.triggers import run_states
 from workers.mailboxes import serve, serve_together
 from workers.middleware.closing import Closing
 from workers.middleware.waking import Waking

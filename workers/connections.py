@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dramatiq
 
-from app.domain.channel_requests import MAIL
+from app.domain.channels.channel_requests import MAIL
 from workers.connector import Connector
 from workers.mailboxes import serve
 from workers.middleware.closing import Closing

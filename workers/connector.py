@@ -10,7 +10,7 @@ import structlog
 from app.channels.base import Request
 from app.config import settings
 from app.database import DatabaseAway, database
-from app.domain import connections
+from app.domain.channels import connections
 from app.outbound import Answer, BlockingOutbound, Outbound, Reason, failed
 
 log = structlog.get_logger(__name__)

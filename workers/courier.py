@@ -9,8 +9,9 @@ from functools import partial
 
 from app import mailbox
 from app.channels.base import Outcome, Verdict
-from app.domain import outboxes, sending_outcomes, sendings
-from app.domain.sendings import Dispatch, Sending
+from app.domain.channels import outboxes
+from app.domain.conversations import sending_outcomes, sendings
+from app.domain.conversations.sendings import Dispatch, Sending
 from app.mailbox import Claimed
 from workers.desk import Desk
 from workers.letters import Letters

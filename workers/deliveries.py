@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.domain import lanes
+from app.domain.deliveries import lanes
 from workers.lane import serve
 
 serve(lanes.FAST)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import structlog
 
 from app.channels.base import Outcome, Verdict
-from app.domain import fetches, media
-from app.domain.fetches import Dispatch, Fetched
+from app.domain.channels import fetches, media
+from app.domain.channels.fetches import Dispatch, Fetched
 from app.mailbox import Claimed
 from app.outbound import Answer
 from workers.fair_desk import FairDesk

@@ -14,8 +14,8 @@ import structlog
 from app.channels.answers import unanswered
 from app.channels.base import File, Outcome, Outgoing, Request, Verdict
 from app.database import DatabaseAway
-from app.domain import media
-from app.domain.sendings import Dispatch, Sending
+from app.domain.channels import media
+from app.domain.conversations.sendings import Dispatch, Sending
 from app.errors import NotFound
 from app.outbound import Answer
 from workers.faults import Faults

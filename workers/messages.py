@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dramatiq
 
-from app.domain import outboxes
+from app.domain.channels import outboxes
 from workers.courier import Courier
 from workers.mailboxes import serve_together
 from workers.middleware.closing import Closing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dramatiq
 
-from app.domain import read_receipts
+from app.domain.conversations import read_receipts
 from workers.mailboxes import serve_together
 from workers.middleware.closing import Closing
 from workers.reader import Reader

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from app.domain import read_receipts
-from app.domain.read_receipts import Dispatch, Outcome
+from app.domain.conversations import read_receipts
+from app.domain.conversations.read_receipts import Dispatch, Outcome
 from app.mailbox import Claimed
 from app.outbound import Answer, Reason, failed
 from workers.fair_desk import FairDesk

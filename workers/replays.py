@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.domain import replay_batches, replays
+from app.domain.deliveries import replay_batches, replays
 from workers.mailboxes import serve
 
 serve(replays.MAIL, replay_batches.work)

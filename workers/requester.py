@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 
 from app.channels.base import Request
-from app.domain import requests
-from app.domain.requests import Dispatch, Outcome
+from app.domain.automations import requests
+from app.domain.automations.requests import Dispatch, Outcome
 from app.mailbox import Claimed
 from app.outbound import Answer, Reason, failed
 from workers.fair_desk import FairDesk

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dramatiq
 
 from app import mailbox
-from app.domain import channel_requests, lanes, replays
+from app.domain.channels import channel_requests
+from app.domain.deliveries import lanes, replays
 from workers.middleware.waking import Waking
 
 

@@ -22,8 +22,8 @@ import uvloop
 from app import mailbox, metrics
 from app.config import settings
 from app.database import DatabaseAway
-from app.domain import attempts, lanes
-from app.domain.attempts import Dispatch, Outcome
+from app.domain.deliveries import attempts, lanes
+from app.domain.deliveries.attempts import Dispatch, Outcome
 from app.lib import clock, vitals
 from app.mailbox import Mail
 from app.outbound import Answer, Outbound, Reason, failed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from app.domain import lanes
+from app.domain.deliveries import lanes
 from workers.lane import serve
 
 # Mail that is late already must not delay the rest while processors are scarce. Threads started later inherit this.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.domain import sweep_batches, sweeps
+from app.domain.deliveries import sweep_batches, sweeps
 from workers.mailboxes import serve
 
 serve(sweeps.MAIL, sweep_batches.work)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from app.domain import fan_out, fan_out_parts, jobs, writes
+from app.domain import writes
+from app.domain.deliveries import fan_out
+from app.domain.jobs import jobs
+from app.domain.triggers import fan_out_parts
 from workers.mailboxes import serve
 
 serve(jobs.MAIL, writes.work)

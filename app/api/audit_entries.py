@@ -12,8 +12,8 @@ from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
-from app.domain import audit
-from app.domain.jobs import KINDS
+from app.domain.jobs.jobs import KINDS
+from app.domain.work import audit
 from app.models.audit_entries import AuditEntry
 
 blueprint = Blueprint("audit log", __name__, description="Who changed endpoints and deliveries, and how.")

@@ -10,8 +10,8 @@ from flask import Flask, Request, g
 from flask.globals import request_ctx
 
 from app.api import limits
-from app.domain import tokens
-from app.domain.tokens import UNRESTRICTED, Caller
+from app.domain.people import tokens
+from app.domain.people.tokens import UNRESTRICTED, Caller
 from app.errors import InsufficientScope, NotFound, Unauthenticated
 
 View = TypeVar("View", bound=Callable[..., Any])

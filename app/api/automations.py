@@ -15,7 +15,8 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept, must_exist, once_key
-from app.domain import automations, contacts, definitions
+from app.domain.automations import automations, definitions
+from app.domain.contacts import contacts
 from app.errors import Invalid
 from app.lib import formats, ids
 from app.lib.fields import STORABLE, Formatted, StrictBoolean, Time

@@ -12,8 +12,8 @@ from app.api.lists import envelope
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
-from app.domain import billing
-from app.domain.meters import METERS
+from app.domain.billing import billing
+from app.domain.billing.meters import METERS
 
 blueprint = Blueprint("billing", __name__, description="The plan and the usage.")
 

@@ -15,7 +15,7 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept, must_exist
-from app.domain import bookings, contacts
+from app.domain.contacts import bookings, contacts
 from app.lib import ids
 from app.lib.fields import STORABLE, Time
 from app.lib.schemas import RequestBody

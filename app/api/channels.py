@@ -16,8 +16,8 @@ from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept, must_exist
 from app.channels.kinds import KINDS
-from app.domain import channels
 from app.domain.bodies.channels import ChannelCreate, ChannelPatch, Reauthorization
+from app.domain.channels import channels
 from app.errors import Invalid
 from app.lib import ids
 from app.models.channels import Channel

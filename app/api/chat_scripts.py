@@ -14,7 +14,7 @@ from flask import Blueprint, Response, request
 from app.api.responses import BareResponse
 from app.config import settings
 from app.database import DatabaseAway
-from app.domain import visitors
+from app.domain.channels import visitors
 from app.lib import json
 from app.lib.caches import Cache
 

@@ -22,11 +22,13 @@ from app.api.responses import BareResponse, respond
 from app.bounds import Bound
 from app.channels.web_chat import WebChat
 from app.config import settings
-from app.domain import chats, identifications, limits, media, visitors
 from app.domain.bodies.faults import load
 from app.domain.bodies.objects import object_in
-from app.domain.chats import Said
-from app.domain.visitors import Visitor
+from app.domain.channels import chats, media, visitors
+from app.domain.channels.chats import Said
+from app.domain.channels.visitors import Visitor
+from app.domain.people import limits
+from app.domain.receiving import identifications
 from app.errors import InsufficientScope, RateLimited, TooLarge, Unauthenticated
 from app.lib.addresses import client_address, network_of
 from app.lib.schemas import RequestBody

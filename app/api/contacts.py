@@ -15,8 +15,9 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept
-from app.domain import contacts, exports, merges
 from app.domain.bodies.contacts import ContactPatch, ContactUpsert, MergeBody, TagBody
+from app.domain.contacts import contacts
+from app.domain.lifecycle import exports, merges
 from app.lib import formats
 from app.lib.fields import Formatted, Time
 from app.models.contacts import Contact

@@ -15,7 +15,7 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import BareResponse, respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept
-from app.domain import conversation_changes, conversations
+from app.domain.conversations import conversation_changes, conversations
 from app.lib.fields import StrictBoolean
 from app.lib.schemas import RequestBody
 from app.models.conversations import Conversation

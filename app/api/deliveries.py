@@ -14,7 +14,7 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept
-from app.domain import deliveries
+from app.domain.deliveries import deliveries
 from app.lib.answers import ERROR_CODES
 from app.lib.fields import Time, Whole
 from app.models.deliveries import STATUSES, Delivery

@@ -16,8 +16,9 @@ from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.sweeps import SweepSchema
 from app.api.writes import accept, must_exist, once_key
-from app.domain import catalogue, endpoints, sweeps
 from app.domain.bodies.endpoints import EnableBody, EndpointCreate, EndpointPatch, EndpointTest
+from app.domain.deliveries import sweeps
+from app.domain.webhooks import catalogue, endpoints
 from app.lib import ids
 from app.lib.fields import STORABLE, StrictBoolean, Time
 from app.lib.schemas import RequestBody

@@ -9,7 +9,7 @@ from app.api.authentication import authorize, caller
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.schemas import ResponseBody
-from app.domain import catalogue
+from app.domain.webhooks import catalogue
 
 blueprint = Blueprint("event kinds", __name__, description="The kinds of events that webhooks report.")
 

@@ -16,7 +16,9 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept, must_exist
-from app.domain import catalogue, deliveries, events
+from app.domain.deliveries import deliveries
+from app.domain.webhooks import catalogue
+from app.domain.work import events
 from app.errors import Fault, Invalid, NotFound
 from app.lib import ids
 from app.lib.fields import Time

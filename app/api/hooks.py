@@ -8,7 +8,7 @@ from app.api.parsing.bodies import spooled_body
 from app.api.request_ids import request_id
 from app.api.responses import respond
 from app.channels.base import BadPayload
-from app.domain import channels, hooks
+from app.domain.channels import channels, hooks
 from app.errors import Malformed
 
 blueprint = Blueprint("hooks", __name__)

@@ -17,8 +17,10 @@ from app.api.parsing.bodies import spooled_body
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import answer, once_key, write_of
-from app.domain import import_lines, imports, jobs, media
-from app.domain.import_lines import LONGEST_LINE_BYTES, MOST_BYTES, MOST_LINES, memory_for
+from app.domain.channels import media
+from app.domain.jobs import jobs
+from app.domain.lifecycle import import_lines, imports
+from app.domain.lifecycle.import_lines import LONGEST_LINE_BYTES, MOST_BYTES, MOST_LINES, memory_for
 from app.lib import ids
 from app.models.imports import LineError
 from app.models.jobs import Job

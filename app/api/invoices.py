@@ -13,7 +13,7 @@ from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
-from app.domain import invoices
+from app.domain.billing import invoices
 from app.models.invoices import Invoice
 
 blueprint = Blueprint("invoices", __name__, description="What past months cost.")

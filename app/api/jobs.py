@@ -18,8 +18,8 @@ from app.api.request_ids import request_id
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept, answer, once_key
-from app.domain import failed_jobs, jobs
 from app.domain.bodies.jobs import WHY_DISCARDED, DiscardBody
+from app.domain.jobs import failed_jobs, jobs
 from app.models.jobs import STATUSES, Job
 
 blueprint = Blueprint("jobs", __name__, description="Accepted writes and their outcomes.")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from flask import Flask, Response, g
 
-from app.domain import limits
+from app.domain.people import limits
 from app.errors import RateLimited
 
 

@@ -10,7 +10,7 @@ from app.api.lists import envelope
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
-from app.domain import tokens
+from app.domain.people import tokens
 
 blueprint = Blueprint("me", __name__, description="The token and its workspace.")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Blueprint, Response, request
 from werkzeug.utils import send_file
 
-from app.domain import media
+from app.domain.channels import media
 from app.errors import NotFound
 from app.lib.file_types import SAFE_INLINE
 

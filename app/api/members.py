@@ -13,8 +13,8 @@ from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
-from app.domain import members
-from app.domain.roles import ROLES
+from app.domain.people import members
+from app.domain.people.roles import ROLES
 
 blueprint = Blueprint("members", __name__, description="The people who work in the workspace.")
 

@@ -16,8 +16,9 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept, must_exist
-from app.domain import conversations, media, messages, recipients
-from app.domain.messages import MOST_CHARACTERS, Status
+from app.domain.channels import media
+from app.domain.conversations import conversations, messages, recipients
+from app.domain.conversations.messages import MOST_CHARACTERS, Status
 from app.errors import NotFound
 from app.lib import ids
 from app.lib.schemas import RequestBody

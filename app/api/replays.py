@@ -15,8 +15,8 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept, must_exist, once_key
-from app.domain import replay_choices, replays
 from app.domain.bodies.replays import ReplayCreate
+from app.domain.deliveries import replay_choices, replays
 from app.errors import NotFound
 from app.lib import ids
 from app.models.replays import OUTCOMES, STATES, Replay, ReplayRow

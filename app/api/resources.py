@@ -7,24 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.config import settings
-from app.domain import (
-    automations,
-    bookings,
-    channels,
-    contacts,
-    conversations,
-    deliveries,
-    endpoints,
-    imports,
-    jobs,
-    merges,
-    messages,
-    replays,
-    runs,
-    sales,
-    sweeps,
-    workspaces,
-)
+from app.domain.automations import automations, runs
+from app.domain.channels import channels
+from app.domain.contacts import bookings, contacts, sales
+from app.domain.conversations import conversations, messages
+from app.domain.deliveries import deliveries, replays, sweeps
+from app.domain.jobs import jobs
+from app.domain.lifecycle import imports, merges
+from app.domain.people import workspaces
+from app.domain.webhooks import endpoints
 from app.errors import NotFound
 from app.models.jobs import Job
 

@@ -15,7 +15,8 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept
-from app.domain import automations, contacts, runs, simulations
+from app.domain.automations import automations, runs, simulations
+from app.domain.contacts import contacts
 from app.lib import ids, json
 from app.lib.schemas import RequestBody
 from app.models.runs import FAILURE_CODES, STATUSES, Run, RunStep

@@ -14,7 +14,7 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept
-from app.domain import sales
+from app.domain.contacts import sales
 from app.lib import clock, ids, money
 from app.lib.fields import STORABLE, Formatted, Time, text
 from app.lib.schemas import RequestBody

@@ -12,7 +12,7 @@ from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
-from app.domain import sweeps
+from app.domain.deliveries import sweeps
 from app.models.sweeps import Sweep
 
 blueprint = Blueprint("sweeps", __name__, description="Bulk changes to the deliveries of an endpoint.")

@@ -17,7 +17,7 @@ from app.api.parsing.bodies import spooled_body
 from app.api.responses import respond, time
 from app.api.schemas import Query, ResponseBody
 from app.api.writes import once_key
-from app.domain import media
+from app.domain.channels import media
 
 blueprint = Blueprint("uploads", __name__, description="Files for messages.")
 

@@ -14,9 +14,9 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept
-from app.domain import workspaces
-from app.domain.tokens import UNRESTRICTED
-from app.domain.workspaces import MOST_OPT_OUT_WORDS
+from app.domain.people import workspaces
+from app.domain.people.tokens import UNRESTRICTED
+from app.domain.people.workspaces import MOST_OPT_OUT_WORDS
 from app.lib import formats
 from app.lib.fields import Formatted
 from app.lib.schemas import RequestBody

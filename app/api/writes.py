@@ -14,8 +14,8 @@ from app.api.authentication import caller
 from app.api.problems import problem_response
 from app.api.request_ids import request_id
 from app.api.responses import BareResponse, respond
-from app.domain import jobs
-from app.domain.jobs import OnceKey, Write
+from app.domain.jobs import jobs
+from app.domain.jobs.jobs import OnceKey, Write
 from app.errors import BellhopError, Fault, Invalid, NotFound
 from app.models.jobs import Job
 

@@ -14,33 +14,21 @@ import structlog
 from app import mailbox, metrics, sql
 from app.config import settings
 from app.database import rows, transaction
-from app.domain import (
-    audit,
-    automations,
-    batches,
-    bookings,
-    channel_closings,
-    channels,
-    contacts,
-    conversation_changes,
-    deliveries,
-    endpoints,
-    erasures,
-    failed_jobs,
-    imports,
-    jobs,
-    merges,
-    messages,
-    recipients,
-    replays,
-    runs,
-    sales,
-    workspaces,
-)
-from app.domain.changes import Change, Effect
-from app.domain.events import Cause
-from app.domain.jobs import KINDS, MAIL
-from app.domain.units import Unit
+from app.domain.automations import automations, runs
+from app.domain.channels import channels
+from app.domain.contacts import bookings, contacts, sales
+from app.domain.conversations import channel_closings, conversation_changes, messages, recipients
+from app.domain.deliveries import deliveries, replays
+from app.domain.jobs import failed_jobs, jobs
+from app.domain.jobs.jobs import KINDS, MAIL
+from app.domain.lifecycle import erasures, imports, merges
+from app.domain.people import workspaces
+from app.domain.triggers import batches
+from app.domain.webhooks import endpoints
+from app.domain.work import audit
+from app.domain.work.changes import Change, Effect
+from app.domain.work.events import Cause
+from app.domain.work.units import Unit
 from app.errors import BellhopError
 from app.lib import json
 from app.lib.problems import problem_of_error

@@ -11,8 +11,10 @@ import structlog
 
 from app.api import resources
 from app.database import DatabaseAway
-from app.domain import conversations, messages, notifications, runs
-from app.domain.updates import Update
+from app.domain.automations import runs
+from app.domain.conversations import conversations, messages
+from app.domain.insight.updates import Update
+from app.domain.people import notifications
 from app.models.conversations import Conversation, Message
 from app.models.jobs import Job
 from app.models.notifications import Notification

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.domain.updates import Place
+from app.domain.insight.updates import Place
 from app.lib import json
 from app.live import places
 from app.live.listeners import Pass

@@ -13,7 +13,7 @@ import structlog
 
 from app import bounds, metrics
 from app.database import DatabaseAway
-from app.domain.updates import Forgotten, Place
+from app.domain.insight.updates import Forgotten, Place
 from app.errors import BellhopError
 from app.live import frames, listeners, places, presences
 from app.live.admissions import Checks

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from app import bounds, metrics
-from app.domain import channels, sessions, visitors
+from app.domain.channels import channels, visitors
+from app.domain.people import sessions
 from app.errors import InsufficientScope, NotFound, Unauthenticated
 from app.web.cookies import Cookies
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from app.config import settings
-from app.domain.updates import Forgotten, Place
+from app.domain.insight.updates import Forgotten, Place
 from app.lib import keys
 from app.live.listeners import Pass
 

@@ -14,8 +14,8 @@ import structlog
 
 from app import metrics
 from app.database import DatabaseAway, database
-from app.domain import updates
-from app.domain.updates import Forgotten, Place, Update
+from app.domain.insight import updates
+from app.domain.insight.updates import Forgotten, Place, Update
 from app.lib import clock, vitals
 from app.live import frames, streams
 from app.live.listeners import Listener

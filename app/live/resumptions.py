@@ -16,8 +16,9 @@ import structlog
 
 from app import bounds
 from app.database import DatabaseAway, database
-from app.domain import chats, updates
-from app.domain.updates import Forgotten, MissedTooMuch, Place, Update
+from app.domain.channels import chats
+from app.domain.insight import updates
+from app.domain.insight.updates import Forgotten, MissedTooMuch, Place, Update
 from app.live import frames, streams
 from app.live.listeners import Listener
 from app.live.reader import Reader

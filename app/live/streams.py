@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.domain import chats
-from app.domain.updates import Place, Update
+from app.domain.channels import chats
+from app.domain.insight.updates import Place, Update
 from app.live import documents, frames
 from app.live.documents import Document
 from app.live.listeners import Listener, Pass

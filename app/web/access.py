@@ -10,8 +10,8 @@ from flask import Flask, current_app, g, redirect, request, session, url_for
 from flask_login import LoginManager, current_user, login_user, logout_user
 from werkzeug.wrappers import Response
 
-from app.domain import roles, sessions, workspaces
-from app.domain.sessions import Membership, Signed
+from app.domain.people import roles, sessions, workspaces
+from app.domain.people.sessions import Membership, Signed
 from app.errors import BellhopError, NotFound
 from app.lib import ids
 from app.models.visits import Visit

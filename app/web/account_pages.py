@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Blueprint, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from app.domain import accounts, emails, notifications, sessions, sign_ins
+from app.domain.people import accounts, emails, notifications, sessions, sign_ins
 from app.errors import Invalid, NotFound, SignInRefused, SignInThrottled
 from app.web import access
 from app.web.access import signed_in, viewer

@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import Blueprint, Response, render_template
 
-from app.domain import audit
+from app.domain.work import audit
 from app.models.audit_entries import AuditEntry
 from app.web import lists
 from app.web.access import page, workspace_id

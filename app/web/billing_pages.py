@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import Blueprint, render_template
 
-from app.domain import billing, invoices
+from app.domain.billing import billing, invoices
 from app.models.invoices import Invoice
 from app.web import lists
 from app.web.access import page, workspace_id

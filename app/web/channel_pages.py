@@ -10,8 +10,8 @@ from werkzeug.wrappers import Response
 
 from app.channels.kinds import KINDS
 from app.config import settings
-from app.domain import channels
 from app.domain.bodies.channels import ChannelCreate, ChannelPatch
+from app.domain.channels import channels
 from app.errors import Conflict, Invalid, NotFound
 from app.lib import ids
 from app.models.channels import Channel

@@ -10,7 +10,7 @@ from typing import Any
 from flask import request
 
 from app.domain.bodies.faults import pointer
-from app.domain.contacts import IDENTIFIERS, MOST_FIELDS
+from app.domain.contacts.contacts import IDENTIFIERS, MOST_FIELDS
 from app.errors import Fault, Invalid
 from app.lib import json
 from app.models.contacts import Contact

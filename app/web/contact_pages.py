@@ -8,9 +8,9 @@ from typing import Any
 from flask import Blueprint, flash, redirect, render_template, url_for
 from werkzeug.wrappers import Response
 
-from app.domain import contacts
 from app.domain.bodies.contacts import ContactPatch, ContactUpsert, TagBody
-from app.domain.contacts import IDENTIFIERS, LONGEST_SEARCH, SHORTEST_SEARCH
+from app.domain.contacts import contacts
+from app.domain.contacts.contacts import IDENTIFIERS, LONGEST_SEARCH, SHORTEST_SEARCH
 from app.errors import Conflict, Fault, Invalid
 from app.lib import formats
 from app.models.contacts import Contact

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from app.domain.trends import Attempts, Window
+from app.domain.insight.trends import Attempts, Window
 from app.web import charts
 from app.web.charts import Chart, Series
 from app.web.formats import duration, number

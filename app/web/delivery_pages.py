@@ -9,7 +9,8 @@ from typing import Any
 from flask import Blueprint, Response, flash, redirect, render_template, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.domain import catalogue, causes, deliveries, outlooks, reproductions
+from app.domain.deliveries import causes, deliveries, outlooks, reproductions
+from app.domain.webhooks import catalogue
 from app.errors import Conflict, NotFound
 from app.lib.answers import ERROR_CODES
 from app.models.base import page_before

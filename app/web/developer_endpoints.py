@@ -10,8 +10,8 @@ from typing import Any
 from flask import Blueprint, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from app.domain import catalogue, endpoints
 from app.domain.bodies.endpoints import EnableBody, EndpointCreate, EndpointPatch, EndpointTest
+from app.domain.webhooks import catalogue, endpoints
 from app.errors import Conflict, Invalid
 from app.lib import clock, ids
 from app.models.endpoints import Endpoint

@@ -8,7 +8,9 @@ from typing import Any
 from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.domain import backlogs, endpoints, sweeps, trends
+from app.domain.deliveries import backlogs, sweeps
+from app.domain.insight import trends
+from app.domain.webhooks import endpoints
 from app.errors import Conflict
 from app.lib import clock
 from app.models.base import page_before

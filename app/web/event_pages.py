@@ -8,7 +8,8 @@ from functools import partial
 from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.domain import deliveries, events
+from app.domain.deliveries import deliveries
+from app.domain.work import events
 from app.errors import Conflict, Invalid, NotFound
 from app.lib import ids
 from app.models.deliveries import Delivery

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from flask import Blueprint, Response
 
-from app.domain import contacts, exports
+from app.domain.contacts import contacts
+from app.domain.lifecycle import exports
 from app.web.access import page, workspace_id
 
 blueprint = Blueprint("export_pages", __name__, url_prefix="/workspaces/<workspace>/contacts")

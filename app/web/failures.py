@@ -9,8 +9,9 @@ from typing import Any, cast, get_args
 
 from flask import Blueprint, Response, render_template, request, url_for
 
-from app.domain import causes, failures
-from app.domain.failures import Group, Groups, Kind, Order
+from app.domain.deliveries import causes
+from app.domain.insight import failures
+from app.domain.insight.failures import Group, Groups, Kind, Order
 from app.lib import clock
 from app.lib.problems import PROBLEMS
 from app.web import charts, windows

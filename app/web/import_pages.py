@@ -9,8 +9,8 @@ from typing import IO, Any
 from flask import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from app.domain import import_lines, import_tables, imports
-from app.domain.import_lines import MOST_BYTES, MOST_LINES, Lines
+from app.domain.lifecycle import import_lines, import_tables, imports
+from app.domain.lifecycle.import_lines import MOST_BYTES, MOST_LINES, Lines
 from app.errors import Conflict, Fault, Invalid
 from app.lib import ids
 from app.models.imports import LineError

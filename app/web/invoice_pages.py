@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from flask import Blueprint, render_template
 
-from app.domain import invoices
-from app.domain.plans import PLANS
+from app.domain.billing import invoices
+from app.domain.billing.plans import PLANS
 from app.web.access import page, workspace_id
 
 blueprint = Blueprint("invoice_pages", __name__, url_prefix="/workspaces/<workspace>/settings/billing/invoices")

@@ -9,8 +9,8 @@ from typing import Any
 from flask import Blueprint, Response, flash, redirect, render_template, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.domain import failed_jobs, jobs
 from app.domain.bodies.jobs import DiscardBody
+from app.domain.jobs import failed_jobs, jobs
 from app.errors import Conflict, Invalid
 from app.models.jobs import STATUSES, Job
 from app.web import filters, writes

@@ -6,8 +6,8 @@ from flask import Blueprint, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app.database import transaction
-from app.domain import emails, links, members
-from app.domain.roles import ROLES
+from app.domain.people import emails, links, members
+from app.domain.people.roles import ROLES
 from app.errors import Conflict, Invalid
 from app.web.access import page, viewer, workspace_id
 from app.web.forms import errors_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from app.domain import notifications
+from app.domain.people import notifications
 from app.errors import NotFound
 from app.lib import ids
 from app.models.members import Member

@@ -11,9 +11,9 @@ import redis
 from flask import Blueprint, render_template
 
 from app import presence
-from app.domain import failures, queues, trends
-from app.domain.queues import Queue, Sample
-from app.domain.trends import Window
+from app.domain.insight import failures, queues, trends
+from app.domain.insight.queues import Queue, Sample
+from app.domain.insight.trends import Window
 from app.lib import clock
 from app.models.endpoints import Endpoint
 from app.presence import Process

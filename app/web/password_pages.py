@@ -5,8 +5,8 @@ from __future__ import annotations
 from flask import Blueprint, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from app.domain import emails, links, sessions, sign_ins
-from app.domain.accounts import LONGEST_EMAIL
+from app.domain.people import emails, links, sessions, sign_ins
+from app.domain.people.accounts import LONGEST_EMAIL
 from app.errors import Conflict, Invalid, NotFound, SignInThrottled
 from app.web import access
 from app.web.access import public

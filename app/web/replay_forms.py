@@ -8,8 +8,8 @@ from typing import Any
 
 from werkzeug.datastructures import MultiDict
 
-from app.domain import replay_choices
 from app.domain.bodies.replays import ReplayFilter
+from app.domain.deliveries import replay_choices
 from app.errors import Invalid
 from app.web import filters
 from app.web.forms import checked, errors_of

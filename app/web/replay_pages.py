@@ -8,8 +8,9 @@ from typing import Any
 from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.domain import catalogue, replay_choices, replays
 from app.domain.bodies.replays import ReplayCreate
+from app.domain.deliveries import replay_choices, replays
+from app.domain.webhooks import catalogue
 from app.errors import Conflict, Invalid
 from app.lib import ids
 from app.lib.answers import ERROR_CODES

@@ -9,8 +9,8 @@ from typing import Any
 from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.domain import runs
-from app.domain.definitions import programs
+from app.domain.automations import runs
+from app.domain.automations.definitions import programs
 from app.errors import Conflict, Invalid, NotFound
 from app.lib import ids
 from app.models.automations import Automation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Blueprint, redirect, render_template, request
 from werkzeug.wrappers import Response
 
-from app.domain import searches
+from app.domain.insight import searches
 from app.web.access import page, staff, workspace_id
 
 blueprint = Blueprint("searches", __name__)

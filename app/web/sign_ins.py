@@ -5,8 +5,8 @@ from __future__ import annotations
 from flask import Blueprint, Response, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.domain import sessions, sign_ins
-from app.domain.accounts import LONGEST_EMAIL
+from app.domain.people import sessions, sign_ins
+from app.domain.people.accounts import LONGEST_EMAIL
 from app.errors import BellhopError, SignInRefused, SignInThrottled, Unavailable
 from app.web import access
 from app.web.access import public, signed_in, viewer

@@ -7,8 +7,8 @@ from typing import Any
 
 from flask import Blueprint, Response, render_template
 
-from app.domain import timelines
-from app.domain.timelines import SOURCES, Entry
+from app.domain.insight import timelines
+from app.domain.insight.timelines import SOURCES, Entry
 from app.errors import NotFound
 from app.lib import ids
 from app.models.contacts import Contact

@@ -6,7 +6,7 @@ from flask import Blueprint, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app.config import settings
-from app.domain import tokens
+from app.domain.people import tokens
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import ids
 from app.models.tokens import Token

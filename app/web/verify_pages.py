@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from flask import Blueprint, render_template, request
 
-from app.domain import verifications
-from app.domain.verifications import LONGEST_BODY_BYTES, LONGEST_HEADERS, LONGEST_SECRET, MOST_ALIKE, Received
+from app.domain.webhooks import verifications
+from app.domain.webhooks.verifications import LONGEST_BODY_BYTES, LONGEST_HEADERS, LONGEST_SECRET, MOST_ALIKE, Received
 from app.errors import Fault, Invalid
 from app.lib import clock, ids
 from app.models.endpoints import Endpoint

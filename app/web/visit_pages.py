@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Blueprint, flash, redirect, request, url_for
 from werkzeug.wrappers import Response
 
-from app.domain import visits
+from app.domain.people import visits
 from app.errors import Invalid
 from app.web.access import page, viewer, workspace_id
 from app.web.addresses import ours

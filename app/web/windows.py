@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import request
 
-from app.domain.trends import DEFAULT, WINDOWS, Window
+from app.domain.insight.trends import DEFAULT, WINDOWS, Window
 from app.web.lists import address
 
 

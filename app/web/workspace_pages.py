@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import Blueprint, Response, render_template
 
-from app.domain import trends
+from app.domain.insight import trends
 from app.models.workspaces import Workspace
 from app.web.access import staff
 from app.web.lists import MOST_EXPORTED, address, file_of, filters, sliced, wanted_format

@@ -9,9 +9,9 @@ from typing import Any
 
 from flask import flash, request
 
-from app.domain import failed_jobs, jobs
 from app.domain.bodies.faults import refuse_bad_text
-from app.domain.jobs import OnceKey, Write
+from app.domain.jobs import failed_jobs, jobs
+from app.domain.jobs.jobs import OnceKey, Write
 from app.errors import BellhopError, Conflict, Fault, IdempotencyKeyReused, Invalid
 from app.models.jobs import Job
 from app.web.access import DELAYED_SECONDS, viewer, workspace_id

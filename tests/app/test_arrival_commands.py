@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from app import commands, logs
 from app.database import rows
-from app.domain import arrivals
+from app.domain.channels import arrivals
 from app.models.channels import Channel
 from tests.arriving import make_post, received
 from tests.cast import Api, all_of, one

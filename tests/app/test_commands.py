@@ -9,7 +9,8 @@ from click.testing import CliRunner, Result
 from app import bells, commands, database, logs, member_commands, presence
 from app.config import settings
 from app.database import rows
-from app.domain import endpoints, tokens
+from app.domain.people import tokens
+from app.domain.webhooks import endpoints
 from app.lib import clock, vault
 from app.lib.months import Month
 from tests.cast import Api, accept, all_of, apply, make_endpoint, one

@@ -20,7 +20,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from app import bells
-from app.domain import tokens
+from app.domain.people import tokens
 from tests.cast import Api, until
 from tests.conftest import Servers
 from tests.stack.ports import free_port

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from app import commands, logs
-from app.domain import accounts, links, members, sessions
+from app.domain.people import accounts, links, members, sessions
 from app.errors import NotFound
 from tests.cast import Api, everything_stored, one
 from tests.people import PASSWORD, make_account, make_member, signed_in

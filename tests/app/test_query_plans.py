@@ -22,34 +22,20 @@ from app.channels.base import Outcome as Sent
 from app.channels.base import Verdict
 from app.config import settings
 from app.database import Database, rows, transaction
-from app.domain import (
-    arrivals,
-    attempts,
-    endpoints,
-    failures,
-    figures,
-    imports,
-    interruptions,
-    jobs,
-    lanes,
-    outboxes,
-    queues,
-    replay_choices,
-    replays,
-    requests,
-    run_states,
-    searches,
-    sending_outcomes,
-    sendings,
-    sweep_batches,
-    sweeps,
-    trends,
-    writes,
-)
-from app.domain.requests import Dispatch, Outcome
-from app.domain.sendings import Sending
-from app.domain.trends import WINDOWS
-from app.domain.units import Unit
+from app.domain import writes
+from app.domain.automations import requests
+from app.domain.automations.requests import Dispatch, Outcome
+from app.domain.channels import arrivals, outboxes
+from app.domain.conversations import interruptions, sending_outcomes, sendings
+from app.domain.conversations.sendings import Sending
+from app.domain.deliveries import attempts, lanes, replay_choices, replays, sweep_batches, sweeps
+from app.domain.insight import failures, figures, queues, searches, trends
+from app.domain.insight.trends import WINDOWS
+from app.domain.jobs import jobs
+from app.domain.lifecycle import imports
+from app.domain.triggers import run_states
+from app.domain.webhooks import endpoints
+from app.domain.work.units import Unit
 from app.lib import clock, ids
 from app.lib.answers import answered
 from app.mailbox import Claimed

@@ -10,7 +10,7 @@ from typing import Any
 
 from app import database
 from app.config import settings
-from app.domain import links, notifications
+from app.domain.people import links, notifications
 from app.lib import ids
 from app.web import create_pages
 

@@ -11,8 +11,8 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from app.domain.steps import KINDS
-from app.domain.steps.base import Kind
+from app.domain.automations.steps import KINDS
+from app.domain.automations.steps.base import Kind
 from tests.docs.automations import PAGE
 
 BEGIN, END = "<!-- steps: made by tests/docs/steps.py -->\n", "<!-- end of steps -->\n"

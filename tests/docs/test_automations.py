@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from app.database import rows
-from app.domain import listeners
-from app.domain.definitions.schemas import EVENTS
-from app.domain.simulations import simulate
-from app.domain.steps import base
+from app.domain.automations.definitions.schemas import EVENTS
+from app.domain.automations.simulations import simulate
+from app.domain.automations.steps import base
+from app.domain.triggers import listeners
 from app.lib import conditions, json
 from app.lib.filters import FILTERS
 from app.lib.json import timestamp

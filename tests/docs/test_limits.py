@@ -9,21 +9,15 @@ import pytest
 from app import bounds, config
 from app.api import lists
 from app.channels.kinds import KINDS
-from app.domain import (
-    automations,
-    channels,
-    contacts,
-    courses,
-    endpoints,
-    import_lines,
-    links,
-    media,
-    members,
-    run_states,
-    sign_ins,
-)
+from app.domain.automations import automations, courses
+from app.domain.automations.definitions import checks, schemas
 from app.domain.bodies import objects
-from app.domain.definitions import checks, schemas
+from app.domain.channels import channels, media
+from app.domain.contacts import contacts
+from app.domain.lifecycle import import_lines
+from app.domain.people import links, members, sign_ins
+from app.domain.triggers import run_states
+from app.domain.webhooks import endpoints
 from app.lib import liquids, templates
 from tests.docs.pages import PAGES
 from tests.docs.test_operating import NEEDED

@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from app.config import settings
-from app.domain import emails
+from app.domain.people import emails
 from scheduler import mailing
 from tests.cast import one, until
 from tests.mail_server import MailServer

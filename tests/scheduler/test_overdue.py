@@ -5,7 +5,8 @@ from prometheus_client import REGISTRY
 
 from app import bells, mailbox, metrics
 from app.database import rows
-from app.domain import jobs, lanes
+from app.domain.deliveries import lanes
+from app.domain.jobs import jobs
 from app.lib import ids
 from scheduler import overdue
 from scheduler.overdue import Overdue

@@ -12,7 +12,9 @@ from dramatiq import Worker
 
 from app import bells, database
 from app.config import settings
-from app.domain import jobs, workspaces, writes
+from app.domain import writes
+from app.domain.jobs import jobs
+from app.domain.people import workspaces
 from app.models.jobs import Job
 from scheduler.overdue import Overdue
 from tests.cast import accept, one, rung_on, until

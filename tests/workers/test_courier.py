@@ -12,7 +12,7 @@ from peewee import OperationalError
 from app import database
 from app.channels.base import Rate
 from app.database import rows
-from app.domain import sending_outcomes, sendings
+from app.domain.conversations import sending_outcomes, sendings
 from app.models.conversations import Conversation, Message
 from tests.arriving import process
 from tests.cast import Api, all_of, event_bodies, event_kinds, one, rung_on, until

@@ -12,7 +12,7 @@ from app import database, mailbox
 from app.channels.base import Media
 from app.config import settings
 from app.database import rows
-from app.domain import fetches, media
+from app.domain.channels import fetches, media
 from app.lib import files
 from app.models.channels import Channel
 from app.models.conversations import Message

@@ -10,7 +10,7 @@ import pytest
 from app import database
 from app.config import settings
 from app.database import rows
-from app.domain import channels
+from app.domain.channels import channels
 from app.lib import json
 from app.models.conversations import Message
 from tests.app.channels.conformance import EXAMPLES, Example

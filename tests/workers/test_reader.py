@@ -8,7 +8,7 @@ import pytest
 
 from app import database, mailbox
 from app.database import rows
-from app.domain import read_receipts
+from app.domain.conversations import read_receipts
 from app.models.conversations import Conversation
 from tests.cast import Api, one, rung_on, until
 from tests.posts import make_post, open_talk

@@ -8,7 +8,7 @@ import pytest
 from peewee import OperationalError
 
 from app import database
-from app.domain import requests
+from app.domain.automations import requests
 from app.models.runs import RunRequest
 from tests.cast import Api, all_of, one, rung_on, until
 from tests.requesting import answer_of, make_request

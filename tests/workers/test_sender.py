@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from app import bells, database
 from app.bells import Bell
 from app.config import settings
-from app.domain import attempts, lanes
+from app.domain.deliveries import attempts, lanes
 from app.mailbox import Mail
 from tests.cast import Api, all_of, make_endpoint, one, until
 from tests.stack.receiver import Answer, Receiver
@@ -162,7 +162,7 @@ def test_an_exception_of_ours_is_no_failure_of_the_endpoint(
     endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url())
     happen(api)
     with monkeypatch.context() as broken:
-        broken.setattr("app.domain.attempts.Dispatch.headers", lambda _: {}["missing"])
+        broken.setattr("app.domain.deliveries.attempts.Dispatch.headers", lambda _: {}["missing"])
         sender.wake(endpoint_id)
         until(lambda: all_of("SELECT last_error_code FROM deliveries") == ["ours"])
     assert one("SELECT attempts FROM deliveries") == one("SELECT consecutive_failures FROM endpoints") == 0

@@ -12,7 +12,7 @@ from app.api.openapi.components import HEADERS, PARAMETERS
 from app.api.openapi.operations import Conventions
 from app.api.openapi.problems import problem_responses, problem_schemas
 from app.api.openapi.webhooks import webhooks
-from app.domain import definitions
+from app.domain.automations import definitions
 from app.lib import json
 
 VERSION = "3.1.0"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.api.openapi import examples
-from app.domain import catalogue
+from app.domain.webhooks import catalogue
 
 _SAMPLES: Mapping[str, dict[str, Any]] = {
     kind["kind"]: kind["sample"] for kind in catalogue.represent(str(examples.identifier("workspace")))

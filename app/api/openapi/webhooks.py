@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.api.openapi import bodies
-from app.domain import catalogue
+from app.domain.webhooks import catalogue
 
 
 def webhooks() -> dict[str, Any]:

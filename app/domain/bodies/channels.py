@@ -8,7 +8,7 @@ from marshmallow import fields, post_load, validate
 
 from app.channels.base import ChannelKind
 from app.channels.kinds import KINDS
-from app.domain import channels
+from app.domain.channels import channels
 from app.errors import Invalid
 from app.lib import formats
 from app.lib.fields import Formatted

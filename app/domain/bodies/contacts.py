@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from marshmallow import ValidationError, fields, pre_load, validate, validates_schema
 
-from app.domain.contacts import IDENTIFIERS, MOST_FIELDS, MOST_TAGS
+from app.domain.contacts.contacts import IDENTIFIERS, MOST_FIELDS, MOST_TAGS
 from app.lib import formats
 from app.lib.fields import STORABLE_TEXT, Formatted, StrictBoolean, text
 from app.lib.schemas import RequestBody

@@ -7,7 +7,7 @@ from typing import Any
 from marshmallow import ValidationError, fields, validate, validates
 
 from app.config import settings
-from app.domain import catalogue, endpoints
+from app.domain.webhooks import catalogue, endpoints
 from app.lib import addresses
 from app.lib.fields import StrictBoolean, StrictInteger
 from app.lib.schemas import RequestBody

@@ -6,7 +6,8 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate, validates_schema
 
-from app.domain import catalogue, replay_choices, replays
+from app.domain.deliveries import replay_choices, replays
+from app.domain.webhooks import catalogue
 from app.lib.answers import ERROR_CODES
 from app.lib.fields import STORABLE, StrictBoolean, StrictInteger, Time
 from app.lib.schemas import RequestBody

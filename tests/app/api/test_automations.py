@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app import database
-from app.domain import automations
+from app.domain.automations import automations
 from app.lib import ids
 from tests.cast import KEY, Api, all_of, in_threads, one, row_counts, working
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from app import database
-from app.domain import plans, usage
+from app.domain.billing import plans, usage
 from app.lib import clock
 from app.lib.months import Month
 from tests.billing import count_until, plan

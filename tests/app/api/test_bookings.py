@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.domain import bookings
+from app.domain.contacts import bookings
 from tests.cast import Api, event_bodies, event_kinds, everything_stored, in_threads, one, working
 
 KEY = "7f1b8f5e-3c0d-4a53-9d0e-2f6a1c9b8d47"

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from app import bells, database
-from app.domain import attempts, lanes, sweep_batches
-from app.domain.attempts import Dispatch
+from app.domain.deliveries import attempts, lanes, sweep_batches
+from app.domain.deliveries.attempts import Dispatch
 from app.lib import clock, ids
 from app.mailbox import serving
 from app.models.sweeps import Sweep

@@ -6,7 +6,7 @@ import pytest
 from werkzeug.test import TestResponse
 
 from app.database import rows
-from app.domain import channels
+from app.domain.channels import channels
 from app.lib import ids
 from app.models.channels import Channel
 from tests import playing

@@ -13,7 +13,8 @@ from app import bells, realtime
 from app.channels.base import Receipt, Received
 from app.config import settings
 from app.database import rows
-from app.domain import arrivals, channels, receptions, visitors
+from app.domain.channels import arrivals, channels, visitors
+from app.domain.receiving import receptions
 from app.lib import ids
 from app.models.arrivals import Arrival
 from app.models.channels import Channel
@@ -284,7 +285,7 @@ def test_a_stranger_without_a_key_uploads_nothing(page: Page, headers: dict[str,
 
 def test_a_visitor_cannot_hoard_files(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     page.say()
-    monkeypatch.setattr("app.domain.chats.MOST_UPLOADS", 2)
+    monkeypatch.setattr("app.domain.channels.chats.MOST_UPLOADS", 2)
 
     statuses = [page.ask("POST", "uploads", data=PNG).status_code for _ in range(3)]
 

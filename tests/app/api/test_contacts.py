@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app import database
-from app.domain import contacts
+from app.domain.contacts import contacts
 from app.lib import clock
 from tests.cast import Api, event_bodies, event_kinds, everything_stored, one
 

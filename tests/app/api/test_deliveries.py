@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from app import database
-from app.domain import lanes
-from app.domain.attempts import Outcome, claim, record
+from app.domain.deliveries import lanes
+from app.domain.deliveries.attempts import Outcome, claim, record
 from app.lib import clock, ids
 from app.lib.json import timestamp
 from app.outbound import answered

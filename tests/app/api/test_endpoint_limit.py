@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from app import database
-from app.domain import endpoints, writes
+from app.domain import writes
+from app.domain.webhooks import endpoints
 from app.lib import ids
 from tests.cast import KEY, Api, in_threads, one, row_counts
 

@@ -10,8 +10,10 @@ import stripe
 
 from app import database
 from app.config import settings
-from app.domain import attempts, catalogue, endpoints, jobs, lanes
-from app.domain.attempts import Dispatch
+from app.domain.deliveries import attempts, lanes
+from app.domain.deliveries.attempts import Dispatch
+from app.domain.jobs import jobs
+from app.domain.webhooks import catalogue, endpoints
 from app.lib import clock, vault
 from tests.cast import Api, all_of, event_bodies, make_endpoint, one, sweep, working
 

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from app.database import rows
-from app.domain import attempts, contacts, exports, lanes
-from app.domain.attempts import Outcome
+from app.domain.contacts import contacts
+from app.domain.deliveries import attempts, lanes
+from app.domain.deliveries.attempts import Outcome
+from app.domain.lifecycle import exports
 from app.lib import clock
 from app.outbound import answered
 from tests.automations import carry_on, make_automation

@@ -10,7 +10,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from app.database import rows
-from app.domain import channels
+from app.domain.channels import channels
 from app.models.channels import Channel
 from tests.arriving import POST, make_post, process, received
 from tests.cast import Api, one, out_of_room, rung_on

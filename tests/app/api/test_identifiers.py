@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app import database
-from app.domain.contacts import IDENTIFIERS
+from app.domain.contacts.contacts import IDENTIFIERS
 from tests.cast import Api, all_of, event_bodies, event_kinds, one
 
 SHOP, OTHER_SHOP = {"external_id": "c-1"}, {"external_id": "c-2"}

@@ -16,7 +16,9 @@ from werkzeug.test import TestResponse
 from app.api.parsing import bodies
 from app.api.parsing.bodies import spooled_body
 from app.database import rows
-from app.domain import contacts, import_lines, imports, writes
+from app.domain import writes
+from app.domain.contacts import contacts
+from app.domain.lifecycle import import_lines, imports
 from app.domain.writes import MOST_DEATHS
 from app.mailbox import serving
 from tests.cast import KEY, Api, all_of, event_bodies, event_kinds, in_threads, one, out_of_room, row_counts, working

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from app.domain import invoices
+from app.domain.billing import invoices
 from tests.billing import FEBRUARY, close_february, skip_to
 from tests.cast import Api, one
 

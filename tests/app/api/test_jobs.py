@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from app import bounds
-from app.domain import contacts, jobs
-from app.domain.jobs import KINDS
+from app.domain.contacts import contacts
+from app.domain.jobs import jobs
+from app.domain.jobs.jobs import KINDS
 from tests.cast import Api, found, one, working
 
 

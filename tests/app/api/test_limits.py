@@ -9,7 +9,7 @@ from werkzeug.test import TestResponse
 
 from app import bells
 from app.config import settings
-from app.domain import limits
+from app.domain.people import limits
 from tests.cast import Api, one, row_counts
 from tests.conftest import Servers
 

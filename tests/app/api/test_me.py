@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from app import database
-from app.domain import tokens
+from app.domain.people import tokens
 from app.lib import clock, json
 from app.lib.tokens import new as new_token
 from tests.cast import Api, in_threads, one, until

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.config import settings
-from app.domain import media
+from app.domain.channels import media
 from app.lib import ids
 from tests.cast import Api
 

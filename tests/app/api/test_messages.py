@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.database import rows
-from app.domain import media
+from app.domain.channels import media
 from app.lib import ids
 from app.models.channels import Channel
 from tests.cast import KEY, Api, event_kinds, one

@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from app import bells, metrics
 from app.database import transaction
-from app.domain import stops
+from app.domain.deliveries import stops
 from app.models.endpoints import Endpoint
 from app.outbound import answered
 from tests.cast import KEY, Api

@@ -16,7 +16,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from app.database import rows
-from app.domain import tokens
+from app.domain.people import tokens
 from app.lib import clock, cursors, ids
 from app.lib.problems import PROBLEMS
 from app.lib.tokens import new as new_token

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app import database
-from app.domain.deliveries import BODY_GONE
+from app.domain.deliveries.deliveries import BODY_GONE
 from app.lib import clock, ids
 from tests.cast import KEY, Api, all_of, make_endpoint, one, sweep
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from app import database
-from app.domain import controls, walks, writes
+from app.domain import writes
+from app.domain.automations import controls, walks
 from app.lib import ids
 from app.models.runs import STATUSES, UNFINISHED, Run, RunStep
 from tests.cast import Api, all_of, elsewhere, event_bodies, one, row_counts, rung_on

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app import database
-from app.domain import sales
+from app.domain.contacts import sales
 from app.lib import clock
 from tests.cast import Api, event_bodies, event_kinds, everything_stored, in_threads, one, working
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from werkzeug.test import TestResponse
 
-from app.domain import media
+from app.domain.channels import media
 from tests.cast import KEY, Api, one
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"

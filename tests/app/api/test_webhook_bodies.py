@@ -9,7 +9,10 @@ import pytest
 from flask.testing import FlaskClient
 
 from app import database
-from app.domain import catalogue, channels, messages, stops
+from app.domain.channels import channels
+from app.domain.conversations import messages
+from app.domain.deliveries import stops
+from app.domain.webhooks import catalogue
 from app.models.conversations import Message
 from app.models.endpoints import Endpoint
 from tests.automations import carry_on

@@ -11,7 +11,7 @@ import pytest
 from flask import Flask
 
 from app import database
-from app.domain import jobs
+from app.domain.jobs import jobs
 from tests.cast import KEY, Api, in_threads, one, working
 
 ADA = {"email": "ada@example.com"}

@@ -11,9 +11,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from app import database, mailbox, metrics
-from app.domain import contacts, jobs, writes
-from app.domain.changes import Change, Effect
-from app.domain.jobs import MAIL
+from app.domain import writes
+from app.domain.contacts import contacts
+from app.domain.jobs import jobs
+from app.domain.jobs.jobs import MAIL
+from app.domain.work.changes import Change, Effect
 from app.domain.writes import MOST_DEATHS, Verb
 from app.errors import Conflict
 from app.models.jobs import Job

@@ -11,7 +11,8 @@ import pytest
 from flask import Flask
 
 from app.database import rows
-from app.domain import notifications, visitors
+from app.domain.channels import visitors
+from app.domain.people import notifications
 from app.live import listeners, server
 from tests import pages
 from tests.app.live.conftest import Running, cookie

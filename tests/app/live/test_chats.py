@@ -8,8 +8,9 @@ import pytest
 
 from app import realtime
 from app.database import rows
-from app.domain import identifications, visitors
-from app.domain.updates import Update
+from app.domain.channels import visitors
+from app.domain.insight.updates import Update
+from app.domain.receiving import identifications
 from app.lib import ids
 from app.live import documents
 from app.models.channels import Channel

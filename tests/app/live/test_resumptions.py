@@ -9,8 +9,9 @@ from typing import Any, cast
 import pytest
 from peewee import OperationalError
 
-from app.domain import notifications, updates
-from app.domain.updates import Place
+from app.domain.insight import updates
+from app.domain.insight.updates import Place
+from app.domain.people import notifications
 from app.live import resumptions, streams
 from app.live.listeners import Listener, Pass
 from app.live.reader import Begun, Reader

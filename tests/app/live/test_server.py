@@ -10,7 +10,7 @@ from flask import Flask
 
 from app import bells
 from app.database import rows
-from app.domain import notifications, sessions
+from app.domain.people import notifications, sessions
 from app.live import http, hub
 from app.models.members import Member
 from tests import pages

@@ -10,8 +10,10 @@ import pytest
 
 from app.config import settings
 from app.database import rows
-from app.domain import messages, notifications, updates
-from app.domain.updates import Place
+from app.domain.conversations import messages
+from app.domain.insight import updates
+from app.domain.insight.updates import Place
+from app.domain.people import notifications
 from app.lib import ids, json
 from app.live import places, resumptions
 from app.live.listeners import Pass

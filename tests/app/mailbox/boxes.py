@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from app.database import rows
-from app.domain import jobs, lanes, run_states
+from app.domain.deliveries import lanes
+from app.domain.jobs import jobs
+from app.domain.triggers import run_states
 from app.lib import ids
 from app.mailbox import Mail
 

@@ -11,7 +11,7 @@ import pytest
 from app import bells, mailbox
 from app.config import settings
 from app.database import rows
-from app.domain import attempts, lanes
+from app.domain.deliveries import attempts, lanes
 from app.lib import ids
 from app.mailbox import Mail, waking
 from tests.cast import Api, all_of, make_endpoint, one

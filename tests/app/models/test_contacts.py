@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app import database
-from app.domain import imports
+from app.domain.lifecycle import imports
 from app.lib import ids
 from app.mailbox import serving
 from app.models import contacts

@@ -6,7 +6,7 @@ import pytest
 from flask import Flask
 
 from app import database
-from app.domain import jobs
+from app.domain.jobs import jobs
 from app.models.jobs import Job
 from tests import pages
 from tests.cast import Api, apply

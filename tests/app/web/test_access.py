@@ -7,7 +7,7 @@ from io import BytesIO
 import pytest
 from flask import Flask
 
-from app.domain import sessions
+from app.domain.people import sessions
 from tests.pages import Person
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.domain import accounts, notifications, sessions
+from app.domain.people import accounts, notifications, sessions
 from tests.cast import one
 from tests.mail_server import MailServer
 from tests.pages import Person

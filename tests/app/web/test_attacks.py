@@ -16,7 +16,7 @@ from peewee import IntegrityError, InternalError, Model
 from werkzeug.test import TestResponse
 
 from app.database import rows, savepoint, transaction
-from app.domain import links, roles
+from app.domain.people import links, roles
 from tests import pages
 from tests.cast import Api, found, tables
 from tests.conftest import clear_redis

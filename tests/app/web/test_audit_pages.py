@@ -6,7 +6,7 @@ import csv
 import io
 import json
 
-from app.domain import audit
+from app.domain.work import audit
 from tests.cast import Api, one
 from tests.pages import Person
 

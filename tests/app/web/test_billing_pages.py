@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.database import rows
-from app.domain import plans
+from app.domain.billing import plans
 from tests.app.web.counting import MOST_STATEMENTS, counted_statements
 from tests.cast import Api
 from tests.pages import Person

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from app.domain import channels, connections
+from app.domain.channels import channels, connections
 from app.models.channels import Channel
 from app.outbound import answered
 from app.web import channel_forms

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from app import database
-from app.domain import catalogue
+from app.domain.webhooks import catalogue
 from app.lib import clock
 from app.outbound import answered
 from tests.cast import Api, one

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from werkzeug.test import TestResponse
 
-from app.domain import import_lines
+from app.domain.lifecycle import import_lines
 from tests.cast import Api, all_of, apply, one
 from tests.pages import Person
 

@@ -8,7 +8,7 @@ import pytest
 from flask import Flask
 
 from app.database import rows
-from app.domain import jobs
+from app.domain.jobs import jobs
 from app.web.writes import STILL_QUEUED
 from tests import pages
 from tests.cast import Api

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from app.domain import emails, links, members
+from app.domain.people import emails, links, members
 from app.models.audit_entries import AuditEntry
 from tests.cast import Api, one
 from tests.mail_server import MailServer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.domain import notifications
+from app.domain.people import notifications
 from tests.cast import Api, all_of, one
 from tests.pages import Person
 

@@ -9,8 +9,8 @@ import pytest
 from flask import Flask
 
 from app import bells, database
-from app.domain import figures, queues
-from app.domain.trends import WINDOWS
+from app.domain.insight import figures, queues
+from app.domain.insight.trends import WINDOWS
 from app.lib import clock
 from tests.app.web.counting import MOST_STATEMENTS, counted_statements
 from tests.cast import Api

@@ -9,8 +9,8 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from app.domain import accounts, emails, links, members
-from app.domain.links import Made
+from app.domain.people import accounts, emails, links, members
+from app.domain.people.links import Made
 from app.lib import clock
 from tests.cast import Api, one
 from tests.mail_server import MailServer

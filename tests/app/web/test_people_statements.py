@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.domain import audit, links, notifications
+from app.domain.people import links, notifications
+from app.domain.work import audit
 from tests.cast import Api
 from tests.pages import Person
 from tests.people import make_account, make_member, signed_in

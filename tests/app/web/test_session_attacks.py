@@ -13,7 +13,7 @@ from itsdangerous import URLSafeTimedSerializer
 from werkzeug.test import TestResponse
 
 from app import database
-from app.domain import accounts, sessions
+from app.domain.people import accounts, sessions
 from app.lib import clock
 from tests.cast import all_of, everything_stored, one
 from tests.pages import Person

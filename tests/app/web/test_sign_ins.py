@@ -10,7 +10,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from app.domain import accounts, sessions
+from app.domain.people import accounts, sessions
 from app.errors import Unavailable
 from tests.cast import Api, one
 from tests.people import PASSWORD, make_account, make_member

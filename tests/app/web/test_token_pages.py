@@ -7,7 +7,7 @@ import re
 import pytest
 
 from app import database
-from app.domain import tokens
+from app.domain.people import tokens
 from app.errors import Unauthenticated
 from app.lib import ids
 from app.models.base import page_before

@@ -11,7 +11,7 @@ import pytest
 from flask import Flask
 
 from app.database import rows
-from app.domain import endpoints, verifications
+from app.domain.webhooks import endpoints, verifications
 from app.lib import signatures
 from tests.cast import Api, everything_stored, make_endpoint
 from tests.pages import Person

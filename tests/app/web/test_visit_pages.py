@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.domain import sessions
+from app.domain.people import sessions
 from app.lib import clock
 from tests.cast import Api, one
 from tests.pages import Person

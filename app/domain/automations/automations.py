@@ -1,0 +1,243 @@
+"""Automations: drafts, published versions, starts, and control over all runs of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from peewee import fn
+
+from app import sql
+from app.database import rows
+from app.domain.automations import controls, counts, publications, walks
+from app.domain.contacts import contacts
+from app.domain.triggers import run_states
+from app.domain.triggers.run_states import Reentry, Start
+from app.domain.work.changes import Change, Effect
+from app.domain.work.units import Unit
+from app.errors import AutomationNotPublished, Conflict, Fault, Invalid, NotFound
+from app.models import sets
+from app.models.automations import Automation, AutomationVersion, Enrolment
+from app.models.contacts import Contact
+from app.models.jobs import Job
+from app.models.sets import Key
+
+STATUSES = ("draft", "published", "unpublished", "paused")
+REENTRY = ("every", "after_finish", "once")
+MOST_AUTOMATIONS = 1_000  # in a workspace
+MOST_COUNTED = 100_000  # runs, by a dry run
+_FULL = f"A workspace has at most {MOST_AUTOMATIONS:,} automations. Delete one first."
+_KEPT_OUT = {
+    "after_finish": "This contact is in the automation already and may enter it again when that run has ended.",
+    "once": "This contact has been in the automation and may enter it only once.",
+}
+
+
+def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[Key]:
+    """The keys that `start` gets from its unit."""
+    contact_id = payload["contact_id"]
+    enrolment_id = Enrolment.id_of(contact_id, payload["automation_id"])
+    return [
+        sets.key(Contact, workspace_id, "id", contact_id),
+        sets.key(Enrolment, workspace_id, "id", enrolment_id),
+    ]
+
+
+def check_room(workspace_id: str) -> None:
+    """Raises Conflict if the workspace has MOST_AUTOMATIONS and no queued deletion can make room."""
+    if _is_full(workspace_id):
+        deletions = Job.in_workspace(workspace_id).where(Job.kind == "automations.delete")
+        if not deletions.where(Job.status.in_(["queued", "running"])).exists():
+            raise Conflict(_FULL)
+
+
+def create(change: Change) -> Effect:
+    """Creates a draft. Raises Conflict if the workspace has MOST_AUTOMATIONS."""
+    if _is_full(change.workspace_id):
+        raise Conflict(_FULL)
+    Automation.insert(id=change.target, workspace_id=change.workspace_id, **change.payload).execute()
+    return Effect("made", "automation", change.target)
+
+
+def update(change: Change) -> Effect:
+    """Changes the fields given. A definition is that of the draft; all else counts at once. Raises NotFound."""
+    automation = find(change.workspace_id, change.target)
+    _set(automation, **change.payload)
+    if automation.status != "draft" and "exits" in change.payload:
+        publications.listen(find(change.workspace_id, change.target))
+    return Effect("changed", "automation", automation.id)
+
+
+def publish(change: Change) -> Effect:
+    """Freezes the draft as the next version, with which runs begin from now on. A paused automation stays paused.
+
+    Raises NotFound, and Conflict if automations would start each other in a loop.
+    """
+    automation = find(change.workspace_id, change.target)
+    publications.publish(automation)
+    return Effect("changed", "automation", automation.id)
+
+
+def unpublish(change: Change) -> Effect:
+    """Refuses starts from now on; runs go on, also those that a pause holds.
+
+    Raises NotFound, and Conflict if no version is published.
+    """
+    automation = find(change.workspace_id, change.target)
+    if automation.version is None and change.progress is None:  # an earlier version did it in parts
+        raise Conflict("This automation is not published.")
+    _end_publication(automation)
+    return Effect("changed", "automation", automation.id)
+
+
+def pause(change: Change) -> Effect:
+    """Holds the automation's runs at their next step; starts are accepted. Raises NotFound, Conflict."""
+    automation = find(change.workspace_id, change.target)
+    if automation.status != "published":
+        raise Conflict(f"Only a published automation can be paused. This one is {_state(automation)}.")
+    _set(automation, status="paused")
+    return Effect("changed", "automation", automation.id)
+
+
+def resume(change: Change) -> Effect:
+    """Ends a pause: runs that it holds go on. Raises NotFound, Conflict."""
+    automation = find(change.workspace_id, change.target)
+    if automation.status != "paused" and change.progress is None:  # as above
+        raise Conflict(f"Only a paused automation can be resumed. This one is {_state(automation)}.")
+    if automation.status == "paused":
+        _set(automation, status="published")
+    return Effect("changed", "automation", automation.id)
+
+
+def delete(change: Change) -> Effect | None:
+    """Cancels the automation's runs, then deletes it, in parts. The history of its runs stays. Raises NotFound."""
+    automation = find(change.workspace_id, change.target)
+    if change.progress is None:
+        _end_publication(automation)
+        change.keep()
+    elif "is_idle" not in change.progress:
+        if controls.cancel_all(change, automation):
+            change.keep(is_idle=True)
+    elif publications.remove_part(automation):
+        return Effect("deleted", "automation", automation.id)
+    return None
+
+
+def start(change: Change) -> Effect:
+    """Begins a run for a contact. Raises NotFound, Invalid if there is no such contact, AutomationNotPublished.
+
+    If `reentry` keeps the contact out, the effect has a refusal that names the other run, and the new one is recorded
+    as cancelled.
+    """
+    unit, automation_id = change.unit, change.payload["automation_id"]
+    version, reentry = _published(unit, change.workspace_id, automation_id)
+    contact = contacts.find_named(change.workspace_id, change.payload["contact_id"], unit)
+    begun = Start(
+        change.workspace_id,
+        automation_id,
+        version,
+        contact.id,
+        change.cause.trace_id,
+        change.payload.get("variables", {}),
+        job_id=change.cause.job_id,
+        run_id=change.target,
+    )
+    if (other := run_states.keeps_out(unit, begun, reentry)) is None:
+        run_states.begin(unit, begun)
+        return Effect("made", "run", change.target)
+    run_states.refuse(unit, begun)
+    return Effect("made", "run", change.target, Conflict(_KEPT_OUT[reentry], conflicting_run_id=other))
+
+
+def check_start(workspace_id: str, automation_id: str, contact_id: str) -> None:
+    """Refuses a start that nothing in the queue can make possible. Raises NotFound, Invalid, AutomationNotPublished."""
+    values = {"workspace_id": workspace_id, "automation_id": automation_id, "contact_id": contact_id}
+    [(is_there, is_published, has_contact, pending)] = rows(sql.prepared("check_start"), values)
+    if not (is_there or "automations.create" in pending):
+        raise NotFound()
+    if not has_contact:
+        raise Invalid(Fault("/contact_id", contacts.NO_CONTACT))
+    if not (is_published or "automations.publish" in pending):
+        raise AutomationNotPublished()
+
+
+def cancel_runs(change: Change) -> Effect | None:
+    """Cancels the unfinished runs that `payload` selects, in parts. Raises NotFound, Busy."""
+    automation = find(change.workspace_id, change.target)
+    return Effect("changed", "automation", automation.id) if controls.cancel(change, automation) else None
+
+
+def count_runs(workspace_id: str, automation_id: str, filters: Mapping[str, Any]) -> int:
+    """How many runs `cancel_runs` would cancel now, counted up to MOST_COUNTED. Raises NotFound."""
+    return walks.count(controls.chosen(find(workspace_id, automation_id), filters), MOST_COUNTED)
+
+
+def find(workspace_id: str, automation_id: str) -> Automation:
+    """Raises NotFound."""
+    return Automation.get_in(workspace_id, automation_id, "aut")
+
+
+def represent(automation: Automation) -> dict[str, Any]:
+    """The automation as the API shows it."""
+    return represent_all([automation])[0]
+
+
+def represent_all(automations: Sequence[Automation]) -> list[dict[str, Any]]:
+    """Automations as the API shows them; their counts are read by one statement."""
+    runs = counts.runs_by_status([automation.id for automation in automations])
+    return [
+        {
+            "id": automation.id,
+            "name": automation.name,
+            "status": automation.status,
+            "version": automation.version,
+            "definition": automation.definition,
+            "reentry": automation.reentry,
+            "exits": automation.exits,
+            "runs": runs[automation.id],
+            "created_at": automation.created_at,
+            "updated_at": automation.updated_at,
+        }
+        for automation in automations
+    ]
+
+
+def represent_version(version: AutomationVersion) -> dict[str, Any]:
+    """A published version as the API shows it."""
+    return {"number": version.number, "definition": version.definition, "published_at": version.published_at}
+
+
+def _is_full(workspace_id: str) -> bool:
+    return bool(Automation.in_workspace(workspace_id).count() >= MOST_AUTOMATIONS)
+
+
+def _published(unit: Unit, workspace_id: str, automation_id: str) -> tuple[int, Reentry]:
+    """The published version of an automation, and who may enter it; read once in a unit.
+
+    Automations change only in the workspace's writes, so never while other writes of it are in a unit. Raises NotFound,
+    AutomationNotPublished.
+    """
+    note = "automation", automation_id
+    if note not in unit.notes:
+        published = "SELECT version, reentry FROM automations WHERE id = %s AND workspace_id = %s"
+        unit.notes[note] = rows(published, (automation_id, workspace_id))
+    if not unit.notes[note]:
+        raise NotFound()
+    [(version, reentry)] = unit.notes[note]
+    if version is None:
+        raise AutomationNotPublished()
+    return version, reentry or "every"
+
+
+def _set(automation: Automation, **fields: Any) -> None:
+    Automation.update(**fields, updated_at=fn.now()).where(Automation.id == automation.id).execute()
+
+
+def _end_publication(automation: Automation) -> None:
+    if automation.version is not None:
+        _set(automation, status="unpublished", version=None)
+    publications.listen(find(automation.workspace_id, automation.id))
+
+
+def _state(automation: Automation) -> str:
+    return "a draft" if automation.status == "draft" else str(automation.status)

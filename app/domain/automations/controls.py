@@ -1,0 +1,139 @@
+"""Controls of all runs of an automation: cancelling them, and releasing those that a pause held.
+
+A cancellation is a mark on the automation first, under which no run takes another step, and then a walk through the
+runs. A transaction that read the automation before the mark was there has locked its runs' contacts by then: the walk
+comes back to them until it has ended. A run that such a transaction holds for a pause that is over is released by the
+next pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from app import mailbox
+from app.database import rows
+from app.domain.automations import walks
+from app.domain.automations.walks import Choice
+from app.domain.triggers import run_states
+from app.domain.work.changes import Change
+from app.domain.work.units import Unit
+from app.lib import ids
+from app.models.automations import Automation
+from app.models.runs import UNFINISHED, Run
+
+
+def chosen(automation: Automation, filters: Mapping[str, Any]) -> Choice:
+    """The unfinished runs that match `contact_id`, `status`, `since` and `until`, and are older than `before`."""
+    since, until = _bound(filters.get("since")), _bound(filters.get("until"))
+    return Choice(
+        automation.workspace_id,
+        automation.id,
+        statuses=[filters["status"]] if "status" in filters else UNFINISHED,
+        contact_id=filters.get("contact_id"),
+        first_id=since or "",
+        last_id=min(filter(None, [until, filters.get("before"), "run_~"])),
+    )
+
+
+def cancel(change: Change, automation: Automation) -> bool:
+    """Cancels the next of the runs that the payload selects; returns whether that was all. Raises Busy."""
+    is_through = _cancel_part(change, automation, chosen(automation, change.payload))
+    if is_through:
+        _mark(automation, _others(change, automation))
+    return is_through
+
+
+def cancel_all(change: Change, automation: Automation) -> bool:
+    """Cancels the next runs of an automation that is being deleted; like `cancel`.
+
+    The mark stays: a transaction that saw the automation published may still begin a run.
+    """
+    return _cancel_part(change, automation, Choice(automation.workspace_id, automation.id))
+
+
+def is_cancelled(automation: Automation, run: Run) -> bool:
+    """Whether a cancellation under way chooses the run."""
+    return any(_choice(automation.workspace_id, automation.id, mark).has(run) for mark in automation.cancellations)
+
+
+def release_held(limit: int = 1_000) -> int:
+    """Makes runs due that a pause holds though their automation is not paused; returns how many.
+
+    Up to `limit` of a workspace at a time. The step that each takes next ends its hold. A run that is locked is left to
+    the next call.
+    """
+    owners = [owner for (owner,) in rows(_RELEASE, {"limit": limit})]
+    for owner in set(owners):
+        mailbox.ring(run_states.MAIL, owner)
+    return len(owners)
+
+
+def _cancel_part(change: Change, automation: Automation, choice: Choice) -> bool:
+    """Marks what is to be cancelled, in the first part; then goes on with the walk."""
+    if change.progress is None or "after" not in change.progress:
+        _mark(automation, [*_others(change, automation), _mark_of(change, choice)])
+        change.keep(after="")
+        return False
+    after = walks.go_on(change, choice, change.progress["after"], partial(_cancel, automation.name))
+    if after is not None:
+        change.keep(after=after)
+    return after is None
+
+
+def _others(change: Change, automation: Automation) -> list[Mapping[str, Any]]:
+    """The marks of other calls: of those that broke, which may be replayed."""
+    return [mark for mark in automation.cancellations if mark["job_id"] != change.cause.job_id]
+
+
+def _mark_of(change: Change, choice: Choice) -> Mapping[str, Any]:
+    return {"job_id": change.cause.job_id, **{name: getattr(choice, name) for name in _MARKED}}
+
+
+def _choice(workspace_id: str, automation_id: str, mark: Mapping[str, Any]) -> Choice:
+    return Choice(workspace_id, automation_id, **{name: mark[name] for name in _MARKED})
+
+
+def _mark(automation: Automation, marks: Sequence[Mapping[str, Any]]) -> None:
+    # Automations change only in the workspace's writes, one transaction at a time.
+    Automation.update(cancellations=marks).where(Automation.id == automation.id).execute()
+
+
+def _cancel(automation_name: str, unit: Unit, run: Run) -> None:
+    run_states.finish(unit, run, "cancelled", automation_name=automation_name, reason="request")
+
+
+def _bound(at: str | datetime | None) -> str | None:
+    """The lowest identifier of a run whose time, in milliseconds, is that time or later."""
+    if at is None:
+        return None
+    moment = datetime.fromisoformat(at) if isinstance(at, str) else at
+    return ids.bound("run", moment + timedelta(microseconds=999))
+
+
+_MARKED = ("statuses", "contact_id", "first_id", "last_id")
+
+# Goes from one automation with such runs to the next: those that are paused may have many. It takes one automation of
+# a workspace, so that no workspace delays another's, and some workspaces, so that no statement is long.
+_RELEASE = """
+    WITH RECURSIVE holding AS (
+        SELECT min(automation_id) AS id FROM runs WHERE reason = 'pause' AND due_at IS NULL
+        UNION ALL
+        SELECT (SELECT min(automation_id) FROM runs
+            WHERE reason = 'pause' AND due_at IS NULL AND automation_id > holding.id)
+        FROM holding WHERE holding.id IS NOT NULL
+    ), one AS (
+        SELECT DISTINCT ON (workspace_id) holding.id FROM holding LEFT JOIN automations USING (id)
+        WHERE holding.id IS NOT NULL AND automations.status IS DISTINCT FROM 'paused'
+        ORDER BY workspace_id, random()
+    ), ended AS MATERIALIZED (
+        SELECT id FROM one ORDER BY random() LIMIT 10
+    ), released AS MATERIALIZED (
+        SELECT run.id FROM ended CROSS JOIN LATERAL (
+            SELECT id FROM runs WHERE reason = 'pause' AND due_at IS NULL AND automation_id = ended.id
+            ORDER BY automation_id, id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED) AS run
+    )
+    UPDATE runs SET due_at = now() WHERE id = ANY(ARRAY(SELECT id FROM released)) RETURNING workspace_id
+"""

@@ -1,0 +1,18 @@
+"""Definitions of automations: their JSON Schemas, what is wrong with one, and the programs that runs execute."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.domain.automations.definitions.checks import exit_faults, faults
+from app.domain.automations.definitions.loops import loop
+from app.domain.automations.definitions.schemas import SCHEMAS
+
+__all__ = ["SCHEMAS", "exit_faults", "faults", "listened_keys", "loop"]
+
+
+def listened_keys(definition: Mapping[str, Any], exits: Sequence[Mapping[str, Any]]) -> set[str]:
+    """The keys of what starts and ends runs: the kind of an event, if a tag is named followed by ':' and the tag."""
+    listed = [*definition.get("triggers", []), *exits]
+    return {f"{each['event']}:{each['tag']}" if "tag" in each else each["event"] for each in listed}

@@ -1,0 +1,72 @@
+"""Loops: automations that would start each other forever, without a wait in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from app.domain.automations.definitions.programs import Program, compile
+from app.domain.automations.steps import KINDS
+from app.domain.automations.steps.base import Step
+from app.domain.work.values import pointer_to
+from app.errors import Fault
+
+
+def loop(
+    automation_id: str, definition: Mapping[str, Any], published: Mapping[str, Mapping[str, Any]], pointer: str = ""
+) -> Fault | None:
+    """The fault at the step that leads back to the automation, through definitions of others; None if none does.
+
+    `definition` is the automation's own, at the pointer. No definition may have faults. Only starts by steps count:
+    chains of triggers depend on what changes, and end at the tenth automation.
+    """
+    for step in _starts(compile(definition)):
+        path = _path_back(str(step.fields["automation_id"]), automation_id, published)
+        if path is not None:
+            detail = f"The automation would start itself again without a wait: {' → '.join((automation_id, *path))}."
+            return Fault(f"{pointer}{_pointer_to_step(definition, step.id)}/automation_id", f"{detail} Add a wait.")
+    return None
+
+
+def _path_back(begin: str, end: str, published: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...] | None:
+    """The automations from one to another, each of which starts the next without a wait."""
+    pending: list[tuple[str, ...]] = [(begin,)]
+    seen = {begin}
+    while pending:
+        path = pending.pop()
+        if path[-1] == end:
+            return path
+        if path[-1] in published:
+            started = {str(step.fields["automation_id"]) for step in _starts(compile(published[path[-1]]))}
+            pending += [(*path, each) for each in started - seen]
+            seen |= started
+    return None
+
+
+def _starts(program: Program) -> Iterator[Step]:
+    """The steps that start an automation, and that a run can reach without a wait."""
+    pending = [program.first]
+    seen: set[str | None] = {None}
+    while pending:
+        identifier = pending.pop()
+        if identifier in seen:
+            continue
+        seen.add(identifier)
+        step = program.steps[str(identifier)]
+        if step.kind == "start_automation":
+            yield step
+        # A wait of no seconds is none.
+        if step.kind != "stop" and not (KINDS[step.kind].waits and step.fields.get("seconds") != 0):
+            pending += [step.next, *step.inside.values()]
+
+
+def _pointer_to_step(definition: Mapping[str, Any], identifier: str) -> str:
+    pending = [("/steps", definition["steps"])]
+    while pending:
+        at, steps = pending.pop()
+        for index, step in enumerate(steps):
+            if step["id"] == identifier:
+                return f"{at}/{index}"
+            lists = KINDS[step["kind"]].lists
+            pending += [(f"{at}/{index}{pointer_to(name)}", step.get(name, [])) for name in lists]
+    raise LookupError(identifier)

@@ -1,0 +1,66 @@
+"""Programs: published definitions in the flat form that runs execute."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.domain.automations.steps import KINDS
+from app.domain.automations.steps.base import Step
+from app.errors import NotFound
+from app.lib import json
+from app.lib.caches import Cache
+from app.models.automations import AutomationVersion
+
+# Steps and triggers of all programs that a process keeps.
+MOST_KEPT = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A definition as runs execute it.
+
+    `first`: the step to begin with; None: a run of it is complete at once. `talks`: a step of it needs the run's
+    conversation, or may name it.
+    """
+
+    first: str | None
+    steps: Mapping[str, Step]
+    triggers: Sequence[Mapping[str, Any]]
+    talks: bool
+
+
+def program_of(automation_id: str, version: int) -> Program:
+    """The program of a published version, which never changes. Raises NotFound."""
+    key = automation_id, version
+    program = _KEPT.get(key)
+    if program is None:
+        found = AutomationVersion.get_or_none(automation_id=automation_id, number=version)
+        if found is None:
+            raise NotFound()
+        program = compile(found.definition)
+        _KEPT.put(key, program, 1 + len(program.steps) + len(program.triggers))
+    return program
+
+
+def compile(definition: Mapping[str, Any]) -> Program:
+    """The program of a definition without faults."""
+    steps: dict[str, Step] = {}
+    first = _add(definition["steps"], None, steps)
+    talks = any(KINDS[step.kind].talks for step in steps.values()) or b"conversation" in json.dumps(definition["steps"])
+    return Program(first, steps, definition.get("triggers", []), talks)
+
+
+def _add(listed: Sequence[Mapping[str, Any]], after: str | None, steps: dict[str, Step]) -> str | None:
+    """Adds the steps of a list, and those inside them; returns the first one, or `after` if the list is empty."""
+    for given in reversed(listed):
+        kind = KINDS[given["kind"]]
+        fields = {name: value for name, value in given.items() if name not in ("id", "kind", *kind.lists)}
+        inside = {name: _add(given.get(name, []), after, steps) for name in kind.lists}
+        steps[given["id"]] = Step(given["id"], given["kind"], fields, after, inside)
+        after = given["id"]
+    return after
+
+
+_KEPT: Cache[tuple[str, int], Program] = Cache(MOST_KEPT)

@@ -1,0 +1,172 @@
+"""Executions: takes up due runs and carries out their steps, those of many runs in one transaction.
+
+What a step changes, its log entry and the run's new place are written in the same transaction, and only under the
+claim and the contact's lock. So a step takes effect once, and the steps of a contact's runs never overlap.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+
+import structlog
+from peewee import DatabaseError, InterfaceError
+
+from app import mailbox, metrics
+from app.database import transaction
+from app.domain.automations import controls
+from app.domain.automations.courses import Course
+from app.domain.automations.definitions import programs
+from app.domain.automations.turns import Turns
+from app.domain.conversations import messages
+from app.domain.triggers import batches, run_states
+from app.domain.triggers.run_states import MAIL
+from app.domain.work.units import Busy, Unit
+from app.mailbox import Claimed
+from app.models import sets
+from app.models.automations import Automation, Enrolment
+from app.models.contacts import Contact
+from app.models.runs import Run
+from app.models.sets import Key
+
+log = structlog.get_logger(__name__)
+
+# Runs that one transaction takes up.
+BATCH = 100
+# The pause before retrying runs whose contacts another transaction holds.
+BUSY_SECONDS = 0.005
+# A run fails when this many workers have died of it, each while it worked on this run alone.
+MOST_DEATHS = 3
+# Which workspaces have kept this process busy lately.
+_TURNS = Turns()
+_BROKEN = "A fault of Bellhop's stopped this run. Support can see why."
+
+
+def work(*workspace_ids: str) -> None:
+    """Carries out the due runs of these workspaces, together, until none is left or the slice is over."""
+    mailbox.serve_shared(MAIL, workspace_ids, BATCH, _work_on)
+
+
+def _work_on(batch: Sequence[Claimed]) -> None:
+    began = time.monotonic()
+    carry_out = _carry_out_singly if any(claimed.is_suspect for claimed in batch) else _carry_out
+    busy = carry_out(batch)
+    metrics.RUN_BATCH_SECONDS.observe(time.monotonic() - began)
+    if busy:
+        mailbox.release(MAIL, busy)
+        time.sleep(BUSY_SECONDS)
+        for workspace_id in {claimed.owner for claimed in busy}:
+            mailbox.ring(MAIL, workspace_id)
+
+
+def _carry_out_singly(batch: Sequence[Claimed]) -> list[Claimed]:
+    """For runs whose last worker did not say what became of them: a run that kills its worker shows itself."""
+    busy = []
+    for claimed in batch:
+        with mailbox.in_progress(MAIL, claimed, batch):
+            busy += _carry_out([claimed])
+    return busy
+
+
+def _carry_out(batch: Sequence[Claimed]) -> list[Claimed]:
+    """Carries the runs on in one transaction, each as far as it gets; returns those that another transaction holds."""
+    batch = _TURNS.ordered(batch)
+    with transaction():
+        tasks = [partial(_carry_on, claimed) for claimed in batch]
+        contacts = [_contact(claimed) for claimed in batch]
+        results = batches.run(tasks, contacts, then=partial(_read_runs, batch), in_order=False)
+        for number, result in enumerate(results):
+            if isinstance(result, Exception) and not isinstance(result, Busy):
+                results[number] = _give_up(batch[number], result)
+    for result in results:
+        if isinstance(result, Course):
+            _measure(result)
+    return [claimed for claimed, result in zip(batch, results, strict=True) if isinstance(result, Busy)]
+
+
+def _give_up(claimed: Claimed, error: Exception) -> Course | Exception | None:
+    """Fails a run whose changes cannot be written; nothing of them stays."""
+    log.error("run.not_written", run=claimed.id, exc_info=error)
+    [result] = batches.run([partial(_carry_on, claimed, is_hopeless=True)], [_contact(claimed)], in_order=False)
+    return result
+
+
+def _contact(claimed: Claimed) -> Key:
+    contact_id, _ = claimed.carried
+    return sets.key(Contact, claimed.owner, "id", contact_id)
+
+
+def _read_runs(batch: Sequence[Claimed], unit: Unit) -> None:
+    """Reads the runs whose contacts are locked, with their enrolments and, where a step needs it, their conversations.
+
+    A run whose contact another transaction has must not be locked: that one may wait for it.
+    """
+    ours = [claimed for claimed in batch if unit.is_free(_contact(claimed))]
+    keys = [sets.key(Run, claimed.owner, "id", claimed.id) for claimed in ours]
+    enrolments = [sets.key(Enrolment, claimed.owner, "id", Enrolment.id_of(*claimed.carried)) for claimed in ours]
+    unit.read([*keys, *enrolments])
+    runs = [unit.get(*key) for key in keys if unit.is_free(key)]
+    if talking := [run for run in runs if run and programs.program_of(run.automation_id, run.version).talks]:
+        messages.prefetch(unit, talking)
+    unit.notes |= _automations({claimed.carried[1] for claimed in batch})
+
+
+def _automations(wanted: Collection[str]) -> Mapping[tuple[str, str], Automation | None]:
+    """The automations, by their keys among a unit's notes.
+
+    Call it when the unit has locked the contacts: a cancellation comes back to runs whose contacts are locked.
+    """
+    columns = (Automation.id, Automation.workspace_id, Automation.name, Automation.status, Automation.cancellations)
+    found = Automation.select(*columns).where(Automation.id.in_(list(wanted)))
+    return dict.fromkeys(map(_automation, wanted)) | {_automation(automation.id): automation for automation in found}
+
+
+def _automation(automation_id: str) -> tuple[str, str]:
+    return ("automation of runs", automation_id)
+
+
+def _carry_on(claimed: Claimed, unit: Unit, *, is_hopeless: bool = False) -> Course | None:
+    """Carries the run on; returns None if it has changed since it was claimed. Raises Busy."""
+    with _TURNS.of(claimed.owner):
+        return _carry_on_now(claimed, unit, is_hopeless=is_hopeless)
+
+
+def _carry_on_now(claimed: Claimed, unit: Unit, *, is_hopeless: bool) -> Course | None:
+    unit.get(Contact, claimed.owner, "id", claimed.carried[0])
+    run = unit.get(Run, claimed.owner, "id", claimed.id)
+    if run is None or run.claim != claimed.claim or run.due_at is None:
+        return None
+    if _automation(run.automation_id) not in unit.notes:
+        unit.notes |= _automations([run.automation_id])
+    automation = unit.notes[_automation(run.automation_id)]
+    if automation is None or controls.is_cancelled(automation, run):
+        name = automation.name if automation else ""
+        run_states.finish(unit, run, "cancelled", automation_name=name, reason="request")
+        return None
+    course = Course(unit, run, automation.name)
+    try:
+        with unit.attempt():
+            if is_hopeless:
+                course.fail("error", _BROKEN)
+            elif run.deaths > MOST_DEATHS:
+                course.fail("error", f"{MOST_DEATHS} workers died while they carried out this run.")
+            elif automation.status == "paused":
+                course.hold()
+            else:
+                course.go(programs.program_of(run.automation_id, run.version))
+    except (Busy, DatabaseError, InterfaceError):
+        raise
+    except Exception:
+        log.exception("run.broke", request_id=run.trace_id, run=run.id)
+        course = Course(unit, run, automation.name)
+        course.fail("error", _BROKEN)
+    return course
+
+
+def _measure(course: Course) -> None:
+    for kind, status in course.taken:
+        metrics.RUN_STEPS.labels(kind, status).inc()
+    if course.ended_as is not None:
+        metrics.RUNS_FINISHED.labels(course.ended_as).inc()
+        log.info("run.finished", request_id=course.run.trace_id, run=course.run.id, status=course.ended_as)

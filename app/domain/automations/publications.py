@@ -1,0 +1,88 @@
+"""Publications: versions of automations, and what each automation listens to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from peewee import fn
+
+from app.database import count, rows
+from app.domain.automations import definitions
+from app.domain.triggers import listeners
+from app.domain.work.units import Busy
+from app.errors import Conflict
+from app.models.automations import Automation, AutomationVersion
+
+# The most rows that one transaction removes.
+PART = 1_000
+# What belongs to an automation besides its runs and their logs.
+_TABLES = ("enrolments", "automation_deltas", "automation_counts", "automation_versions", "automation_listeners")
+
+
+def publish(automation: Automation) -> None:
+    """Makes the draft the next version. A paused automation stays paused. Raises Conflict if that closes a loop."""
+    published = _published_starters(automation)
+    if (closed := definitions.loop(automation.id, automation.definition, published)) is not None:
+        raise Conflict(closed.detail)
+    number = automation.latest_version + 1
+    AutomationVersion.insert(
+        automation_id=automation.id,
+        number=number,
+        workspace_id=automation.workspace_id,
+        definition=automation.definition,
+    ).execute()
+    status = "paused" if automation.status == "paused" else "published"
+    Automation.update(status=status, version=number, latest_version=number, updated_at=fn.now()).where(
+        Automation.id == automation.id
+    ).execute()
+    _listen(automation, automation.definition)
+
+
+def listen(automation: Automation) -> None:
+    """Makes the automation listen to the triggers of its published version, if it has one, and to its present exits."""
+    definition = {}
+    if automation.version is not None:
+        number = AutomationVersion.number == automation.version
+        definition = AutomationVersion.get((AutomationVersion.automation_id == automation.id) & number).definition
+    _listen(automation, definition)
+
+
+def remove_part(automation: Automation) -> bool:
+    """Removes some of what belongs to the automation, in the end itself; returns whether all is gone. Raises Busy."""
+    for table in _TABLES:
+        # Rows that another transaction has locked are left to the next part.
+        if _remove_from(table, automation.id):
+            return False
+        if rows(f"SELECT 1 FROM {table} WHERE automation_id = %s LIMIT 1", (automation.id,)):
+            raise Busy
+    Automation.delete().where(Automation.id == automation.id).execute()
+    return True
+
+
+def _published_starters(automation: Automation) -> dict[str, Any]:
+    """The published definitions that start other automations, except the automation's own, by automation."""
+    found = rows(
+        """
+        SELECT automations.id, automation_versions.definition FROM automations
+        JOIN automation_versions ON automation_id = automations.id AND number = automations.version
+        WHERE automations.workspace_id = %s AND automations.id <> %s
+            AND automation_versions.definition::text LIKE '%%start_automation%%'
+        """,
+        (automation.workspace_id, automation.id),
+    )
+    return dict(found)
+
+
+def _listen(automation: Automation, definition: Any) -> None:
+    keys = definitions.listened_keys(definition, automation.exits)
+    listeners.listen(automation.workspace_id, automation.id, keys)
+
+
+def _remove_from(table: str, automation_id: str) -> int:
+    return count(
+        f"""
+        DELETE FROM {table} WHERE ctid = ANY(ARRAY(
+            SELECT ctid FROM {table} WHERE automation_id = %s LIMIT %s FOR UPDATE SKIP LOCKED))
+        """,
+        (automation_id, PART),
+    )

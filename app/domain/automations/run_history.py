@@ -1,0 +1,99 @@
+"""The history of runs: what they keep of a contact, and for how long."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+from app import partitions
+from app.config import settings
+from app.database import batches, count, now, rows
+from app.domain.automations import runs
+from app.domain.triggers import run_states
+from app.domain.work.units import Busy, Unit
+from app.lib import ids
+from app.models import sets
+from app.models.automations import Enrolment
+from app.models.runs import Run, RunStep
+
+
+def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
+    """Everything stored about a contact's runs, oldest first, with their logs, some at a time."""
+    for batch in batches("SELECT id FROM runs WHERE contact_id = %s ORDER BY id", (contact_id,)):
+        logs = defaultdict(list)
+        for entry in RunStep.select().where(RunStep.run_id.in_(batch)).order_by(RunStep.run_id, RunStep.number):
+            logs[entry.run_id].append(runs.represent_step(entry))
+        for run in Run.select().where(Run.id.in_(batch)).order_by(Run.id):
+            further = {"event": run.event, "saved": run.saved, "answer": run.answer}
+            yield runs.represent(run) | further | {"steps": logs[run.id]}
+
+
+def erase(unit: Unit, workspace_id: str, run_ids: Sequence[str]) -> None:
+    """Takes the data of their contact, which is deleted, out of these runs, and cancels those that have not finished.
+
+    The caller has locked the runs. Their logs are left to `erase_log`. Raises Busy if a request of theirs is under way.
+    """
+    rows(_ERASE, (list(run_ids),))
+    requests = "SELECT id FROM run_requests WHERE run_id = ANY(%s) FOR UPDATE SKIP LOCKED"
+    count(f"DELETE FROM run_requests WHERE id IN ({requests})", (list(run_ids),))
+    if rows("SELECT 1 FROM run_requests WHERE run_id = ANY(%s) LIMIT 1", (list(run_ids),)):
+        raise Busy
+    unfinished = rows(
+        """
+        SELECT runs.id, runs.contact_id, automation_id, coalesce(name, '') FROM runs
+        LEFT JOIN automations ON automations.id = automation_id
+        WHERE runs.id = ANY(%s) AND finished_at IS NULL ORDER BY runs.id
+        """,
+        (list(run_ids),),
+    )
+    enrolments = (Enrolment.id_of(contact_id, automation_id) for _, contact_id, automation_id, _ in unfinished)
+    unit.read(sets.key(Enrolment, workspace_id, "id", enrolment_id) for enrolment_id in enrolments)
+    unit.read(sets.key(Run, workspace_id, "id", run_id) for run_id, *_ in unfinished)
+    for run_id, _, _, name in unfinished:
+        run = unit.get(Run, workspace_id, "id", run_id)
+        assert run is not None
+        run_states.finish(unit, run, "cancelled", automation_name=name, reason="erased")
+
+
+def erase_log(run_ids: Sequence[str], limit: int) -> int:
+    """Deletes up to `limit` entries of these runs' logs; returns how many."""
+    return count(_ERASE_LOG, (list(run_ids), limit))
+
+
+def forget_old(limit: int = 5_000) -> int:
+    """Deletes up to `limit` runs that finished before HISTORY_RETENTION_DAYS; returns how many. Safe concurrently.
+
+    A run stays while its log may be there, which goes with its partition, and until it has been billed.
+    """
+    ended_before = now() - timedelta(days=settings().history_retention_days)
+    if pieces := partitions.existing(partitions.RUN_STEPS):
+        ended_before = min(ended_before, ids.time_of(pieces[0].low))
+    return count(_FORGET, {"ended_before": ended_before - ids.MOST_SKEW, "billed": _billed_below(), "limit": limit})
+
+
+def _billed_below() -> str:
+    """The lowest identifier of a run that may not have been billed."""
+    counted = rows("SELECT counted_until FROM usage_progress WHERE meter = 'runs'")
+    return ids.bound("run", counted[0][0]) if counted else ""
+
+
+_ERASE = """
+    UPDATE runs SET variables = '{}', event = NULL, saved = '{}', answer = NULL,
+        failure = CASE WHEN failure IS NOT NULL THEN
+            json_build_object('code', failure->'code', 'detail', NULL, 'step', failure->'step') END
+    WHERE id = ANY(%s)
+"""
+
+_ERASE_LOG = """
+    DELETE FROM run_steps USING (
+        SELECT run_id, number, id FROM run_steps WHERE run_id = ANY(%s) ORDER BY run_id, number LIMIT %s) AS erased
+    WHERE run_steps.run_id = erased.run_id AND run_steps.number = erased.number AND run_steps.id = erased.id
+"""
+
+_FORGET = """
+    DELETE FROM runs WHERE id IN (
+        SELECT id FROM runs WHERE finished_at < %(ended_before)s AND id < %(billed)s
+        ORDER BY finished_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+"""

@@ -1,0 +1,168 @@
+"""Runs: one contact's way through an automation, as members and the API see and control it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.domain.automations.definitions import programs
+from app.domain.triggers import run_states
+from app.domain.triggers.run_states import Start
+from app.domain.work.changes import Change, Effect
+from app.errors import AutomationNotPublished, Conflict, Fault, Invalid, NotFound
+from app.lib import ids
+from app.models import sets
+from app.models.automations import Automation
+from app.models.contacts import Contact
+from app.models.jobs import Job
+from app.models.runs import Run, RunStep
+from app.models.sets import Key
+
+LONGEST_LOG = 1_000  # entries that the API shows
+# Kinds of writes that begin the run that is their resource.
+_BEGINNINGS = ("automations.start", "runs.replay")
+
+
+def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[Key]:
+    """The key that a verb of this module gets first: a run is locked after its contact, never before."""
+    return [sets.key(Contact, workspace_id, "id", payload["contact_id"])]
+
+
+def cancel(change: Change) -> Effect:
+    """Cancels the run; does nothing if it is cancelled already. Raises NotFound, and Conflict if it has ended."""
+    run = _locked(change, change.target)
+    refuse_ended(run)
+    if run.status != "cancelled":
+        run_states.finish(change.unit, run, "cancelled", automation_name=_automation(run).name, reason="request")
+    return Effect("changed", "run", run.id)
+
+
+def resume(change: Change) -> Effect:
+    """Lets a run go on that a member's message holds. Raises NotFound, and Conflict if none does."""
+    run = _locked(change, change.target)
+    if run.status != "held" or run.waits_for != "member":
+        raise Conflict(_not_held(run))
+    run_states.wake(change.unit, run, status="running", reason=None, is_released=True)
+    return Effect("changed", "run", run.id)
+
+
+def replay(change: Change) -> Effect:
+    """Begins a new run like one that has ended: of its version, with its variables, event and saved results.
+
+    It begins at the step `from_step`, if given. `reentry` does not matter. Raises NotFound, Invalid,
+    AutomationNotPublished, and Conflict if the run has not ended or its contact is gone.
+    """
+    run = _locked(change, change.payload["run_id"])
+    if not run.is_finished:
+        raise Conflict(f"This run is {run.status}. Only one that has ended can be replayed.")
+    if _automation(run).version is None:
+        raise AutomationNotPublished()
+    if change.unit.get(Contact, run.workspace_id, "id", run.contact_id) is None:
+        raise Conflict("The contact of this run has been deleted.")
+    from_step = change.payload.get("from_step")
+    check_step(run, from_step)
+    begun = Start(
+        run.workspace_id,
+        run.automation_id,
+        run.version,
+        run.contact_id,
+        change.cause.trace_id,
+        run.variables,
+        run.event,
+        job_id=change.cause.job_id,
+        parent_id=run.id,
+        run_id=change.target,
+        step=from_step,
+        saved=run.saved if from_step is not None else {},
+    )
+    run_states.begin(change.unit, begun)
+    return Effect("made", "run", change.target)
+
+
+def refuse_ended(run: Run) -> None:
+    """Raises Conflict if the run has ended in another way than by being cancelled."""
+    if run.status in ("completed", "failed"):
+        raise Conflict(f"This run has {run.status} and cannot be cancelled.")
+
+
+def check_step(run: Run, step: str | None) -> None:
+    """Raises Invalid unless the run's version has that step; None stands for the first."""
+    if step is not None and step not in programs.program_of(run.automation_id, run.version).steps:
+        raise Invalid(Fault("/from_step", f"Version {run.version} of this automation has no step '{step}'."))
+
+
+def find(workspace_id: str, run_id: str) -> Run:
+    """The run; if its start is accepted and has not taken effect, as it will begin. Raises NotFound."""
+    # A start that takes effect between the first two looks is found by the third.
+    for look in (_begun, _accepted, _begun):
+        if ids.is_id(run_id, "run") and (run := look(workspace_id, run_id)) is not None:
+            return run
+    raise NotFound()
+
+
+def represent(run: Run) -> dict[str, Any]:
+    """The run as the API shows it, without its log."""
+    return run_states.represent(run)
+
+
+def represent_step(step: RunStep) -> dict[str, Any]:
+    """An entry of a run's log as the API shows it."""
+    return {
+        "number": step.number,
+        "id": step.step,
+        "kind": step.kind,
+        "status": step.status,
+        "at": step.at,
+        "detail": step.detail,
+    }
+
+
+def _locked(change: Change, run_id: str) -> Run:
+    """The run, locked after its contact. Raises NotFound, Busy."""
+    unit, workspace_id = change.unit, change.workspace_id
+    unit.get(Contact, workspace_id, "id", change.payload["contact_id"])
+    run: Run | None = unit.get(Run, workspace_id, "id", run_id)
+    if run is None:
+        raise NotFound()
+    return run
+
+
+def _automation(run: Run) -> Automation:
+    """The run's automation, without its definition. Raises NotFound."""
+    columns = (Automation.id, Automation.name, Automation.version)
+    found = Automation.select(*columns).where(Automation.id == run.automation_id).first()
+    if found is None:
+        raise NotFound("The automation of this run has been deleted.")
+    return found  # type: ignore[no-any-return]
+
+
+def _not_held(run: Run) -> str:
+    if run.reason == "pause":
+        return "This run is held because its automation is paused. Resume the automation."
+    return f"No member's message holds this run: it is {run.status}."
+
+
+def _begun(workspace_id: str, run_id: str) -> Run | None:
+    found: Run | None = Run.in_workspace(workspace_id).where(Run.id == run_id).first()
+    return found
+
+
+def _accepted(workspace_id: str, run_id: str) -> Run | None:
+    """The run that a queued write will begin."""
+    is_queued = (Job.resource_id == run_id) & Job.kind.in_(_BEGINNINGS) & Job.due_at.is_null(False)
+    job = Job.in_workspace(workspace_id).where(is_queued).first()
+    if job is None:
+        return None
+    like = _begun(workspace_id, job.payload["run_id"]) if job.kind == "runs.replay" else None
+    return Run(
+        id=run_id,
+        workspace_id=workspace_id,
+        automation_id=job.payload["automation_id"],
+        version=like.version if like else None,
+        contact_id=job.payload["contact_id"],
+        variables=like.variables if like else job.payload.get("variables", {}),
+        parent_id=like.id if like else None,
+        job_id=job.id,
+        trace_id=job.trace_id,
+        created_at=ids.time_of(run_id),
+    )

@@ -1,0 +1,165 @@
+"""What a kind of step is: its fields, and what it does when a run reaches it and when its wait is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from app.domain.work.changes import Change
+from app.domain.work.units import Unit
+from app.errors import Fault
+from app.models.contacts import Contact
+from app.models.runs import Run
+
+FailureCode = Literal["limit", "no_channel", "opted_out", "template", "gone", "error"]
+
+
+class StepFailed(Exception):
+    """The step cannot be done, so the run fails with this code and sentence."""
+
+    def __init__(self, code: FailureCode, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of a published definition.
+
+    `fields`: its members except `id`, `kind` and the lists of steps inside it. `next`: the step after it, wherever that
+    is; None: the run ends. `inside`: for each list of steps inside it, the first one, or `next` if the list is empty.
+    """
+
+    id: str
+    kind: str
+    fields: Mapping[str, Any]
+    next: str | None
+    inside: Mapping[str, str | None] = field(default_factory=dict)
+
+
+class Moment(Protocol):
+    """A run that has reached a step: what the step may read, and through what it changes things.
+
+    Reads show what the transaction has changed so far. Everything that a step changes goes through `unit`, in verbs
+    that take a `Change`, so it is undone if the run's transaction fails, and never happens in a simulation.
+    """
+
+    run: Run
+    step: Step
+    unit: Unit
+    is_simulated: bool
+
+    @property
+    def now(self) -> datetime:
+        """The database's time."""
+
+    @property
+    def contact(self) -> Contact:
+        """The run's contact. Raises StepFailed `gone` if it has been deleted, and Busy."""
+
+    @property
+    def answer(self) -> Mapping[str, Any] | None:
+        """What the step's wait was for; None if its time came first. Only in `resume`."""
+
+    @property
+    def variables(self) -> Mapping[str, Any]:
+        """What templates and conditions can name: `contact`, `conversation`, `trigger`, `steps`."""
+
+    def render(self, template: str) -> str:
+        """The text of a template. Raises StepFailed `template`."""
+
+    def holds(self, condition: Mapping[str, Any]) -> bool:
+        """Whether the condition holds now."""
+
+    def change(self, payload: Mapping[str, Any], resource_id: str | None = None) -> Change:
+        """A change for a domain verb, with the run as its cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The step is done; the run goes on with `to`, a key of the step's `inside`, or with the step after it.
+
+    `input`, `output` and `text` (a sentence) are for the log. `saved` becomes part of `steps`, by name; `run_fields`
+    are set on the run.
+    """
+
+    text: str
+    input: Any = None
+    output: Any = None
+    saved: Mapping[str, Any] = field(default_factory=dict)
+    to: str | None = None
+    run_fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The step was not successful, but the run goes on as after Done."""
+
+    code: str
+    text: str
+    input: Any = None
+    output: Any = None
+    saved: Mapping[str, Any] = field(default_factory=dict)
+    to: str | None = None
+    run_fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The run waits, until its time comes (`until`; None: without end) or its answer is there.
+
+    Then `resume` is called; after `quiet_hours` and `member` the step begins anew. `request` is sent for a `response`,
+    as `requests.py` describes.
+    """
+
+    waits_for: Literal["time", "reply", "response", "quiet_hours", "member"]
+    text: str
+    until: datetime | None = None
+    input: Any = None
+    request: Mapping[str, Any] | None = None
+    run_fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The run is complete."""
+
+    text: str
+
+
+Outcome = Done | Failed | Wait | Stop
+
+
+def _resume_by_going_on(moment: Moment) -> Outcome:
+    return Done("The wait is over.")
+
+
+def _nothing(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
+    return iter(())
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of step, as it stands in the table of `app/domain/automations/steps/__init__.py`.
+
+    `fields` are JSON Schemas of its members besides `id` and `kind`; of these, `templates` hold Liquid templates (at
+    any depth), `conditions` conditions, and `lists` steps. `waits`: a run that passes it always waits first. `talks`:
+    it needs the run's conversation. `check` yields what is wrong with a step besides; it is given the step and its
+    pointer. `example` is a valid step without its `id`.
+    """
+
+    description: str
+    fields: Mapping[str, Mapping[str, Any]]
+    begin: Callable[[Moment], Outcome]
+    required: tuple[str, ...] = ()
+    templates: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
+    waits: bool = False
+    talks: bool = False
+    resume: Callable[[Moment], Outcome] = _resume_by_going_on
+    check: Callable[[Mapping[str, Any], str], Iterator[Fault]] = _nothing
+    example: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,34 @@
+"""`branch`: goes on with one of two lists of steps."""
+
+from __future__ import annotations
+
+from app.domain.automations.steps.base import Done, Kind, Moment, Outcome
+
+
+def begin(moment: Moment) -> Outcome:
+    """Goes on with `then` if the condition holds, otherwise with `else`."""
+    condition = moment.step.fields["if"]
+    if moment.holds(condition):
+        return Done("The condition holds.", condition, True, to="then")
+    return Done("The condition does not hold.", condition, False, to="else")
+
+
+KIND = Kind(
+    description="Goes on with the steps of `then` if the condition holds, otherwise with those of `else`. After either "
+    "list comes the step after the branch.",
+    fields={
+        "if": {"description": "The condition."},
+        "then": {"description": "The steps to take if it holds."},
+        "else": {"description": "The steps to take if it does not hold."},
+    },
+    required=("if",),
+    conditions=("if",),
+    lists=("then", "else"),
+    begin=begin,
+    example={
+        "kind": "branch",
+        "if": {"field": "contact.tags", "is": "contains", "value": "vip"},
+        "then": [{"id": "greet_vip", "kind": "send_message", "text": "Welcome back!"}],
+        "else": [],
+    },
+)

@@ -1,0 +1,27 @@
+"""`close_conversation`: closes the run's conversation."""
+
+from __future__ import annotations
+
+from app.domain.automations.steps.base import Done, Failed, Kind, Moment, Outcome
+from app.domain.conversations import conversations
+
+
+def begin(moment: Moment) -> Outcome:
+    """Closes it, which lets runs go on that a member's message holds."""
+    if moment.is_simulated:
+        return Done("The conversation was closed.")
+    conversation = conversations.of_run(moment.unit, moment.run)
+    if conversation is None:
+        return Failed("no_channel", "The contact has no conversation.")
+    conversations.close(moment.change({}), moment.contact, conversation)
+    output = {"conversation_id": conversation.id}
+    return Done("The conversation was closed.", output=output, run_fields=output)
+
+
+KIND = Kind(
+    description="Closes the conversation. Does nothing if it is closed, or if there is none.",
+    fields={},
+    talks=True,
+    begin=begin,
+    example={},
+)

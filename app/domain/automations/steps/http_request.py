@@ -1,0 +1,193 @@
+"""`http_request`: calls another server, at least once and under one idempotency key, and saves what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from app.config import settings
+from app.domain.automations.steps import values
+from app.domain.automations.steps.base import Done, Failed, Kind, Moment, Outcome, Wait
+from app.domain.automations.steps.values import TooLong
+from app.errors import Fault
+from app.lib import json
+from app.lib.addresses import LONGEST_ADDRESS, check_address
+from app.lib.requests import NAME, RESERVED, VALUE
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
+MOST_HEADERS = 20
+MOST_BODY_BYTES = 262_144
+LONGEST_HEADER = 4096
+# Of a body, in the log of the run.
+EXCERPT = 2000
+
+_TOO_LONG = f"The body is longer than {MOST_BODY_BYTES // 1024} KiB."
+_OURS = RESERVED | {"idempotency-key"}
+# Headers whose values the log shows. Any other may hold a secret.
+_SHOWN = {"accept", "accept-language", "content-type", "user-agent"}
+_HIDDEN = "(hidden)"
+
+
+class _Unsendable(Exception):
+    """The rendered request cannot be sent: a code and a sentence."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+
+def begin(moment: Moment) -> Outcome:
+    """Renders the request; the run waits for its response."""
+    fields = moment.step.fields
+    request = {
+        "method": fields["method"],
+        "address": moment.render(fields["address"]),
+        "headers": {name: moment.render(value) for name, value in fields.get("headers", {}).items()},
+        "body": None,
+    }
+    shown = {**request, "headers": _without_secrets(request["headers"])}
+    try:
+        if fields.get("body") is not None:
+            request["body"] = _rendered_body(moment, request["headers"])
+            shown["body"] = request["body"][:EXCERPT]
+        _check(request)
+    except _Unsendable as refusal:
+        return _failed(moment, {"code": refusal.code, "detail": refusal.text}, given=shown)
+    if moment.is_simulated:
+        return Done("A simulation sends no request.", input=shown, saved=_saved(moment, None, None, None))
+    text = f"Waiting for the response to {request['method']} {request['address']}."
+    return Wait("response", text, input=shown, request=request)
+
+
+def resume(moment: Moment) -> Outcome:
+    """Saves the response, which `requests.py` describes. The run goes on even if there is none."""
+    assert moment.answer is not None
+    answer = moment.answer
+    output = {name: answer[name] for name in ("status", "duration_ms", "attempts")}
+    output["body"] = answer["body"][:EXCERPT]
+    body = _read(answer["body"])
+    if answer["error"] is not None:
+        return _failed(moment, answer["error"], answer["status"], body, output=output)
+    text = f"The server answered {answer['status']}."
+    if not answer["is_whole"]:
+        text += " Only the beginning of its response was kept."
+    return Done(text, output=output, saved=_saved(moment, answer["status"], body, None))
+
+
+def _without_secrets(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value if name.lower() in _SHOWN else _HIDDEN for name, value in headers.items()}
+
+
+def _rendered_body(moment: Moment, headers: dict[str, str]) -> str:
+    """The text of the body. Adds its type to the headers if they have none."""
+    template = moment.step.fields["body"]
+    is_text = isinstance(template, str)
+    try:
+        rendered = values.rendered(moment, template, MOST_BODY_BYTES)
+    except TooLong as error:
+        raise _Unsendable("not_sent", _TOO_LONG) from error
+    if not any(name.lower() == "content-type" for name in headers):
+        headers["Content-Type"] = "text/plain; charset=utf-8" if is_text else "application/json"
+    return str(rendered) if is_text else json.dumps(rendered).decode()
+
+
+def _check(request: Mapping[str, Any]) -> None:
+    """Raises _Unsendable for what cannot be sent or must not be. A name may still lead to a private address."""
+    if refusal := check_address(request["address"], settings().webhook_allowed_networks):
+        raise _Unsendable("private_address", refusal)
+    for name, value in request["headers"].items():
+        if not VALUE.fullmatch(value):
+            raise _Unsendable("not_sent", f"The header {name} contains a line break or another control character.")
+        if len(value) > LONGEST_HEADER:
+            raise _Unsendable("not_sent", f"The header {name} is longer than {LONGEST_HEADER:,} characters.")
+    if len((request["body"] or "").encode()) > MOST_BODY_BYTES:
+        raise _Unsendable("not_sent", _TOO_LONG)
+
+
+def _failed(
+    moment: Moment, error: Mapping[str, Any], status: int | None = None, body: Any = None, **logged: Any
+) -> Failed:
+    saved = _saved(moment, status, body, error)
+    return Failed(error["code"], error["detail"], input=logged.get("given"), output=logged.get("output"), saved=saved)
+
+
+def _saved(moment: Moment, status: int | None, body: Any, error: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What becomes of `steps`: all of it under the step's own name, the body of a success under `save_as`."""
+    step = moment.step
+    named = {step.fields["save_as"]: None if error else body} if "save_as" in step.fields else {}
+    return {**named, step.id: {"status": status, "body": body, "error": error}}
+
+
+def _read(text: str) -> Any:
+    """The value of a JSON text; any other text as it is."""
+    try:
+        return _without_nul(json.loads(text))
+    except ValueError:
+        return text
+
+
+def _without_nul(value: Any) -> Any:
+    """PostgreSQL holds no NUL, which JSON can write as an escape."""
+    if isinstance(value, str):
+        return value.replace("\0", "")
+    if isinstance(value, dict):
+        return {name.replace("\0", ""): _without_nul(inner) for name, inner in value.items()}
+    return [_without_nul(inner) for inner in value] if isinstance(value, list) else value
+
+
+def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
+    """Yields a fault for each header that cannot be set."""
+    seen = set()
+    for name in step.get("headers", {}):
+        place = f"{pointer}/headers/{name.replace('~', '~0').replace('/', '~1')}"
+        if not NAME.fullmatch(name):
+            yield Fault(place, "This is not the name of a header. Use letters, digits and hyphens.")
+        elif name.lower() in _OURS:
+            yield Fault(place, f"Bellhop sets the header {name} itself. Remove it.")
+        elif name.lower() in seen:
+            yield Fault(place, f"The header {name} is there twice. Remove one.")
+        seen.add(name.lower())
+
+
+KIND = Kind(
+    description=(
+        "Sends a request to another server and waits for the response: three attempts of at most 30 seconds, all with"
+        " the same `Idempotency-Key`. `steps.<id>` then has `status`, `body` (parsed if it is JSON) and `error`, null"
+        " or `code` and `detail`; the run goes on in either case. At most 64 KiB of a response are kept."
+    ),
+    fields={
+        "method": {"type": "string", "enum": list(METHODS)},
+        "address": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": LONGEST_ADDRESS,
+            "description": "It must begin with `https://` and lead to a public server.",
+        },
+        "headers": {
+            "type": "object",
+            "maxProperties": MOST_HEADERS,
+            "additionalProperties": {"type": "string", "maxLength": LONGEST_HEADER},
+            "description": "The log of a run hides the values of all but harmless ones.",
+        },
+        "body": {"description": "A template, sent as text; or any other JSON, whose strings are templates."},
+        "save_as": {
+            "type": "string",
+            "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$",
+            "description": "Another name in `steps`, for the body alone; null after an error.",
+        },
+    },
+    required=("method", "address"),
+    templates=("address", "headers", "body"),
+    begin=begin,
+    resume=resume,
+    check=check,
+    example={
+        "kind": "http_request",
+        "method": "POST",
+        "address": "https://shop.example/vouchers",
+        "headers": {"Authorization": "Bearer {{ trigger.variables.token }}"},
+        "body": {"email": "{{ contact.email }}", "percent": 10},
+        "save_as": "voucher",
+    },
+)

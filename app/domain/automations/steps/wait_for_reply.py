@@ -1,0 +1,85 @@
+"""`wait_for_reply`: waits until the contact answers the run's latest message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed, Wait
+from app.domain.conversations import conversations, replies
+from app.lib.json import timestamp
+
+_LONGEST_SECONDS = 90 * 24 * 60 * 60
+
+
+def begin(moment: Moment) -> Outcome:
+    """Takes a reply that came before the wait could be written, or waits for one."""
+    until = moment.now + timedelta(seconds=moment.step.fields.get("timeout_seconds", _LONGEST_SECONDS))
+    waiting = f"The run waits for a reply until {timestamp(until)}."
+    if moment.is_simulated:
+        return Wait("reply", waiting, until)
+    conversation = conversations.of_run(moment.unit, moment.run)
+    if conversation is None:
+        raise StepFailed("no_channel", "The contact has no conversation in which to reply.")
+    run_fields = {"conversation_id": conversation.id}
+    if (message := replies.arrived(moment.unit, conversation, moment.run)) is not None:
+        return _answered(moment, replies.answer_of(message), run_fields)
+    replies.expect(moment.unit, conversation, moment.run)
+    return Wait("reply", waiting, until, run_fields=run_fields)
+
+
+def resume(moment: Moment) -> Outcome:
+    """Goes on with the reply, or with `otherwise`: after the timeout, and if a newer run waits for the reply now."""
+    answer = moment.answer
+    if answer is None:
+        return _unanswered(moment, "No reply came in time.", {"timed_out": True})
+    if "taken_over_by" in answer:
+        newer = answer["taken_over_by"]
+        text = f"The run {newer} waits for the reply instead."
+        return _unanswered(moment, text, {"timed_out": False, "taken_over_by": newer})
+    return _answered(moment, answer, {})
+
+
+def _answered(moment: Moment, answer: Mapping[str, Any], run_fields: Mapping[str, Any]) -> Done:
+    result = {**answer, "timed_out": False}
+    saved = _saved(moment, result, answer["text"])
+    return Done("The contact replied.", output=result, saved=saved, run_fields=run_fields)
+
+
+def _unanswered(moment: Moment, text: str, result: Mapping[str, Any]) -> Done:
+    return Done(text, output=result, saved=_saved(moment, result, None), to="otherwise")
+
+
+def _saved(moment: Moment, result: Mapping[str, Any], text: str | None) -> dict[str, Any]:
+    """What becomes of `steps`: the result under the step's own name, the reply's text under `save_as`."""
+    fields = moment.step.fields
+    named = {fields["save_as"]: text} if "save_as" in fields else {}
+    return {**named, moment.step.id: result}
+
+
+KIND = Kind(
+    description="Waits for the contact's reply to the latest message of the run. In a conversation at most one run "
+    "waits: a newer one takes over, and the older one goes on with `otherwise`.",
+    fields={
+        "timeout_seconds": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": _LONGEST_SECONDS,
+            "default": _LONGEST_SECONDS,
+            "description": "How long to wait; 90 days at most.",
+        },
+        "save_as": {
+            "type": "string",
+            "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$",
+            "description": "Another name in `steps`, for the reply's text alone; null if none came.",
+        },
+        "otherwise": {"description": "The steps to take if no reply comes in time."},
+    },
+    lists=("otherwise",),
+    waits=True,
+    talks=True,
+    begin=begin,
+    resume=resume,
+    example={"timeout_seconds": 3600, "save_as": "answer", "otherwise": []},
+)

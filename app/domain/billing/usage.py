@@ -1,0 +1,125 @@
+"""Usage: what each workspace did, by meter and day, counted exactly once.
+
+Doing the work writes nothing for it. The scheduler counts what was created since the last time, slice by slice; a
+slice and the moment up to which it counted are stored in one transaction. Younger rows are counted on request.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+
+from app.database import count, now, rows, transaction
+from app.domain.billing.meters import METERS, Meter
+from app.lib.months import Month
+
+# A row becomes visible when its transaction commits, some time after its machine's clock made its identifier.
+SETTLED_AFTER = timedelta(minutes=5)
+SLICE = timedelta(hours=1)
+# A pass stops counting a meter after this long; the next one goes on.
+SLICE_SECONDS = 0.25
+
+
+def count_up(at: datetime | None = None) -> int:
+    """Counts rows that have settled and were not counted; returns how many amounts changed. Safe to run concurrently.
+
+    Its first run starts billing, with the current month.
+    """
+    at = at or now()
+    _begin(Month.of(at))
+    return sum(_count_up(name, meter, at - SETTLED_AFTER) for name, meter in METERS.items())
+
+
+def of(workspace_id: str, month: Month) -> dict[str, int]:
+    """The usage of a workspace in the month up to now, by meter. Exact, from one snapshot."""
+    with transaction():
+        # Otherwise rows that are counted between two queries would be missed or counted twice.
+        rows("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        counted, until = totals([workspace_id], month)[workspace_id], _progress()
+        for name, meter in METERS.items():
+            since = max(until.get(name, month.starts_at), month.starts_at)
+            if since < month.ends_at:
+                counted[name] += meter.count_more(workspace_id, month, since, month.ends_at)
+    return counted
+
+
+def totals(workspace_ids: Collection[str], month: Month) -> dict[str, dict[str, int]]:
+    """The counted usage of each workspace in the month, by meter."""
+    found = {id: dict.fromkeys(METERS, 0) for id in workspace_ids}
+    for workspace_id, meter, amount in rows(
+        """
+        SELECT workspace_id, meter, sum(amount)::bigint FROM usage_days
+        WHERE workspace_id = ANY(%s) AND day >= %s AND day < %s GROUP BY workspace_id, meter
+        """,
+        (list(workspace_ids), month.first, month.next.first),
+    ):
+        found[workspace_id][meter] = amount
+    return found
+
+
+def is_counted(month: Month) -> bool:
+    """Whether all usage of the month has been counted."""
+    until = _progress()
+    return all(name in until and until[name] >= month.ends_at for name in METERS)
+
+
+def forget_contacts(limit: int = 10_000) -> int:
+    """Deletes up to `limit` counted contacts of months that are fully counted; returns how many."""
+    return count(
+        """
+        DELETE FROM active_contacts WHERE ctid IN (
+            SELECT ctid FROM active_contacts
+            WHERE month < (
+                SELECT date_trunc('month', counted_until)::date FROM usage_progress WHERE meter = 'active_contacts')
+            ORDER BY month LIMIT %s FOR UPDATE SKIP LOCKED)
+        """,
+        (limit,),
+    )
+
+
+def _begin(present: Month) -> None:
+    count(
+        """
+        INSERT INTO billing_periods (month) SELECT %s WHERE NOT EXISTS (SELECT FROM billing_periods)
+        ON CONFLICT DO NOTHING
+        """,
+        (present.first,),
+    )
+    count(
+        """
+        INSERT INTO usage_progress (meter, counted_until)
+        SELECT unnest(%s::text[]), (SELECT min(month) FROM billing_periods WHERE closed_at IS NULL)
+        ON CONFLICT DO NOTHING
+        """,
+        (list(METERS),),
+    )
+
+
+def _progress() -> dict[str, datetime]:
+    return dict(rows("SELECT meter, counted_until FROM usage_progress"))
+
+
+def _count_up(name: str, meter: Meter, settled: datetime) -> int:
+    slice_ends, changed = time.monotonic() + SLICE_SECONDS, 0
+    while (found := _count_slice(name, meter, settled)) is not None:
+        changed += found
+        if time.monotonic() > slice_ends:
+            break
+    return changed
+
+
+def _count_slice(name: str, meter: Meter, settled: datetime) -> int | None:
+    """Counts one slice, to the end of the hour at most; None if nothing is left or another scheduler is counting."""
+    with transaction():
+        behind = rows(
+            "SELECT counted_until FROM usage_progress WHERE meter = %s AND counted_until < %s FOR UPDATE SKIP LOCKED",
+            (name, settled),
+        )
+        if not behind:
+            return None
+        since = behind[0][0].astimezone(UTC)
+        until = min(since.replace(minute=0, second=0, microsecond=0) + SLICE, settled)
+        changed = meter.add_to_day(name, since.date(), since, until)
+        count("UPDATE usage_progress SET counted_until = %s WHERE meter = %s", (until, name))
+    return changed

@@ -1,0 +1,276 @@
+"""Channels: the connections to providers, and what a kind needs to know of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+from cryptography.fernet import InvalidToken
+from peewee import fn
+
+from app.channels.base import Account, ChannelKind
+from app.channels.kinds import KINDS
+from app.config import settings
+from app.database import rows, transaction
+from app.domain.channels import channel_requests
+from app.domain.deliveries import fan_out
+from app.domain.people import notifications
+from app.domain.work import audit, values
+from app.domain.work.changes import Change, Effect
+from app.domain.work.events import Recorder
+from app.domain.work.units import Unit
+from app.errors import Conflict, Fault, Invalid, NotFound
+from app.lib import clock, json, vault
+from app.models.channels import Channel
+from app.models.jobs import Job
+
+log = structlog.get_logger(__name__)
+
+MOST_CHANNELS = 100  # in a workspace
+STATES = ("connected", "reauthorization_required", "disconnected")
+_FULL = f"A workspace has at most {MOST_CHANNELS} channels. Delete one first."
+_NEEDS_NONE = "A channel of this kind has no credentials that you could give."
+# Settings that the provider does not know of.
+_OWN_SETTINGS = frozenset({"reopen"})
+
+
+def find(workspace_id: str, channel_id: str) -> Channel:
+    """The channel. Raises NotFound, also if it was deleted."""
+    return Channel.get_in(workspace_id, channel_id, "chn")
+
+
+def seen_by(unit: Unit, channel_id: str) -> Channel:
+    """The channel as it was when the unit first asked for it, also if it was deleted."""
+    key = ("channel", channel_id)
+    if key not in unit.notes:
+        unit.notes[key] = Channel.get_by_id(channel_id)
+    return unit.notes[key]  # type: ignore[no-any-return]
+
+
+def kind_of(channel: Channel) -> ChannelKind:
+    """What the channel's provider offers."""
+    return KINDS[channel.kind]
+
+
+def kind_to_be(workspace_id: str, channel_id: str) -> ChannelKind:
+    """The kind of the channel, or of the one that a queued write will create. Raises NotFound."""
+    try:
+        return kind_of(find(workspace_id, channel_id))
+    except NotFound:
+        queued = Job.in_workspace(workspace_id).where(
+            Job.kind == "channels.create", Job.resource_id == channel_id, Job.due_at.is_null(False)
+        )
+        if (job := queued.first()) is None:
+            raise
+        return KINDS[job.payload["kind"]]
+
+
+def account_of(channel: Channel) -> Account:
+    """The channel as its kind sees it, with its credentials in the clear.
+
+    Raises cryptography.fernet.InvalidToken if no key decrypts them.
+    """
+    credentials = {} if channel.credentials is None else unsealed(bytes(channel.credentials))
+    return Account(channel.id, channel.settings, credentials, _api_url(channel.kind), hook_address(channel))
+
+
+def hook_address(channel: Channel) -> str:
+    """Where the provider sends its webhooks."""
+    return f"{settings().base_url}/hooks/{channel.kind}/{channel.id}"
+
+
+def sealed(credentials: Mapping[str, str]) -> bytes:
+    """Credentials, encrypted."""
+    return vault.encrypt(settings().secret_keys, json.dumps(credentials).decode())
+
+
+def unsealed(credentials: bytes) -> dict[str, str]:
+    """Credentials in the clear."""
+    found: dict[str, str] = json.loads(vault.decrypt(settings().secret_keys, credentials))
+    return found
+
+
+def settings_faults(kind: ChannelKind, given: Mapping[str, Any], *, is_patch: bool = False) -> list[Fault]:
+    """What is wrong with the settings; in a patch none is required."""
+    schema = {name: rule for name, rule in kind.settings_schema.items() if not (is_patch and name == "required")}
+    return list(values.faults(given, schema, "/settings"))
+
+
+def credentials_faults(kind: ChannelKind, given: Mapping[str, Any] | None) -> list[Fault]:
+    """What is wrong with the credentials."""
+    if kind.credentials_schema is None:
+        return [Fault("/credentials", _NEEDS_NONE)] if given else []
+    if given is None:
+        return [Fault("/credentials", "Give this field.")]
+    return list(values.faults(given, kind.credentials_schema, "/credentials"))
+
+
+def fresh_credentials(kind: ChannelKind, given: Mapping[str, str] | None) -> dict[str, str]:
+    """The credentials to store for a channel: those given, and what Bellhop makes up."""
+    return kind.fresh_credentials(given or {})
+
+
+def shown_once(kind: ChannelKind, credentials: Mapping[str, str]) -> dict[str, str]:
+    """What of the credentials its maker is shown, once: the secret of a web chat. A provider's never leave."""
+    return {} if kind.has_provider else {"secret": credentials["secret"]}
+
+
+def check_room(workspace_id: str) -> None:
+    """Raises Conflict if the workspace has MOST_CHANNELS and no queued deletion can make room."""
+    if _is_full(workspace_id):
+        deletions = Job.in_workspace(workspace_id).where(Job.kind == "channels.delete")
+        if not deletions.where(Job.status.in_(["queued", "running"])).exists():
+            raise Conflict(_FULL)
+
+
+def create(change: Change) -> Effect:
+    """Creates the channel from the fields of the API and the sealed credentials in `payload`.
+
+    One without a provider is connected at once; for another the provider is asked after the commit. Raises Conflict if
+    the workspace has MOST_CHANNELS.
+    """
+    payload, kind = change.payload, KINDS[change.payload["kind"]]
+    if _is_full(change.workspace_id):
+        raise Conflict(_FULL)
+    Channel.insert(
+        id=change.target,
+        workspace_id=change.workspace_id,
+        kind=kind.name,
+        name=payload["name"],
+        state="disconnected" if kind.has_provider else "connected",
+        settings=payload["settings"],
+        credentials=payload["sealed_secret"].encode(),
+    ).execute()
+    if kind.has_provider:
+        connect(change.workspace_id, change.target)
+    audit.record(change, "channel", change.target, _shown(payload))
+    return Effect("made", "channel", change.target)
+
+
+def update(change: Change) -> Effect:
+    """Changes the name, and those settings that are given. The provider is asked again if they concern it.
+
+    Raises NotFound, and Invalid for settings that the channel's kind does not have.
+    """
+    channel, given = find(change.workspace_id, change.target), change.payload.get("settings", {})
+    kind = kind_of(channel)
+    if faults := settings_faults(kind, given, is_patch=True):
+        raise Invalid(*faults)
+    merged = channel.settings | given
+    _set(channel, name=change.payload.get("name", channel.name), settings=merged)
+    changed = {name for name in given if given[name] != channel.settings.get(name)}
+    if kind.has_provider and changed - _OWN_SETTINGS:
+        connect(channel.workspace_id, channel.id)
+    audit.record(change, "channel", channel.id, _shown(change.payload))
+    return Effect("changed", "channel", channel.id)
+
+
+def reauthorize(change: Change) -> Effect:
+    """Replaces the credentials with the sealed ones in `payload`, and has the provider asked with them.
+
+    Messages that wait go out once it is connected. Raises NotFound.
+    """
+    channel = find(change.workspace_id, change.target)
+    _set(channel, credentials=change.payload["sealed_secret"].encode())
+    if kind_of(channel).has_provider:
+        connect(channel.workspace_id, channel.id)
+    audit.record(change, "channel", channel.id, {})
+    return Effect("changed", "channel", channel.id)
+
+
+def connect(workspace_id: str, channel_id: str) -> None:
+    """Has the provider asked to connect the channel, which is disconnected until it has agreed."""
+    set_state(channel_id, "disconnected", {"code": "connecting", "detail": "The provider is being asked to connect."})
+    channel_requests.ask(workspace_id, channel_id, "connect")
+
+
+def require_reauthorization(channel_id: str, problem: Mapping[str, Any], used: Mapping[str, str] | None = None) -> bool:
+    """Notes that the provider refuses the credentials: messages wait, and somebody has to enter new ones.
+
+    `problem` has a `code` and a `detail`, which members read. Nothing happens, and False is returned, if that is noted
+    already, if the channel was deleted, or if its credentials are not the ones `used` any more. Joins the caller's
+    transaction if there is one.
+    """
+    with transaction():
+        found = Channel.select().where(Channel.id == channel_id, Channel.deleted_at.is_null())
+        channel = found.for_update("FOR NO KEY UPDATE").first()  # type: ignore[arg-type]
+        if channel is None or channel.state == "reauthorization_required" or _are_replaced(channel, used):
+            return False
+        set_state(channel_id, "reauthorization_required", problem)
+        _announce(channel, problem)
+    log.warning("channel.reauthorization_required", channel=channel_id, code=problem["code"])
+    return True
+
+
+def set_state(channel_id: str, state: str, problem: Mapping[str, Any] | None = None) -> None:
+    """Sets the state of the channel, with the reason if it is not connected."""
+    said = None if problem is None else json.dumps(problem).decode()
+    rows(
+        """
+        UPDATE channels SET state = new.state, problem = new.problem,
+            stopped_at = CASE WHEN new.state = 'connected' THEN NULL
+                WHEN channels.state = 'connected' THEN now() ELSE stopped_at END
+        FROM (SELECT %s AS state, %s::json AS problem) AS new WHERE id = %s
+        """,
+        (state, said, channel_id),
+    )
+
+
+def represent(channel: Channel) -> dict[str, Any]:
+    """The channel as the API shows it, without its credentials."""
+    kind = KINDS.get(channel.kind)
+    return {
+        "id": channel.id,
+        "kind": channel.kind,
+        "name": channel.name,
+        "state": channel.state,
+        "problem": channel.problem,
+        "settings": channel.settings,
+        "hook_address": None if kind is not None and not kind.has_provider else hook_address(channel),
+        "created_at": channel.created_at,
+    }
+
+
+def represent_problem(channel: Channel, problem: Mapping[str, Any]) -> dict[str, Any]:
+    """The `data` of a `channel.reauthorization_required` event."""
+    state = {"state": "reauthorization_required", "problem": problem}
+    return {"channel": {"id": channel.id, "kind": channel.kind, "name": channel.name, **state}}
+
+
+def _announce(channel: Channel, problem: Mapping[str, Any]) -> None:
+    recorder = Recorder(channel.workspace_id)
+    recorder.record("channel.reauthorization_required", represent_problem(channel, problem))
+    fan_out.write(recorder)
+    detail = {"channel_id": channel.id, "name": channel.name, "reason": problem["detail"]}
+    notifications.note(channel.workspace_id, "channel_refused", f"{channel.id} {clock.now()}", detail)
+
+
+def _are_replaced(channel: Channel, used: Mapping[str, str] | None) -> bool:
+    if used is None:
+        return False
+    try:
+        return channel.credentials is None or unsealed(bytes(channel.credentials)) != used
+    except InvalidToken:
+        return False
+
+
+def _set(channel: Channel, **fields: Any) -> None:
+    """Raises NotFound if the channel was deleted meanwhile."""
+    is_there = (Channel.id == channel.id) & Channel.deleted_at.is_null()
+    if not Channel.update(**fields).where(is_there).execute():
+        raise NotFound()
+
+
+def _is_full(workspace_id: str) -> bool:
+    return bool(Channel.in_workspace(workspace_id).select(fn.count(Channel.id)).scalar() >= MOST_CHANNELS)
+
+
+def _shown(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a change that the audit log shows: all but the credentials."""
+    return {name: value for name, value in payload.items() if name != "sealed_secret"}
+
+
+def _api_url(kind: str) -> str:
+    urls = {"telegram": settings().telegram_api_url, "whatsapp": settings().whatsapp_api_url}
+    return urls.get(kind, "")

@@ -1,0 +1,176 @@
+"""Chats: what a visitor of a web chat writes, sends, sees and reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app import bounds, realtime
+from app.channels.base import Media, Receipt, Received
+from app.channels.web_chat import WebChat
+from app.database import rows
+from app.domain.channels import arrivals, media
+from app.domain.channels.visitors import Visitor
+from app.errors import Conflict, Fault, Invalid
+from app.lib import clock
+from app.models.channels import Channel
+from app.models.conversations import Message
+from app.models.uploads import Upload
+
+MOST_SHOWN = 50
+# Files that a visitor may have uploaded without having sent them.
+MOST_UPLOADS = 20
+_MOST_READ = 100
+# What the visitor has not been sent is not shown.
+_COLUMNS = (
+    *("id", "direction", "text", "attachments", "status"),
+    *("provider_id", "provider_time", "created_at", "edited_at"),
+)
+_SENT = ("sent", "delivered", "read")
+_IS_SHOWN = f"(direction = 'in' OR status IN {_SENT})"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message as the page sends it. `id` is the page's own, by which a repetition is recognized."""
+
+    id: str
+    text: str | None
+    upload_ids: Sequence[str]
+    locale: str | None
+
+
+def say(channel: Channel, visitor: Visitor, said: Said) -> None:
+    """Stores a message of the visitor. Safe to repeat. Raises Invalid for files that are not the visitor's to send."""
+    if not said.text and not said.upload_ids:
+        raise Invalid(Fault("/text", "Give a text or a file."))
+    _check_uploads(visitor, said)
+    key = _key(visitor.id, said.id)
+    received = Received(
+        key=key,
+        sender=visitor.id,
+        peer=visitor.peer,
+        provider_id=key,
+        at=clock.now(),
+        text=said.text or None,
+        media=[Media(upload_id) for upload_id in said.upload_ids],
+        locale=said.locale,
+    )
+    arrivals.store(channel, [received])
+
+
+def upload(visitor: Visitor, address: str, name: str | None, content: Iterable[bytes], size: int) -> Upload:
+    """Keeps a file for a message to come. Raises Conflict for too many, and what `media.admit` and `store` raise."""
+    waiting = rows("SELECT count(*) FROM uploads WHERE visitor_id = %s AND message_id IS NULL", (visitor.id,))[0][0]
+    if waiting >= MOST_UPLOADS:
+        raise Conflict("Send the files that are uploaded first.")
+    allowed = {address: bounds.STORED_PER_ADDRESS, visitor.channel_id: bounds.STORED_PER_CHANNEL}
+    if visitor.contact_id is None:
+        allowed[visitor.id] = bounds.STORED_PER_NEW_VISITOR
+    media.admit(visitor.workspace_id, size, allowed)
+    return media.store(visitor.workspace_id, name, content, visitor_id=visitor.id)
+
+
+def message_ids(channel_id: str, peer: str | None, limit: int) -> list[str]:
+    """The messages of the visitors with that peer, shown or not; up to `limit` of them."""
+    found = rows(
+        """
+        SELECT messages.id FROM conversations JOIN messages ON messages.conversation_id = conversations.id
+        WHERE conversations.channel_id = %s AND peer = %s LIMIT %s
+        """,
+        (channel_id, peer, limit),
+    )
+    return [id for (id,) in found]
+
+
+def read(channel: Channel, visitor: Visitor, message_id: str) -> None:
+    """Notes that the visitor has seen this message and those before it. Safe to repeat."""
+    seen = rows(
+        f"""
+        SELECT messages.id FROM conversations JOIN messages ON messages.conversation_id = conversations.id
+        WHERE conversations.channel_id = %s AND peer = %s AND direction = 'out' AND messages.id <= %s
+            AND messages.status IN ('sent', 'delivered')
+        ORDER BY messages.id DESC LIMIT {_MOST_READ}
+        """,
+        (channel.id, visitor.peer, message_id),
+    )
+    at = clock.now()
+    receipts = [
+        Receipt(f"read:{found}", visitor.id, found, at, "read", message_id=found) for (found,) in reversed(seen)
+    ]
+    if receipts:
+        arrivals.store(channel, receipts)
+
+
+def tell_typing(visitor: Visitor) -> None:
+    """Shows the members who look on that the visitor is typing. Does nothing before the conversation has begun."""
+    found = rows(
+        "SELECT max(id) FROM conversations WHERE channel_id = %s AND peer = %s", (visitor.channel_id, visitor.peer)
+    )[0][0]
+    if found is not None and visitor.contact_id is not None:
+        author = {"type": "contact", "id": visitor.contact_id}
+        realtime.typing(visitor.workspace_id, found, author, None, None)
+
+
+def history(channel: Channel, visitor: Visitor, before: str | None = None) -> list[dict[str, Any]]:
+    """The latest MOST_SHOWN messages that the visitor may see, before that one if it is given; the oldest first."""
+    found = rows(
+        f"""
+        SELECT shown.* FROM conversations CROSS JOIN LATERAL (
+            SELECT {", ".join(_COLUMNS)}
+            FROM messages WHERE conversation_id = conversations.id AND {_IS_SHOWN}
+                AND (%(before)s::text IS NULL OR (coalesce(provider_time, created_at), id) < (
+                    SELECT coalesce(provider_time, created_at), id FROM messages
+                    WHERE id = %(before)s AND conversation_id = conversations.id AND {_IS_SHOWN}))
+            ORDER BY coalesce(provider_time, created_at) DESC, id DESC LIMIT {MOST_SHOWN}
+        ) AS shown
+        WHERE channel_id = %(channel_id)s AND peer = %(peer)s
+        ORDER BY coalesce(provider_time, shown.created_at) DESC, shown.id DESC LIMIT {MOST_SHOWN}
+        """,
+        {"channel_id": channel.id, "peer": visitor.peer, "before": before},
+    )
+    return [represent(visitor.id, Message(**dict(zip(_COLUMNS, each, strict=True)))) for each in reversed(found)]
+
+
+def is_shown(message: Message) -> bool:
+    """Whether the visitor may see the message, if it is in a conversation of the visitor."""
+    return message.direction == "in" or message.status in _SENT
+
+
+def represent(visitor_id: str, message: Message) -> dict[str, Any]:
+    """The message as the visitor sees it; `client_id` is the page's own identifier of what was written there."""
+    own, key = _key(visitor_id, ""), message.provider_id or ""
+    return {
+        "id": message.id,
+        "client_id": key.removeprefix(own) if message.direction == "in" and key.startswith(own) else None,
+        "direction": message.direction,
+        "text": message.text,
+        "attachments": media.shown(message.attachments),
+        "status": message.status,
+        "at": message.provider_time or message.created_at,
+        "edited_at": message.edited_at,
+    }
+
+
+def _check_uploads(visitor: Visitor, said: Said) -> None:
+    if len(said.upload_ids) > WebChat.most_files:
+        raise Invalid(Fault("/uploads", f"A message has at most {WebChat.most_files} files."))
+    if len(set(said.upload_ids)) < len(said.upload_ids):
+        raise Invalid(Fault("/uploads", "A file is given twice."))
+    # A repeated message finds its files taken, by itself.
+    found = (
+        rows(
+            "SELECT id FROM uploads WHERE id = ANY(%s) AND workspace_id = %s AND visitor_id = %s AND file IS NOT NULL",
+            (list(said.upload_ids), visitor.workspace_id, visitor.id),
+        )
+        if said.upload_ids
+        else []
+    )
+    if len(found) < len(said.upload_ids):
+        raise Invalid(Fault("/uploads", "There is no such file of this visitor. Files are kept for a day."))
+
+
+def _key(visitor_id: str, client_id: str) -> str:
+    """What is unique in the channel for a message: no visitor can take another one's."""
+    return f"{visitor_id}:{client_id}"

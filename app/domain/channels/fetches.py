@@ -1,0 +1,154 @@
+"""Fetches: files of inbound messages, taken from their providers at once, as the links to them end within minutes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cryptography.fernet import InvalidToken
+
+from app import logs, mailbox, metrics
+from app.channels.base import Account, ChannelKind, Media, Outcome, Verdict
+from app.database import count
+from app.domain.channels import channels, media
+from app.errors import TooLarge, Unavailable
+from app.mailbox import Claimed, Mail, Waiting
+from app.models.channels import Channel
+
+MAIL = Mail(table="uploads", owner="channel_id", queue="fetches", carries=("source", "tries"))
+WAITING = Waiting(MAIL, "next_attempt_at")
+
+# Of the request that asks where a file is, and of that which fetches it.
+ASKING_SECONDS, FETCHING_SECONDS = 15.0, 30.0
+# Both, a wait for a connection before each, and the storing.
+LEASE_SECONDS = ASKING_SECONDS + FETCHING_SECONDS + 15
+# Before each further attempt; then the file is given up.
+PAUSES_SECONDS = (1.0, 5.0, 30.0, 120.0, 600.0, 3_600.0)
+TOO_LARGE = Verdict(
+    Outcome.FAILED, code="too_large", detail=f"The file has more than {media.MOST_BYTES // 1024**2} MiB."
+)
+_NO_CHANNEL = Verdict(Outcome.FAILED, code="channel_deleted", detail="The channel was deleted before.")
+_NO_ROOM = Verdict(Outcome.LATER, code="no_room", detail="There was no room for the file.")
+_UNREADABLE = Verdict(Outcome.LATER, code="unreadable", detail="The channel's credentials could not be read.")
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """A claimed file with all that it takes to fetch it. `tries`: the attempts made before."""
+
+    claimed: Claimed
+    kind: ChannelKind
+    account: Account
+    wanted: Media
+    tries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What came of a claimed file: its content, or why there is none. `is_ours`: that spends no attempt."""
+
+    claimed: Claimed
+    tries: int
+    content: bytes | None = None
+    verdict: Verdict | None = None
+    is_ours: bool = False
+    credentials: Mapping[str, str] | None = None
+
+
+def claim(rooms: Mapping[str, int]) -> tuple[list[Dispatch], list[Fetched], set[str]]:
+    """Claims up to that many due files of each channel.
+
+    Returns what is to be fetched, what cannot be, and the channels that may have more.
+    """
+    claimed = mailbox.claim(MAIL, rooms, LEASE_SECONDS)
+    if not claimed:
+        return [], [], set()
+    found = Channel.select().where(Channel.id.in_(list({row.owner for row in claimed})), Channel.deleted_at.is_null())
+    known: dict[str, Channel] = {channel.id: channel for channel in found}
+    results = [_dispatch(row, known.get(row.owner)) for row in claimed]
+    dispatches = [each for each in results if isinstance(each, Dispatch)]
+    settled = [each for each in results if isinstance(each, Fetched)]
+    numbers = Counter(row.owner for row in claimed)
+    return dispatches, settled, {owner for owner, room in rooms.items() if numbers[owner] == room}
+
+
+def record(fetched: Sequence[Fetched]) -> None:
+    """Keeps what has come, and puts off or gives up the rest. Safe to repeat."""
+    unkept = [each for each in map(_keep, fetched) if each is not None]
+    for each in unkept:
+        if each.verdict is not None and each.verdict.outcome is Outcome.UNAUTHORIZED:
+            problem = {"code": each.verdict.code, "detail": each.verdict.detail}
+            channels.require_reauthorization(each.claimed.owner, problem, each.credentials)
+    if unkept:
+        _put_off(unkept)
+    _log(fetched)
+
+
+def _dispatch(claimed: Claimed, channel: Channel | None) -> Dispatch | Fetched:
+    source, tries = claimed.carried
+    if channel is None or source is None:
+        return Fetched(claimed, tries, verdict=_NO_CHANNEL)
+    wanted = Media(**source)
+    if (wanted.bytes or 0) > media.MOST_BYTES:
+        return Fetched(claimed, tries, verdict=TOO_LARGE)
+    try:
+        account = channels.account_of(channel)
+    except InvalidToken:
+        return Fetched(claimed, tries, verdict=_UNREADABLE, is_ours=True)
+    return Dispatch(claimed, channels.kind_of(channel), account, wanted, tries)
+
+
+def _keep(fetched: Fetched) -> Fetched | None:
+    """Keeps the content; returns what came of it if that was not possible."""
+    if fetched.content is None:
+        return fetched
+    try:
+        media.keep(fetched.claimed.id, fetched.content)
+    except TooLarge:
+        return Fetched(fetched.claimed, fetched.tries, verdict=TOO_LARGE)
+    except Unavailable:
+        return Fetched(fetched.claimed, fetched.tries, verdict=_NO_ROOM, is_ours=True)
+    return None
+
+
+def _put_off(fetched: Sequence[Fetched]) -> None:
+    pauses = [_pause(each) for each in fetched]
+    count(
+        """
+        UPDATE uploads
+        SET tries = uploads.tries + outcome.spent, next_attempt_at = now() + outcome.pause * interval '1 second',
+            problem = outcome.problem, source = CASE WHEN outcome.pause IS NOT NULL THEN uploads.source END,
+            due_at = NULL, leased_until = NULL
+        FROM unnest(%s::text[], %s::int[], %s::int[], %s::float[], %s::text[])
+            AS outcome(id, claim, spent, pause, problem)
+        WHERE uploads.id = outcome.id AND uploads.claim = outcome.claim AND uploads.due_at IS NOT NULL
+        """,
+        (
+            [each.claimed.id for each in fetched],
+            [each.claimed.claim for each in fetched],
+            [0 if each.is_ours else 1 for each in fetched],
+            pauses,
+            [each.verdict and (each.verdict.detail or each.verdict.code) for each in fetched],
+        ),
+    )
+
+
+def _pause(fetched: Fetched) -> float | None:
+    """In how many seconds to try again; None if the file is given up."""
+    verdict = fetched.verdict
+    if fetched.is_ours:
+        return max(verdict.pause_seconds if verdict else 0.0, PAUSES_SECONDS[1])
+    if verdict is None or verdict.outcome is Outcome.FAILED or fetched.tries >= len(PAUSES_SECONDS):
+        return None
+    return max(verdict.pause_seconds, PAUSES_SECONDS[fetched.tries])
+
+
+def _log(fetched: Sequence[Fetched]) -> None:
+    lines = []
+    for each in fetched:
+        outcome = "fetched" if each.content is not None else "failed" if _pause(each) is None else "retried"
+        metrics.FETCHES.labels(outcome).inc()
+        code = each.verdict.code if each.verdict else None
+        lines.append({"upload": each.claimed.id, "channel": each.claimed.owner, "status": outcome, "code": code})
+    logs.info_each("media.fetch", lines)

@@ -1,0 +1,50 @@
+"""Hooks: the addresses to which providers send what happens on a channel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cryptography.fernet import InvalidToken
+
+from app.channels.base import Account
+from app.domain.channels import arrivals, channels
+from app.errors import InsufficientScope, NotFound, Unavailable
+from app.lib import ids
+from app.models.channels import Channel
+
+
+def find(kind: str, channel_id: str) -> Channel:
+    """The channel to which a provider sends there. Raises NotFound, also for a kind without a provider."""
+    found: Channel | None = None
+    if ids.is_id(channel_id, "chn"):
+        found = Channel.get_or_none(Channel.id == channel_id, Channel.kind == kind, Channel.deleted_at.is_null())
+    if found is None or not channels.kind_of(found).has_provider:
+        raise NotFound()
+    return found
+
+
+def prove(channel: Channel, query: Mapping[str, str]) -> str:
+    """What proves to the provider that the address is ours. Raises InsufficientScope if it asks wrongly."""
+    answer = channels.kind_of(channel).challenged(_account(channel), query)
+    if answer is None:
+        raise InsufficientScope("This is not how the provider asks, or not with this channel's token.")
+    return answer
+
+
+def take(channel: Channel, headers: Mapping[str, str], body: bytes, *, trace_id: str) -> int:
+    """Stores what the webhook brings, to be processed afterwards; returns how much of it is new.
+
+    Names of headers are in lower case. Raises InsufficientScope, and has looked at nothing, if it does not come from
+    the provider; BadPayload if it cannot be read.
+    """
+    kind, account = channels.kind_of(channel), _account(channel)
+    if not kind.is_genuine(account, headers, body):
+        raise InsufficientScope("The webhook is not signed as the channel's provider does it.")
+    return arrivals.store(channel, kind.arrivals(account, body), trace_id=trace_id)
+
+
+def _account(channel: Channel) -> Account:
+    try:
+        return channels.account_of(channel)
+    except InvalidToken as error:
+        raise Unavailable("No key in SECRET_KEY decrypts the channel's credentials.") from error

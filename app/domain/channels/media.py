@@ -1,0 +1,306 @@
+"""Media: the files of messages, kept under MEDIA_DIR, and the addresses at which they are served.
+
+A file's row is stored before the file and deleted after it, so no file is left behind, whenever a process dies.
+"""
+
+from __future__ import annotations
+
+import hmac
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import structlog
+from peewee import fn
+
+from app import bounds, metrics
+from app.bounds import Bound
+from app.channels.base import File, Media
+from app.config import settings
+from app.database import count, rows, transaction
+from app.domain.channels import allowances
+from app.domain.work.units import Unit
+from app.errors import Fault, Invalid, NotFound, TooLarge, Unavailable
+from app.lib import file_types, files, ids, json, keys
+from app.models.channels import Channel
+from app.models.uploads import Upload
+
+log = structlog.get_logger(__name__)
+
+MOST_BYTES = 16 * 1024**2
+MOST_NAME = 200
+# Files of a message, on any kind of channel.
+MOST_FILES = 10
+# For how long an upload can be attached.
+KEPT_HOURS = 24
+VISITORS_KEPT_HOURS = 1
+
+
+def store(
+    workspace_id: str, name: str | None, content: bytes | Iterable[bytes], *, visitor_id: str | None = None
+) -> Upload:
+    """Stores the file for a later message, and returns its row. Not safe to repeat: each call stores another one.
+
+    Raises TooLarge above MOST_BYTES, Invalid for an empty file, Unavailable if it cannot be written, and what the
+    content raises; nothing is stored then.
+    """
+    upload_id, clean = ids.new("upl"), _clean(name)
+    rows(
+        """
+        INSERT INTO uploads (id, workspace_id, visitor_id, name, expires_at)
+        VALUES (%s, %s, %s, %s, now() + %s * interval '1 hour')
+        """,
+        (upload_id, workspace_id, visitor_id, clean, KEPT_HOURS if visitor_id is None else VISITORS_KEPT_HOURS),
+    )
+    try:
+        content_type, length = _write(upload_id, clean, content)
+        if length == 0:
+            raise Invalid(Fault("", "The file is empty."))
+    except BaseException:
+        delete_files([upload_id])
+        raise
+    count(
+        "UPDATE uploads SET file = %s, content_type = %s, bytes = %s WHERE id = %s",
+        (_relative(upload_id), content_type, length, upload_id),
+    )
+    return Upload.get_by_id(upload_id)
+
+
+def admit(workspace_id: str, size: int, allowed: Mapping[str, Bound] | None = None) -> None:
+    """Takes the bytes of a file that is to be stored from its workspace's allowance, and from those `allowed`.
+
+    Raises TooMuchStored.
+    """
+    allowances.take(size, {workspace_id: bounds.STORED_PER_WORKSPACE, **(allowed or {})})
+
+
+def check_room() -> None:
+    """Raises Unavailable while the disk of MEDIA_DIR is nearly full."""
+    free = free_bytes()
+    metrics.MEDIA_FREE.set(free)
+    if free < bounds.LEAST_FREE.most:
+        bounds.LEAST_FREE.reached()
+        raise Unavailable("There is too little room for files at this moment. Try again later.")
+
+
+def free_bytes() -> int:
+    """How many bytes are free under MEDIA_DIR, or where it will be made."""
+    place = Path(settings().media_dir).absolute()
+    while not place.exists():
+        place = place.parent
+    return shutil.disk_usage(place).free
+
+
+def check_uploads(workspace_id: str, upload_ids: Sequence[str]) -> None:
+    """Raises Invalid, with a fault for each of these files that a message of the workspace cannot have now."""
+    if not upload_ids:
+        return
+    is_free = (Upload.expires_at > fn.now()) & Upload.message_id.is_null() & Upload.visitor_id.is_null()
+    found = Upload.in_workspace(workspace_id).where(Upload.id.in_(upload_ids), Upload.file.is_null(False), is_free)
+    free = {row.id for row in found}
+    if faults := [_missing(index) for index, upload_id in enumerate(upload_ids) if upload_id not in free]:
+        raise Invalid(*faults)
+
+
+def claim_uploads(
+    unit: Unit, workspace_id: str, upload_ids: Sequence[str], message_id: str, *, visitor_id: str | None = None
+) -> list[dict[str, Any]]:
+    """Attaches the files to the message for good; returns its `attachments`.
+
+    Raises Invalid if one is missing, expired, another uploader's or attached already, and Busy.
+    """
+    attachments = []
+    for index, upload_id in enumerate(upload_ids):
+        found = unit.get(Upload, workspace_id, "id", upload_id) if ids.is_id(upload_id, "upl") else None
+        if found is None or not _is_free(found, visitor_id) or found.expires_at <= unit.now:
+            raise Invalid(_missing(index))
+        claimed = Upload(**{**found.__data__, "message_id": message_id, "expires_at": None})
+        unit.put(claimed)
+        attachments.append(_attachment(claimed))
+    return attachments
+
+
+def expect(unit: Unit, message_id: str, channel: Channel, media: Sequence[Media]) -> list[dict[str, Any]]:
+    """Queues the fetching of these files from the channel's provider; returns the message's `attachments`.
+
+    An attachment has no `bytes` until its file is stored. Ring for the channel after the commit.
+    """
+    attachments = []
+    for each in media:
+        row = Upload(
+            id=ids.new("upl"),
+            workspace_id=channel.workspace_id,
+            channel_id=channel.id,
+            message_id=message_id,
+            name=_clean(each.name),
+            content_type=each.content_type,
+            source={"ref": each.ref, "content_type": each.content_type, "name": each.name, "bytes": each.bytes},
+            due_at=unit.now,
+            created_at=unit.now,
+        )
+        unit.put(row)
+        attachments.append(_attachment(row))
+    return attachments
+
+
+def keep(upload_id: str, content: bytes | Iterable[bytes]) -> None:
+    """Stores the content of an expected file, which is mail no longer, and completes the message's attachment.
+
+    Safe to repeat. Does nothing if the row is gone. Raises TooLarge, Unavailable and what the content raises.
+    """
+    found = Upload.get_or_none(Upload.id == upload_id)
+    if found is None:
+        return
+    content_type, length = _write(upload_id, found.name, content)
+    with transaction():
+        stored = rows(
+            """
+            UPDATE uploads SET file = %s, content_type = %s, bytes = %s, source = NULL, due_at = NULL,
+                leased_until = NULL, next_attempt_at = NULL
+            WHERE id = %s RETURNING message_id
+            """,
+            (_relative(upload_id), content_type, length, upload_id),
+        )
+        for (message_id,) in stored:
+            _complete(message_id, upload_id, {"content_type": content_type, "bytes": length})
+    if not stored:
+        delete_files([upload_id])
+
+
+def load(upload_id: str) -> File:
+    """The file with its content. Raises NotFound if it is not stored."""
+    found = Upload.get_or_none((Upload.id == upload_id) & Upload.file.is_null(False))
+    try:
+        if found is not None:
+            return File(found.name or _default_name(found), found.content_type or "", path_of(found).read_bytes())
+    except FileNotFoundError:
+        log.error("media.file_missing", upload_id=upload_id)
+    raise NotFound
+
+
+def find(upload_id: str, proof: str) -> Upload:
+    """The file that is served at an address with this proof. Raises NotFound."""
+    if not any(hmac.compare_digest(proof.encode(), each.encode()) for each in _proofs(upload_id)):
+        raise NotFound
+    found: Upload | None = Upload.get_or_none((Upload.id == upload_id) & Upload.file.is_null(False))
+    if found is None:
+        raise NotFound
+    return found
+
+
+def path_of(upload: Upload) -> Path:
+    """Where the content is."""
+    return settings().media_dir / _relative(upload.id)
+
+
+def shown(attachments: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A message's `attachments` as the API shows them; `address` is null until the file is stored."""
+    return [{**each, "address": None if each["bytes"] is None else address_of(each["id"])} for each in attachments]
+
+
+def address_of(upload_id: str) -> str:
+    """Where the file is served. The address cannot be guessed, and needs no token."""
+    return f"{settings().base_url}/media/{upload_id}/{_proofs(upload_id)[0]}"
+
+
+def represent(upload: Upload) -> dict[str, Any]:
+    """An upload as the API shows it."""
+    return {
+        "id": upload.id,
+        "name": upload.name,
+        "content_type": upload.content_type,
+        "bytes": upload.bytes,
+        "expires_at": upload.expires_at,
+    }
+
+
+def delete_files(upload_ids: Sequence[str]) -> None:
+    """Deletes the files and then their rows. Safe to repeat."""
+    for upload_id in upload_ids:
+        (settings().media_dir / _relative(upload_id)).unlink(missing_ok=True)
+    rows("DELETE FROM uploads WHERE id = ANY(%s)", (list(upload_ids),))
+
+
+def delete_expired(limit: int = 100) -> int:
+    """Deletes up to `limit` files that were not attached in time; returns how many."""
+    # Without `file` it can no longer be attached. If this process dies, the row is found again.
+    expired = rows(
+        """
+        UPDATE uploads SET file = NULL WHERE id IN (
+            SELECT id FROM uploads WHERE expires_at < now() ORDER BY expires_at LIMIT %s FOR UPDATE SKIP LOCKED)
+        RETURNING id
+        """,
+        (limit,),
+    )
+    delete_files([upload_id for (upload_id,) in expired])
+    return len(expired)
+
+
+def _write(upload_id: str, name: str | None, content: bytes | Iterable[bytes]) -> tuple[str, int]:
+    """Writes the file; returns its type and its length."""
+    path, head = settings().media_dir / _relative(upload_id), bytearray()
+
+    def watched() -> Iterable[bytes]:
+        for part in [content] if isinstance(content, bytes) else content:
+            head.extend(part[: file_types.HEAD_BYTES - len(head)])
+            yield part
+
+    try:
+        length = files.write(path, watched(), MOST_BYTES)
+    except files.TooLong:
+        raise TooLarge(f"A file has at most {MOST_BYTES // 1024**2} MiB.") from None
+    except OSError as error:
+        log.error("media.not_kept", upload_id=upload_id, error=str(error))
+        raise Unavailable("There is no room for the file at this moment. Try again shortly.") from error
+    return file_types.sniff(bytes(head), name), length
+
+
+def _complete(message_id: str | None, upload_id: str, facts: Mapping[str, Any]) -> None:
+    for (attachments,) in rows("SELECT attachments FROM messages WHERE id = %s FOR NO KEY UPDATE", (message_id,)):
+        completed = [{**each, **facts} if each["id"] == upload_id else each for each in attachments]
+        count("UPDATE messages SET attachments = %s WHERE id = %s", (json.dumps(completed).decode(), message_id))
+
+
+def _is_free(upload: Upload, visitor_id: str | None) -> bool:
+    is_here = upload.file is not None and upload.message_id is None and upload.expires_at is not None
+    return is_here and upload.visitor_id == visitor_id
+
+
+def _missing(index: int) -> Fault:
+    detail = "There is no such upload, or it was attached before; each can be attached once, within a day."
+    return Fault(f"/attachments/{index}/upload_id", detail)
+
+
+def _attachment(upload: Upload) -> dict[str, Any]:
+    is_here = upload.file is not None
+    return {
+        "id": upload.id,
+        "name": upload.name,
+        "content_type": upload.content_type,
+        "bytes": upload.bytes if is_here else None,
+    }
+
+
+def _relative(upload_id: str) -> str:
+    # The last characters are random, so no directory has too many files.
+    return f"{upload_id[-2:]}/{upload_id}"
+
+
+def _proofs(upload_id: str) -> list[str]:
+    """What makes an address of the file hard to guess: one for each key of SECRET_KEY, newest first."""
+    return [
+        hmac.digest(keys.derived(secret, "media"), upload_id.encode(), sha256).hex()[:32]
+        for secret in settings().secret_keys
+    ]
+
+
+def _clean(name: str | None) -> str | None:
+    """The name without directories and control characters; None if nothing is left."""
+    last = (name or "").replace("\\", "/").rpartition("/")[2]
+    return "".join(each for each in last if each.isprintable()).strip(" .")[-MOST_NAME:] or None
+
+
+def _default_name(upload: Upload) -> str:
+    return f"{(upload.content_type or 'file').partition('/')[0]}-{upload.id[-6:]}"

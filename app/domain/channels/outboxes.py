@@ -1,0 +1,73 @@
+"""Outboxes: a conversation's messages go out one after the other, so only the first unfinished one of them is mail.
+
+Callers of these functions have locked the conversation, and so does recording that a message is finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from app import mailbox
+from app.database import database, rows
+from app.domain.work.units import Unit
+from app.mailbox import Mail
+from app.models.conversations import Conversation
+
+# Of a channel that is not connected nothing is sent on purpose, as of one that its provider asks to pause.
+MAIL = Mail(
+    table="messages",
+    owner="channel_id",
+    queue="messages",
+    paused_until="""(
+        SELECT CASE WHEN state = 'connected' AND deleted_at IS NULL THEN channels.paused_until ELSE now() END
+        FROM channels WHERE channels.id = mail.channel_id)""",
+)
+
+
+def prefetch(unit: Unit, conversation_ids: Iterable[str]) -> None:
+    """Reads which of the conversations have unfinished messages, in one statement for any number of them."""
+    wanted = [each for each in set(conversation_ids) if _unfinished(each) not in unit.notes]
+    if not wanted:
+        return
+    found = rows(
+        "SELECT conversation_id FROM messages WHERE due_at IS NOT NULL AND conversation_id = ANY(%s)", (wanted,)
+    )
+    unit.notes |= {_unfinished(each): (each,) in found for each in wanted}
+
+
+def place(unit: Unit, conversation: Conversation) -> Mapping[str, Any]:
+    """The fields of a message that is queued now: due, or behind those that the conversation has."""
+    key = _unfinished(conversation.id)
+    prefetch(unit, [conversation.id])
+    is_behind, unit.notes[key] = unit.notes[key], True
+    if is_behind:
+        return {"status": "queued", "is_behind": True, "due_at": None}
+    ring_later(conversation.channel_id)
+    due_at = max(unit.now, conversation.paced_until or unit.now)
+    return {"status": "queued", "is_behind": False, "due_at": due_at}
+
+
+def ring_later(channel_id: str) -> None:
+    """Rings for the channel's messages when the transaction commits."""
+    database.after_commit(partial(mailbox.ring, MAIL, channel_id))
+
+
+def ring_connected(channel_ids: Collection[str]) -> int:
+    """Rings for those of the channels whose messages may be sent now; returns how many these are."""
+    served = rows(
+        """
+        SELECT id FROM channels
+        WHERE id = ANY(%s) AND state = 'connected' AND deleted_at IS NULL
+            AND (paused_until BETWEEN now() AND now() + interval '1 hour') IS NOT TRUE
+        """,
+        (list(channel_ids),),
+    )
+    for (channel_id,) in served:
+        mailbox.ring(MAIL, channel_id)
+    return len(served)
+
+
+def _unfinished(conversation_id: str) -> tuple[str, str]:
+    return ("has unfinished messages", conversation_id)

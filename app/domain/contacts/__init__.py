@@ -1,0 +1,1 @@
+"""Contacts, and what they bought and booked."""

@@ -1,0 +1,76 @@
+"""Bookings: appointments of contacts, made and cancelled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from app.domain.contacts import contacts
+from app.domain.work.changes import Change, Effect
+from app.errors import NotFound
+from app.models import sets
+from app.models.bookings import Booking
+from app.models.contacts import Contact
+from app.models.sets import Key
+
+
+def needs(workspace_id: str, payload: Mapping[str, Any], booking_id: str | None) -> list[Key]:
+    """The keys that a verb of this module gets from its unit."""
+    if "contact_id" in payload:
+        return [sets.key(Contact, workspace_id, "id", payload["contact_id"])]
+    return [sets.key(Booking, workspace_id, "id", str(booking_id))]
+
+
+def create(change: Change) -> Effect:
+    """Makes the booking. Raises Invalid if its contact is gone."""
+    payload = change.payload
+    contact = contacts.find_named(change.workspace_id, payload["contact_id"], change.unit)
+    booking = Booking(
+        id=change.target,
+        workspace_id=change.workspace_id,
+        contact_id=contact.id,
+        title=payload["title"],
+        starts_at=datetime.fromisoformat(payload["starts_at"]),
+        ends_at=datetime.fromisoformat(payload["ends_at"]),
+        created_at=change.unit.now,
+    )
+    change.unit.put(booking)
+    _record(change, "booking.created", contact, booking)
+    return Effect("made", "booking", booking.id)
+
+
+def cancel(change: Change) -> Effect:
+    """Cancels the booking; does nothing if it is cancelled already. Raises NotFound."""
+    booking = change.unit.get(Booking, change.workspace_id, "id", change.target)
+    if booking is None:
+        raise NotFound()
+    contact = contacts.find(change.workspace_id, booking.contact_id, change.unit)
+    if booking.status == "booked":
+        cancelled = Booking(**booking.__data__ | {"status": "cancelled"})
+        change.unit.put(cancelled)
+        _record(change, "booking.cancelled", contact, cancelled)
+    return Effect("changed", "booking", booking.id)
+
+
+def find(workspace_id: str, booking_id: str) -> Booking:
+    """Raises NotFound."""
+    return Booking.get_in(workspace_id, booking_id, "bkg")
+
+
+def represent(booking: Booking) -> dict[str, Any]:
+    """The booking as the API shows it."""
+    return {
+        "id": booking.id,
+        "contact_id": booking.contact_id,
+        "title": booking.title,
+        "starts_at": booking.starts_at,
+        "ends_at": booking.ends_at,
+        "status": booking.status,
+        "created_at": booking.created_at,
+    }
+
+
+def _record(change: Change, kind: str, contact: Contact, booking: Booking) -> None:
+    data = {"contact": contacts.represent(contact), "booking": represent(booking)}
+    change.events.record(kind, data, contact.id)

@@ -1,0 +1,205 @@
+"""Contacts: found by their identifiers, changed only if something differs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import takewhile
+from typing import Any
+
+from app.domain.work.changes import Change, Effect
+from app.domain.work.units import Unit
+from app.errors import Conflict, Fault, Invalid, NotFound
+from app.lib import ids, json
+from app.models import sets
+from app.models.contacts import Contact
+from app.models.sets import Key
+
+# In the order of their rank, in which an upsert looks for the contact.
+IDENTIFIERS = ("external_id", "email", "phone")
+MOST_TAGS = 100
+MOST_FIELDS = 100
+# The characters of a search. Shorter ones would match almost everything.
+SHORTEST_SEARCH, LONGEST_SEARCH = 2, 100
+NO_CONTACT = "There is no such contact in this workspace."
+_PLAIN = (*IDENTIFIERS, "first_name", "last_name", "locale", "timezone")
+
+
+def needs(workspace_id: str, payload: Mapping[str, Any], contact_id: str | None) -> list[Key]:
+    """The keys that a verb of this module gets from its unit."""
+    keys = [sets.key(Contact, workspace_id, name, value) for name, value in _identifiers(payload).items()]
+    return [sets.key(Contact, workspace_id, "id", contact_id), *keys] if contact_id else keys
+
+
+def upsert(change: Change) -> Effect:
+    """Changes the contact that the first matching identifier finds, or creates it; adds tags, merges custom fields.
+
+    Identifiers after the one that matches are changed on the contact; those before it are filled in. Raises Conflict
+    if the contact has a different value for one before it, or if another contact has one of the identifiers.
+    """
+    holders = _holders(change)
+    found = next((holder for holder in holders.values() if holder is not None), None)
+    if found is None:
+        return Effect("made", "contact", make(change).id)
+    _refuse_replacing(found, holders)
+    _refuse_taken(found, holders)
+    _alter(change, found)
+    return Effect("changed", "contact", found.id)
+
+
+def update(change: Change) -> Effect:
+    """Changes the fields given; replaces tags, merges custom fields. Raises NotFound, Conflict."""
+    contact = find(change.workspace_id, change.target, change.unit)
+    _refuse_taken(contact, _holders(change))
+    left = {name: change.payload.get(name, getattr(contact, name)) for name in IDENTIFIERS}
+    if change.payload.keys() & left.keys() and not any(left.values()):
+        raise Conflict("A contact needs at least one of external_id, email and phone.")
+    _alter(change, contact, removed_tags=set(contact.tags) - set(change.payload.get("tags", contact.tags)))
+    return Effect("changed", "contact", contact.id)
+
+
+def add_tag(change: Change) -> Effect:
+    """Adds the tag; does nothing if the contact has it. Raises NotFound."""
+    contact = find(change.workspace_id, change.target, change.unit)
+    _alter(change, contact, added_tags={change.payload["name"]})
+    return Effect("changed", "contact", contact.id)
+
+
+def remove_tag(change: Change) -> Effect:
+    """Removes the tag; does nothing if the contact does not have it. Raises NotFound."""
+    contact = find(change.workspace_id, change.target, change.unit)
+    _alter(change, contact, removed_tags={change.payload["name"]})
+    return Effect("changed", "contact", contact.id)
+
+
+def make(change: Change) -> Contact:
+    """Creates a contact with the fields of the payload, which no other contact may have as its identifiers."""
+    payload = change.payload
+    contact = Contact(
+        id=ids.new("con"),
+        workspace_id=change.workspace_id,
+        tags=sorted(set(payload.get("tags", ()))),
+        custom_fields=_merged({}, payload.get("custom_fields", {})),
+        opted_out=payload.get("opted_out", False),
+        created_at=change.unit.now,
+        updated_at=change.unit.now,
+        **{name: payload.get(name) for name in _PLAIN},
+    )
+    change.unit.put(contact)
+    _record(change, contact, "contact.created")
+    for tag in contact.tags:
+        _record(change, contact, "tag.added", tag=tag)
+    return contact
+
+
+def set_fields(change: Change, contact: Contact, **fields: Any) -> Contact:
+    """The contact with these fields. An identifier among them must be one that the unit has found to be free."""
+    _alter(replace(change, payload=fields), contact)
+    return find(change.workspace_id, contact.id, change.unit)
+
+
+def find(workspace_id: str, contact_id: str, unit: Unit | None = None) -> Contact:
+    """The contact; if a unit is given, locked and as the unit has changed it. Raises NotFound."""
+    contact: Contact | None = None
+    if unit is not None:
+        contact = unit.get(Contact, workspace_id, "id", contact_id)
+    elif ids.is_id(contact_id, "con"):
+        contact = Contact.one(workspace_id, contact_id)
+    if contact is None:
+        raise NotFound()
+    return contact
+
+
+def find_named(workspace_id: str, contact_id: str, unit: Unit | None = None) -> Contact:
+    """Like `find`, for the `contact_id` of a body. Raises Invalid."""
+    try:
+        return find(workspace_id, contact_id, unit)
+    except NotFound as error:
+        raise Invalid(Fault("/contact_id", NO_CONTACT)) from error
+
+
+def represent(contact: Contact) -> dict[str, Any]:
+    """The contact as the API shows it."""
+    return {
+        "id": contact.id,
+        "external_id": contact.external_id,
+        "email": contact.email,
+        "phone": contact.phone,
+        "first_name": contact.first_name,
+        "last_name": contact.last_name,
+        "locale": contact.locale,
+        "timezone": contact.timezone,
+        "tags": contact.tags,
+        "custom_fields": contact.custom_fields,
+        "opted_out": contact.opted_out,
+        "created_at": contact.created_at,
+        "updated_at": contact.updated_at,
+    }
+
+
+def _alter(
+    change: Change, contact: Contact, added_tags: set[str] | None = None, removed_tags: set[str] | None = None
+) -> None:
+    """Writes what differs and records an event for each kind of difference. Does nothing if nothing differs."""
+    payload, had, before = change.payload, set(contact.tags), contact.__data__
+    fields = {
+        name: payload[name] for name in (*_PLAIN, "opted_out") if name in payload and payload[name] != before[name]
+    }
+    merged = _merged(contact.custom_fields, payload.get("custom_fields", {}))
+    if json.dumps(merged) != json.dumps(contact.custom_fields):  # to Python, 1 equals true
+        fields["custom_fields"] = merged
+    tags = (had | set(payload.get("tags", ())) | (added_tags or set())) - (removed_tags or set())
+    if not fields and tags == had:
+        return
+    altered = Contact(**{**before, **fields, "tags": sorted(tags), "updated_at": change.unit.now})
+    _refuse_too_much(altered)
+    change.unit.put(altered)
+    if fields:
+        _record(change, altered, "contact.updated", changed=sorted(fields))
+    for tag in sorted(tags - had):
+        _record(change, altered, "tag.added", tag=tag)
+    for tag in sorted(had - tags):
+        _record(change, altered, "tag.removed", tag=tag)
+
+
+def _record(change: Change, contact: Contact, kind: str, **further: Any) -> None:
+    change.events.record(kind, {"contact": represent(contact), **further}, contact.id)
+
+
+def _identifiers(payload: Mapping[str, Any]) -> dict[str, str]:
+    """Those that are given and not empty."""
+    return {name: payload[name] for name in IDENTIFIERS if payload.get(name)}
+
+
+def _holders(change: Change) -> dict[str, Contact | None]:
+    """For each identifier given, the contact that has it."""
+    given = _identifiers(change.payload).items()
+    return {name: change.unit.get(Contact, change.workspace_id, name, value) for name, value in given}
+
+
+def _refuse_replacing(found: Contact, holders: Mapping[str, Contact | None]) -> None:
+    """Raises Conflict if the contact has a different value for an identifier before the first that matches."""
+    matching = next(name for name, holder in holders.items() if holder is not None)
+    for name in takewhile(lambda name: name != matching, holders):
+        if getattr(found, name) is not None:
+            detail = f"The contact with this {matching} has a different {name}."
+            raise Conflict(detail, conflicting_field=name, conflicting_contact_id=found.id)
+
+
+def _refuse_taken(own: Contact, holders: Mapping[str, Contact | None]) -> None:
+    for name, holder in holders.items():
+        if holder is not None and holder.id != own.id:
+            detail = f"Another contact of this workspace already has this {name}."
+            raise Conflict(detail, conflicting_field=name, conflicting_contact_id=holder.id)
+
+
+def _refuse_too_much(contact: Contact) -> None:
+    # Each request is checked when it is accepted; several together must not exceed the limit either.
+    for name, held, most in (("tags", contact.tags, MOST_TAGS), ("custom fields", contact.custom_fields, MOST_FIELDS)):
+        if len(held) > most:
+            raise Conflict(f"A contact has at most {most} {name}; this would make {len(held)}.")
+
+
+def _merged(before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Custom fields after a merge: null removes (contract of the API; RFC 7396 for one level)."""
+    return {name: value for name, value in {**before, **given}.items() if value is not None}

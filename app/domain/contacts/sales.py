@@ -1,0 +1,83 @@
+"""Sales: what contacts paid, recorded once for each reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from app.domain.contacts import contacts
+from app.domain.work.changes import Change, Effect
+from app.domain.work.units import Unit
+from app.errors import Conflict
+from app.models import sets
+from app.models.contacts import Contact
+from app.models.sales import Sale
+from app.models.sets import Key
+
+
+def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[Key]:
+    """The keys that a verb of this module gets from its unit."""
+    found = [sets.key(Contact, workspace_id, "id", payload["contact_id"])]
+    if (reference := payload.get("reference")) is not None:
+        found.append(sets.key(Sale, workspace_id, "reference", reference))
+    return found
+
+
+def create(change: Change) -> Effect:
+    """Records the sale. Raises what `check` does."""
+    payload = change.payload
+    contact = check(change.workspace_id, payload, change.unit)
+    sale = Sale(
+        id=change.target,
+        workspace_id=change.workspace_id,
+        contact_id=contact.id,
+        amount=Decimal(payload["amount"]),
+        currency=payload["currency"],
+        reference=payload.get("reference"),
+        occurred_at=datetime.fromisoformat(payload["occurred_at"]),
+        created_at=change.unit.now,
+    )
+    change.unit.put(sale)
+    data = {"contact": contacts.represent(contact), "sale": represent(sale)}
+    change.events.record("sale.recorded", data, contact.id)
+    return Effect("made", "sale", sale.id)
+
+
+def check(workspace_id: str, payload: Mapping[str, Any], unit: Unit | None = None) -> Contact:
+    """Checks that the sale may be recorded, in the unit if one is given; returns its contact.
+
+    Raises Invalid if there is no such contact, Conflict if another sale has the reference.
+    """
+    contact = contacts.find_named(workspace_id, payload["contact_id"], unit)
+    if (reference := payload.get("reference")) is not None:
+        _refuse_taken(workspace_id, reference, unit)
+    return contact
+
+
+def find(workspace_id: str, sale_id: str) -> Sale:
+    """Raises NotFound."""
+    return Sale.get_in(workspace_id, sale_id, "sal")
+
+
+def represent(sale: Sale) -> dict[str, Any]:
+    """The sale as the API shows it."""
+    return {
+        "id": sale.id,
+        "contact_id": sale.contact_id,
+        "amount": f"{sale.amount:f}",
+        "currency": sale.currency,
+        "reference": sale.reference,
+        "occurred_at": sale.occurred_at,
+        "created_at": sale.created_at,
+    }
+
+
+def _refuse_taken(workspace_id: str, reference: str, unit: Unit | None) -> None:
+    if unit is not None:
+        holder = unit.get(Sale, workspace_id, "reference", reference)
+    else:
+        holder = Sale.matching(workspace_id, {"reference": reference}).first()
+    if holder is not None:
+        raise Conflict("Another sale of this workspace already has this reference.", conflicting_sale_id=holder.id)

@@ -1,0 +1,151 @@
+"""Closings of channels: deletes a channel, closes its conversations and ends what waits for it."""
+
+from __future__ import annotations
+
+from peewee import fn
+
+from app.channels.kinds import KINDS
+from app.database import count, rows, transaction
+from app.domain.channels import channel_requests, channels
+from app.domain.conversations import conversations, sending_outcomes
+from app.domain.work import audit
+from app.domain.work.changes import Change, Effect
+from app.domain.work.units import Busy
+from app.lib import json
+from app.models import sets
+from app.models.channels import Channel
+from app.models.contacts import Contact
+from app.models.conversations import Conversation
+
+# The most rows of a table that one transaction changes.
+PART = 200
+# For how long after its deletion something may still be added to a channel, or be in progress.
+_WATCHED = "1 day"
+DELETED = {"code": "channel_deleted", "detail": "The channel was deleted before this could be sent."}
+
+
+def delete(change: Change) -> Effect | None:
+    """Marks the channel deleted, then closes its conversations, in parts; `end_waiting` ends what waits.
+
+    The provider is asked to end the connection. Raises NotFound, Busy.
+    """
+    if change.progress is None:
+        _begin(change, channels.find(change.workspace_id, change.target))
+        change.keep(after="")
+        return None
+    after = _close_some(change, change.progress["after"])
+    if after is None:
+        return Effect("deleted", "channel", change.target)
+    change.keep(after=after)
+    return None
+
+
+def end_waiting(limit: int = PART) -> int:
+    """Fails messages that wait for channels deleted lately, and gives up files to be fetched; returns how many.
+
+    A message that a worker is sending is left to it while its lease lasts, and is `unknown` if the worker died.
+    """
+    deleted = f"SELECT id FROM channels WHERE deleted_at > now() - interval '{_WATCHED}'"
+    ended = 0
+    for (channel_id,) in rows(deleted):
+        ended += _fail_messages(channel_id, limit)
+        ended += count(
+            """
+            UPDATE uploads SET problem = 'channel_deleted', due_at = NULL, next_attempt_at = NULL, claim = claim + 1
+            WHERE id IN (
+                SELECT id FROM uploads
+                WHERE channel_id = %s AND due_at IS NOT NULL AND (leased_until > now()) IS NOT TRUE
+                LIMIT %s FOR NO KEY UPDATE SKIP LOCKED)
+            """,
+            (channel_id, limit),
+        )
+    return ended
+
+
+def _begin(change: Change, channel: Channel) -> None:
+    Channel.update(deleted_at=fn.now(), state="disconnected", problem=None).where(Channel.id == channel.id).execute()
+    kind = KINDS.get(channel.kind)
+    if kind is None or kind.has_provider:
+        channel_requests.ask(channel.workspace_id, channel.id, "disconnect")
+    else:
+        Channel.update(credentials=None).where(Channel.id == channel.id).execute()
+    audit.record(change, "channel", channel.id, {"kind": channel.kind, "name": channel.name})
+
+
+def _close_some(change: Change, after: str) -> str | None:
+    """Closes the next open conversations after that one; returns the last one closed, None if there were no more."""
+    unit = change.unit
+    found = rows(
+        """
+        SELECT id, contact_id FROM conversations
+        WHERE channel_id = %s AND id > %s AND status = 'open' ORDER BY id LIMIT %s
+        """,
+        (change.target, after, PART),
+    )
+    unit.read(sets.key(Contact, change.workspace_id, "id", contact_id) for _, contact_id in found)
+    free = [row for row in found if unit.is_free(sets.key(Contact, change.workspace_id, "id", row[1]))]
+    unit.read(sets.key(Conversation, change.workspace_id, "id", conversation_id) for conversation_id, _ in free)
+    closed: str | None = None
+    for conversation_id, contact_id in found:
+        try:
+            with unit.attempt():
+                _close(change, conversation_id, contact_id)
+        except Busy:
+            if closed is None:
+                raise
+            return closed
+        closed = conversation_id
+    return closed
+
+
+def _close(change: Change, conversation_id: str, contact_id: str) -> None:
+    contact = change.unit.get(Contact, change.workspace_id, "id", contact_id)
+    conversation = change.unit.get(Conversation, change.workspace_id, "id", conversation_id)
+    if contact is not None and conversation is not None:
+        conversations.close(change, contact, conversation)
+
+
+def _fail_messages(channel_id: str, limit: int) -> int:
+    """Only the first unfinished message of a conversation is mail; those behind it fail with it."""
+    with transaction():
+        talks = [conversation_id for (conversation_id,) in rows(_TALKS, (channel_id, limit))]
+        if not talks:
+            return 0
+        failure = json.dumps(DELETED).decode()
+        failed = [message_id for (message_id,) in rows(_FAIL, (failure, talks, talks, limit))]
+        rows(_BRING_UP, (talks,))
+        sending_outcomes.tell(failed)
+    return len(failed)
+
+
+_TALKS = """
+    SELECT id FROM conversations WHERE id = ANY(ARRAY(
+        SELECT conversation_id FROM messages
+        WHERE channel_id = %s AND due_at IS NOT NULL AND (leased_until > now()) IS NOT TRUE LIMIT %s))
+    ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+"""
+
+# The claim that a dead worker had is not valid any more.
+_FAIL = """
+    UPDATE messages
+    SET status = CASE status WHEN 'sending' THEN 'unknown' ELSE 'failed' END, failure = %s, due_at = NULL,
+        is_behind = false, leased_until = NULL, claim = claim + 1
+    WHERE id IN (
+        SELECT id FROM messages WHERE id = ANY(ARRAY(
+            SELECT id FROM messages
+            WHERE conversation_id = ANY(%s) AND due_at IS NOT NULL AND (leased_until > now()) IS NOT TRUE
+            UNION ALL SELECT id FROM messages WHERE conversation_id = ANY(%s) AND is_behind
+            ORDER BY id LIMIT %s))
+        ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)
+    RETURNING id
+"""
+
+# Where more were behind than one part takes.
+_BRING_UP = """
+    UPDATE messages SET due_at = now(), is_behind = false
+    FROM unnest(%s::text[]) AS talk(id) CROSS JOIN LATERAL (
+        SELECT id FROM messages AS behind
+        WHERE behind.conversation_id = talk.id AND behind.is_behind ORDER BY id LIMIT 1) AS next
+    WHERE messages.id = next.id AND NOT EXISTS (
+        SELECT FROM messages AS first WHERE first.conversation_id = talk.id AND first.due_at IS NOT NULL)
+"""

@@ -1,0 +1,42 @@
+"""What members and the API change about a conversation: its status, its assignee, and that it was read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.domain.conversations import conversations, read_receipts
+from app.domain.people import members
+from app.domain.work.changes import Change, Effect
+from app.errors import Invalid
+from app.models import sets
+from app.models.contacts import Contact
+from app.models.conversations import Conversation
+from app.models.sets import Key
+
+
+def needs(workspace_id: str, payload: Mapping[str, Any], conversation_id: str | None) -> list[Key]:
+    """The keys that `update` gets from its unit; the payload names the contact that the conversation had last."""
+    contact = sets.key(Contact, workspace_id, "id", payload["contact_id"])
+    return [contact, sets.key(Conversation, workspace_id, "id", str(conversation_id))]
+
+
+def update(change: Change) -> Effect:
+    """Opens, closes or assigns the conversation, or marks it read. Raises NotFound, Invalid, Busy."""
+    contact, conversation = conversations.hold(change, change.target)
+    payload = change.payload
+    if "assignee_id" in payload:
+        conversation = conversations.assign(change, contact, conversation, payload["assignee_id"])
+    if "status" in payload:
+        opens = payload["status"] == "open"
+        conversation = (conversations.reopen if opens else conversations.close)(change, contact, conversation)
+    if payload.get("read") and conversation.unread:
+        read_receipts.add(change.unit, conversation)
+        conversations.alter(change.unit, conversation, unread=0)
+    return Effect("changed", "conversation", conversation.id)
+
+
+def check_assignee(workspace_id: str, assignee_id: str | None) -> None:
+    """Raises Invalid if the workspace has no such member; None is always valid."""
+    if assignee_id is not None and not members.exists(workspace_id, assignee_id):
+        raise Invalid(conversations.NO_MEMBER)

@@ -1,0 +1,250 @@
+"""Conversations: the one that a contact talks in, who it is assigned to, and the runs that a member's message holds.
+
+Callers of functions that change a conversation have locked its contact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from app import realtime
+from app.database import rows
+from app.domain.channels import outboxes
+from app.domain.contacts import contacts
+from app.domain.people import members
+from app.domain.triggers import run_states
+from app.domain.work.changes import Change
+from app.domain.work.units import Unit
+from app.errors import Fault, Invalid, NotFound
+from app.lib import ids
+from app.models import sets
+from app.models.contacts import Contact
+from app.models.conversations import Conversation
+from app.models.runs import Run
+
+NO_MEMBER = Fault("/assignee_id", "There is no such member in this workspace.")
+
+
+def prefetch(unit: Unit, runs: Sequence[Run]) -> None:
+    """Reads the conversations that `of_run` will return for these runs, in three statements for any number of them."""
+    unit.notes |= _latest(run.contact_id for run in runs if run.conversation_id is None)
+    wanted = [(run, run.conversation_id or unit.notes[_latest_of(run.contact_id)]) for run in runs]
+    unit.read(sets.key(Conversation, run.workspace_id, "id", found) for run, found in wanted if found)
+    outboxes.prefetch(unit, (found for _, found in wanted if found))
+
+
+def of_run(unit: Unit, run: Run) -> Conversation | None:
+    """The conversation in which the run takes place: the one it has begun in, or the contact's most recent one."""
+    own: Conversation | None = None
+    if run.conversation_id is not None:
+        own = unit.get(Conversation, run.workspace_id, "id", run.conversation_id)
+    return own or most_recent(unit, run.workspace_id, run.contact_id)
+
+
+def most_recent(unit: Unit, workspace_id: str, contact_id: str) -> Conversation | None:
+    """The contact's conversation with the latest message, open or closed; None if it has none."""
+    if _latest_of(contact_id) not in unit.notes:
+        unit.notes |= _latest([contact_id])
+    found = unit.notes[_latest_of(contact_id)]
+    return unit.get(Conversation, workspace_id, "id", found) if found else None
+
+
+def on_channel(unit: Unit, contact: Contact, channel_id: str) -> Conversation | None:
+    """The contact's most recent conversation on the channel, open or closed; None if it has none."""
+    latest = most_recent(unit, contact.workspace_id, contact.id)
+    if latest is None or latest.channel_id == channel_id:
+        return latest
+    found = rows(
+        """
+        SELECT id FROM conversations WHERE contact_id = %s AND channel_id = %s
+        ORDER BY coalesce(last_message_at, created_at) DESC, id DESC LIMIT 1
+        """,
+        (contact.id, channel_id),
+    )
+    return unit.get(Conversation, contact.workspace_id, "id", found[0][0]) if found else None
+
+
+def channel_for(unit: Unit, contact: Contact) -> str | None:
+    """The channel on which to open a contact's first conversation: the newest that is connected; None if none is."""
+    key = ("newest channel", contact.workspace_id)
+    if key not in unit.notes:
+        newest = "SELECT max(id) FROM channels WHERE workspace_id = %s AND state = 'connected'"
+        unit.notes[key] = rows(newest, (contact.workspace_id,))[0][0]
+    return unit.notes[key]  # type: ignore[no-any-return]
+
+
+def open_on(change: Change, contact: Contact, channel_id: str) -> Conversation:
+    """Opens a conversation with the contact, which becomes its most recent one."""
+    conversation = Conversation(
+        id=ids.new("cnv"),
+        workspace_id=contact.workspace_id,
+        contact_id=contact.id,
+        channel_id=channel_id,
+        created_at=change.unit.now,
+    )
+    change.unit.put(conversation)
+    change.unit.notes[_latest_of(contact.id)] = conversation.id
+    _record(change, "conversation.opened", contact, conversation)
+    return conversation
+
+
+def open_for(change: Change, contact: Contact, channel_id: str) -> Conversation:
+    """The contact's most recent conversation on the channel, reopened if it is closed; a new one if there is none."""
+    found = on_channel(change.unit, contact, channel_id)
+    return reopen(change, contact, found) if found else open_on(change, contact, channel_id)
+
+
+def reopen(change: Change, contact: Contact, conversation: Conversation) -> Conversation:
+    """Opens the conversation again. Does nothing if it is open."""
+    if conversation.status == "open":
+        return conversation
+    reopened = alter(change.unit, conversation, status="open")
+    _record(change, "conversation.opened", contact, reopened)
+    return reopened
+
+
+def close(change: Change, contact: Contact, conversation: Conversation) -> Conversation:
+    """Closes the conversation, and lets the runs go on that a member's message holds. Does nothing if it is closed."""
+    if conversation.status == "closed":
+        return conversation
+    closed = alter(change.unit, conversation, status="closed", held_at=None)
+    if conversation.held_at is not None:
+        _release(change.unit, closed)
+    _record(change, "conversation.closed", contact, closed)
+    return closed
+
+
+def assign(change: Change, contact: Contact, conversation: Conversation, assignee_id: str | None) -> Conversation:
+    """Assigns the conversation to the member; None removes the assignee. Raises Invalid for an unknown member."""
+    if assignee_id is not None and not _is_member(change.unit, conversation.workspace_id, assignee_id):
+        raise Invalid(NO_MEMBER)
+    if assignee_id == conversation.assignee_id:
+        return conversation
+    assigned = alter(change.unit, conversation, assignee_id=assignee_id)
+    _record(change, "conversation.assigned", contact, assigned)
+    return assigned
+
+
+def touch(unit: Unit, conversation: Conversation) -> Conversation:
+    """Notes that a message has been added now, which makes it the contact's most recent conversation."""
+    unit.notes[_latest_of(conversation.contact_id)] = conversation.id
+    return alter(unit, conversation, last_message_at=unit.now)
+
+
+def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversation:
+    """Gives the conversation to the contact, whose most recent one it becomes if it has the latest message."""
+    latest = most_recent(unit, contact.workspace_id, contact.id)
+    if latest is None or is_later(conversation, latest):
+        unit.notes[_latest_of(contact.id)] = conversation.id
+    return alter(unit, conversation, contact_id=contact.id)
+
+
+def is_later(conversation: Conversation, than: Conversation) -> bool:
+    """Whether its latest message, or its beginning if it has none, is not before that of the other."""
+    one, other = ((each.last_message_at or each.created_at) for each in (conversation, than))
+    return bool(one >= other)
+
+
+def alter(unit: Unit, conversation: Conversation, **fields: Any) -> Conversation:
+    """Puts the conversation with these fields."""
+    altered = Conversation(**{**conversation.__data__, **fields})
+    unit.put(altered)
+    return altered
+
+
+def runs_that(unit: Unit, conversation: Conversation, condition: str) -> list[Run]:
+    """The contact's unfinished runs, locked, that meet the SQL condition; and any run that the unit has changed."""
+    stored = rows(
+        f"SELECT id FROM runs WHERE contact_id = %s AND finished_at IS NULL AND {condition}",
+        (conversation.contact_id,),
+    )
+    keys = [sets.key(Run, conversation.workspace_id, "id", run_id) for (run_id,) in stored]
+    unit.read(keys)
+    found = {run.id: run for run in (unit.get(*key) for key in keys) if run is not None}
+    return list((found | {run.id: run for run in unit.changed(Run)}).values())
+
+
+def hold(change: Change, conversation_id: str) -> tuple[Contact, Conversation]:
+    """The conversation and its contact, both locked. Raises NotFound, also if the contact was deleted, and Busy."""
+    unit, workspace_id = change.unit, change.workspace_id
+    conversation: Conversation | None = unit.get(Conversation, workspace_id, "id", conversation_id)
+    if conversation is None:
+        raise NotFound
+    return contacts.find(workspace_id, conversation.contact_id, unit), conversation
+
+
+def find(workspace_id: str, conversation_id: str) -> Conversation:
+    """Raises NotFound."""
+    return Conversation.get_in(workspace_id, conversation_id, "cnv")
+
+
+def tell_typing(conversation: Conversation, author: dict[str, str]) -> None:
+    """Shows the other members, and in a web chat the visitor, that the author is typing. Needs no lock."""
+    realtime.typing(conversation.workspace_id, conversation.id, author, conversation.channel_id, conversation.peer)
+
+
+def erase(conversation_ids: Sequence[str]) -> None:
+    """Closes these conversations, whose contact is deleted. No event tells of it, as `contact.deleted` does."""
+    rows("DELETE FROM read_receipts WHERE conversation_id = ANY(%s)", (list(conversation_ids),))
+    rows(
+        """
+        UPDATE conversations SET status = 'closed', held_at = NULL, peer = NULL, unread = 0, window_ends_at = NULL
+        WHERE id = ANY(%s)
+        """,
+        (list(conversation_ids),),
+    )
+
+
+def represent(conversation: Conversation) -> dict[str, Any]:
+    """The conversation as the API shows it."""
+    return {
+        "id": conversation.id,
+        "contact_id": conversation.contact_id,
+        "channel_id": conversation.channel_id,
+        "status": conversation.status,
+        "assignee_id": conversation.assignee_id,
+        "unread": conversation.unread,
+        "last_message_at": conversation.last_message_at,
+        "window_ends_at": conversation.window_ends_at,
+        "created_at": conversation.created_at,
+    }
+
+
+def _latest(contact_ids: Iterable[str]) -> Mapping[tuple[str, str], str | None]:
+    """The most recent conversation of each contact, as it is stored, by its key among a unit's notes."""
+    wanted = sorted(set(contact_ids))
+    if not wanted:
+        return {}
+    found = rows(
+        """
+        SELECT contact_id, (
+            SELECT id FROM conversations WHERE conversations.contact_id = wanted.contact_id
+            ORDER BY coalesce(last_message_at, created_at) DESC, id DESC LIMIT 1
+        ) FROM unnest(%s::text[]) AS wanted(contact_id)
+        """,
+        (wanted,),
+    )
+    return {_latest_of(contact_id): conversation_id for contact_id, conversation_id in found}
+
+
+def _latest_of(contact_id: str) -> tuple[str, str]:
+    return ("most recent conversation", contact_id)
+
+
+def _release(unit: Unit, conversation: Conversation) -> None:
+    for run in runs_that(unit, conversation, "waits_for = 'member'"):
+        if run.waits_for == "member" and run.conversation_id == conversation.id:
+            run_states.wake(unit, run)
+
+
+def _is_member(unit: Unit, workspace_id: str, member_id: str) -> bool:
+    key = ("member", workspace_id, member_id)
+    if key not in unit.notes:
+        unit.notes[key] = members.exists(workspace_id, member_id)
+    return unit.notes[key]  # type: ignore[no-any-return]
+
+
+def _record(change: Change, kind: str, contact: Contact, conversation: Conversation) -> None:
+    data = {"contact": contacts.represent(contact), "conversation": represent(conversation)}
+    change.events.record(kind, data, contact.id)

@@ -1,0 +1,50 @@
+"""Interruptions: messages that were being sent when their channel ceased to be connected, and whose worker died."""
+
+from __future__ import annotations
+
+from app.database import rows
+from app.domain.conversations import sending_outcomes
+from app.domain.conversations.sendings import LEASE_SECONDS, LOST, Sending
+from app.mailbox import Claimed
+
+# For claims that had begun when the channel was stopped.
+GRACE_SECONDS = 20.0
+# The most channels and messages that one pass looks at.
+PART = 200
+
+
+def settle() -> int:
+    """Makes messages `unknown` that no worker sends any more, in channels that are not connected; returns how many.
+
+    Claims do the same in channels that are. Each channel is looked into once after it was stopped, as its backlog may
+    be large: when all leases on its messages must have ended.
+    """
+    stopped = rows(
+        """
+        SELECT id, stopped_at FROM channels WHERE stopped_at < now() - %s * interval '1 second'
+        ORDER BY stopped_at LIMIT %s
+        """,
+        (LEASE_SECONDS + GRACE_SECONDS, PART),
+    )
+    settled = 0
+    for channel_id, stopped_at in stopped:
+        lost = _lost(channel_id)
+        later, _ = sending_outcomes.record(lost)
+        settled += len(lost) - len(later)
+        if not lost:
+            rows("UPDATE channels SET stopped_at = NULL WHERE id = %s AND stopped_at = %s", (channel_id, stopped_at))
+    return settled
+
+
+def _lost(channel_id: str) -> list[Sending]:
+    found = rows(
+        """
+        SELECT id, claim, conversation_id FROM messages
+        WHERE channel_id = %s AND due_at IS NOT NULL AND leased_until < now() LIMIT %s
+        """,
+        (channel_id, PART),
+    )
+    return [
+        Sending(Claimed(message_id, channel_id, number), conversation_id, LOST)
+        for message_id, number, conversation_id in found
+    ]

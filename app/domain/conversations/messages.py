@@ -1,0 +1,277 @@
+"""Messages: what is queued for a contact, what comes in, and how often a text was sent.
+
+Callers of these functions have locked the contact.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Literal
+
+from app.database import rows
+from app.domain.channels import channels, media, outboxes
+from app.domain.contacts import contacts
+from app.domain.conversations import conversations, recipients, replies, sending_checks
+from app.domain.triggers import run_states
+from app.domain.work.changes import Change, Effect
+from app.domain.work.events import Recorder
+from app.domain.work.units import Unit
+from app.errors import Conflict, Fault, Invalid, NotFound
+from app.lib import ids
+from app.models.channels import Channel
+from app.models.contacts import Contact
+from app.models.conversations import Conversation, Message
+from app.models.runs import Run
+
+Status = Literal["received", "queued", "sending", "sent", "delivered", "read", "failed", "unknown"]
+
+# The kind of event that goes with a status.
+EVENTS = {
+    "received": "message.received",
+    "sent": "message.sent",
+    "delivered": "message.delivered",
+    "read": "message.read",
+    "failed": "message.failed",
+}
+MOST_CHARACTERS = 4_096
+# How long a sent text counts as recent.
+RECENT = timedelta(minutes=5)
+
+
+def prefetch(unit: Unit, runs: Sequence[Run]) -> None:
+    """Reads what the steps of these runs need to send messages, in four statements for any number of runs."""
+    conversations.prefetch(unit, runs)
+    _count_sent(unit, {run.contact_id for run in runs})
+
+
+def check(text: str) -> None:
+    """Raises Invalid for a text that cannot be sent on any channel."""
+    if not text.strip():
+        raise Invalid(Fault("/text", "A message without text cannot be sent."))
+    if len(text) > MOST_CHARACTERS:
+        detail = f"A message has at most {MOST_CHARACTERS:,} characters; this one has {len(text):,}."
+        raise Invalid(Fault("/text", detail))
+    if "\0" in text:
+        raise Invalid(Fault("/text", "A message cannot contain the character U+0000."))
+
+
+def queue(
+    change: Change,
+    contact: Contact,
+    conversation: Conversation,
+    text: str | None,
+    *,
+    author: Mapping[str, str],
+    template: Mapping[str, Any] | None = None,
+    run_id: str | None = None,
+    message_id: str | None = None,
+    attachments: Sequence[Mapping[str, Any]] = (),
+) -> Message:
+    """Queues a message to the contact, behind those that the conversation has. Raises Invalid.
+
+    The message is `failed` at once if it may not be sent, and `sent` if the channel has no provider. One with
+    `attachments`, files that the message `message_id` has claimed, or with a template needs no text.
+    """
+    unit = change.unit
+    channel = channels.seen_by(unit, conversation.channel_id)
+    kind = channels.kind_of(channel)
+    if text is not None or not (template or attachments):
+        check(text or "")
+    sending_checks.check_size(kind, text or "", len(attachments))
+    message = _made(unit, conversation, text, direction="out", status="queued", author=author, run_id=run_id)
+    message.id = message_id or message.id
+    message.template, message.attachments = template, list(attachments)
+    message.is_automated = author["type"] == "automation"
+    conversation = conversations.touch(unit, conversation)
+    message = _set_off(change, contact, conversation, channel, message)
+    if text is not None:
+        unit.notes[_sent(contact.id, text)] = recent(unit, contact.id, text) + 1
+    return message
+
+
+def create(change: Change) -> Effect:
+    """Queues the message of the payload. Raises NotFound, Invalid, Conflict, Busy."""
+    contact, conversation = recipients.find(change)
+    actor_id = change.actor_id or ""
+    if is_of_member := actor_id.startswith(("mem_", "vis_")):
+        conversation = _hold(change.unit, conversation)
+    upload_ids = recipients.upload_ids(change.payload)
+    message = queue(
+        change,
+        contact,
+        conversation,
+        change.payload.get("text"),
+        author={"type": "member" if is_of_member else "api", "id": actor_id},
+        template=change.payload.get("template"),
+        message_id=change.target,
+        attachments=media.claim_uploads(change.unit, change.workspace_id, upload_ids, change.target),
+    )
+    return Effect("made", "message", message.id)
+
+
+def resend(change: Change) -> Effect:
+    """Queues a message again that failed or whose outcome is unknown. Raises NotFound, Conflict, Busy."""
+    unit = change.unit
+    message: Message | None = unit.get(Message, change.workspace_id, "id", change.target)
+    if message is None:
+        raise NotFound
+    contact, conversation = conversations.hold(change, message.conversation_id)
+    if message.direction != "out" or message.status not in ("failed", "unknown"):
+        raise Conflict("Only a message that failed, or whose outcome is unknown, can be sent again.")
+    channel = channels.seen_by(unit, conversation.channel_id)
+    anew = dict.fromkeys(("failure", "provider_id", "provider_time", "put_off_at"))
+    again = Message(**{**message.__data__, **anew})
+    _set_off(change, contact, conversation, channel, again)
+    return Effect("changed", "message", message.id)
+
+
+def tell(recorder: Recorder, contact: Contact, conversation: Conversation, message: Message) -> None:
+    """Records the event that goes with the message's status, if there is one."""
+    if (kind := EVENTS.get(message.status)) is not None:
+        data = {
+            "contact": contacts.represent(contact),
+            "conversation": conversations.represent(conversation),
+            "message": represent(message),
+        }
+        recorder.record(kind, data, contact.id)
+
+
+def receive(
+    change: Change,
+    contact: Contact,
+    channel_id: str,
+    text: str | None,
+    *,
+    conversation: Conversation | None = None,
+    **fields: Any,
+) -> Message:
+    """Stores a message from the contact, and gives it to the run that waits for it, if any. Raises Busy.
+
+    It is in that `conversation`, or else in an open one on the channel. `fields` are further columns of the message.
+    """
+    unit = change.unit
+    conversation = conversations.touch(unit, conversation or conversations.open_for(change, contact, channel_id))
+    author = {"type": "contact", "id": contact.id}
+    received = _made(unit, conversation, storable(text), direction="in", status="received", author=author)
+    message = replies.take(unit, conversation, Message(**received.__data__ | fields))
+    unit.put(message)
+    tell(change.events, contact, conversation, message)
+    return message
+
+
+def storable(text: str | None) -> str | None:
+    """The text without U+0000, which PostgreSQL does not store."""
+    return text and text.replace("\0", "")
+
+
+def recent(unit: Unit, contact_id: str, text: str) -> int:
+    """How often the text has been sent to the contact in the last five minutes."""
+    if ("sent", contact_id) not in unit.notes:
+        _count_sent(unit, {contact_id})
+    return unit.notes.get(_sent(contact_id, text), 0)  # type: ignore[no-any-return]
+
+
+def erase(message_ids: Sequence[str]) -> None:
+    """Takes what was written out of these messages; when, in which direction and by whom stays.
+
+    Those that have not gone out fail. What comes of one that is being sent is not recorded.
+    """
+    rows(
+        """
+        UPDATE messages SET text = NULL, template = NULL, attachments = '[]', provider_id = NULL,
+            status = CASE status WHEN 'queued' THEN 'failed' WHEN 'sending' THEN 'unknown' ELSE status END,
+            failure = CASE WHEN status IN ('queued', 'sending') THEN '{"code": "erased", "detail": null}'::json
+                WHEN failure IS NOT NULL THEN json_build_object('code', failure->'code', 'detail', NULL) END,
+            is_behind = false, due_at = NULL, leased_until = NULL, claim = claim + 1
+        WHERE id = ANY(%s)
+        """,
+        (list(message_ids),),
+    )
+
+
+def find(workspace_id: str, message_id: str) -> Message:
+    """Raises NotFound."""
+    return Message.get_in(workspace_id, message_id, "msg")
+
+
+def represent(message: Message) -> dict[str, Any]:
+    """The message as the API shows it."""
+    return {
+        "id": message.id,
+        "conversation_id": message.conversation_id,
+        "direction": message.direction,
+        "text": message.text,
+        "attachments": media.shown(message.attachments),
+        "status": message.status,
+        "failure": message.failure,
+        "author": message.author,
+        "provider_time": message.provider_time,
+        "created_at": message.created_at,
+    }
+
+
+def _set_off(
+    change: Change, contact: Contact, conversation: Conversation, channel: Channel, message: Message
+) -> Message:
+    """Puts the message where it begins: into the conversation's outbox, or at its end if nothing is to be sent."""
+    unit, kind = change.unit, channels.kind_of(channel)
+    refusal = sending_checks.refusal(
+        kind,
+        has_template=bool(message.template),
+        opted_out=contact.opted_out,
+        is_open=conversation.window_ends_at is not None and conversation.window_ends_at > unit.now,
+        is_deleted=channel.deleted_at is not None,
+    )
+    fields: Mapping[str, Any]
+    if refusal is not None:
+        fields = {"status": "failed", "failure": {"code": refusal.code, "detail": refusal.detail}}
+    elif kind.has_provider:
+        fields = outboxes.place(unit, conversation)
+    else:
+        fields = {"status": "sent"}
+    placed = Message(**{**message.__data__, **fields})
+    unit.put(placed)
+    tell(change.events, contact, conversation, placed)
+    return placed
+
+
+def _made(unit: Unit, conversation: Conversation, text: str | None, **fields: Any) -> Message:
+    return Message(
+        id=ids.new("msg"),
+        workspace_id=conversation.workspace_id,
+        conversation_id=conversation.id,
+        contact_id=conversation.contact_id,
+        channel_id=conversation.channel_id,
+        text=text,
+        created_at=unit.now,
+        **fields,
+    )
+
+
+def _hold(unit: Unit, conversation: Conversation) -> Conversation:
+    """Holds the contact's runs until the conversation is closed, those too that were let go on before."""
+    conversation = conversations.alter(unit, conversation, held_at=unit.now)
+    for run in conversations.runs_that(unit, conversation, "is_released"):
+        if run.contact_id == conversation.contact_id and run.is_released:
+            run_states.change(unit, run, is_released=False)
+    return conversation
+
+
+def _count_sent(unit: Unit, contact_ids: Iterable[str]) -> None:
+    since = unit.now - RECENT
+    counted = rows(
+        """
+        SELECT contact_id, md5(text), count(*) FROM messages
+        WHERE contact_id = ANY(%s) AND id > %s AND direction = 'out' AND created_at > %s AND text IS NOT NULL
+        GROUP BY contact_id, md5(text)
+        """,
+        (sorted(contact_ids), ids.around("msg", since, -1), since),
+    )
+    unit.notes |= {("sent", contact_id): True for contact_id in contact_ids}
+    unit.notes |= {("sent", contact_id, digest): count for contact_id, digest, count in counted}
+
+
+def _sent(contact_id: str, text: str) -> tuple[str, str, str]:
+    return ("sent", contact_id, hashlib.md5(text.encode(), usedforsecurity=False).hexdigest())

@@ -1,0 +1,96 @@
+"""Opt-outs: the words by which contacts say that they want no more messages, or want them again."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping
+from typing import Literal
+
+from app.domain.work.units import Unit
+from app.models.workspaces import Workspace
+
+# By language. A word counts only if it is the whole message, so none of these is one that a shop may ask for.
+STOP: Mapping[str, tuple[str, ...]] = {
+    "ar": ("توقف", "إيقاف", "إلغاء الاشتراك"),
+    "bg": ("стоп", "отписване"),
+    "cs": ("stop", "odhlásit"),
+    "da": ("stop", "afmeld"),
+    "de": ("stop", "stopp", "abmelden", "abbestellen"),
+    "el": ("στοπ", "διακοπή"),
+    "en": ("stop", "stop all", "stopall", "unsubscribe", "opt out", "optout", "opt-out"),
+    "es": ("alto", "baja", "darme de baja", "desuscribir", "desuscribirme"),
+    "fi": ("stop", "lopeta", "peruuta tilaus"),
+    "fr": ("stop", "arrêt", "arret", "désabonner", "désinscrire", "se désabonner"),
+    "he": ("הסר", "הסרה", "עצור"),
+    "hi": ("रोकें", "बंद करें"),
+    "hu": ("stop", "leiratkozás"),
+    "id": ("stop", "berhenti", "berhenti berlangganan"),
+    "it": ("stop", "ferma", "cancellami", "disiscrivimi"),
+    "ja": ("停止", "配信停止"),
+    "ko": ("중지", "수신거부", "수신 거부"),
+    "nb": ("stopp", "avmeld"),
+    "nl": ("stop", "stoppen", "afmelden", "uitschrijven"),
+    "pl": ("stop", "wypisz", "rezygnuję"),
+    "pt": ("parar", "pare", "sair", "descadastrar", "cancelar inscrição"),
+    "ro": ("stop", "dezabonare"),
+    "ru": ("стоп", "отписаться", "отписка"),
+    "sv": ("stopp", "stop", "avregistrera"),
+    "tr": ("dur", "durdur", "aboneliği iptal et"),
+    "uk": ("стоп", "відписатися"),
+    "vi": ("dừng", "hủy đăng ký"),
+    "zh": ("停止", "退订", "退訂", "取消订阅", "取消訂閱"),
+}
+START = ("start", "unstop", "subscribe", "opt in", "opt-in", "старт", "تشغيل", "开始", "開始", "시작", "התחל", "शुरू")
+
+Wish = Literal["stop", "start"]
+
+_COMMAND = re.compile(r"/(\w+)(@\w+)?(\s.*)?", re.DOTALL)
+
+
+def wish_of(unit: Unit, workspace_id: str, text: str | None) -> Wish | None:
+    """What the whole text asks for; None if it is any other message. A workspace's own words replace those of STOP."""
+    # No list has a longer one, and most messages are longer.
+    if not text or len(text) > 100:
+        return None
+    said = _plain(text)
+    if said in _words(unit, workspace_id):
+        return "stop"
+    return "start" if said in _BUILT_IN_START else None
+
+
+def _words(unit: Unit, workspace_id: str) -> Collection[str]:
+    key = ("words that opt out", workspace_id)
+    if key not in unit.notes:
+        workspace = Workspace.select(Workspace.opt_out_words).where(Workspace.id == workspace_id).first()
+        own = workspace and workspace.opt_out_words
+        unit.notes[key] = _BUILT_IN_STOP if own is None else _plain_words(own)
+    return unit.notes[key]  # type: ignore[no-any-return]
+
+
+def _plain_words(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(_plain, words)) - {""}
+
+
+def _plain(text: str) -> str:
+    """The text in small letters, without what surrounds words: spaces, punctuation, and what is invisible."""
+    if command := _COMMAND.fullmatch(text.strip()):
+        text = command[1]
+    kept = [" " if each.isspace() else each for each in unicodedata.normalize("NFKC", text) if _is_visible(each)]
+    while kept and not _is_of_word(kept[0]):
+        del kept[0]
+    while kept and not _is_of_word(kept[-1]):
+        del kept[-1]
+    return " ".join("".join(kept).casefold().split())
+
+
+def _is_visible(character: str) -> bool:
+    return character.isspace() or not unicodedata.category(character).startswith("C")
+
+
+def _is_of_word(character: str) -> bool:
+    return character.isalnum() or unicodedata.category(character).startswith("M")
+
+
+_BUILT_IN_STOP = _plain_words(word for words in STOP.values() for word in words)
+_BUILT_IN_START = _plain_words(START)

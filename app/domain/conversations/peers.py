@@ -1,0 +1,105 @@
+"""Peers: those at a provider whom a contact's conversations on a channel are with.
+
+Callers of these functions have locked the contact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import NamedTuple
+
+from app.database import rows
+from app.domain.conversations import conversations
+from app.domain.work.changes import Change
+from app.domain.work.units import Unit
+from app.models import sets
+from app.models.contacts import Contact
+from app.models.conversations import Conversation
+
+# The most conversations that go on with another address; what is older is hardly written in.
+LATEST = 500
+
+
+class Peer(NamedTuple):
+    """One of the accounts that a contact has at a channel's provider, by the address where answers go."""
+
+    workspace_id: str
+    contact_id: str
+    channel_id: str
+    peer: str
+
+
+def prefetch(unit: Unit, wanted: Sequence[Peer]) -> None:
+    """Reads the conversations that `conversation_with` will return for these, in two statements for all of them."""
+    unit.notes |= _latest_with(wanted)
+    found = [(peer.workspace_id, unit.notes[peer]) for peer in wanted]
+    unit.read(sets.key(Conversation, workspace_id, "id", each) for workspace_id, each in found if each)
+
+
+def conversation_with(
+    change: Change, contact: Contact, channel_id: str, peer: str, *, reopens: bool | None
+) -> Conversation:
+    """The conversation in which a message from or to the peer belongs.
+
+    It is the latest one with that peer on the channel. If that is closed, it is reopened (`reopens`), or followed by a
+    new one (not `reopens`), or stays as it is (None). Raises Busy.
+    """
+    unit, sought = change.unit, Peer(contact.workspace_id, contact.id, channel_id, peer)
+    if sought not in unit.notes:
+        is_new = unit.is_new(Contact, contact.workspace_id, contact.id)
+        unit.notes |= {sought: None} if is_new else _latest_with([sought])
+    found = unit.notes[sought]
+    latest: Conversation | None = unit.get(Conversation, contact.workspace_id, "id", found) if found else None
+    if latest is None or (latest.status == "closed" and reopens is False):
+        latest = conversations.alter(unit, conversations.open_on(change, contact, channel_id), peer=peer)
+        unit.notes[sought] = latest.id
+    elif latest.peer is None:
+        latest = conversations.alter(unit, latest, peer=peer)
+    return conversations.reopen(change, contact, latest) if reopens else latest
+
+
+def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversation:
+    """Gives the conversation to the contact, among whose conversations with the same peer it takes its place."""
+    sought = Peer(contact.workspace_id, contact.id, conversation.channel_id, conversation.peer or "")
+    if sought not in unit.notes:
+        unit.notes |= _latest_with([sought])
+    found = unit.notes[sought]
+    latest: Conversation | None = unit.get(Conversation, contact.workspace_id, "id", found) if found else None
+    if latest is None or conversations.is_later(conversation, latest):
+        unit.notes[sought] = conversation.id
+    return conversations.move(unit, conversation, contact)
+
+
+def readdress(unit: Unit, contact: Contact, channel_id: str, formers: Collection[str], peer: str) -> None:
+    """Has the contact's LATEST conversations with the former peers continued with this one. Raises Busy."""
+    found = rows(
+        """
+        SELECT id FROM conversations WHERE contact_id = %s AND channel_id = %s AND peer = ANY(%s)
+        ORDER BY coalesce(last_message_at, created_at) DESC, id DESC LIMIT %s
+        """,
+        (contact.id, channel_id, list(formers), LATEST),
+    )
+    unit.read(sets.key(Conversation, contact.workspace_id, "id", conversation_id) for (conversation_id,) in found)
+    stored = [unit.get(Conversation, contact.workspace_id, "id", conversation_id) for (conversation_id,) in found]
+    for talk in {each.id: each for each in (*filter(None, stored), *unit.changed(Conversation))}.values():
+        if (talk.contact_id, talk.channel_id) == (contact.id, channel_id) and talk.peer in formers:
+            move(unit, conversations.alter(unit, talk, peer=peer), contact)
+
+
+def _latest_with(wanted: Sequence[Peer]) -> Mapping[Hashable, str | None]:
+    """The latest conversation with each peer, as it is stored; one without a peer may be with any."""
+    if not wanted:
+        return {}
+    found = rows(
+        """
+        SELECT wanted.*, (
+            SELECT id FROM conversations
+            WHERE conversations.contact_id = wanted.contact_id AND conversations.channel_id = wanted.channel_id
+                AND coalesce(conversations.peer, wanted.peer) = wanted.peer
+            ORDER BY coalesce(last_message_at, created_at) DESC, id DESC LIMIT 1)
+        FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[])
+            AS wanted(workspace_id, contact_id, channel_id, peer)
+        """,
+        tuple(map(list, zip(*wanted, strict=True))),
+    )
+    return {Peer(*peer): conversation_id for *peer, conversation_id in found}

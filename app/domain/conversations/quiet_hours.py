@@ -1,0 +1,52 @@
+"""Quiet hours: when automations send nothing, by the contact's clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from app.database import rows
+from app.domain.work.units import Unit
+from app.lib import formats
+from app.models.contacts import Contact
+
+_DAY = timedelta(days=1)
+
+
+def end_for(unit: Unit, contact: Contact) -> datetime | None:
+    """When the quiet hours end that the contact has now; None if it has none. Reads the workspace once per unit."""
+    key = ("quiet hours", contact.workspace_id)
+    if key not in unit.notes:
+        [unit.notes[key]] = rows("SELECT quiet_hours, timezone FROM workspaces WHERE id = %s", (contact.workspace_id,))
+    hours, timezone = unit.notes[key]
+    return end(unit.now, hours, contact.timezone, timezone) if hours else None
+
+
+def end(at: datetime, hours: Mapping[str, str], *timezones: str | None) -> datetime | None:
+    """When the quiet hours end in which `at` lies; None if it lies in none.
+
+    `hours` are `{"from": "21:00", "to": "08:00"}`; if both are equal, there are none. They follow the clock of the
+    first time zone that exists, or UTC. A time that the clock skips counts as in RFC 5545 (3.3.5). Of a time that it
+    shows twice, the first begins the hours and the second ends them.
+    """
+    begins, ends = time.fromisoformat(hours["from"]), time.fromisoformat(hours["to"])
+    if begins == ends:
+        return None
+    zone = _first_known(timezones)
+    today = at.astimezone(zone).date()
+    for day in (today - _DAY, today):
+        first = _moment(day, begins, zone)
+        last = max(_moment(day + _DAY * (ends < begins), ends.replace(fold=fold), zone) for fold in (0, 1))
+        if first <= at < last:
+            return last
+    return None
+
+
+def _first_known(timezones: tuple[str | None, ...]) -> ZoneInfo:
+    return ZoneInfo(next((name for name in timezones if name and formats.is_timezone(name)), "UTC"))
+
+
+def _moment(day: date, clock: time, zone: ZoneInfo) -> datetime:
+    # In UTC, as Python compares times of one zone by the clock.
+    return datetime.combine(day, clock, zone).astimezone(UTC)

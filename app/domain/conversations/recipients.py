@@ -1,0 +1,166 @@
+"""Recipients: the contact and the conversation that an outgoing message is for, found or opened.
+
+`find` needs a unit, in which it locks the contact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from app.channels.base import ChannelKind
+from app.domain.channels import channels, media
+from app.domain.contacts import contacts
+from app.domain.conversations import conversations, sending_checks
+from app.domain.work.changes import Change
+from app.errors import Conflict, Fault, Invalid, NotFound
+from app.lib import formats, ids
+from app.models import sets
+from app.models.channels import Channel
+from app.models.contacts import Contact
+from app.models.conversations import Conversation
+from app.models.identities import Identity
+from app.models.sets import Key
+
+_NO_CHANNEL = Fault("/channel_id", "There is no such channel in this workspace.")
+_NOT_FIRST = "Its provider does not let a business write first: the contact has to write before."
+_NO_CONVERSATION = "This contact has no conversation, and no connected channel on which one can be opened."
+
+
+def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[Key]:
+    """The keys that `find` gets first from its unit, as far as the payload names them."""
+    named = ((Contact, payload.get("contact_id")), (Conversation, payload.get("conversation_id")))
+    return [sets.key(model, workspace_id, "id", value) for model, value in named if value is not None]
+
+
+def check(workspace_id: str, payload: Mapping[str, Any]) -> None:
+    """Raises Invalid for what would be wrong even after all queued writes."""
+    media.check_uploads(workspace_id, upload_ids(payload))
+    kind = _kind_for(workspace_id, payload)
+    if kind is not None:
+        sending_checks.check_size(kind, payload.get("text") or "", len(upload_ids(payload)))
+
+
+def find(change: Change) -> tuple[Contact, Conversation]:
+    """The contact, locked, and an open conversation; opens one where the channel allows it.
+
+    Raises NotFound, Invalid, Conflict, Busy.
+    """
+    payload = change.payload
+    if "conversation_id" in payload:
+        contact, conversation = conversations.hold(change, payload["conversation_id"])
+    elif "contact_id" in payload:
+        contact, conversation = _of_contact(change)
+    else:
+        contact, conversation = _at(change, _channel(change.workspace_id, payload["channel_id"]), payload["to"])
+    return contact, conversations.reopen(change, contact, conversation)
+
+
+def upload_ids(payload: Mapping[str, Any]) -> list[str]:
+    """The uploads that a message's body names."""
+    return [each["upload_id"] for each in payload.get("attachments", ())]
+
+
+def _kind_for(workspace_id: str, payload: Mapping[str, Any]) -> ChannelKind | None:
+    """The kind of channel that the message goes out on, as far as that is known now. Raises Invalid."""
+    if "conversation_id" in payload:
+        return channels.kind_of(
+            Channel.get_by_id(conversations.find(workspace_id, payload["conversation_id"]).channel_id)
+        )
+    if "contact_id" in payload:
+        contacts.find_named(workspace_id, payload["contact_id"])
+    if "channel_id" not in payload:
+        return None
+    kind = channels.kind_of(_channel(workspace_id, payload["channel_id"]))
+    if "to" in payload:
+        _read(kind, payload["to"])
+    return kind
+
+
+def _of_contact(change: Change) -> tuple[Contact, Conversation]:
+    """The contact's latest conversation, on the channel if one is given; a new one if there is none."""
+    unit, payload = change.unit, change.payload
+    contact = contacts.find_named(change.workspace_id, payload["contact_id"], unit)
+    wanted = _channel(change.workspace_id, payload["channel_id"]) if "channel_id" in payload else None
+    if wanted is None:
+        found = conversations.most_recent(unit, contact.workspace_id, contact.id)
+    else:
+        found = conversations.on_channel(unit, contact, wanted.id)
+    if found is not None:
+        return contact, found
+    for channel in _connected(change.workspace_id) if wanted is None else [wanted]:
+        kind = channels.kind_of(channel)
+        if kind.may_open and contact.phone is not None:
+            return contact, _open(change, contact, channel, kind.recipient(contact.phone))
+    # The request is right; it is the contact's state that may change.
+    raise Conflict(_NO_CONVERSATION if wanted is None else _NOT_FIRST)
+
+
+def _at(change: Change, channel: Channel, to: str) -> tuple[Contact, Conversation]:
+    """The conversation with the recipient that `to` names on the channel."""
+    unit, workspace_id, kind = change.unit, change.workspace_id, channels.kind_of(channel)
+    recipient = _read(kind, to)
+    identity: Identity | None = unit.get(Identity, workspace_id, "address", f"{kind.name}:{recipient}")
+    if identity is not None:
+        contact = contacts.find(workspace_id, identity.contact_id, unit)
+    elif kind.may_open:
+        contact = _with_phone(change, _phone(to))
+        unit.put(_identity(change, contact, kind, recipient))
+    else:
+        raise Conflict(_NOT_FIRST)
+    found = conversations.on_channel(unit, contact, channel.id)
+    if found is None and not kind.may_open:
+        raise Conflict(_NOT_FIRST)
+    return contact, found or _open(change, contact, channel, recipient)
+
+
+def _open(change: Change, contact: Contact, channel: Channel, peer: str) -> Conversation:
+    opened = conversations.open_on(change, contact, channel.id)
+    return conversations.alter(change.unit, opened, peer=peer)
+
+
+def _with_phone(change: Change, phone: str) -> Contact:
+    """The contact with that phone number, created if there is none."""
+    made = contacts.upsert(replace(change, payload={"phone": phone}))
+    return contacts.find(change.workspace_id, made.resource_id, change.unit)
+
+
+def _identity(change: Change, contact: Contact, kind: ChannelKind, external_id: str) -> Identity:
+    return Identity(
+        id=ids.new("idn"),
+        workspace_id=contact.workspace_id,
+        contact_id=contact.id,
+        channel_kind=kind.name,
+        external_id=external_id,
+        address=f"{kind.name}:{external_id}",
+        created_at=change.unit.now,
+    )
+
+
+def _read(kind: ChannelKind, to: str) -> str:
+    """Who `to` is at the provider. Raises Invalid."""
+    try:
+        return kind.recipient(to)
+    except ValueError as error:
+        raise Invalid(Fault("/to", str(error))) from error
+
+
+def _phone(to: str) -> str:
+    try:
+        return formats.phone(to)
+    except ValueError as error:
+        raise Invalid(Fault("/to", str(error))) from error
+
+
+def _channel(workspace_id: str, channel_id: str) -> Channel:
+    try:
+        return channels.find(workspace_id, channel_id)
+    except NotFound as error:
+        raise Invalid(_NO_CHANNEL) from error
+
+
+def _connected(workspace_id: str) -> list[Channel]:
+    """The connected channels, newest first."""
+    is_connected = (Channel.state == "connected") & Channel.deleted_at.is_null()
+    return list(Channel.in_workspace(workspace_id).where(is_connected).order_by(Channel.id.desc()))

@@ -1,0 +1,193 @@
+"""Outcomes of sendings: recorded under the claim they were made with, together with their events."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import structlog
+
+from app import logs, metrics, sql
+from app.channels.answers import UNREACHABLE
+from app.channels.base import Blocked, Outcome, Verdict
+from app.database import count, rows, transaction
+from app.domain.channels import arrivals, channels
+from app.domain.conversations import messages
+from app.domain.conversations.sendings import CONVERSATION_SLACK_SECONDS, Sending, slack_of
+from app.domain.deliveries import fan_out
+from app.domain.work.events import Recorder
+from app.lib import clock, json
+from app.models.channels import Channel
+from app.models.contacts import Contact
+from app.models.conversations import Conversation, Message
+
+# For how long a provider may put a message off.
+PUT_OFF_SECONDS = 86_400.0
+
+log = structlog.get_logger(__name__)
+
+_STATUSES = {
+    Outcome.SENT: "sent",
+    Outcome.FAILED: "failed",
+    Outcome.UNKNOWN: "unknown",
+    Outcome.LATER: "queued",
+    Outcome.UNAUTHORIZED: "queued",
+}
+
+
+def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]]:
+    """Records what came of messages, and makes those due that waited behind finished ones.
+
+    Never waits for a row lock: returns the sendings that have to be recorded later, because another transaction has
+    locked their message or conversation; and in how many seconds the channels of the others have a message that is due.
+    Safe to repeat: an outcome counts once, under the claim that it was made with.
+    """
+    if not sendings:
+        return [], {}
+    # First, so that nobody claims more of a channel that is throttled or refuses our credentials.
+    _pause([each for each in sendings if each.verdict.outcome is Outcome.LATER and each.verdict.pauses == "channel"])
+    _require_reauthorization([each for each in sendings if each.verdict.outcome is Outcome.UNAUTHORIZED])
+    blocked = [each for each in sendings if each.verdict.is_opt_out]
+    with transaction():
+        free = _lock_conversations({each.conversation_id for each in sendings})
+        found = _record([each for each in sendings if each.conversation_id in free])
+        statuses = {id: status for id, channel_id, status, _ in found if id and channel_id}
+        _note_blocked([each for each in blocked if each.claimed.id in statuses])
+        tell([id for id, status in statuses.items() if status in messages.EVENTS])
+    _log(sendings, statuses.keys())
+    locked = {id for id, channel_id, *_ in found if channel_id is None}
+    due: dict[str, float] = {}
+    for _, channel_id, _, seconds in found:
+        if seconds is not None:
+            due[channel_id] = min(seconds, due.get(channel_id, seconds))
+    return [each for each in sendings if each.claimed.id in locked or each.conversation_id not in free], due
+
+
+def tell(sent_ids: Sequence[str]) -> None:
+    """Records an event for each of these messages, unless its contact is gone and its data with it."""
+    if not sent_ids:
+        return
+    sent = list(Message.select().where(Message.id.in_(sent_ids)))
+    wanted = Conversation.id.in_({message.conversation_id for message in sent})
+    talks = {each.id: each for each in Conversation.select().where(wanted)}
+    # After a merge a conversation has the contact at once, its messages a little later.
+    their_ids = {each.contact_id for each in talks.values()}
+    people = {each.id: each for each in Contact.select().where(Contact.id.in_(their_ids))}
+    recorders: dict[str, Recorder] = {}
+    for message in sorted(sent, key=lambda message: str(message.id)):
+        conversation = talks.get(message.conversation_id)
+        contact = people.get(conversation.contact_id) if conversation else None
+        if contact is not None and conversation is not None:
+            recorder = recorders.setdefault(message.workspace_id, Recorder(message.workspace_id))
+            messages.tell(recorder, contact, conversation, message)
+    for recorder in recorders.values():
+        fan_out.write(recorder)
+
+
+def _pause(throttled: Iterable[Sending]) -> None:
+    pauses: dict[str, float] = defaultdict(float)
+    for each in throttled:
+        pauses[each.claimed.owner] = max(pauses[each.claimed.owner], each.verdict.pause_seconds)
+    if pauses:
+        count(
+            """
+            UPDATE channels SET paused_until = greatest(
+                CASE WHEN paused_until < now() + interval '1 hour' THEN paused_until END,
+                now() + pause.seconds * interval '1 second')
+            FROM unnest(%s::text[], %s::float[]) AS pause(id, seconds) WHERE channels.id = pause.id
+            """,
+            (list(pauses), list(pauses.values())),
+        )
+
+
+def _require_reauthorization(refused: Iterable[Sending]) -> None:
+    for channel_id, sending in {each.claimed.owner: each for each in refused}.items():
+        problem = {"code": sending.verdict.code, "detail": sending.verdict.detail}
+        channels.require_reauthorization(channel_id, problem, sending.credentials)
+
+
+def _lock_conversations(conversation_ids: Collection[str]) -> set[str]:
+    """Locks what is free of these conversations; returns them, and those that are gone.
+
+    A message that is queued meanwhile takes its place by what it finds in the conversation. The next statement sees all
+    that was queued before the locks.
+    """
+    wanted = list(conversation_ids)
+    lock = "SELECT id FROM conversations WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"
+    locked = rows(lock, (wanted,))
+    free = {id for (id,) in locked}
+    if len(free) == len(wanted):
+        return free
+    missing = list(set(wanted) - free)
+    return set(wanted) - {id for (id,) in rows("SELECT id FROM conversations WHERE id = ANY(%s)", (missing,))} | free
+
+
+def _record(sendings: Sequence[Sending]) -> list[tuple[Any, ...]]:
+    if not sendings:
+        return []
+    verdicts = [each.verdict for each in sendings]
+    rates = [each.rate for each in sendings]
+    return rows(
+        sql.prepared("record_sendings"),
+        {
+            "ids": sql.array(each.claimed.id for each in sendings),
+            "claims": sql.array(each.claimed.claim for each in sendings),
+            "statuses": sql.array(_STATUSES[verdict.outcome] for verdict in verdicts),
+            "provider_ids": sql.array(verdict.provider_id for verdict in verdicts),
+            "failures": sql.array(_failure(verdict) for verdict in verdicts),
+            "put_off_seconds": PUT_OFF_SECONDS,
+            "pauses": sql.array(verdict.pause_seconds for verdict in verdicts),
+            "ats": sql.array(each.at for each in sendings),
+            "rates": sql.array(rate and rate.per_second for rate in rates),
+            "slacks": sql.array(rate and slack_of(rate, CONVERSATION_SLACK_SECONDS) for rate in rates),
+        },
+    )
+
+
+def _note_blocked(sendings: Iterable[Sending]) -> None:
+    """The provider says that these contacts have blocked us, which is noted like what they tell us themselves."""
+    for each in sendings:
+        channel = Channel.get_or_none(Channel.id == each.claimed.owner)
+        if channel is not None and each.to is not None:
+            key = f"blocked:{each.claimed.id}:{each.claimed.claim}"
+            # The contact's identifier may differ from the address that messages go to.
+            known = rows(_IDENTIFIERS, (each.conversation_id, channel.kind, each.to))
+            sender = known[0][0] if known else each.to
+            arrivals.store(channel, [Blocked(key, sender, clock.now(), is_blocked=True)])
+
+
+_IDENTIFIERS = """
+    SELECT external_id FROM conversations JOIN identities ON identities.contact_id = conversations.contact_id
+    WHERE conversations.id = %s AND channel_kind = %s ORDER BY external_id <> %s, identities.id LIMIT 1
+"""
+
+
+def _failure(verdict: Verdict) -> str | None:
+    """Why the message failed or is unknown; of one that its provider puts off, what it fails with in the end."""
+    code, detail = verdict.code or "error", verdict.detail
+    if verdict.outcome is Outcome.LATER:
+        # A provider that is not reached has put nothing off.
+        if verdict.code in (None, UNREACHABLE):
+            return None
+        code, detail = "expired", f"The provider did not take it for a day. {detail or ''}".rstrip()
+    elif verdict.outcome not in (Outcome.FAILED, Outcome.UNKNOWN):
+        return None
+    return json.dumps({"code": code, "detail": detail}).decode()
+
+
+def _log(sendings: Sequence[Sending], recorded: Collection[str]) -> None:
+    lines = []
+    for each in sendings:
+        if each.claimed.id in recorded:
+            metrics.MESSAGES.labels(each.verdict.outcome.value).inc()
+            lines.append(
+                {
+                    "message": each.claimed.id,
+                    "channel": each.claimed.owner,
+                    "outcome": each.verdict.outcome.value,
+                    "code": each.verdict.code,
+                    "pause_seconds": each.verdict.pause_seconds or None,
+                }
+            )
+    logs.info_each("message.sent", lines)

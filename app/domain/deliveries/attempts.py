@@ -1,0 +1,269 @@
+"""Attempts: claims due deliveries, with all that a request needs, and records the outcomes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import structlog
+from cryptography.fernet import InvalidToken
+
+from app import logs, mailbox, metrics, sql
+from app.config import settings
+from app.database import count, rows, transaction
+from app.domain.deliveries import lanes, stops
+from app.domain.deliveries.deliveries import BODY_GONE
+from app.lib import clock, signatures, vault
+from app.mailbox import Claimed, Mail
+from app.models.endpoints import Endpoint
+from app.outbound import Answer
+
+log = structlog.get_logger(__name__)
+
+Claims = set[tuple[str, int]]  # identifiers of deliveries, each with the number it was claimed under
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """A claimed delivery with all that one attempt needs."""
+
+    claimed: Claimed
+    kind: str
+    tries: int  # attempts made on the present schedule
+    trace_id: str
+    address: str
+    is_probe: bool
+    is_ordered: bool  # nothing else goes to its endpoint until it is recorded
+    secrets: tuple[str, ...]
+    body: bytes
+
+    def headers(self) -> dict[str, str]:
+        """The headers of an attempt that is made now."""
+        signature = signatures.sign(self.secrets, int(clock.now().timestamp()), self.body)
+        return headers_of(self.claimed.id, signature)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A completed attempt, or a fault of our own, after which the delivery waits for `pause_seconds`."""
+
+    dispatch: Dispatch
+    at: datetime
+    answer: Answer
+    pause_seconds: float = 0.0
+
+
+def headers_of(delivery_id: str, signature: str) -> dict[str, str]:
+    """The headers of a delivery's requests (public API, part 6), without those of every request."""
+    return {
+        "Content-Type": "application/json",
+        "User-Agent": "Bellhop-Webhooks/1",
+        "X-Service-Delivery": delivery_id,
+        "X-Service-Signature": signature,
+    }
+
+
+def claim(lane: Mail, rooms: Mapping[str, int]) -> list[Dispatch]:
+    """Claims due deliveries of endpoints that are active, in that lane and not restrained: up to the room of each."""
+    return _dispatches([(row, False, False) for row in mailbox.claim(lane, rooms, lanes.lease_seconds())])
+
+
+def claim_restrained(lane: Mail, rooms: Mapping[str, int]) -> tuple[list[Dispatch], dict[str, float]]:
+    """Claims what those of the endpoints in that lane that are probed, have a limit or want order may get now.
+
+    Over all processes an endpoint has one probe under way at a time, no more attempts than its limit allows, and one
+    delivery under way if it wants order: the first that is not finished.
+    Also returns in how many seconds to look again, for those that may have more to send then.
+    """
+    wanted = {"ids": sql.array(rooms), "rooms": sql.array(rooms.values()), "is_slow": lane is lanes.SLOW}
+    found = rows(sql.prepared("claim_restrained"), wanted | {"lease_seconds": lanes.lease_seconds()})
+    dispatches, pauses = [], {}
+    for id, owner, number, waited, is_probe, is_ordered, *carried, seconds in found:
+        if id is None:
+            pauses[owner] = seconds
+        else:
+            dispatches.append((Claimed(id, owner, number, tuple(carried), waited), is_probe, is_ordered))
+    return _dispatches(dispatches), pauses
+
+
+def record(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Logs the attempts, moves their deliveries on and counts the endpoints' failures, all in one transaction.
+
+    Never waits for a row lock: returns the outcomes that have to be recorded later, because somebody else has locked
+    their delivery or endpoint. Safe to repeat: an outcome is recorded under the claim it was made with, once.
+    """
+    if not outcomes:
+        return []
+    failing = {o.dispatch.claimed.owner for o in outcomes if not o.answer.ok}
+    if failing:
+        with transaction():
+            unrecorded, answering = _record_failing(outcomes, failing)
+    else:
+        unrecorded, answering = _record(outcomes, {})
+    locked = _still_held(unrecorded)
+    later = [o for o in outcomes if _claim_of(o) in locked] if locked else []
+    _log_attempts([o for o in outcomes if _claim_of(o) not in locked] if locked else outcomes, unrecorded - locked)
+    if answering:
+        lanes.ring(answering)
+    return later
+
+
+def _record_failing(outcomes: Sequence[Outcome], failing: set[str]) -> tuple[Claims, set[str]]:
+    """The same as `_record`, and counts the failures of the endpoints that have any among the outcomes."""
+    free = {endpoint.id: endpoint for endpoint in Endpoint.lock_free(failing)}
+    # An endpoint that is gone has no row that could be locked.
+    locked = {id for (id,) in rows("SELECT id FROM endpoints WHERE id = ANY(%s)", (list(failing - free.keys()),))}
+    ready = [o for o in outcomes if o.dispatch.claimed.owner not in locked]
+    # Read before the attempts are recorded, so that none is put off for an endpoint that is stopped meanwhile.
+    states = {id: free[id].state if id in free else "deleted" for id in failing}
+    unrecorded, answering = _record(ready, states)
+    counted = defaultdict(list)
+    for outcome in ready:
+        if _claim_of(outcome) not in unrecorded:
+            counted[outcome.dispatch.claimed.owner].append((outcome.answer, outcome.dispatch.is_probe))
+    for endpoint in free.values():
+        was_probed = endpoint.probe_at is not None
+        stops.count_outcomes(endpoint, counted[endpoint.id])
+        if was_probed and endpoint.probe_at is None and endpoint.state == "active":
+            answering.add(endpoint.id)
+    return unrecorded | {_claim_of(o) for o in outcomes if o.dispatch.claimed.owner in locked}, answering
+
+
+def _dispatches(claimed: Sequence[tuple[Claimed, bool, bool]]) -> list[Dispatch]:
+    """What is claimed, each with whether it is a probe and whether there is an order, ready to be sent."""
+    if not claimed:
+        return []
+    endpoints = _by_id("find_targets", {row.owner for row, *_ in claimed})
+    events = _by_id("find_bodies", {row.carried[0] for row, *_ in claimed})
+    if bodiless := [row for row, *_ in claimed if row.carried[0] not in events]:
+        _give_up(bodiless)
+    dispatches = [
+        _dispatch(row, events[row.carried[0]], endpoints[row.owner], is_probe, is_ordered)
+        for row, is_probe, is_ordered in claimed
+        if row.carried[0] in events and row.owner in endpoints
+    ]
+    return [dispatch for dispatch in dispatches if dispatch]
+
+
+def _by_id(query: str, wanted: Collection[str]) -> dict[str, Sequence[Any]]:
+    ids = {"ids": sql.array(wanted), "first_id": min(wanted), "last_id": max(wanted)}
+    return {row[0]: row[1:] for row in rows(sql.prepared(query), ids)}
+
+
+def _give_up(bodiless: Sequence[Claimed]) -> None:
+    # One that somebody else has locked is claimed again when its lease ends.
+    count(
+        """
+        UPDATE deliveries SET status = 'failed', due_at = NULL, leased_until = NULL, last_error = %s
+        WHERE id IN (
+            SELECT deliveries.id FROM unnest(%s::text[], %s::int[]) AS gone(id, claim) JOIN deliveries USING (id, claim)
+            FOR NO KEY UPDATE OF deliveries SKIP LOCKED)
+        """,
+        (BODY_GONE, [row.id for row in bodiless], [row.claim for row in bodiless]),
+    )
+    log.warning("delivery.body_gone", deliveries=[row.id for row in bodiless])
+
+
+def _dispatch(
+    claimed: Claimed, event: Sequence[Any], endpoint: Sequence[Any], is_probe: bool, is_ordered: bool
+) -> Dispatch | None:
+    _, kind, tries = claimed.carried
+    trace_id, body = event
+    address, *sealed_secrets = endpoint
+    keys = settings().secret_keys
+    try:
+        secrets = tuple(vault.decrypt(keys, bytes(sealed)) for sealed in sealed_secrets if sealed)
+    except InvalidToken:
+        # The operator's mistake, not the receiver's: nothing is counted, and the delivery is claimed again later.
+        log.error("delivery.secret_unreadable", delivery=claimed.id, endpoint=claimed.owner, remedy="check SECRET_KEY")
+        return None
+    return Dispatch(claimed, kind, tries, trace_id, address, is_probe, is_ordered, secrets, body.encode())
+
+
+def _record(outcomes: Sequence[Outcome], states: Mapping[str, str]) -> tuple[Claims, set[str]]:
+    """Records what it can; `states` are those of the endpoints that have failures among the outcomes.
+
+    Returns the claims under which nothing was recorded, and the endpoints that were probed and have answered.
+    """
+    if not outcomes:
+        return set(), set()
+    columns = _columns(outcomes)
+    columns["states"] = [states.get(o.dispatch.claimed.owner, "active") for o in outcomes]
+    parameters = {name: sql.array(values) for name, values in columns.items()}
+    parameters["answering"] = sql.array({o.dispatch.claimed.owner for o in outcomes} - states.keys())
+    parameters |= {"first_id": min(columns["ids"]), "last_id": max(columns["ids"])}
+    found = rows(sql.prepared("record_attempts"), parameters)
+    return {(id, claim) for id, claim in found if claim is not None}, {id for id, claim in found if claim is None}
+
+
+def _still_held(claims: Claims) -> Claims:
+    """Those of the claims that are still held: their outcomes count as soon as they can be recorded."""
+    if not claims:
+        return set()
+    query = """
+        SELECT id, claim FROM unnest(%s::text[], %s::int[]) AS unrecorded(id, claim) JOIN deliveries USING (id, claim)
+        WHERE leased_until IS NOT NULL AND status IN ('pending', 'held', 'cancelled')
+    """
+    return set(rows(query, ([id for id, _ in claims], [claim for _, claim in claims])))
+
+
+def _claim_of(outcome: Outcome) -> tuple[str, int]:
+    return outcome.dispatch.claimed.id, outcome.dispatch.claimed.claim
+
+
+def _next(outcome: Outcome) -> tuple[str, float | None]:
+    """The status that follows, and in how many seconds to try again. Held instead where the endpoint is stopped."""
+    if outcome.answer.ok:
+        return "delivered", None
+    if outcome.answer.is_ours:
+        return "pending", outcome.pause_seconds
+    schedule, tries = settings().retry_schedule_seconds, outcome.dispatch.tries
+    if outcome.answer.status == 410 or tries >= len(schedule):
+        return "failed", None
+    return "pending", schedule[tries]
+
+
+def _columns(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
+    moves = [_next(outcome) for outcome in outcomes]
+    return {
+        "ids": [o.dispatch.claimed.id for o in outcomes],
+        "claims": [o.dispatch.claimed.claim for o in outcomes],
+        "statuses": [status for status, _ in moves],
+        "due_in": [due_in for _, due_in in moves],
+        "errors": [o.answer.error for o in outcomes],
+        "error_codes": [o.answer.error_code for o in outcomes],
+        "ats": [o.at.timestamp() for o in outcomes],
+        "durations": [o.answer.duration_ms for o in outcomes],
+        "answers": [o.answer.status for o in outcomes],
+        # PostgreSQL's text holds no NUL; a receiver may send what it likes.
+        "bodies": [o.answer.body.decode("utf-8", "replace").replace("\0", "\ufffd") for o in outcomes],
+    }
+
+
+def _log_attempts(outcomes: Sequence[Outcome], stale: Claims) -> None:
+    made, faults = [], []
+    for outcome in outcomes:
+        dispatch, answer = outcome.dispatch, outcome.answer
+        line = {
+            "request_id": dispatch.trace_id,
+            "delivery": dispatch.claimed.id,
+            "endpoint": dispatch.claimed.owner,
+            "kind": dispatch.kind,
+            "number": dispatch.tries + 1,
+            "code": answer.status,
+            "error_code": answer.error_code,
+            "error": answer.error,
+            "duration_ms": answer.duration_ms,
+            "status": "stale" if stale and _claim_of(outcome) in stale else _next(outcome)[0],
+        }
+        if answer.is_ours:
+            faults.append(line)
+            continue
+        kind_of_answer = f"{answer.status // 100}xx" if answer.status else "none"
+        metrics.ATTEMPT_SECONDS.labels(kind_of_answer).observe(answer.duration_ms / 1000)
+        made.append(line)
+    logs.info_each("delivery.attempt", made)
+    logs.info_each("delivery.fault_of_ours", faults)

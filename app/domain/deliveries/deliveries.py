@@ -1,0 +1,176 @@
+"""Deliveries: events on their way to endpoints; shown, resent and erased."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from peewee import fn
+
+from app import mailbox
+from app.database import batches, database, rows
+from app.domain.deliveries import lanes, resends
+from app.domain.work import audit, events
+from app.domain.work.changes import Change, Effect
+from app.errors import Conflict, Fault, Invalid
+from app.lib.answers import sentence_without_target
+from app.models.deliveries import Attempt, Delivery
+from app.models.endpoints import Endpoint
+from app.models.events import Event
+
+BODY_GONE = (
+    "The body of this event is gone: bodies are kept for a time, and this one's is over. It cannot be sent again."
+)
+
+NO_ENDPOINT = "The workspace has no such endpoint."
+
+
+def resend(change: Change) -> Effect:
+    """Sends the delivery `delivery_id` at once: as a new one if it was delivered, else under its own identifier.
+
+    Does nothing if it is due already. Raises NotFound, and Conflict if an attempt is in progress or it cannot be sent.
+    """
+    delivery_id = change.payload["delivery_id"]
+    lock = "SELECT leased_until > clock_timestamp() FROM deliveries WHERE id = %s FOR NO KEY UPDATE"
+    locked = rows(lock, (delivery_id,))
+    delivery = find_resendable(change.workspace_id, delivery_id)
+    if locked == [(True,)]:
+        raise Conflict("An attempt at this delivery is in progress.")
+    endpoint = Endpoint.in_workspace(change.workspace_id).where(Endpoint.id == delivery.endpoint_id).first()
+    if endpoint is None:
+        raise Conflict("The endpoint of this delivery was deleted.")
+    if endpoint.state != "active":
+        raise Conflict("The endpoint of this delivery is stopped. Enable it first.")
+    if delivery.status == "pending" and delivery.next_attempt_at is None:
+        return Effect("changed", "delivery", delivery.id)
+    [sent_as] = resends.send_again([resends.Resent(delivery.id, delivery.status)])
+    database.after_commit(partial(mailbox.ring, lanes.of(endpoint.slow_until), endpoint.id))
+    audit.record(change, "delivery", delivery.id, {"endpoint_id": endpoint.id, "sent_as": sent_as}, endpoint.id)
+    return Effect("changed" if sent_as == delivery.id else "made", "delivery", sent_as)
+
+
+def create(change: Change) -> Effect:
+    """Sends the event `event_id` to the endpoint `endpoint_id`, whether or not that is subscribed to its kind.
+
+    The change's target is the new delivery. Raises NotFound for the event, Invalid for an unknown endpoint, and
+    Conflict for a stopped one and for an event whose body is gone.
+    """
+    event = find_sendable(change.workspace_id, change.payload["event_id"])
+    endpoint = Endpoint.in_workspace(change.workspace_id).where(Endpoint.id == change.payload["endpoint_id"]).first()
+    if endpoint is None:
+        raise Invalid(Fault("/endpoint_id", NO_ENDPOINT))
+    if endpoint.state != "active":
+        raise Conflict(f"The endpoint {endpoint.id} is stopped. Enable it first.")
+    Delivery.insert(
+        id=change.target,
+        workspace_id=change.workspace_id,
+        event_id=event.id,
+        endpoint_id=endpoint.id,
+        kind=event.kind,
+        contact_id=event.contact_id,
+        trigger="resend",
+        due_at=fn.now(),
+        created_at=fn.now(),
+    ).execute()
+    database.after_commit(partial(mailbox.ring, lanes.of(endpoint.slow_until), endpoint.id))
+    audit.record(change, "delivery", change.target, {"endpoint_id": endpoint.id, "event_id": event.id}, endpoint.id)
+    return Effect("made", "delivery", change.target)
+
+
+def find_sendable(workspace_id: str, event_id: str) -> Event:
+    """Raises NotFound, and Conflict for an event whose body is gone."""
+    event = events.find(workspace_id, event_id)
+    if event.body is None:
+        raise Conflict(BODY_GONE)
+    return event
+
+
+def find_resendable(workspace_id: str, delivery_id: str) -> Delivery:
+    """The delivery. Raises NotFound, and Conflict if it can never be sent again."""
+    delivery = find(workspace_id, delivery_id)
+    if delivery.status == "cancelled":
+        raise Conflict("This delivery was cancelled because its endpoint was deleted.")
+    if not Event.select().where(Event.id == delivery.event_id).exists():
+        raise Conflict(BODY_GONE)
+    return delivery
+
+
+def find(workspace_id: str, delivery_id: str) -> Delivery:
+    """The delivery. Raises NotFound."""
+    return Delivery.get_in(workspace_id, delivery_id, "dlv")
+
+
+def represent(delivery: Delivery) -> dict[str, Any]:
+    """The delivery as lists show it."""
+    return {
+        "id": delivery.id,
+        "event_id": delivery.event_id,
+        "endpoint_id": delivery.endpoint_id,
+        "kind": delivery.kind,
+        "status": delivery.status,
+        "attempts": delivery.attempts,
+        # While an attempt is under way it is the end of its lease, which may come without an outcome.
+        "next_attempt_at": delivery.next_attempt_at
+        or (delivery.due_at and max(delivery.due_at, delivery.leased_until or delivery.due_at)),
+        "last_error": delivery.last_error,
+        "last_error_code": delivery.last_error_code,
+        "created_at": delivery.created_at,
+        "delivered_at": delivery.delivered_at,
+        "resent_from": delivery.resent_from,
+    }
+
+
+def represent_whole(delivery: Delivery) -> dict[str, Any]:
+    """With the body, as text, and every attempt."""
+    event = Event.get_or_none(Event.id == delivery.event_id)
+    return represent(delivery) | {
+        "body": bytes(event.body).decode() if event else None,
+        "attempts_log": [_represent_attempt(attempt) for attempt in Attempt.of(delivery.id)],
+    }
+
+
+def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
+    """The deliveries that speak of a contact, oldest first, with every attempt, some at a time."""
+    for batch in batches("SELECT id FROM deliveries WHERE contact_id = %s ORDER BY id", (contact_id,)):
+        attempts = defaultdict(list)
+        for attempt in Attempt.of(*batch):
+            attempts[attempt.delivery_id].append(_represent_attempt(attempt))
+        for delivery in Delivery.select().where(Delivery.id.in_(batch)).order_by(Delivery.id):
+            yield represent(delivery) | {"attempts_log": attempts[delivery.id]}
+
+
+def erase(delivery_ids: Sequence[str]) -> None:
+    """Takes what receivers answered to these deliveries out of the log, and where they redirected us to.
+
+    The caller has locked the deliveries, so that no sender claims them or records attempts, and has erased the
+    bodies of their events. An attempt under way no longer counts: it is made again, with what is left.
+    """
+    rows("UPDATE deliveries SET leased_until = NULL WHERE id = ANY(%s) AND leased_until IS NOT NULL", (delivery_ids,))
+    redirects = "SELECT DISTINCT status FROM attempts WHERE delivery_id = ANY(%s) AND error_code = 'redirect'"
+    for (status,) in rows(redirects, (delivery_ids,)):
+        erased = (sentence_without_target(status), delivery_ids, status)
+        rows(
+            "UPDATE deliveries SET last_error = %s"
+            " WHERE id = ANY(%s) AND last_error_code = 'redirect' AND last_status = %s",
+            erased,
+        )
+        rows("UPDATE attempts SET error = %s WHERE delivery_id = ANY(%s) AND status = %s", erased)
+    rows(
+        "UPDATE attempts SET response_body = NULL WHERE delivery_id = ANY(%s) AND response_body IS NOT NULL",
+        (delivery_ids,),
+    )
+
+
+def _represent_attempt(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "number": attempt.number,
+        "at": attempt.at,
+        "duration_ms": attempt.duration_ms,
+        "status": attempt.status,
+        "error": attempt.error,
+        "error_code": attempt.error_code,
+        "response_body": attempt.response_body,
+        "trigger": attempt.trigger,
+    }

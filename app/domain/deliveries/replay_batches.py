@@ -1,0 +1,209 @@
+"""Batches of replays: each sends some of the deliveries a replay is about, and says what became of each.
+
+A batch is one transaction of bounded size: the deliveries it sends, a row for each it came to, and the replay's
+progress, which is also its place: `sent` and `skipped` together.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from app import mailbox
+from app.database import count, rows, transaction
+from app.domain.deliveries import lanes, resends
+from app.domain.deliveries.replay_choices import PART
+from app.domain.deliveries.replays import MAIL
+from app.domain.deliveries.resends import Resent
+from app.mailbox import Claimed
+from app.models.replays import Replay
+
+log = structlog.get_logger(__name__)
+
+# Deliveries that a batch looks at although it may send fewer: those that it skips use up no limit.
+LEAST_LOOKED_AT = 50
+# What a replay with a limit has missed is made up for this long, so that being woken a little late costs nothing.
+CATCH_UP_SECONDS = 0.5
+# How long to wait where somebody else is just changing the next delivery.
+PAUSE_SECONDS = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """A delivery that is locked. `claim`: of now."""
+
+    id: str
+    status: str
+    claim: int
+    event_id: str
+    endpoint_id: str
+    is_in_progress: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What becomes of a delivery: it is sent unless there is a reason not to."""
+
+    delivery_id: str
+    status: str = ""
+    endpoint_id: str = ""
+    reason: str | None = None
+
+
+def work(replay_id: str) -> None:
+    """Goes on with the replay until it has ended, or waits for somebody or its limit, or the slice is over."""
+    mailbox.serve(MAIL, replay_id, 1, _go_on)
+
+
+def _go_on(claimed: Sequence[Claimed]) -> None:
+    """Does one batch of the replay, all or nothing."""
+    with transaction():
+        if not mailbox.holding(MAIL, claimed):
+            log.warning("replay.not_held", replay=claimed[0].id)
+            return
+        replay = Replay.get_by_id(claimed[0].id)
+        room = _room(replay)
+        batch = _next(replay, room) if room else []
+        sent_as = _send(batch)
+        _save_rows(replay, batch, sent_as)
+        _save(replay, len(sent_as), len(batch) - len(sent_as))
+    if sent_as:
+        lanes.ring({row.endpoint_id for row in batch if row.reason is None})
+    if replay.sent + replay.skipped + len(batch) == replay.count:
+        log.info("replay.finished", request_id=replay.trace_id, replay=replay.id, count=replay.count)
+    elif room and not batch:
+        time.sleep(PAUSE_SECONDS)
+
+
+def _room(replay: Replay) -> int:
+    """How many it may send now."""
+    if replay.state == "canary":
+        return 1
+    if replay.per_second is None:
+        return PART
+    if replay.paced_until is None:
+        return 1
+    due = "SELECT floor(least(extract(epoch FROM now() - %s), %s) * %s)::int + 1"
+    [(number,)] = rows(due, (replay.paced_until, CATCH_UP_SECONDS, replay.per_second))
+    return int(min(max(number, 0), PART))
+
+
+def _next(replay: Replay, room: int) -> list[_Row]:
+    """Locks the next deliveries, up to the first that somebody else has locked, or that there is no room for.
+
+    It never waits: a sender that records attempts locks several as well, in its own order.
+    """
+    part, place = divmod(replay.sent + replay.skipped, PART)
+    look_at = max(room, LEAST_LOOKED_AT)
+    [(ids, claims)] = rows(
+        "SELECT delivery_ids[%(first)s:%(last)s], claims[%(first)s:%(last)s] FROM replay_parts"
+        " WHERE replay_id = %(id)s AND number = %(part)s",
+        {"first": place + 1, "last": place + look_at, "id": replay.id, "part": part},
+    )
+    locked = _lock(ids)
+    gone = set(ids) - locked.keys()
+    if gone:
+        gone -= {id for (id,) in rows("SELECT id FROM deliveries WHERE id = ANY(%s)", (list(gone),))}
+    judge = _Judge(list(locked.values()))
+    batch: list[_Row] = []
+    for delivery_id, claim in zip(ids, claims, strict=True):
+        if delivery_id in gone:
+            batch.append(_Row(delivery_id, reason="expired"))
+        elif (delivery := locked.get(delivery_id)) is None:
+            break
+        else:
+            row = _Row(delivery_id, delivery.status, delivery.endpoint_id, judge.reason(delivery, claim))
+            room -= row.reason is None
+            if room < 0:
+                break
+            batch.append(row)
+    return batch
+
+
+def _lock(delivery_ids: Sequence[str]) -> dict[str, _Chosen]:
+    """Locks those that no other transaction has locked."""
+    found = rows(
+        """
+        SELECT id, status, claim, event_id, endpoint_id, (leased_until > clock_timestamp()) IS TRUE
+            OR (status = 'pending' AND next_attempt_at IS NULL)
+        FROM deliveries WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+        """,
+        (list(delivery_ids),),
+    )
+    return {row[0]: _Chosen(*row) for row in found}
+
+
+class _Judge:
+    """Why deliveries cannot be sent, if so."""
+
+    def __init__(self, deliveries: Sequence[_Chosen]) -> None:
+        # The rows are not locked: who records attempts locks them before deliveries. What is sent to an endpoint that
+        # stops at this moment is held by the sweep that follows.
+        owners = list({each.endpoint_id for each in deliveries})
+        self._states: Mapping[str, str] = dict(rows("SELECT id, state FROM endpoints WHERE id = ANY(%s)", (owners,)))
+        self._kept = resends.with_bodies({each.event_id for each in deliveries})
+
+    def reason(self, delivery: _Chosen, claim: int) -> str | None:
+        """`claim`: of the moment in which the delivery was chosen."""
+        if delivery.status == "delivered" and delivery.claim != claim:
+            return "delivered"
+        state = self._states.get(delivery.endpoint_id, "deleted")
+        if state != "active":
+            return f"endpoint_{state}"
+        if delivery.is_in_progress:
+            return "in_progress"
+        if delivery.claim != claim:
+            return "sent_meanwhile"
+        return None if delivery.event_id in self._kept else "body_gone"
+
+
+def _send(batch: Sequence[_Row]) -> dict[str, str]:
+    """Sends those without a reason not to; returns what each of them is sent as."""
+    sent = [Resent(row.delivery_id, row.status) for row in batch if row.reason is None]
+    return dict(zip([each.id for each in sent], resends.send_again(sent), strict=True))
+
+
+def _save_rows(replay: Replay, batch: Sequence[_Row], sent_as: Mapping[str, str]) -> None:
+    if batch:
+        count(
+            """
+            INSERT INTO replay_rows (replay_id, number, delivery_id, outcome, reason, sent_as)
+            SELECT %s, %s + place, id, CASE WHEN sent_as IS NULL THEN 'skipped' ELSE 'sent' END, reason, sent_as
+            FROM unnest(%s::text[], %s::text[], %s::text[]) WITH ORDINALITY AS made(id, reason, sent_as, place)
+            """,
+            (
+                *(replay.id, replay.sent + replay.skipped, [row.delivery_id for row in batch]),
+                *([row.reason for row in batch], [sent_as.get(row.delivery_id) for row in batch]),
+            ),
+        )
+
+
+def _save(replay: Replay, sent: int, skipped: int) -> None:
+    """Moves the replay on; it ends, or waits for somebody after its canary, or for its limit."""
+    done = replay.sent + replay.skipped + sent + skipped
+    values: dict[str, Any] = {"id": replay.id, "sent": sent, "skipped": skipped, "catch_up": CATCH_UP_SECONDS}
+    values |= {"is_last": done == replay.count, "waits": replay.state == "canary" and sent > 0}
+    count(
+        """
+        WITH paced AS (
+            SELECT CASE WHEN per_second IS NULL OR %(sent)s = 0 THEN paced_until
+                ELSE greatest(coalesce(paced_until, now()), now() - %(catch_up)s * interval '1 second')
+                    + %(sent)s * interval '1 second' / per_second END AS until
+            FROM replays WHERE id = %(id)s
+        )
+        UPDATE replays
+        SET sent = sent + %(sent)s, skipped = skipped + %(skipped)s, paced_until = paced.until, leased_until = NULL,
+            state = CASE WHEN %(is_last)s THEN 'done' ELSE state END,
+            finished_at = CASE WHEN %(is_last)s THEN clock_timestamp() END,
+            due_at = CASE WHEN NOT (%(is_last)s OR %(waits)s OR (paced.until > now()) IS TRUE) THEN due_at END,
+            wakes_at = CASE WHEN NOT (%(is_last)s OR %(waits)s) AND paced.until > now() THEN paced.until END
+        FROM paced WHERE id = %(id)s
+        """,
+        values,
+    )
+    finished = done // PART if done < replay.count else done // PART + 1
+    count("DELETE FROM replay_parts WHERE replay_id = %s AND number < %s", (replay.id, finished))

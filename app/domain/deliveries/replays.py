@@ -1,0 +1,184 @@
+"""Replays: deliveries of a workspace, chosen by a filter and sent again under its control, each with its outcome.
+
+What a replay is about is written down when it is made (`replay_choices`), so nothing that happens afterwards adds to
+it. `replay_batches` works through it. A delivery that was claimed or sent since then is skipped.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from peewee import fn
+
+from app import mailbox
+from app.config import settings
+from app.database import count, database, rows
+from app.domain.deliveries import deliveries, replay_choices
+from app.domain.work import audit
+from app.domain.work.changes import Change, Effect
+from app.errors import Conflict, NotFound
+from app.mailbox import Mail, Waiting
+from app.models.deliveries import Delivery
+from app.models.replays import Replay, ReplayPart, ReplayRow
+
+# The mailbox of each is its own, so that no replay waits for another one's limit, pause or canary.
+MAIL = Mail(table="replays", owner="id", queue="replays", order="id", exclusive=True)
+WAITING = Waiting(MAIL, "wakes_at")
+MOST_PER_SECOND = 1_000
+# The states from which each of these can be reached; in it already, nothing changes.
+_FROM = {"paused": ("canary", "running"), "running": ("canary", "paused"), "aborted": ("canary", "running", "paused")}
+
+
+def create(change: Change) -> Effect:
+    """Begins a replay of the deliveries that `filter` selects now. The change's target is the replay.
+
+    With `canary` it sends one and waits. Raises Conflict if so many match that they cannot be counted.
+    """
+    payload = change.payload
+    chosen = replay_choices.write_down(change.workspace_id, payload["filter"], change.target)
+    state = "canary" if payload.get("canary") else "running"
+    Replay.insert(
+        id=change.target,
+        workspace_id=change.workspace_id,
+        state=state if chosen else "done",
+        filter=replay_choices.whole(payload["filter"]),
+        count=chosen,
+        per_second=payload.get("per_second"),
+        created_by=change.actor_id,
+        trace_id=change.cause.trace_id,
+        due_at=fn.now() if chosen else None,
+        created_at=fn.now(),
+        finished_at=None if chosen else fn.now(),
+    ).execute()
+    audit.record(change, "replay", change.target, {**payload, "count": chosen})
+    database.after_commit(partial(mailbox.ring, MAIL, change.target))
+    return Effect("made", "replay", change.target)
+
+
+def pause(change: Change) -> Effect:
+    """Sends nothing more until it goes on. Raises NotFound, and Conflict if the replay has ended."""
+    return _move(change, "paused")
+
+
+def go_on(change: Change) -> Effect:
+    """Goes on after a pause, or with the rest after the canary. Raises NotFound, and Conflict if it has ended."""
+    effect = _move(change, "running")
+    database.after_commit(partial(mailbox.ring, MAIL, change.target))
+    return effect
+
+
+def abort(change: Change) -> Effect:
+    """Ends the replay; what it has not come to is left as it is. Raises NotFound, and Conflict if it is done."""
+    effect = _move(change, "aborted")
+    ReplayPart.delete().where(ReplayPart.replay_id == change.target).execute()
+    return effect
+
+
+def refuse_ended(replay: Replay, wanted: str) -> None:
+    """Raises Conflict if the replay has ended in another state than the wanted one."""
+    if replay.is_finished and replay.state != wanted:
+        raise Conflict(f"This replay is {replay.state}.")
+
+
+def preview(workspace_id: str, given: dict[str, Any]) -> dict[str, Any]:
+    """What a replay with this filter would send now, as the API shows it. Raises Conflict."""
+    found = replay_choices.preview(workspace_id, given)
+    sample = Delivery.in_workspace(workspace_id).where(Delivery.id.in_(found.sample)).order_by(Delivery.id)
+    return {
+        "count": found.count,
+        "left_out": found.left_out,
+        "may_arrive_twice": found.may_arrive_twice,
+        "sample": [deliveries.represent(each) for each in (sample if found.sample else ())],
+    }
+
+
+def forget_old(limit: int = 10_000) -> int:
+    """Deletes up to `limit` rows of replays that began before history is kept, and a replay without any; how many.
+
+    One that waits for somebody counts as well.
+    """
+    oldest = rows(
+        """
+        SELECT id FROM replays WHERE created_at < now() - %s * interval '1 day' AND state <> 'running'
+        ORDER BY created_at LIMIT 1
+        """,
+        (settings().history_retention_days,),
+    )
+    if not oldest:
+        return 0
+    forgotten = count(
+        "DELETE FROM replay_rows WHERE replay_id = %s AND number IN ("
+        "SELECT number FROM replay_rows WHERE replay_id = %s ORDER BY number LIMIT %s)",
+        (*oldest[0], *oldest[0], limit),
+    )
+    if forgotten < limit:
+        count("DELETE FROM replay_parts WHERE replay_id = %s", oldest[0])
+        forgotten += count("DELETE FROM replays WHERE id = %s", oldest[0])
+    return forgotten
+
+
+def find(workspace_id: str, replay_id: str) -> Replay:
+    """Raises NotFound."""
+    return Replay.get_in(workspace_id, replay_id, "rpl")
+
+
+def represent(replay: Replay) -> dict[str, Any]:
+    """The replay as the API shows it."""
+    chosen = replay_choices.whole(replay.filter)
+    chosen |= {name: datetime.fromisoformat(chosen[name]) for name in ("since", "until") if chosen[name]}
+    return {
+        "id": replay.id,
+        "state": replay.state,
+        "filter": chosen,
+        "count": replay.count,
+        "sent": replay.sent,
+        "skipped": replay.skipped,
+        "per_second": replay.per_second,
+        "created_by": replay.created_by,
+        "created_at": replay.created_at,
+        "finished_at": replay.finished_at,
+    }
+
+
+def represent_row(row: ReplayRow) -> dict[str, Any]:
+    """What became of a delivery, as the API shows it."""
+    return {
+        "delivery_id": row.delivery_id,
+        "outcome": row.outcome,
+        "reason": row.reason,
+        "sent_as": row.sent_as,
+        "at": row.at,
+    }
+
+
+def _move(change: Change, state: str) -> Effect:
+    """Changes the state, under a lock that a batch under way holds until it has committed."""
+    found = rows(
+        "SELECT state FROM replays WHERE id = %s AND workspace_id = %s FOR NO KEY UPDATE",
+        (change.target, change.workspace_id),
+    )
+    if not found:
+        raise NotFound()
+    if found != [(state,)]:
+        if found[0][0] not in _FROM[state]:
+            raise Conflict(f"This replay is {found[0][0]}.")
+        _set_state(change.target, state)
+        audit.record(change, "replay", change.target, {})
+    return Effect("changed", "replay", change.target)
+
+
+def _set_state(replay_id: str, state: str) -> None:
+    # A replay that goes on still has its limit: a pause makes up for nothing.
+    count(
+        """
+        UPDATE replays
+        SET state = moved.state, leased_until = NULL,
+            due_at = CASE WHEN moved.state = 'running' AND (paced_until > now()) IS NOT TRUE THEN now() END,
+            wakes_at = CASE WHEN moved.state = 'running' AND paced_until > now() THEN paced_until END,
+            finished_at = CASE moved.state WHEN 'aborted' THEN now() END
+        FROM (SELECT %s AS state) AS moved WHERE id = %s
+        """,
+        (state, replay_id),
+    )

@@ -1,0 +1,114 @@
+"""Stops: counts the failures of endpoints; an endpoint that keeps failing is probed, then stopped and reported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import structlog
+from peewee import SQL
+
+from app import metrics
+from app.config import settings
+from app.database import rows
+from app.domain.deliveries import fan_out, sweeps
+from app.domain.people import notifications
+from app.domain.work.events import Recorder
+from app.lib import clock
+from app.models.endpoints import Endpoint
+from app.outbound import Answer
+
+log = structlog.get_logger(__name__)
+
+# Consecutive failures after which attempts at an endpoint go out one at a time.
+PROBED_AFTER = 5
+# The desk waits while these are counted, and it serves all endpoints.
+MOST_COUNTED = 10_000
+
+
+def count_outcomes(endpoint: Endpoint, outcomes: Sequence[tuple[Answer, bool]]) -> None:
+    """Counts completed attempts, (answer, whether it was a probe) in their order; probes or stops a failing endpoint.
+
+    A fault of our own is not counted.
+
+    Runs inside the transaction that records the attempts and has locked `endpoint`. Counts nothing for an endpoint
+    that is not active any more.
+    """
+    for answer, is_probe in outcomes:
+        if endpoint.state != "active":
+            break
+        if answer.ok:
+            endpoint.consecutive_failures, endpoint.probe_at = 0, None
+        elif answer.is_ours:
+            if is_probe:
+                endpoint.probe_at = _next_probe(endpoint.consecutive_failures)
+        else:
+            _count_failure(endpoint, answer, is_probe)
+    if endpoint.dirty_fields:
+        endpoint.save(only=endpoint.dirty_fields)
+
+
+def _count_failure(endpoint: Endpoint, answer: Answer, is_probe: bool) -> None:
+    is_gone = answer.status == 410
+    if endpoint.probe_at is not None and not (is_probe or is_gone):
+        # It was under way when the probing began. A whole window of these must not stop an endpoint that restarts.
+        return
+    endpoint.consecutive_failures += 1
+    threshold = settings().stop_after_failures
+    if is_gone:
+        metrics.ENDPOINTS_STOPPED.labels("gone").inc()
+        _stop(endpoint, "The receiver answered 410 Gone.")
+    elif endpoint.consecutive_failures >= threshold:
+        metrics.ENDPOINTS_STOPPED.labels("failures").inc()
+        # A reason is not erased with a contact, whose data the target of a redirect may repeat.
+        _stop(endpoint, f"{threshold} attempts in a row failed. The last: {answer.error_without_target}")
+    else:
+        endpoint.probe_at = _next_probe(endpoint.consecutive_failures)
+
+
+def _next_probe(failures: int) -> SQL | None:
+    """When the next probe may go out after that many consecutive failures; None while the endpoint is not probed.
+
+    The pause grows with the failures, so that a dead endpoint stops within minutes and a short outage stops none.
+    """
+    longest = settings().probe_pause_seconds
+    if failures < PROBED_AFTER or not longest:
+        return None
+    return SQL("now() + %s * interval '1 second'", (longest * failures / settings().stop_after_failures,))
+
+
+def represent(endpoint: Endpoint, held: int) -> dict[str, Any]:
+    """The `data` of an `endpoint.stopped` event."""
+    return {
+        "endpoint": {
+            "id": endpoint.id,
+            "address": endpoint.address,
+            "stop_reason": endpoint.stop_reason,
+            "stopped_at": endpoint.stopped_at,
+        },
+        "held_deliveries": held,
+    }
+
+
+def _stop(endpoint: Endpoint, reason: str) -> None:
+    endpoint.state, endpoint.stop_reason, endpoint.stopped_at = "stopped", reason, clock.now()
+    endpoint.probe_at = None
+    sweeps.begin(endpoint.workspace_id, endpoint.id, "hold", ["pending"], trace_id="")
+    recorder = Recorder(endpoint.workspace_id)
+    recorder.record("endpoint.stopped", represent(endpoint, _count_unfinished(endpoint.id)))
+    fan_out.write(recorder, but=endpoint.id)
+    detail = {"endpoint_id": endpoint.id, "address": endpoint.address, "reason": reason}
+    notifications.note(endpoint.workspace_id, "endpoint_stopped", f"{endpoint.id} {endpoint.stopped_at}", detail)
+    log.warning("endpoint.stopped", endpoint=endpoint.id, reason=reason)
+
+
+def _count_unfinished(endpoint_id: str) -> int:
+    """How many deliveries the stop holds, among `MOST_COUNTED` that have not arrived: pending ones, then the newest."""
+    counted = """
+        SELECT count(*) FROM (
+            SELECT status FROM deliveries
+            WHERE endpoint_id >= %s AND endpoint_id <= %s AND status IN ('pending', 'held', 'failed')
+            ORDER BY endpoint_id DESC, (status = 'pending') DESC, id DESC LIMIT %s) AS newest
+        WHERE status <> 'failed'
+    """
+    return int(rows(counted, (endpoint_id, endpoint_id, MOST_COUNTED))[0][0])

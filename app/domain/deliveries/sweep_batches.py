@@ -1,0 +1,201 @@
+"""Batches of sweeps: each changes some deliveries of an endpoint in one transaction, and moves its sweep past them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from app import mailbox
+from app.database import count, rows, transaction
+from app.domain.deliveries import lanes, resends
+from app.domain.deliveries.resends import Resent
+from app.domain.deliveries.sweeps import MAIL, WANTED_IN, choice
+from app.mailbox import Claimed
+from app.models.sweeps import Sweep
+
+log = structlog.get_logger(__name__)
+
+# Deliveries that one transaction looks at.
+BATCH = 500
+# How long to wait where somebody else is just changing the next delivery.
+PAUSE_SECONDS = 0.01
+
+
+def work(endpoint_id: str) -> None:
+    """Goes on with the endpoint's sweeps, oldest first, until none is left or the slice is over."""
+    mailbox.serve(MAIL, endpoint_id, 1, _go_on)
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Deliveries that are locked, oldest first, how many more have no bodies, and where the walk then stands."""
+
+    deliveries: Sequence[Resent]
+    skipped: int
+    position: str
+    is_last: bool
+
+
+def _go_on(claimed: Sequence[Claimed]) -> None:
+    """Does one batch of the sweep, all or nothing."""
+    with transaction():
+        if not mailbox.holding(MAIL, claimed):
+            log.warning("sweep.not_held", sweep=claimed[0].id, endpoint=claimed[0].owner)
+            return
+        sweep = Sweep.get_by_id(claimed[0].id)
+        batch = _next(sweep) if _is_wanted(sweep) else _Batch([], 0, sweep.position, is_last=True)
+        if batch.deliveries:
+            _ACTIONS[sweep.action](batch.deliveries)
+        _save(sweep, batch)
+    if batch.deliveries:
+        lanes.ring([sweep.endpoint_id])
+    if batch.is_last:
+        log.info("sweep.finished", request_id=sweep.trace_id, sweep=sweep.id, action=sweep.action)
+    elif batch.position == sweep.position:
+        time.sleep(PAUSE_SECONDS)
+
+
+def _is_wanted(sweep: Sweep) -> bool:
+    # The row is not locked: who records attempts locks it before deliveries. An endpoint that changes meanwhile has
+    # another sweep to come, which puts right what this one did too late.
+    state = rows("SELECT state FROM endpoints WHERE id = %s", (sweep.endpoint_id,))
+    return (state[0][0] if state else "deleted") in WANTED_IN[sweep.action]
+
+
+def _next(sweep: Sweep) -> _Batch:
+    """Locks the next deliveries, up to the first that somebody else has locked.
+
+    It never waits: a sender that records attempts locks several as well, in its own order.
+    """
+    looked_at = _look(sweep)
+    matching = [id for id, matches in looked_at if matches]
+    locked = _lock(sweep, matching)
+    taken = {delivery.id for delivery in locked}
+    obstacle = next((id for id in matching if id not in taken), None)
+    passed = [id for id, _ in looked_at if obstacle is None or id < obstacle]
+    before = [delivery for delivery in locked if obstacle is None or delivery.id < obstacle]
+    able = before if sweep.action != "resend" else _with_bodies(before)
+    return _Batch(
+        deliveries=able,
+        skipped=len(before) - len(able),
+        position=passed[-1] if passed else sweep.position,
+        is_last=obstacle is None and len(looked_at) < BATCH,
+    )
+
+
+def _look(sweep: Sweep) -> list[tuple[str, bool]]:
+    """The next deliveries in the index, and whether the sweep is about them.
+
+    So many whether or not they match: a batch costs the same however few do.
+    """
+    chosen, parameters = choice(sweep.action, sweep.statuses, sweep.kinds, sweep.since, sweep.until)
+    bounds = (sweep.endpoint_id, sweep.position, sweep.endpoint_id, sweep.last_id, sweep.position, sweep.last_id)
+    # As in the condition of the index deliveries_undelivered; delivered ones are in that of all.
+    condition = "true" if "delivered" in sweep.statuses else "status IN ('pending', 'held', 'failed')"
+    ranges = [
+        _RANGE.format(chosen=chosen, column=column, value=value, condition=condition)
+        for column, value in _walks(sweep.statuses)
+    ]
+    return rows(
+        f"SELECT id, matches FROM ({' UNION ALL '.join(ranges)}) AS looked_at ORDER BY id LIMIT %s",
+        (*(sweep.created_at, *parameters, *bounds, BATCH) * len(ranges), BATCH),
+    )
+
+
+def _walks(statuses: Collection[str]) -> list[tuple[str, str]]:
+    """The ways through an index that lead to these: what it has between `endpoint_id` and `id`, and the value of it."""
+    if "delivered" in statuses:
+        return [("", "")]  # deliveries_endpoint_page
+    return [(" (status = 'pending'),", f" {is_pending},") for is_pending in sorted({s == "pending" for s in statuses})]
+
+
+# The bounds are said twice: with all columns for the index, so that no other order will do, and alone for the choice of
+# partitions.
+_RANGE = """(
+    SELECT id, created_at <= %s AND {chosen} AS matches FROM deliveries
+    WHERE (endpoint_id,{column} id) > (%s,{value} %s) AND (endpoint_id,{column} id) <= (%s,{value} %s)
+        AND id > %s AND id <= %s AND {condition}
+    ORDER BY endpoint_id,{column} id LIMIT %s)
+"""
+
+
+def _lock(sweep: Sweep, delivery_ids: Sequence[str]) -> list[Resent]:
+    """Locks those that no other transaction has locked and whose status still matches; returns them, oldest first."""
+    chosen, parameters = choice(sweep.action, sweep.statuses)
+    locked = rows(
+        f"""
+        SELECT id, status FROM deliveries
+        WHERE id = ANY(%s) AND {chosen} ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+        """,
+        (list(delivery_ids), *parameters),
+    )
+    return [Resent(id, status) for id, status in locked]
+
+
+def _with_bodies(deliveries: Sequence[Resent]) -> list[Resent]:
+    """Those of them that can be sent again."""
+    # In two steps: joined, the planner may prefer to read all events there are.
+    found = rows("SELECT id, event_id FROM deliveries WHERE id = ANY(%s)", ([each.id for each in deliveries],))
+    event_of = dict(found)
+    kept = resends.with_bodies({*event_of.values()})
+    return [each for each in deliveries if event_of[each.id] in kept]
+
+
+def _save(sweep: Sweep, batch: _Batch) -> None:
+    count(
+        """
+        UPDATE sweeps
+        SET position = %(position)s, changed = changed + %(changed)s, skipped = skipped + %(skipped)s,
+            due_at = CASE WHEN NOT %(is_last)s THEN due_at END, leased_until = NULL,
+            finished_at = CASE WHEN %(is_last)s THEN clock_timestamp() END
+        WHERE id = %(id)s
+        """,
+        {
+            "position": batch.position,
+            "changed": len(batch.deliveries),
+            "skipped": batch.skipped,
+            "is_last": batch.is_last,
+            "id": sweep.id,
+        },
+    )
+
+
+# What is done to them
+
+
+def _hold(deliveries: Sequence[Resent]) -> None:
+    # The lease stays: the outcome of an attempt under way is still recorded.
+    _set_aside("held", deliveries)
+
+
+def _cancel(deliveries: Sequence[Resent]) -> None:
+    _set_aside("cancelled", deliveries)
+
+
+def _set_aside(status: str, deliveries: Sequence[Resent]) -> None:
+    set_aside = "UPDATE deliveries SET status = %s, due_at = NULL, next_attempt_at = NULL WHERE id = ANY(%s)"
+    count(set_aside, (status, [delivery.id for delivery in deliveries]))
+
+
+def _release(deliveries: Sequence[Resent]) -> None:
+    released = [delivery.id for delivery in deliveries]
+    # A microsecond for each keeps their order. An attempt that is under way still keeps its lease.
+    count(
+        """
+        UPDATE deliveries SET status = 'pending', due_at = now() + place * interval '1 microsecond'
+        FROM unnest(%s::text[]) WITH ORDINALITY AS released(id, place)
+        WHERE deliveries.id = released.id AND deliveries.id = ANY(%s)
+        """,
+        (released, released),
+    )
+
+
+_ACTIONS: Mapping[str, Callable[[Sequence[Resent]], object]] = {
+    "hold": _hold,
+    "cancel": _cancel,
+    "release": _release,
+    "resend": resends.send_again,
+}

@@ -1,0 +1,183 @@
+"""Sweeps: long changes over the deliveries of an endpoint, in small transactions, exact and resumable.
+
+A sweep walks through the endpoint's deliveries in the order of their identifiers, from `position` to `last_id`. One
+transaction changes some of them and moves the position past them, so that however often a worker dies each is
+changed once and none is left out. The sweeps of an endpoint are mail in order: one worker at a time, oldest first.
+
+It is about the deliveries that were there when it began: no later than the last of them by identifier, and none made
+afterwards whose identifier is smaller because another machine's clock is behind. A delivery whose transaction was
+under way at that moment may be passed over; where that matters, for an endpoint that stops or is deleted, the
+scheduler finds it (`begin_missing`) and begins another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import structlog
+
+from app import mailbox
+from app.config import settings
+from app.database import count, database, rows
+from app.domain.deliveries.resends import RESENDABLE
+from app.lib import ids
+from app.mailbox import Mail
+from app.models.sweeps import Sweep
+
+log = structlog.get_logger(__name__)
+
+MAIL = Mail(table="sweeps", owner="endpoint_id", queue="sweeps", order="id", exclusive=True)
+# The states of the endpoint in which an action makes sense; in another the sweep ends where it is.
+WANTED_IN = {"hold": ("stopped",), "cancel": ("deleted",), "release": ("active",), "resend": ("active",)}
+# What must become of mail that an endpoint in such a state has.
+UNSERVED = {"stopped": ("hold", ["pending"]), "deleted": ("cancel", ["pending", "held"])}
+
+
+def begin(
+    workspace_id: str,
+    endpoint_id: str,
+    action: str,
+    statuses: Sequence[str],
+    trace_id: str,
+    *,
+    kinds: Sequence[str] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    matched: int | None = None,
+    job_id: str | None = None,
+    sweep_id: str | None = None,
+) -> str:
+    """Writes down, in the present transaction, what is to be done; a worker does it when that commits. Its identifier.
+
+    It is about the deliveries that this transaction sees now. `since` is inclusive and `until` exclusive.
+    """
+    sweep_id = sweep_id or ids.new("swp")
+    # The time of the statement, not of the transaction: no delivery that is seen was made after it. And no equality,
+    # but the order of the index: the planner might look for the last delivery of all from the end instead.
+    count(
+        """
+        INSERT INTO sweeps (id, workspace_id, endpoint_id, action, statuses, kinds, since, until, last_id, matched,
+            job_id, trace_id, created_at)
+        SELECT %s, %s, %s, %s, %s::text[], %s::text[], %s, %s,
+            coalesce((
+                SELECT id FROM deliveries WHERE endpoint_id >= %s AND endpoint_id <= %s
+                ORDER BY endpoint_id DESC, id DESC LIMIT 1), ''),
+            %s, %s, %s, clock_timestamp()
+        """,
+        (
+            *(sweep_id, workspace_id, endpoint_id, action, list(statuses), kinds, since, until),
+            *(endpoint_id, endpoint_id, matched, job_id, trace_id),
+        ),
+    )
+    database.after_commit(partial(mailbox.ring, MAIL, endpoint_id))
+    return sweep_id
+
+
+def begin_missing(endpoint_ids: Collection[str]) -> int:
+    """Begins a sweep for those of the endpoints, which all have mail, that are stopped or deleted; returns how many.
+
+    Their mail is what was made or put off for them at the moment of their end. Harmless if two do it at once.
+    """
+    unserved = rows(
+        """
+        SELECT id, workspace_id, state FROM endpoints
+        WHERE id = ANY(%s) AND state <> 'active' AND NOT EXISTS (
+            SELECT FROM sweeps
+            WHERE endpoint_id = endpoints.id AND due_at IS NOT NULL
+                AND action = CASE endpoints.state WHEN 'stopped' THEN 'hold' ELSE 'cancel' END)
+        """,
+        (list(endpoint_ids),),
+    )
+    for endpoint_id, workspace_id, state in unserved:
+        begin(workspace_id, endpoint_id, *UNSERVED[state], trace_id="")
+    return len(unserved)
+
+
+def count_matching(
+    endpoint_id: str,
+    statuses: Sequence[str],
+    kinds: Sequence[str] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> int:
+    """How many deliveries a resend is about now, with or without their bodies."""
+    chosen, parameters = choice("resend", statuses, kinds, since, until)
+    counted = f"SELECT count(*) FROM deliveries WHERE endpoint_id = %s AND {chosen}"
+    return int(rows(counted, (endpoint_id, *parameters))[0][0])
+
+
+def count_resendable(
+    endpoint_id: str,
+    statuses: Sequence[str],
+    kinds: Sequence[str] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> tuple[int, int]:
+    """How many deliveries a resend would send now, and how many more match but have lost their bodies."""
+    chosen, parameters = choice("resend", statuses, kinds, since, until)
+    [counted] = rows(
+        f"""
+        SELECT count(events.id), count(*) FILTER (WHERE events.id IS NULL)
+        FROM deliveries LEFT JOIN events ON events.id = deliveries.event_id
+        WHERE endpoint_id = %s AND {chosen}
+        """,
+        (endpoint_id, *parameters),
+    )
+    return counted[0], counted[1]
+
+
+def forget_old(limit: int = 10_000) -> int:
+    """Deletes up to `limit` sweeps that ended longer ago than history is kept; returns how many."""
+    return count(
+        """
+        DELETE FROM sweeps WHERE id IN (
+            SELECT id FROM sweeps WHERE finished_at < now() - %s * interval '1 day' ORDER BY finished_at LIMIT %s)
+        """,
+        (settings().history_retention_days, limit),
+    )
+
+
+def find(workspace_id: str, sweep_id: str) -> Sweep:
+    """Raises NotFound."""
+    return Sweep.get_in(workspace_id, sweep_id, "swp")
+
+
+def represent(sweep: Sweep) -> dict[str, Any]:
+    """The sweep as the API shows it."""
+    return {
+        "id": sweep.id,
+        "endpoint_id": sweep.endpoint_id,
+        "action": sweep.action,
+        "status": "running" if sweep.finished_at is None else "finished",
+        "count": sweep.matched,
+        "changed": sweep.changed,
+        "skipped": sweep.skipped,
+        "statuses": sweep.statuses,
+        "kinds": sweep.kinds,
+        "since": sweep.since,
+        "until": sweep.until,
+        "created_at": sweep.created_at,
+        "finished_at": sweep.finished_at,
+    }
+
+
+def choice(
+    action: str,
+    statuses: Sequence[str],
+    kinds: Sequence[str] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> tuple[str, list[Any]]:
+    """The SQL condition on the deliveries that the action is about, and its parameters."""
+    conditions = {
+        "deliveries.status = ANY(%s)": list(statuses),
+        "deliveries.kind = ANY(%s)": kinds,
+        "deliveries.created_at >= %s": since,
+        "deliveries.created_at < %s": until,
+    }
+    given = {condition: value for condition, value in conditions.items() if value is not None}
+    able = [RESENDABLE] if action == "resend" else []
+    return " AND ".join([*given, *able]), list(given.values())

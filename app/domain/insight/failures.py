@@ -1,0 +1,225 @@
+"""Failures, grouped by cause: what fails where, since when, how often, and how much of it waits for somebody now."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from app.database import now, rows
+from app.domain.insight.trends import DEFAULT, Window
+
+Kind = Literal["delivery", "job", "run"]
+KINDS: tuple[Kind, ...] = ("delivery", "job", "run")
+Order = Literal["largest", "newest"]
+
+# The groups that failed last; more are not looked at.
+MOST_GROUPS = 100
+# Counting what a group has now stops here ("10,000+"), and earlier if there are many groups.
+MOST_COUNTED = 10_000
+MOST_COUNTED_TOGETHER = 500_000
+# A group that has failed within this time goes on.
+GOES_ON = timedelta(minutes=15)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Failures with one cause.
+
+    `subject`: the endpoint, the kind of job or the automation, and `subject_name` what people know it by. `code` and
+    `status` are the cause; a `status` of None is none. `failed` attempts, jobs or runs in the window, `final` of them
+    the last of their delivery; `counts` are the former by step. `failed_now` and `held_now`: deliveries whose last
+    attempt had this cause, `counted_to` at most; None for jobs and runs, which stay failed.
+    """
+
+    id: int
+    kind: Kind
+    workspace_id: str
+    workspace_name: str
+    subject: str
+    subject_name: str | None
+    code: str
+    status: int | None
+    first_seen_at: datetime
+    last_seen_at: datetime
+    goes_on: bool
+    failed: int = 0
+    final: int = 0
+    counts: Sequence[int] = ()
+    failed_now: int | None = None
+    held_now: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The groups of a window that began at `since`, of which the counts have a value for each of `steps`.
+
+    `has_more`: there are others, which failed earlier. A number now that exceeds `counted_to` stands for any such.
+    """
+
+    since: datetime
+    steps: Sequence[datetime]
+    groups: Sequence[Group]
+    has_more: bool
+    counted_to: int = MOST_COUNTED
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """An endpoint that gets nothing, and how many deliveries are held for it, MOST_COUNTED at most."""
+
+    endpoint_id: str
+    workspace_id: str
+    workspace_name: str
+    address: str
+    reason: str | None
+    stopped_at: datetime | None
+    held_now: int
+
+
+@dataclass(slots=True)
+class _Counted:
+    failed: int = 0
+    final: int = 0
+    steps: dict[datetime, int] = field(default_factory=dict)
+
+
+def groups(
+    workspace_id: str | None = None,
+    window: Window = DEFAULT,
+    *,
+    kind: Kind | None = None,
+    order: Order = "largest",
+    at: datetime | None = None,
+) -> Groups:
+    """The failures in a window, of a workspace or (None) of all, grouped; the MOST_GROUPS that failed last.
+
+    What goes on comes first; then the largest, or that which failed last. Takes at most four statements, whose costs
+    are those of the groups, however many failures they have.
+    """
+    at = at or now()
+    since, steps = window.since(at), window.steps(at)
+    conditions = ["last_seen_at >= %(since)s"]
+    conditions += ["failure_groups.workspace_id = %(workspace_id)s"] if workspace_id is not None else []
+    conditions += ["failure_groups.kind = %(kind)s"] if kind is not None else []
+    values = {"since": since, "workspace_id": workspace_id, "kind": kind, "limit": MOST_GROUPS + 1}
+    found = rows(_NEWEST.format(conditions=" AND ".join(conditions)), values)
+    if not found:
+        return Groups(since, steps, [], False)
+    newest = found[:MOST_GROUPS]
+    counted = _counted([id for id, *_ in newest], window, since)
+    most = min(MOST_COUNTED, MOST_COUNTED_TOGETHER // len(newest))
+    present = _now([row for row in newest if row[1] == "delivery"], most)
+    made = [_group(row, at, counted.get(row[0], _Counted()), steps, present.get(row[0], {})) for row in newest]
+    made.sort(key=lambda group: (group.goes_on, group.failed if order == "largest" else 0, group.last_seen_at))
+    return Groups(since, steps, made[::-1], len(found) > MOST_GROUPS, most)
+
+
+def stopped(workspace_id: str | None = None, limit: int = 50) -> list[Stopped]:
+    """Endpoints that are stopped, of a workspace or of all: up to `limit`, those stopped last first."""
+    of_workspace = "" if workspace_id is None else "AND endpoints.workspace_id = %(workspace_id)s"
+    values = {"workspace_id": workspace_id, "limit": limit, "most": MOST_COUNTED + 1}
+    found = [Stopped(*row) for row in rows(_STOPPED.format(of_workspace=of_workspace), values)]
+    return sorted(found, key=lambda each: (each.stopped_at is not None, each.stopped_at), reverse=True)
+
+
+def _group(
+    row: Sequence[Any], at: datetime, counted: _Counted, steps: Sequence[datetime], present: Mapping[str, int]
+) -> Group:
+    id, kind, workspace_id, workspace_name, subject, subject_name, code, status, first_seen_at, last_seen_at = row
+    is_delivery = kind == "delivery"
+    return Group(
+        id=id,
+        kind=kind,
+        workspace_id=workspace_id,
+        workspace_name=workspace_name or workspace_id,
+        subject=subject,
+        subject_name=subject_name,
+        code=code,
+        status=status or None,
+        first_seen_at=first_seen_at,
+        last_seen_at=last_seen_at,
+        goes_on=last_seen_at > at - GOES_ON,
+        failed=counted.failed,
+        final=counted.final,
+        counts=[counted.steps.get(step, 0) for step in steps],
+        failed_now=present.get("failed", 0) if is_delivery else None,
+        held_now=present.get("held", 0) if is_delivery else None,
+    )
+
+
+def _counted(group_ids: Sequence[int], window: Window, since: datetime) -> dict[int, _Counted]:
+    counted: dict[int, _Counted] = {id: _Counted() for id in group_ids}
+    values = {"step": window.step, "ids": list(group_ids), "since": since}
+    for id, step, failed, final in rows(_COUNTS.format(grain=window.grain), values):
+        each = counted[id]
+        each.failed, each.final = each.failed + failed, each.final + final
+        each.steps[step] = failed
+    return counted
+
+
+def _now(groups: Collection[Sequence[Any]], most: int) -> dict[int, dict[str, int]]:
+    """For each of these groups of deliveries, how many are failed and held now, one more than `most` at most."""
+    if not groups:
+        return {}
+    values = {
+        "ids": [row[0] for row in groups],
+        "subjects": [row[4] for row in groups],
+        "codes": [row[6] for row in groups],
+        "answers": [row[7] for row in groups],
+        "most": most + 1,
+    }
+    found: dict[int, dict[str, int]] = {}
+    for id, status, number in rows(_NOW, values):
+        found.setdefault(id, {})[status] = number
+    return found
+
+
+_NEWEST = """
+    WITH newest AS (
+        SELECT * FROM failure_groups WHERE {conditions} ORDER BY last_seen_at DESC LIMIT %(limit)s)
+    SELECT newest.id, newest.kind, newest.workspace_id, workspaces.name, subject, coalesce(address, automations.name),
+        code, newest.status, first_seen_at, last_seen_at
+    FROM newest
+    LEFT JOIN workspaces ON workspaces.id = newest.workspace_id
+    LEFT JOIN endpoints ON newest.kind = 'delivery' AND endpoints.id = subject
+    LEFT JOIN automations ON newest.kind = 'run' AND automations.id = subject
+    ORDER BY last_seen_at DESC
+"""
+
+_COUNTS = """
+    SELECT group_id, date_bin(%(step)s, starts_at, timestamptz '2000-01-01 00:00:00+00') AS step,
+        sum(failed)::int, sum(final)::int
+    FROM failure_{grain} WHERE group_id = ANY(%(ids)s) AND starts_at >= %(since)s GROUP BY group_id, step
+"""
+
+# With the condition of the index `deliveries_failures`, which has all that is read here. Without a status the index is
+# only used where that is said so.
+_OF_GROUP = """
+    SELECT id, state.status, found.number
+    FROM unnest(%(ids)s::bigint[], %(subjects)s::text[], %(codes)s::text[], %(answers)s::int[])
+        AS sought(id, subject, code, answer)
+    CROSS JOIN (VALUES ('failed'), ('held')) AS state(status)
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS number FROM (
+            SELECT 1 FROM deliveries
+            WHERE endpoint_id = sought.subject AND deliveries.status = state.status
+                AND deliveries.status IN ('failed', 'held') AND last_error_code = sought.code AND last_status {}
+            LIMIT %(most)s) AS first) AS found
+    WHERE sought.answer {}
+"""
+_NOW = _OF_GROUP.format("= sought.answer", "<> 0") + " UNION ALL " + _OF_GROUP.format("IS NULL", "= 0")
+
+_STOPPED = """
+    SELECT endpoints.id, endpoints.workspace_id, workspaces.name, address, stop_reason, stopped_at, held.number
+    FROM (
+        SELECT * FROM endpoints WHERE state = 'stopped' {of_workspace} ORDER BY id DESC LIMIT %(limit)s
+    ) AS endpoints
+    JOIN workspaces ON workspaces.id = endpoints.workspace_id
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS number FROM (
+            SELECT 1 FROM deliveries
+            WHERE endpoint_id = endpoints.id AND status = 'held' AND status IN ('failed', 'held')
+            LIMIT %(most)s) AS first) AS held
+"""

@@ -1,0 +1,156 @@
+"""Trends: what happened over time, from the figures, in windows of an hour to thirty days."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from app.database import now, rows
+from app.domain.insight.figures import BOUNDS_MS
+
+_EPOCH = "timestamptz '2000-01-01 00:00:00+00'"
+_SUMS = ", ".join(f"sum(buckets[{number}])" for number in range(1, len(BOUNDS_MS) + 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A span of time up to now, in steps; `grain` are the figures it is read from, which begin where its steps do."""
+
+    name: str
+    title: str
+    length: timedelta
+    step: timedelta
+    grain: str
+
+    def since(self, at: datetime) -> datetime:
+        """When the first step of a window that contains `at` begins."""
+        return at - (at - datetime(2000, 1, 1, tzinfo=at.tzinfo)) % self.step - self.length
+
+    def steps(self, at: datetime) -> list[datetime]:
+        """When each of its steps begins, the present one included."""
+        since = self.since(at)
+        return [since + number * self.step for number in range(self.length // self.step + 1)]
+
+
+WINDOWS: Mapping[str, Window] = {
+    window.name: window
+    for window in (
+        Window("1h", "1 hour", timedelta(hours=1), timedelta(minutes=1), "minutes"),
+        Window("24h", "24 hours", timedelta(hours=24), timedelta(hours=1), "hours"),
+        Window("7d", "7 days", timedelta(days=7), timedelta(hours=3), "hours"),
+        Window("30d", "30 days", timedelta(days=30), timedelta(hours=12), "hours"),
+    )
+}
+DEFAULT = WINDOWS["24h"]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """Attempts in a step. `final`: those after which the delivery had failed; `buckets`: their number by duration."""
+
+    starts_at: datetime
+    attempts: int
+    delivered: int
+    final: int
+    duration_ms: int
+    buckets: Sequence[int]
+
+    @property
+    def failed(self) -> int:
+        """Attempts that did not deliver."""
+        return self.attempts - self.delivered
+
+    def percentile_ms(self, share: float) -> float | None:
+        """The duration that this share of the attempts did not exceed, estimated within its bucket; None: no attempts.
+
+        Durations beyond the last bound count as that bound.
+        """
+        below, wanted = 0, share * sum(self.buckets)
+        lower = 0
+        for number, upper in zip(self.buckets, (*BOUNDS_MS, BOUNDS_MS[-1]), strict=True):
+            if number and below + number >= wanted:
+                return lower + (upper - lower) * (wanted - below) / number
+            below, lower = below + number, upper
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """Writes accepted in a step, and how many of these had succeeded and failed some minutes later."""
+
+    starts_at: datetime
+    accepted: int
+    succeeded: int
+    failed: int
+
+
+def attempts(
+    window: Window, workspace_id: str = "", endpoint_id: str = "", at: datetime | None = None
+) -> list[Attempts]:
+    """The attempts of an endpoint, of a workspace or of all, for every step of the window; the last one is not over."""
+    at = at or now()
+    found = {
+        starts_at: Attempts(starts_at, *counted)
+        for starts_at, *counted in rows(
+            f"""
+            SELECT date_bin(%s, starts_at, {_EPOCH}) AS step, sum(attempts)::int, sum(delivered)::int, sum(final)::int,
+                sum(duration_ms)::bigint, ARRAY[{_SUMS}]::int[]
+            FROM delivery_{window.grain}
+            WHERE workspace_id = %s AND endpoint_id = %s AND starts_at >= %s GROUP BY step
+            """,
+            (window.step, workspace_id, endpoint_id, window.since(at)),
+        )
+    }
+    nothing = (0, 0, 0, 0, [0] * (len(BOUNDS_MS) + 1))
+    return [found.get(step) or Attempts(step, *nothing) for step in window.steps(at)]
+
+
+def attempts_of_workspaces(workspace_ids: Collection[str], at: datetime | None = None) -> dict[str, tuple[int, int]]:
+    """For each of these workspaces that had any within a day: its attempts, and those that failed."""
+    query = """
+        SELECT workspace_id, sum(attempts)::int, sum(attempts - delivered)::int FROM delivery_hours
+        WHERE workspace_id = ANY(%s) AND endpoint_id = '' AND starts_at >= %s GROUP BY workspace_id
+    """
+    found = rows(query, (list(workspace_ids), WINDOWS["24h"].since(at or now())))
+    return {workspace_id: (made, failed) for workspace_id, made, failed in found}
+
+
+def attempts_of_endpoints(
+    workspace_id: str, endpoint_ids: Collection[str], at: datetime | None = None
+) -> dict[str, tuple[int, int]]:
+    """The same of endpoints of one workspace."""
+    query = """
+        SELECT endpoint_id, sum(attempts)::int, sum(attempts - delivered)::int FROM delivery_hours
+        WHERE workspace_id = %s AND endpoint_id = ANY(%s) AND starts_at >= %s GROUP BY endpoint_id
+    """
+    found = rows(query, (workspace_id, list(endpoint_ids), WINDOWS["24h"].since(at or now())))
+    return {endpoint_id: (made, failed) for endpoint_id, made, failed in found}
+
+
+def total(counted: Sequence[Attempts]) -> Attempts:
+    """The sum of these steps, of which there is at least one."""
+    return Attempts(
+        counted[0].starts_at,
+        sum(each.attempts for each in counted),
+        sum(each.delivered for each in counted),
+        sum(each.final for each in counted),
+        sum(each.duration_ms for each in counted),
+        [sum(numbers) for numbers in zip(*(each.buckets for each in counted), strict=True)],
+    )
+
+
+def writes(window: Window, workspace_id: str = "", at: datetime | None = None) -> list[Writes]:
+    """The writes of a workspace or of all, for every step of the window; the last one is not over."""
+    at = at or now()
+    found = {
+        starts_at: Writes(starts_at, *counted)
+        for starts_at, *counted in rows(
+            f"""
+            SELECT date_bin(%s, starts_at, {_EPOCH}) AS step, sum(accepted)::int, sum(succeeded)::int, sum(failed)::int
+            FROM job_minutes WHERE workspace_id = %s AND starts_at >= %s GROUP BY step
+            """,
+            (window.step, workspace_id, window.since(at)),
+        )
+    }
+    return [found.get(step) or Writes(step, 0, 0, 0) for step in window.steps(at)]

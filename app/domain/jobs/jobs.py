@@ -1,0 +1,246 @@
+"""Jobs: accepting writes, durably and once, and finding out what became of them."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from peewee import SQL
+from structlog.contextvars import bind_contextvars
+
+from app import bounds, mailbox, metrics, sql
+from app.bounds import Places
+from app.database import database, rows, transaction
+from app.domain.people.tokens import UNRESTRICTED
+from app.errors import IdempotencyKeyReused, NotFound
+from app.lib import ids, json
+from app.mailbox import Mail
+from app.models.jobs import IdempotencyKey, Job
+
+MAIL = Mail(
+    table="jobs",
+    owner="workspace_id",
+    queue="writes",
+    order="position",
+    exclusive=True,
+    on_claim=", status = 'running', started_at = coalesce(mail.started_at, now())",
+    alone="""kind IN (
+        'contacts.import', 'contacts.delete', 'automations.delete', 'automations.cancel_runs', 'replays.create',
+        'channels.delete', 'contacts.merge')""",
+)
+
+IDEMPOTENCY_WINDOW = "24 hours"
+# Later than a key is free, by longer than a statement may take: who finds it taken can still read its job.
+KEY_FORGOTTEN_AFTER = "24 hours 1 minute"
+# For requests that wait for their job.
+_PLACES, _PLACES_OF_WORKSPACES = Places(bounds.WAITING), Places(bounds.WAITING_PER_WORKSPACE)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of write: the restriction that a token needs for it, and the type of the resource it is about.
+
+    `restriction`: UNRESTRICTED if it needs an unrestricted token, None if any will do.
+    """
+
+    restriction: str | None
+    resource_type: str
+
+
+# `app/domain/writes.py` has the verb of each.
+KINDS: Mapping[str, Kind] = {
+    "contacts.upsert": Kind("contacts", "contact"),
+    "contacts.update": Kind("contacts", "contact"),
+    "contacts.delete": Kind("contacts", "contact"),
+    "contacts.merge": Kind("contacts", "contact"),
+    "contacts.add_tag": Kind("contacts", "contact"),
+    "contacts.remove_tag": Kind("contacts", "contact"),
+    "sales.create": Kind("contacts", "sale"),
+    "bookings.create": Kind("contacts", "booking"),
+    "bookings.cancel": Kind("contacts", "booking"),
+    "contacts.import": Kind("contacts", "import"),
+    "endpoints.create": Kind("webhooks", "endpoint"),
+    "endpoints.rotate_secret": Kind("webhooks", "endpoint"),
+    "endpoints.test": Kind("webhooks", "delivery"),
+    "endpoints.update": Kind("webhooks", "endpoint"),
+    "endpoints.delete": Kind("webhooks", "endpoint"),
+    "endpoints.enable": Kind("webhooks", "endpoint"),
+    "endpoints.resend": Kind("webhooks", "sweep"),
+    "deliveries.resend": Kind("webhooks", "delivery"),
+    "deliveries.create": Kind("webhooks", "delivery"),
+    "replays.create": Kind("webhooks", "replay"),
+    "replays.pause": Kind("webhooks", "replay"),
+    "replays.continue": Kind("webhooks", "replay"),
+    "replays.abort": Kind("webhooks", "replay"),
+    "automations.create": Kind("automations", "automation"),
+    "automations.update": Kind("automations", "automation"),
+    "automations.delete": Kind("automations", "automation"),
+    "automations.publish": Kind("automations", "automation"),
+    "automations.unpublish": Kind("automations", "automation"),
+    "automations.pause": Kind("automations", "automation"),
+    "automations.resume": Kind("automations", "automation"),
+    "automations.start": Kind("automations", "run"),
+    "automations.cancel_runs": Kind("automations", "automation"),
+    "runs.cancel": Kind("automations", "run"),
+    "runs.resume": Kind("automations", "run"),
+    "runs.replay": Kind("automations", "run"),
+    "conversations.update": Kind("inbox", "conversation"),
+    "messages.create": Kind("inbox", "message"),
+    "messages.resend": Kind("inbox", "message"),
+    "channels.create": Kind("inbox", "channel"),
+    "channels.update": Kind("inbox", "channel"),
+    "channels.reauthorize": Kind("inbox", "channel"),
+    "channels.delete": Kind("inbox", "channel"),
+    "workspaces.update": Kind(UNRESTRICTED, "workspace"),
+    "jobs.discard": Kind(None, "job"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """What a caller asks for: a kind with its checked payload, and the identifier of the resource where it is known."""
+
+    workspace_id: str
+    kind: str
+    payload: Mapping[str, Any]
+    trace_id: str
+    resource_id: str | None = None
+    actor_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OnceKey:
+    """An idempotency key (a UUID in small letters), and a digest of the request that it stands for."""
+
+    key: str
+    fingerprint: bytes
+
+
+def fingerprint(*parts: bytes) -> bytes:
+    """A digest of a request's method, path, query and body."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.digest()
+
+
+def accept(write: Write, once: OnceKey | None = None, store: Callable[[str], None] | None = None) -> tuple[Job, bool]:
+    """Stores the write, durably, and rings for it. Returns its job, and whether that was there before.
+
+    One statement, atomic: of any number of equal requests with one key, one makes the job and the others get it.
+    `store` is given the job's identifier, and keeps what the write needs besides its payload in the same transaction.
+    Raises IdempotencyKeyReused.
+    """
+    columns: dict[str, Any] = {
+        "id": ids.new("job"),
+        "workspace_id": write.workspace_id,
+        "actor_id": write.actor_id,
+        "kind": write.kind,
+        "resource_type": KINDS[write.kind].resource_type,
+        "resource_id": write.resource_id,
+        "trace_id": write.trace_id,
+    }
+    job = Job(**columns, status="queued", payload=write.payload)
+    columns["payload"] = json.dumps(write.payload).decode()
+    if once:
+        columns |= {"key": once.key, "fingerprint": once.fingerprint, "window": IDEMPOTENCY_WINDOW}
+    statement = sql.prepared("accept_once" if once else "accept")
+    if store is None:
+        stored = rows(statement, columns)
+    else:
+        with transaction():
+            if stored := rows(statement, columns):
+                store(job.id)
+    if not stored:
+        assert once is not None
+        return _earlier(write.actor_id, once), True
+    job.created_at = stored[0][0]
+    mailbox.ring(MAIL, write.workspace_id)
+    metrics.JOBS_ACCEPTED.labels(job.kind).inc()
+    bind_contextvars(job=job.id)  # so that the line that ends the request names it
+    return job, False
+
+
+def follow(write: Write) -> None:
+    """Stores a write that follows from the present transaction, and rings for it once that is committed."""
+    columns = {name: getattr(write, name) for name in ("workspace_id", "actor_id", "kind", "resource_id", "trace_id")}
+    columns |= {"id": ids.new("job"), "resource_type": KINDS[write.kind].resource_type}
+    rows(sql.prepared("accept"), {**columns, "payload": json.dumps(write.payload).decode()})
+    metrics.JOBS_ACCEPTED.labels(write.kind).inc()
+    database.after_commit(partial(mailbox.ring, MAIL, write.workspace_id))
+
+
+def replayed(actor_id: str, once: OnceKey) -> Job | None:
+    """The job that this key made before, if it still counts. Raises IdempotencyKeyReused."""
+    try:
+        counts = IdempotencyKey.created_at > SQL("now() - %s::interval", (IDEMPOTENCY_WINDOW,))
+        return _earlier(actor_id, once, counts)
+    except NotFound:
+        return None
+
+
+def wait(job: Job, seconds: float) -> Job:
+    """The job once it has ended, or after `seconds`; at once if the workspace or the process has no place left.
+
+    A place is a thread of `web`, which others need.
+    """
+    if job.is_finished or not _PLACES_OF_WORKSPACES.take(job.workspace_id):
+        return job
+    try:
+        if not _PLACES.take(None):
+            return job
+        try:
+            return _wait(job, seconds)
+        finally:
+            _PLACES.leave(None)
+    finally:
+        _PLACES_OF_WORKSPACES.leave(job.workspace_id)
+
+
+def _wait(job: Job, seconds: float) -> Job:
+    """Looks often at first, then five times a second."""
+    ends, pause = time.monotonic() + seconds, 0.004
+    while True:
+        job = Job.get_by_id(job.id)
+        left = ends - time.monotonic()
+        if job.is_finished or left <= 0:
+            return job
+        time.sleep(min(pause, left))
+        pause = min(pause * 1.5, 0.2)
+
+
+def find(workspace_id: str, job_id: str) -> Job:
+    """Raises NotFound."""
+    return Job.get_in(workspace_id, job_id, "job")
+
+
+def unknown(limit: int = 10_000) -> dict[str, int]:
+    """The kinds that no worker has known so far, and how many jobs of each wait for one; counts up to `limit` jobs."""
+    counted = """
+        SELECT kind, count(*) FROM (SELECT kind FROM jobs WHERE unknown_since IS NOT NULL LIMIT %s) AS set_aside
+        GROUP BY kind ORDER BY kind
+    """
+    return dict(rows(counted, (limit,)))
+
+
+def forget_old_keys(limit: int = 10_000) -> int:
+    """Deletes up to `limit` idempotency keys whose window is over; returns how many."""
+    return len(rows(sql.load("forget_old_keys"), {"window": KEY_FORGOTTEN_AFTER, "limit": limit}))
+
+
+def _earlier(actor_id: str | None, once: OnceKey, *conditions: Any) -> Job:
+    found = (
+        Job.select(Job, IdempotencyKey.fingerprint)
+        .join(IdempotencyKey, on=(IdempotencyKey.job_id == Job.id), attr="once")
+        .where(IdempotencyKey.actor_id == actor_id, IdempotencyKey.key == once.key, *conditions)
+        .first()
+    )
+    if found is None:
+        raise NotFound()
+    if bytes(found.once.fingerprint) != once.fingerprint:
+        raise IdempotencyKeyReused()
+    return found  # type: ignore[no-any-return]

@@ -1,0 +1,1 @@
+"""Contacts as a whole: imported, exported, merged and erased."""

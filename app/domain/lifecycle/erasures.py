@@ -1,0 +1,194 @@
+"""Erasures: remove a deleted contact's data from every table, in small transactions that never wait for a lock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+from app.database import rows
+from app.domain.automations import run_history
+from app.domain.contacts import contacts
+from app.domain.conversations import conversations, messages
+from app.domain.deliveries import deliveries
+from app.domain.lifecycle import talk_erasures
+from app.domain.work import events
+from app.domain.work.changes import Change, Effect
+from app.domain.work.units import Busy
+from app.models.bookings import Booking
+from app.models.contacts import Contact
+from app.models.sales import Sale
+
+# The most rows that one transaction looks for in a table to erase them, and holds locks on.
+PART = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What has been erased of a table: how many rows, the last one, and whether that was the end."""
+
+    rows: int
+    after: str
+    is_end: bool
+
+
+def delete(change: Change) -> Effect | None:
+    """Erases the contact's data everywhere, one part a call; returns None while there is more. Raises NotFound, Busy.
+
+    Its bookings are deleted; its sales stay for the books, without the contact. Its runs are cancelled; they and its
+    conversations and messages stay without its data.
+    """
+    if change.progress is None:
+        _begin(change, contacts.find(change.workspace_id, change.target, change.unit))
+        return None
+    return Effect("deleted", "contact", change.target) if _go_on(change) else None
+
+
+def erase_late(change: Change) -> bool:
+    """Erases what came to the target after it had been deleted, one part a call; returns whether that was all.
+
+    Raises Busy.
+    """
+    if "after" not in (change.progress or {}):
+        Booking.delete().where(Booking.contact_id == change.target).execute()
+        Sale.forget_contact(change.target)
+        change.keep(table="events", after="")
+        return False
+    return _go_on(change)
+
+
+def kept_jobs(contact: Contact) -> Iterator[dict[str, Any]]:
+    """The jobs about a contact that still have their payload: those that wait or failed unexpectedly."""
+    found = rows(
+        f"""
+        SELECT id, kind, status, payload, created_at FROM jobs WHERE {_IS_KEPT}
+        UNION ALL
+        SELECT id, kind, status, payload, created_at FROM jobs WHERE resource_id = %(id)s AND due_at IS NOT NULL
+        ORDER BY id
+        """,
+        {"workspace_id": contact.workspace_id, "id": contact.id, "known": _identifiers(contact)},
+    )
+    return (dict(zip(("id", "kind", "status", "payload", "created_at"), job, strict=True)) for job in found)
+
+
+def _begin(change: Change, contact: Contact) -> None:
+    """Deletes the contact, which the unit has locked, and its bookings, and erases its first events. Raises Busy."""
+    Contact.delete().where(Contact.id == contact.id).execute()
+    Booking.delete().where(Booking.contact_id == contact.id).execute()
+    Sale.forget_contact(contact.id)
+    _erase_kept_payloads(contact.workspace_id, contact.id, _identifiers(contact))
+    talk_erasures.begin(contact)
+    change.events.record("contact.deleted", {"contact": {"id": contact.id}}, contact.id)
+    _keep_progress(change, "events", _erase_part(change, "events", ""))
+
+
+def _go_on(change: Change) -> bool:
+    """Erases the next rows; returns whether they were the last. Raises Busy if another transaction holds the next one.
+
+    Events come first, deliveries second: once the events are committed, no new attempt can send or log the data.
+    """
+    assert change.progress is not None
+    table, after = change.progress["table"], change.progress["after"]
+    erased = 0
+    for each in _TABLES[_TABLES.index(table) :]:
+        part = _erase_part(change, each, after)
+        erased, after = erased + part.rows, ""
+        if not part.is_end or erased >= PART or each == "events":
+            _keep_progress(change, each, part)
+            return part.is_end and each == _TABLES[-1]
+    return True
+
+
+def _erase_part(change: Change, table: str, after: str) -> _Part:
+    if table == "run_steps":
+        return _erase_log(change, after)
+    if table == "uploads":
+        return _erase_files(change, after)
+    found = _next(change, table, after)
+    erased = _lock_first(table, found)
+    if erased:
+        _ERASE[table](change, erased)
+    return _Part(len(erased), erased[-1] if erased else after, len(erased) == len(found) < PART)
+
+
+def _erase_log(change: Change, after: str) -> _Part:
+    """The log is found by its runs; `after` is the last one without a log."""
+    run_ids = _next(change, "runs", after)
+    erased = run_history.erase_log(run_ids, PART)
+    if erased == PART:
+        return _Part(erased, after, is_end=False)
+    return _Part(erased, run_ids[-1] if run_ids else after, len(run_ids) < PART)
+
+
+def _erase_files(change: Change, after: str) -> _Part:
+    """Files are found by their messages; `after` is the last one without files."""
+    message_ids = _next(change, "messages", after)
+    talk_erasures.erase_files(message_ids)
+    return _Part(len(message_ids), message_ids[-1] if message_ids else after, len(message_ids) < PART)
+
+
+def _next(change: Change, table: str, after: str) -> list[str]:
+    marks = {"id": change.target, "after": after, "limit": PART}
+    return [id for (id,) in rows(_NEXT.format(table=table, own=_OWN.get(table, "contact_id = %(id)s")), marks)]
+
+
+def _lock_first(table: str, row_ids: list[str]) -> list[str]:
+    """Locks these rows up to the first one that another transaction holds. Raises Busy if it is the very first."""
+    lock = f"SELECT id FROM {table} WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"
+    locked = {id for (id,) in rows(lock, (row_ids,))}
+    first = list(takewhile(locked.__contains__, row_ids))
+    if row_ids and not first:
+        raise Busy
+    return first
+
+
+def _keep_progress(change: Change, table: str, part: _Part) -> None:
+    if part.is_end and table != _TABLES[-1]:
+        change.keep(table=_TABLES[_TABLES.index(table) + 1], after="")
+    else:
+        change.keep(table=table, after=part.after)
+
+
+def _erase_events(change: Change, event_ids: list[str]) -> None:
+    _erase_kept_payloads(change.workspace_id, change.target, events.erase(event_ids))
+
+
+def _erase_kept_payloads(workspace_id: str, contact_id: str, known: Collection[str]) -> None:
+    marks = {"workspace_id": workspace_id, "id": contact_id, "known": list(known)}
+    rows(f"UPDATE jobs SET payload = NULL WHERE {_IS_KEPT}", marks)
+
+
+def _identifiers(contact: Contact) -> list[str]:
+    own = (contact.external_id, contact.email, contact.phone)
+    return [value for value in (*own, *talk_erasures.identifiers(contact)) if value is not None]
+
+
+# What is done with rows that are locked, in this order.
+_ERASE: Mapping[str, Callable[[Change, list[str]], object]] = {
+    "events": _erase_events,
+    "deliveries": lambda change, ids: deliveries.erase(ids),
+    "runs": lambda change, ids: run_history.erase(change.unit, change.workspace_id, ids),
+    "messages": lambda change, ids: messages.erase(ids),
+    "conversations": lambda change, ids: conversations.erase(ids),
+    "enrolments": lambda change, ids: rows("DELETE FROM enrolments WHERE id = ANY(%s)", (ids,)),
+}
+# Once its runs are finished, their logs do not grow. Files go before the messages that name them.
+_TABLES = [
+    table
+    for each in _ERASE
+    for table in {"runs": ("runs", "run_steps"), "messages": ("uploads", "messages")}.get(each, (each,))
+]
+
+_NEXT = "SELECT id FROM {table} WHERE {own} AND id > %(after)s ORDER BY id LIMIT %(limit)s"
+_OWN = {"enrolments": "id > %(id)s || '/' AND id < %(id)s || '0'"}
+
+# Only jobs that failed unexpectedly keep their payload. `known` are all identifiers that the contact ever had.
+_IS_KEPT = """
+    workspace_id = %(workspace_id)s AND status = 'failed' AND payload IS NOT NULL AND (
+        resource_id = %(id)s OR payload->>'contact_id' = %(id)s
+        OR payload->>'conversation_id' IN (SELECT id FROM conversations WHERE contact_id = %(id)s)
+        OR payload->>'external_id' = ANY(%(known)s::text[]) OR payload->>'phone' = ANY(%(known)s::text[])
+        OR payload->>'to' = ANY(%(known)s::text[])
+        OR lower(payload->>'email') IN (SELECT lower(each) FROM unnest(%(known)s::text[]) AS each))
+"""

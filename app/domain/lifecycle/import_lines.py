@@ -1,0 +1,74 @@
+"""Import lines: the contacts in the file of an import, read and checked before it is accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from threading import Lock
+from typing import Any
+
+from app.config import settings
+from app.domain.bodies.contacts import ContactUpsert
+from app.domain.bodies.faults import load
+from app.domain.bodies.objects import MAX_BODY_BYTES, object_in
+from app.domain.lifecycle.imports import Line
+from app.errors import BellhopError, Fault, Invalid, TooLarge, Unavailable
+from app.lib.problems import problem_of_error
+
+MOST_LINES = 10_000
+MOST_BYTES = 16 * 1024 * 1024
+LONGEST_LINE_BYTES = MAX_BODY_BYTES  # as for one contact
+PATIENCE_SECONDS = 5.0
+
+Lines = tuple[list[Line], list[Line]]
+
+_upsert = ContactUpsert()
+# Parsing and storing a file takes several times its size in memory, so a process handles one large file at a time.
+_large_file = Lock()
+
+
+def read(texts: Iterable[bytes]) -> Lines:
+    """The good and the bad lines of JSON. Raises Invalid if there are none or more than MOST_LINES."""
+    good, bad = sort_out((number, partial(_object, text)) for number, text in _numbered(texts) if text.strip())
+    if not good and not bad:
+        raise Invalid(Fault("", "Give at least one contact, as a line of JSON."))
+    return good, bad
+
+
+def sort_out(lines: Iterable[tuple[int, Callable[[], dict[str, Any]]]]) -> Lines:
+    """The good and the bad of the lines: each a number, and what returns its contact or raises BellhopError."""
+    good, bad = [], []
+    for number, contact in lines:
+        try:
+            good.append(Line.of(number, load(_upsert, contact())))
+        except BellhopError as error:
+            bad.append(Line.of(number, problem_of_error(error, base_url=settings().base_url)))
+    return good, bad
+
+
+@contextmanager
+def memory_for(size_bytes: int) -> Iterator[None]:
+    """Waits until a file of that size may be in memory. Raises Unavailable after PATIENCE_SECONDS."""
+    if size_bytes <= MAX_BODY_BYTES:
+        yield
+        return
+    if not _large_file.acquire(timeout=PATIENCE_SECONDS):
+        raise Unavailable("Other large imports are being read at this moment. Try again shortly.")
+    try:
+        yield
+    finally:
+        _large_file.release()
+
+
+def _numbered(texts: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    for number, text in enumerate(texts, start=1):
+        if number > MOST_LINES:
+            raise Invalid(Fault("", f"An import has at most {MOST_LINES:,} lines."))
+        yield number, text
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    if len(text) > LONGEST_LINE_BYTES:
+        raise TooLarge(f"The line is larger than {LONGEST_LINE_BYTES // 1024} KiB.")
+    return object_in(text)

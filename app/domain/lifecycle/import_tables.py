@@ -1,0 +1,108 @@
+"""Import tables: contacts in a CSV file, as spreadsheets save it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import IO, Any
+
+from app.domain.bodies.faults import pointer, refuse_bad_text
+from app.domain.lifecycle.import_lines import LONGEST_LINE_BYTES, MOST_LINES, Lines, sort_out
+from app.errors import Fault, Invalid, Malformed, TooLarge
+
+PLAIN = ("external_id", "email", "phone", "first_name", "last_name", "locale", "timezone")
+CUSTOM = "custom_fields."
+_DELIMITERS = ",;\t"
+_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def read(file: IO[bytes]) -> Lines:
+    """The good and the bad rows below the header, numbered as the lines of the file.
+
+    Columns: those of PLAIN, `opted_out`, `tags` (separated by semicolons or commas) and `custom_fields.<name>`. An
+    empty cell counts as not given. Raises Invalid for a file that is not UTF-8, unknown columns, no rows or too many.
+    """
+    text = io.TextIOWrapper(file, "utf-8-sig", newline="")
+    try:
+        good, bad = _read(text)
+    except UnicodeDecodeError as error:
+        raise Invalid(Fault("", "The file is not text in UTF-8. Save it as 'CSV UTF-8'.")) from error
+    finally:
+        text.detach()  # it would close the file
+    if not good and not bad:
+        raise Invalid(Fault("", "There are no contacts below the line with the names of the columns."))
+    return good, bad
+
+
+def _read(text: IO[str]) -> Lines:
+    head = text.readline(LONGEST_LINE_BYTES)
+    delimiter = max(_DELIMITERS, key=head.count)
+    try:
+        columns = [name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])]
+    except csv.Error as error:
+        raise Invalid(Fault("", f"The line with the names of the columns cannot be read: {error}.")) from error
+    _check(columns)
+    return sort_out(_rows(csv.reader(text, delimiter=delimiter), columns))
+
+
+def _check(columns: Sequence[str]) -> None:
+    known = f"Known are {', '.join((*PLAIN, 'tags', 'opted_out'))} and {CUSTOM}<name>."
+    if not any(columns):
+        raise Invalid(Fault("", f"The first line must name the columns. {known}"))
+    if unknown := [name for name in columns if not _is_known(name)]:
+        raise Invalid(Fault("", f"There is no column '{unknown[0][:100]}'. {known}"))
+    if repeated := [name for name in columns if columns.count(name) > 1]:
+        raise Invalid(Fault("", f"The column '{repeated[0][:100]}' is there twice."))
+
+
+def _is_known(name: str) -> bool:
+    return name in (*PLAIN, "tags", "opted_out") or (name.startswith(CUSTOM) and len(name) > len(CUSTOM))
+
+
+def _rows(reader: Any, columns: Sequence[str]) -> Iterator[tuple[int, Callable[[], dict[str, Any]]]]:
+    for count in range(MOST_LINES + 1):
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            yield reader.line_num + 1, partial(_refuse, str(error))
+            continue
+        if cells is None:
+            return
+        if count == MOST_LINES:
+            raise Invalid(Fault("", f"An import has at most {MOST_LINES:,} contacts."))
+        if any(cells):
+            yield reader.line_num + 1, partial(_contact, columns, cells)
+
+
+def _refuse(reason: str) -> dict[str, Any]:
+    raise Malformed(f"The line cannot be read: {reason}.")
+
+
+def _contact(columns: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:
+    if len(cells) > len(columns):
+        raise Malformed(f"The line has {len(cells)} cells, the first one only {len(columns)}.")
+    if sum(map(len, cells)) > LONGEST_LINE_BYTES:
+        raise TooLarge(f"The line is larger than {LONGEST_LINE_BYTES // 1024} KiB.")
+    contact: dict[str, Any] = {}
+    for name, cell in zip(columns, cells, strict=False):
+        if not cell.strip():
+            continue
+        if name == "tags":
+            contact[name] = [tag for tag in cell.replace(",", ";").split(";") if tag.strip()]
+        elif name == "opted_out":
+            contact[name] = _boolean(cell)
+        elif name.startswith(CUSTOM):
+            contact.setdefault("custom_fields", {})[name.removeprefix(CUSTOM)] = cell
+        else:
+            contact[name] = cell.strip()
+    refuse_bad_text(contact)
+    return contact
+
+
+def _boolean(cell: str) -> bool:
+    try:
+        return _BOOLEANS[cell.strip().lower()]
+    except KeyError as error:
+        raise Invalid(Fault(pointer("opted_out"), "Write true or false.")) from error

@@ -1,0 +1,156 @@
+"""Imports: many contacts in one job, upserted in small transactions, each line exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import structlog
+
+from app.config import settings
+from app.database import count, rows
+from app.domain.contacts import contacts
+from app.domain.people import notifications
+from app.domain.triggers import batches
+from app.domain.work.changes import Change, Effect
+from app.domain.work.units import Busy, Unit
+from app.errors import BellhopError
+from app.lib import json
+from app.lib.problems import problem_of_error
+from app.models.imports import Import, LineError
+
+log = structlog.get_logger(__name__)
+
+# The lines that one transaction applies; see writes.BATCH.
+BATCH = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the body, numbered from 1. `content` is JSON: the checked contact, or the problem of a bad line."""
+
+    number: int
+    content: str
+
+    @classmethod
+    def of(cls, number: int, content: object) -> Line:
+        """The line with `content` written as JSON."""
+        return cls(number, json.dumps(content).decode())
+
+
+def store(workspace_id: str, import_id: str, job_id: str, good: Sequence[Line], bad: Sequence[Line]) -> None:
+    """Stores the lines of a new import, in the transaction that stores its job."""
+    Import.insert(
+        id=import_id, workspace_id=workspace_id, job_id=job_id, total=len(good) + len(bad), failed=len(bad)
+    ).execute()
+    _keep("import_lines (import_id, number, body)", import_id, good)
+    _keep("import_errors (import_id, number, problem)", import_id, bad)
+
+
+def go_on(change: Change) -> Effect | None:
+    """Upserts the next lines; returns None while there are more. A bad line gets its own error.
+
+    If the worker dies midway, none of these lines has taken effect and none is lost. Raises Busy if another transaction
+    holds the contact of the next line.
+    """
+    lines = rows(
+        "SELECT number, body FROM import_lines WHERE import_id = %s ORDER BY number LIMIT %s", (change.target, BATCH)
+    )
+    needs = [key for _, body in lines for key in contacts.needs(change.workspace_id, body, None)]
+    tasks = [partial(_upsert, change, body) for _, body in lines]
+    results = batches.run(tasks, needs, "lines")
+    if lines and not results:
+        raise Busy
+    numbers = [number for number, _ in lines[: len(results)]]
+    failed = [
+        _failed(change, number, result)
+        for number, result in zip(numbers, results, strict=True)
+        if isinstance(result, Exception)
+    ]
+    _keep("import_errors (import_id, number, problem)", change.target, failed)
+    count("DELETE FROM import_lines WHERE import_id = %s AND number = ANY(%s)", (change.target, numbers))
+    [(is_last,)] = rows(
+        """
+        UPDATE imports SET done = done + %s, failed = failed + %s WHERE id = %s
+        RETURNING NOT EXISTS (SELECT FROM import_lines WHERE import_id = imports.id)
+        """,
+        (len(numbers) - len(failed), len(failed), change.target),
+    )
+    return Effect("made", "import", change.target) if is_last else None
+
+
+def end(import_id: str) -> None:
+    """Marks the import finished, notifies its workspace and deletes the lines that are left."""
+    count("DELETE FROM import_lines WHERE import_id = %s", (import_id,))
+    for workspace_id, total, done, failed in rows(
+        """
+        UPDATE imports SET finished_at = clock_timestamp() WHERE id = %s RETURNING workspace_id, total, done, failed
+        """,
+        (import_id,),
+    ):
+        detail = {"import_id": import_id, "total": total, "done": done, "failed": failed}
+        notifications.note(workspace_id, "import_ended", import_id, detail)
+
+
+def forget_old(limit: int = 100) -> int:
+    """Deletes up to `limit` finished imports past the history retention, with their errors; returns how many."""
+    return count(
+        """
+        DELETE FROM imports WHERE id IN (
+            SELECT id FROM imports WHERE created_at < now() - %s * interval '1 day' AND finished_at IS NOT NULL
+            ORDER BY created_at LIMIT %s)
+        """,
+        (settings().history_retention_days, limit),
+    )
+
+
+def find(workspace_id: str, import_id: str) -> Import:
+    """Raises NotFound."""
+    return Import.get_in(workspace_id, import_id, "imp")
+
+
+def progress(import_id: str) -> dict[str, int] | None:
+    """The number of lines in total, done and failed. None if the import is no longer stored."""
+    found = Import.get_or_none(Import.id == import_id)
+    return _progress(found) if found else None
+
+
+def represent(found: Import) -> dict[str, Any]:
+    """The import as the API shows it."""
+    return {
+        "id": found.id,
+        "job_id": found.job_id,
+        "status": "running" if found.finished_at is None else "finished",
+        **_progress(found),
+        "created_at": found.created_at,
+        "finished_at": found.finished_at,
+    }
+
+
+def represent_error(error: LineError) -> dict[str, Any]:
+    """The error of a line as the API shows it."""
+    return {"line": error.number, "problem": error.problem}
+
+
+def _upsert(change: Change, body: Mapping[str, Any], unit: Unit) -> Effect:
+    return contacts.upsert(replace(change, payload=body, unit=unit))
+
+
+def _failed(change: Change, number: int, error: Exception) -> Line:
+    if not isinstance(error, BellhopError):
+        log.error("import.line_broke", request_id=change.cause.trace_id, line=number, exc_info=error)
+    return Line.of(number, problem_of_error(error, base_url=settings().base_url))
+
+
+def _keep(columns: str, import_id: str, lines: Sequence[Line]) -> None:
+    if lines:
+        count(
+            f"INSERT INTO {columns} SELECT %s, * FROM unnest(%s::int[], %s::text[]::json[])",
+            (import_id, [line.number for line in lines], [line.content for line in lines]),
+        )
+
+
+def _progress(found: Import) -> dict[str, int]:
+    return {"total": found.total, "done": found.done, "failed": found.failed}

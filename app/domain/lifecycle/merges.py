@@ -1,0 +1,236 @@
+"""Merges: two contacts that are one person become one, and those who may be one person are suggested."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.database import rows
+from app.domain.contacts import contacts
+from app.domain.conversations import peers
+from app.domain.jobs import jobs
+from app.domain.jobs.jobs import Write
+from app.domain.lifecycle import erasures
+from app.domain.triggers import run_states
+from app.domain.work.changes import Change, Effect
+from app.domain.work.units import Busy, Unit
+from app.errors import Fault, Invalid
+from app.lib import ids
+from app.models import sets
+from app.models.automations import Enrolment
+from app.models.contacts import Contact
+from app.models.conversations import Conversation, Message
+from app.models.identities import Identity, SuggestedMerge
+from app.models.runs import Run
+
+KIND = "contacts.merge"
+# The most rows that one transaction moves, and holds locks on.
+PART = 2_000
+# The most conversations that are moved with the contact at once, besides those of unfinished runs: the latest ones.
+LATEST = 500
+# What names a contact, besides the rows that are moved with it at once. A contact can have a million of each.
+_TABLES = ("conversations", "messages", "runs", "sales", "bookings", "events", "deliveries")
+_FILLED = (*contacts.IDENTIFIERS, "first_name", "last_name", "locale", "timezone")
+
+
+def merge(change: Change, kept: Contact, other: Contact) -> Contact:
+    """Makes `other` a part of `kept`, and returns that as it is then. The unit has locked both. Raises Busy.
+
+    `kept` gets what it does not have itself, the identities, the LATEST conversations and the unfinished runs. Earlier
+    conversations, messages, finished runs and the like follow after the commit, in a write of their own. Events keep
+    their bodies.
+    """
+    merged = _merge(change, kept, other)
+    payload = {"contact_id": other.id, "is_merged": True}
+    jobs.follow(Write(change.workspace_id, KIND, payload, change.cause.trace_id, kept.id, change.actor_id))
+    return merged
+
+
+def go_on(change: Change) -> Effect | None:
+    """Makes the payload's contact a part of the one in the path, one part a call; returns None while there is more.
+
+    Raises NotFound, Invalid, Busy.
+    """
+    other_id = change.payload["contact_id"]
+    if change.progress is None and not change.payload.get("is_merged"):
+        found = [sets.key(Contact, change.workspace_id, "id", each) for each in (change.target, other_id)]
+        change.unit.read(found)
+        kept = contacts.find(change.workspace_id, change.target, change.unit)
+        _merge(change, kept, find_other(change.workspace_id, change.target, other_id, change.unit))
+        change.keep(table=_TABLES[0])
+        return None
+    # A merge that was undone has left its write behind.
+    is_undone = bool(change.payload.get("is_merged")) and Contact.one(change.workspace_id, other_id) is not None
+    is_through = is_undone or (_move(change, other_id) and (not _is_deleted(change) or erasures.erase_late(change)))
+    return Effect("changed", "contact", change.target) if is_through else None
+
+
+def find_other(workspace_id: str, kept_id: str, other_id: str, unit: Unit | None = None) -> Contact:
+    """The contact that is to become a part of another. Raises Invalid."""
+    if other_id == kept_id:
+        raise Invalid(Fault("/contact_id", "A contact cannot be merged with itself."))
+    return contacts.find_named(workspace_id, other_id, unit)
+
+
+def suggest(unit: Unit, workspace_id: str, contact_id: str, other_id: str, reason: str) -> None:
+    """Notes that the two contacts may be the same person. Does nothing if that is known."""
+    first, second = sorted((contact_id, other_id))
+    note = ("suggested merge", first, second)
+    known = "SELECT 1 FROM suggested_merges WHERE contact_id = %s AND other_id = %s"
+    if first != second and note not in unit.notes and not rows(known, (first, second)):
+        unit.notes[note] = True
+        suggested = {"contact_id": first, "other_id": second, "reason": reason, "created_at": unit.now}
+        unit.append(SuggestedMerge(id=ids.new("sgm"), workspace_id=workspace_id, **suggested))
+
+
+def represent(contact: Contact) -> dict[str, Any]:
+    """The contact as the API shows it by itself: who it is on each kind of channel, and who may be the same person."""
+    identities, suggested = rows(_DETAILS, {"id": contact.id})[0]
+    return {**contacts.represent(contact), "identities": identities or [], "suggested_merges": suggested or []}
+
+
+def _merge(change: Change, kept: Contact, other: Contact) -> Contact:
+    unit = change.unit
+    _read(unit, other)
+    for identity in unit.changed(Identity) + _owned(unit, Identity, other):
+        if identity.contact_id == other.id:
+            unit.put(Identity(**{**identity.__data__, "contact_id": kept.id}))
+    for conversation in unit.changed(Conversation) + _owned(unit, Conversation, other):
+        if conversation.contact_id == other.id:
+            peers.move(unit, conversation, kept)
+    for message in unit.changed(Message):
+        if message.contact_id == other.id:
+            unit.put(Message(**{**message.__data__, "contact_id": kept.id}))
+    _move_enrolments(unit, kept, other)
+    for run in unit.changed(Run) + _owned(unit, Run, other):
+        if run.contact_id == other.id:
+            # The worker that has claimed it expects the other contact.
+            moved = {"contact_id": kept.id, "claim": run.claim + 1, "leased_until": None}
+            unit.put(Run(**{**run.__data__, **moved}))
+            run_states.ring(run.workspace_id)
+    unit.drop(other)
+    merged = _united(unit, kept, other)
+    unit.put(merged)
+    data = {"contact": contacts.represent(merged), "merged_contact_id": other.id}
+    change.events.record("contact.merged", data, kept.id)
+    return merged
+
+
+def _united(unit: Unit, kept: Contact, other: Contact) -> Contact:
+    """What is known of both. Of tags and custom fields there are no more than a contact can have."""
+    filled = {name: getattr(other, name) for name in _FILLED if getattr(kept, name) is None}
+    tags = [*kept.tags, *(tag for tag in other.tags if tag not in kept.tags)][: contacts.MOST_TAGS]
+    custom = list({**kept.custom_fields, **other.custom_fields, **kept.custom_fields}.items())
+    return Contact(
+        **{
+            **kept.__data__,
+            **filled,
+            "tags": sorted(tags),
+            "custom_fields": dict(custom[: contacts.MOST_FIELDS]),
+            "opted_out": kept.opted_out or other.opted_out,
+            "updated_at": unit.now,
+        }
+    )
+
+
+def _read(unit: Unit, contact: Contact) -> None:
+    """Reads and locks, in a few statements, what is moved at once."""
+    for model in _AT_ONCE:
+        unit.read(sets.key(model, contact.workspace_id, "id", row_id) for row_id in _stored(unit, model, contact))
+
+
+def _owned(unit: Unit, model: Any, contact: Contact) -> list[Any]:
+    found = [unit.get(model, contact.workspace_id, "id", row_id) for row_id in _stored(unit, model, contact)]
+    return [row for row in found if row is not None]
+
+
+def _stored(unit: Unit, model: Any, contact: Contact) -> list[str]:
+    note = ("of a merge", model, contact.id)
+    if note not in unit.notes:
+        marks = {"id": contact.id, "latest": LATEST}
+        unit.notes[note] = [row_id for (row_id,) in rows(_AT_ONCE[model], marks)]
+    return unit.notes[note]  # type: ignore[no-any-return]
+
+
+def _move_enrolments(unit: Unit, kept: Contact, other: Contact) -> None:
+    """Where both have entered an automation, the later run counts as the latest, and the active ones add up."""
+    moved = [each for each in _owned(unit, Enrolment, other) if each.contact_id == other.id]
+    own_ids = [Enrolment.id_of(kept.id, each.automation_id) for each in moved]
+    unit.read(sets.key(Enrolment, kept.workspace_id, "id", own_id) for own_id in own_ids)
+    for each, own_id in zip(moved, own_ids, strict=True):
+        own = unit.get(Enrolment, kept.workspace_id, "id", own_id)
+        latest = max(each.run_id, own.run_id) if own else each.run_id
+        active = each.active + (own.active if own else 0)
+        fields = {"id": own_id, "contact_id": kept.id, "run_id": latest, "active": active}
+        unit.put(Enrolment(**{**each.__data__, **fields}))
+        unit.drop(each)
+
+
+def _move(change: Change, other_id: str) -> bool:
+    """Moves the next rows; returns whether they were the last. Raises Busy if others hold all that are left."""
+    progress = change.progress or {}
+    table = _TABLES[0] if "after" in progress else progress.get("table", _TABLES[0])
+    for each in _TABLES[_TABLES.index(table) :]:
+        next_ones = f"SELECT id FROM {each} WHERE contact_id = %s ORDER BY id LIMIT %s FOR NO KEY UPDATE SKIP LOCKED"
+        found = [row_id for (row_id,) in rows(next_ones, (other_id, PART))]
+        if found:
+            rows(f"UPDATE {each} SET contact_id = %s WHERE id = ANY(%s)", (change.target, found))
+            change.keep(table=each)
+            return False
+        if rows(f"SELECT 1 FROM {each} WHERE contact_id = %s LIMIT 1", (other_id,)):
+            raise Busy
+    _forget(change, other_id)
+    return True
+
+
+def _is_deleted(change: Change) -> bool:
+    """Whether the target was deleted before all could follow; one that is part of another by now was not."""
+    if Contact.one(change.workspace_id, change.target) is not None:
+        return False
+    return not rows(_MERGED_ON, (change.workspace_id, KIND, change.target))
+
+
+def _forget(change: Change, other_id: str) -> None:
+    """Ends what is left of a contact that is part of another: suggestions are for that one now, failed writes void."""
+    for first, second, reason in rows(_TAKE_SUGGESTIONS, (other_id, other_id)):
+        pair = sorted((change.target, second if first == other_id else first))
+        if pair[0] != pair[1]:
+            rows(_SUGGEST_AGAIN, (ids.new("sgm"), change.workspace_id, *pair, reason))
+    rows(_VOID, (change.workspace_id, other_id))
+
+
+# What is moved with the contact at once, and how it is found.
+_AT_ONCE: dict[Any, str] = {
+    Identity: "SELECT id FROM identities WHERE contact_id = %(id)s",
+    Conversation: """
+        (SELECT id FROM conversations WHERE contact_id = %(id)s
+            ORDER BY coalesce(last_message_at, created_at) DESC, id DESC LIMIT %(latest)s)
+        UNION SELECT conversation_id FROM runs
+        WHERE contact_id = %(id)s AND finished_at IS NULL AND conversation_id IS NOT NULL
+    """,
+    Enrolment: "SELECT id FROM enrolments WHERE id > %(id)s || '/' AND id < %(id)s || '0'",
+    Run: "SELECT id FROM runs WHERE contact_id = %(id)s AND finished_at IS NULL",
+}
+_DETAILS = """
+    SELECT (SELECT json_agg(json_build_object('channel_kind', channel_kind, 'external_id', external_id) ORDER BY id)
+            FROM identities WHERE contact_id = %(id)s),
+        (SELECT json_agg(json_build_object('contact_id', pair.id, 'reason', pair.reason) ORDER BY pair.id)
+            FROM (
+                SELECT other_id AS id, reason FROM suggested_merges WHERE contact_id = %(id)s
+                UNION ALL SELECT contact_id, reason FROM suggested_merges WHERE other_id = %(id)s) AS pair
+            JOIN contacts ON contacts.id = pair.id)
+"""
+_MERGED_ON = """
+    SELECT 1 FROM jobs WHERE workspace_id = %s AND kind = %s AND payload->>'contact_id' = %s AND due_at IS NOT NULL
+"""
+_TAKE_SUGGESTIONS = """
+    DELETE FROM suggested_merges WHERE contact_id = %s OR other_id = %s RETURNING contact_id, other_id, reason
+"""
+_SUGGEST_AGAIN = """
+    INSERT INTO suggested_merges (id, workspace_id, contact_id, other_id, reason) VALUES (%s, %s, %s, %s, %s)
+    ON CONFLICT DO NOTHING RETURNING id
+"""
+# Only failed writes keep a payload, and these could never be applied again.
+_VOID = """
+    UPDATE jobs SET payload = NULL WHERE workspace_id = %s AND coalesce(payload->>'contact_id', resource_id) = %s
+        AND status = 'failed' AND payload IS NOT NULL RETURNING id
+"""

@@ -1,0 +1,115 @@
+"""Erasures of what a deleted contact leaves in channels: its identities, its visitors, and the files of its messages.
+
+Callers of these functions have locked the contact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.database import rows
+from app.domain.channels import arrivals, media
+from app.domain.work.units import Busy
+from app.models.contacts import Contact
+from app.models.identities import Identity, SuggestedMerge
+
+
+def identifiers(contact: Contact) -> list[str]:
+    """Who the contact is at providers."""
+    return [row.external_id for row in Identity.select().where(Identity.contact_id == contact.id)]
+
+
+def begin(contact: Contact) -> None:
+    """Ends what waits to be sent to the contact, and erases who it is at providers and in web chats. Raises Busy."""
+    _end_waiting(contact)
+    _forget_arrivals(contact)
+    _forget_visitors(contact)
+    Identity.delete().where(Identity.contact_id == contact.id).execute()
+    named = (SuggestedMerge.contact_id == contact.id) | (SuggestedMerge.other_id == contact.id)
+    SuggestedMerge.delete().where(named).execute()
+
+
+def erase_files(message_ids: Sequence[str]) -> None:
+    """Deletes the files of these messages, also those still to be fetched. Safe to repeat. Raises Busy.
+
+    A file is gone at once, even if the transaction fails: then it is erased again.
+    """
+    found = {id for (id,) in rows("SELECT id FROM uploads WHERE message_id = ANY(%s)", (list(message_ids),))}
+    # Storing a file locks its row, then its message, so waiting for the row could be a deadlock.
+    lock = "SELECT id FROM uploads WHERE id = ANY(%s) ORDER BY id FOR UPDATE SKIP LOCKED"
+    free = [id for (id,) in rows(lock, (list(found),))]
+    if len(free) < len(found):
+        raise Busy
+    media.delete_files(free)
+
+
+def _end_waiting(contact: Contact) -> None:
+    """Ends messages that have not gone out, except those being sent at this moment; they are erased with the others."""
+    rows(
+        """
+        UPDATE messages
+        SET status = 'failed', failure = '{"code": "erased", "detail": null}', is_behind = false, due_at = NULL,
+            leased_until = NULL, claim = claim + 1
+        WHERE id IN (
+            SELECT id FROM messages
+            WHERE conversation_id = ANY(ARRAY(SELECT id FROM conversations WHERE contact_id = %s))
+                AND (is_behind OR due_at IS NOT NULL) AND status = 'queued'
+            FOR NO KEY UPDATE SKIP LOCKED)
+        """,
+        (contact.id,),
+    )
+
+
+def _forget_arrivals(contact: Contact) -> None:
+    """Empties what came from the contact and is not processed yet. Raises Busy if a worker is about to process it.
+
+    What comes later makes a new contact; what came before must not bring the erased one back.
+    """
+    senders = rows(
+        """
+        SELECT channels.id, external_id FROM identities
+        JOIN channels ON channels.workspace_id = identities.workspace_id AND channels.kind = channel_kind
+        WHERE contact_id = %(id)s
+        UNION
+        SELECT channel_id, visitors.id FROM channels JOIN visitors ON channel_id = channels.id
+        WHERE channels.workspace_id = %(workspace_id)s AND user_id = %(user_id)s
+        """,
+        {"id": contact.id, "workspace_id": contact.workspace_id, "user_id": contact.external_id},
+    )
+    keys = [arrivals.sender_key(*each) for each in senders]
+    found = rows(
+        """
+        SELECT id FROM arrivals WHERE sender_key = ANY(%s) AND due_at IS NOT NULL
+        UNION
+        SELECT id FROM arrivals
+        WHERE due_at IS NULL AND (problem IS NOT NULL OR next_attempt_at IS NOT NULL) AND sender_key = ANY(%s)
+        """,
+        (keys, keys),
+    )
+    arrival_ids = [arrival_id for (arrival_id,) in found]
+    lock = "SELECT id FROM arrivals WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"
+    if len(rows(lock, (arrival_ids,))) < len(arrival_ids):
+        raise Busy
+    rows(
+        """
+        UPDATE arrivals
+        SET payload = NULL, problem = NULL, next_attempt_at = NULL, due_at = NULL, leased_until = NULL,
+            sender_key = channel_id
+        WHERE id = ANY(%s)
+        """,
+        (arrival_ids,),
+    )
+
+
+def _forget_visitors(contact: Contact) -> None:
+    """Deletes the contact's visitors, whose tokens are worth nothing from now on."""
+    rows(
+        """
+        DELETE FROM visitors WHERE id IN (
+            SELECT external_id FROM identities WHERE contact_id = %(id)s AND channel_kind = 'web_chat'
+            UNION ALL
+            SELECT visitors.id FROM channels JOIN visitors ON channel_id = channels.id
+            WHERE channels.workspace_id = %(workspace_id)s AND user_id = %(user_id)s)
+        """,
+        {"id": contact.id, "workspace_id": contact.workspace_id, "user_id": contact.external_id},
+    )

@@ -1,0 +1,128 @@
+"""Accounts: who somebody is, by e-mail address and password."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+from peewee import fn
+
+from app.database import rows, transaction
+from app.domain.people import sessions
+from app.errors import Fault, Invalid, NotFound, Unavailable
+from app.lib import clock, formats, ids
+from app.models.accounts import Account, PasswordLink
+
+SHORTEST_PASSWORD = 10
+LONGEST_PASSWORD = 1000
+LONGEST_EMAIL = 254
+
+# A hash takes 64 MiB and most of a tenth of a second of a processor. A process makes two at once, and lets a few more
+# requests wait; without a bound, sign-ins would take all threads of a web process.
+_HASHING = threading.BoundedSemaphore(2)
+_WAITING = threading.BoundedSemaphore(6)
+_hasher = PasswordHasher()
+
+
+def find(email: str) -> Account | None:
+    """The account with that address, in any case of letters."""
+    text = email.strip()
+    if not text or len(text) > LONGEST_EMAIL or "\0" in text:
+        return None
+    found: Account | None = Account.select().where(fn.lower(Account.email) == fn.lower(text)).first()
+    return found
+
+
+def get(account_id: str) -> Account:
+    """The account. Raises NotFound."""
+    account: Account | None = Account.get_or_none(Account.id == account_id)
+    if account is None:
+        raise NotFound(f"There is no account {account_id}.")
+    return account
+
+
+def find_or_make(email: str) -> Account:
+    """The account with that address; a new one has no password yet. Raises Invalid for what is no address."""
+    try:
+        address = formats.email(email.strip())
+    except ValueError as error:
+        raise Invalid(Fault("/email", str(error))) from error
+    rows(
+        "INSERT INTO accounts (id, email) VALUES (%s, %s) ON CONFLICT (lower(email)) DO NOTHING",
+        (ids.new("acc"), address),
+    )
+    account = find(address)
+    assert account is not None
+    return account
+
+
+def check_password(password: str) -> None:
+    """Raises Invalid for a password that is too short or too long."""
+    if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
+        fault = f"A password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD:,} characters."
+        raise Invalid(Fault("/password", fault))
+
+
+def set_password(account_id: str, password: str) -> None:
+    """Sets the password, ends all sessions of the account and voids its open links that would set another.
+
+    Raises Invalid for a password that is too short or too long, Unavailable while too many are being checked.
+    """
+    hashed = hash_password(password)
+    with transaction():
+        store_password(account_id, hashed)
+
+
+def hash_password(password: str) -> str:
+    """What `store_password` takes; made before a transaction, as it takes a while. Raises like `set_password`."""
+    check_password(password)
+    with _in_turn():
+        return _hasher.hash(password)
+
+
+def store_password(account_id: str, hashed: str) -> None:
+    """Sets the password like `set_password`, in the caller's transaction. Locks the account, then its links."""
+    Account.update(password_hash=hashed).where(Account.id == account_id).execute()
+    sessions.end_all(account_id)
+    is_open = PasswordLink.used_at.is_null() & (PasswordLink.purpose == "reset")
+    PasswordLink.update(used_at=clock.now()).where(PasswordLink.account_id == account_id, is_open).execute()
+
+
+def verify(email: str, password: str) -> Account | None:
+    """The account, if this is its password. Takes as long for an unknown address as for a wrong password.
+
+    Raises Unavailable while too many are being checked.
+    """
+    account = find(email)
+    return account if _is_password(account, password) else None
+
+
+def _is_password(account: Account | None, password: str) -> bool:
+    stored = account.password_hash if account is not None else None
+    with _in_turn():
+        nobodys = _nobodys_hash()
+        try:
+            _hasher.verify(stored or nobodys, password[: LONGEST_PASSWORD + 1])
+        except (VerificationError, InvalidHashError):
+            return False
+    return stored is not None
+
+
+@cache
+def _nobodys_hash() -> str:
+    return _hasher.hash("")
+
+
+@contextmanager
+def _in_turn() -> Iterator[None]:
+    if not _WAITING.acquire(blocking=False):
+        raise Unavailable("Too many people are signing in at this moment. Try again shortly.")
+    try:
+        with _HASHING:
+            yield
+    finally:
+        _WAITING.release()

@@ -1,0 +1,181 @@
+"""E-mail to people: arranged in a transaction, and sent outside of it, at least once, by the schedulers."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timedelta
+from email.message import EmailMessage
+
+import structlog
+
+from app import metrics, smtp
+from app.config import settings
+from app.database import rows, transaction
+from app.domain.people import accounts, letters, links
+from app.domain.people.notifications import EMAIL_EVERY
+from app.lib import clock, ids
+from app.models.accounts import Account
+from app.models.members import Member
+from app.models.notifications import Email, Notification
+from app.smtp import Away, Postponed, Refused
+
+log = structlog.get_logger(__name__)
+
+# What one connection sends; and for how long others leave that alone. It sends for half of that time: a message takes
+# no more than the answers to a few commands.
+BATCH = 20
+CLAIMED = timedelta(minutes=3)
+# After a failed attempt, doubled with each.
+RETRY_AFTER, RETRY_AT_MOST = timedelta(seconds=30), timedelta(hours=1)
+# Anybody may ask for a link to anybody's address, who gets no more than these.
+MOST_RESETS, RESETS_SPAN = 3, timedelta(hours=1)
+# An e-mail with a link that could not be sent for this long is dropped.
+LINK_EXPECTED = timedelta(days=1)
+
+
+def can_be_sent() -> bool:
+    """Whether this installation sends e-mail."""
+    return settings().smtp_url is not None
+
+
+def arrange_invitation(link_id: str) -> None:
+    """Arranges for the invitation to be sent, in the caller's transaction, with an address made at that time."""
+    _arrange("invitation", subject_id=link_id)
+
+
+def arrange_reset(address: str) -> None:
+    """Arranges for a link to reset the password to be sent there, if somebody has an account with that address.
+
+    That is looked up later, so that the caller takes as long for an unknown address. While one waits for an address,
+    there is no second.
+    """
+    if len(address) <= accounts.LONGEST_EMAIL and "\0" not in address:
+        _arrange("reset", address=address.strip())
+
+
+def send_due() -> int:
+    """Sends e-mail that is due, up to BATCH; returns how many were sent. Safe to run concurrently.
+
+    What the server does not take now is tried again later.
+    """
+    claimed = _claim() if can_be_sent() else []
+    if not claimed:
+        return 0
+    ends, sent = time.monotonic() + CLAIMED.total_seconds() / 2, 0
+    try:
+        with smtp.connected() as server:
+            while claimed and time.monotonic() < ends:
+                sent += _send(server, claimed[0])
+                del claimed[0]
+    except Away as error:
+        log.warning("emails.server_away", error=str(error))
+    for email in claimed:
+        _retry(email)
+    return sent
+
+
+def _arrange(kind: str, subject_id: str | None = None, address: str | None = None) -> None:
+    new = Email.insert(id=ids.new("eml"), kind=kind, subject_id=subject_id, address=address, due_at=clock.now())
+    new.on_conflict_ignore().execute()
+
+
+def _claim() -> list[Email]:
+    now = clock.now()
+    due = Email.select(Email.id).where(Email.due_at <= now).order_by(Email.due_at).limit(BATCH)
+    free = due.for_update("FOR UPDATE SKIP LOCKED")  # type: ignore[arg-type]
+    taken = Email.update(due_at=now + CLAIMED, attempts=Email.attempts + 1).where(Email.id.in_(free))
+    return list(taken.returning(Email).execute())
+
+
+def _send(server: smtp.Connection, email: Email) -> bool:
+    """Sends one; whether the server took it. Raises Away."""
+    message, until = _compose(email)
+    outcome = "sent"
+    try:
+        if message is not None:
+            server.send(message)
+    except Postponed as error:
+        log.info("emails.postponed", email=email.id, kind=email.kind, error=str(error))
+        _retry(email)
+        return False
+    except Refused as error:
+        log.warning("emails.refused", email=email.id, kind=email.kind, error=str(error))
+        outcome = "refused"
+    if message is not None:
+        metrics.EMAILS.labels(outcome).inc()
+    _finish(email, until)
+    return message is not None and outcome == "sent"
+
+
+def _compose(email: Email) -> tuple[EmailMessage | None, str]:
+    """The message, or None if there is nothing to say any more; and the last notification in it."""
+    if email.kind == "invitation":
+        made = links.renew(str(email.subject_id))
+        return (letters.invitation(made, str(made.workspace_id)) if made else None), ""
+    if email.kind == "reset":
+        made = _reset(email)
+        return (letters.reset(made) if made else None), ""
+    account = Account.get_by_id(email.subject_id)
+    found = _untold(account) if account.wants_email else []
+    if not found:
+        return None, ""
+    return letters.notifications(account, found), max(each.id for each in found)
+
+
+def _reset(email: Email) -> links.Made | None:
+    is_late = clock.now() - email.created_at > LINK_EXPECTED
+    account = None if is_late else accounts.find(str(email.address))
+    if account is None or (email.attempts == 1 and links.resets_within(account, RESETS_SPAN) >= MOST_RESETS):
+        return None
+    return links.reset(account)
+
+
+def _untold(account: Account) -> list[Notification]:
+    """What the owner has not been sent yet, newest first."""
+    found = rows(_UNTOLD, _untold_bounds(account.id, clock.now()) | {"limit": letters.MOST_NOTIFICATIONS + 1})
+    return list(
+        Notification.select().where(Notification.id.in_([id for (id,) in found])).order_by(Notification.id.desc())
+    )
+
+
+# Of the last day only: somebody who becomes an owner is not sent the past.
+_UNTOLD = """
+    SELECT notifications.id FROM members JOIN notifications ON notifications.workspace_id = members.workspace_id
+    WHERE account_id = %(account_id)s AND role = 'owner'
+        AND notifications.id > greatest(mailed_until, %(since)s) AND notifications.id < %(until)s
+    ORDER BY notifications.id DESC LIMIT %(limit)s
+"""
+
+
+def _untold_bounds(account_id: str, now: datetime) -> dict[str, object]:
+    # Identifiers are made before they are committed: what is younger waits for the next e-mail.
+    since, until = ids.bound("ntf", now - timedelta(days=1)), ids.bound("ntf", now - timedelta(seconds=30))
+    return {"account_id": account_id, "since": since, "until": until}
+
+
+def _finish(email: Email, until: str) -> None:
+    """Forgets an e-mail that was sent, or keeps it for the next hour if there is more to say."""
+    now = clock.now()
+    with transaction():
+        rows("SELECT 1 FROM emails WHERE id = %s FOR UPDATE", (email.id,))
+        if email.kind == "notifications" and until:
+            Account.update(mailed_at=now).where(Account.id == email.subject_id).execute()
+            is_owner = (Member.account_id == email.subject_id) & (Member.role == "owner")
+            Member.update(mailed_until=until).where(is_owner, Member.mailed_until < until).execute()
+        if email.kind == "notifications" and _is_more(str(email.subject_id), now):
+            Email.update(due_at=now + EMAIL_EVERY, attempts=0).where(Email.id == email.id).execute()
+        else:
+            Email.delete().where(Email.id == email.id).execute()
+
+
+def _is_more(account_id: str, now: datetime) -> bool:
+    if not Account.get_by_id(account_id).wants_email:
+        return False
+    bounds = _untold_bounds(account_id, now) | {"until": "ntf_~", "limit": 1}
+    return bool(rows(_UNTOLD, bounds))
+
+
+def _retry(email: Email) -> None:
+    metrics.EMAILS.labels("retried").inc()
+    pause = min(RETRY_AFTER * 2 ** min(email.attempts - 1, 10), RETRY_AT_MOST)
+    Email.update(due_at=clock.now() + pause).where(Email.id == email.id).execute()

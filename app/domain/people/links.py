@@ -1,0 +1,218 @@
+"""Links that reach somebody at their e-mail address: to set a password once, or to join a workspace."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from app.config import settings
+from app.database import count, rows, transaction
+from app.domain.people import accounts, members
+from app.domain.people.members import check_role
+from app.domain.work import audit
+from app.errors import Conflict, NotFound
+from app.lib import clock, ids, tokens
+from app.models.accounts import Account, PasswordLink
+
+INVITATION_LIFE = timedelta(days=7)
+RESET_LIFE = timedelta(hours=1)
+# That a workspace makes in a day, in all and to one address: each may be an e-mail to a stranger.
+MOST_INVITATIONS = 200
+MOST_TO_ONE = 5
+# That are open at a time, of an account.
+MOST_RESETS = 5
+_GONE = "This link has been used, has expired or was withdrawn. Ask for a new one."
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A link that can be used. `sets_password`: whether using it needs a new password."""
+
+    link_id: str
+    account_id: str
+    email: str
+    purpose: Literal["invitation", "reset"]
+    workspace_id: str | None
+    workspace_name: str | None
+    role: str | None
+    sets_password: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """An open invitation, as its workspace sees it."""
+
+    link_id: str
+    email: str
+    role: str
+    created_at: datetime
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A new link. `address` contains its token and cannot be shown again."""
+
+    link_id: str
+    account: Account
+    address: str
+    workspace_id: str | None
+
+
+def invite(workspace_id: str, email: str, role: str, actor_id: str | None = None) -> Made:
+    """Makes a link that lets somebody join the workspace. Somebody without a password sets one with it.
+
+    It replaces an earlier one for the same person. Raises Invalid for a bad address or role, Conflict for a member or
+    where there were too many invitations within a day.
+    """
+    check_role(role)
+    with transaction():
+        # One at a time in a workspace, so that the bounds hold.
+        rows("SELECT 1 FROM workspaces WHERE id = %s FOR NO KEY UPDATE", (workspace_id,))
+        account = accounts.find_or_make(email)
+        if members.of_account(workspace_id, account.id) is not None:
+            raise Conflict(f"{account.email} is a member of this workspace already.")
+        _check_bounds(workspace_id, account)
+        theirs = (PasswordLink.workspace_id == workspace_id) & (PasswordLink.account_id == account.id)
+        PasswordLink.update(used_at=clock.now()).where(theirs, _is_open()).execute()
+        made = _make(account, "invitation", INVITATION_LIFE, workspace_id, role)
+        audit.note(workspace_id, actor_id, "members.invite", "invitation", made.link_id, {"role": role})
+    return made
+
+
+def reset(account: Account) -> Made:
+    """Makes a link that sets a new password. Beyond MOST_RESETS that are open, the oldest is void."""
+    made = _make(account, "reset", RESET_LIFE)
+    is_reset = (PasswordLink.account_id == account.id) & (PasswordLink.purpose == "reset")
+    newest = PasswordLink.select(PasswordLink.id).where(is_reset).order_by(PasswordLink.id.desc()).limit(MOST_RESETS)
+    PasswordLink.update(used_at=clock.now()).where(is_reset, _is_open(), PasswordLink.id.not_in(newest)).execute()
+    return made
+
+
+def resets_within(account: Account, span: timedelta) -> int:
+    """How many links to reset its password the account was given in that time; no more than MOST_RESETS are counted."""
+    is_reset = (PasswordLink.account_id == account.id) & (PasswordLink.purpose == "reset")
+    made = PasswordLink.select(PasswordLink.id).where(is_reset, PasswordLink.id > ids.bound("lnk", clock.now() - span))
+    return int(made.limit(MOST_RESETS).count())
+
+
+def find(token: str) -> Open:
+    """What the link is for. Raises NotFound if it cannot be used any more, or never was one."""
+    found = rows(
+        """
+        SELECT links.id, accounts.id, accounts.email, purpose, workspaces.id, workspaces.name, role,
+            purpose = 'reset' OR password_hash IS NULL
+        FROM password_links AS links JOIN accounts ON accounts.id = account_id
+        LEFT JOIN workspaces ON workspaces.id = workspace_id
+        WHERE token_hash = %s AND used_at IS NULL AND expires_at > %s
+        """,
+        (tokens.digest(token), clock.now()),
+    )
+    if not found:
+        raise NotFound(_GONE)
+    return Open(*found[0])
+
+
+def use(token: str, password: str) -> Open:
+    """Does what the link is for, once, and returns it. `password` counts only if the link sets one.
+
+    An invitation never changes a password that is set: it may have been read by others than its owner. Raises NotFound
+    if the link cannot be used any more, Invalid for a password that is too short or too long, Conflict.
+    """
+    link = find(token)
+    hashed = accounts.hash_password(password) if link.sets_password else ""
+    with transaction():
+        members.lock(link.workspace_id, link.account_id)
+        link = find(token)  # another link may have set a password since
+        if not PasswordLink.update(used_at=clock.now()).where(PasswordLink.id == link.link_id, _is_open()).execute():
+            raise NotFound(_GONE)
+        if link.sets_password:
+            accounts.store_password(link.account_id, hashed)
+        if link.workspace_id is not None and link.role is not None:
+            member = members.add(link.workspace_id, link.account_id, link.role)
+            audit.note(link.workspace_id, member.id, "members.join", "member", member.id, {"role": member.role})
+    return link
+
+
+def invitations(workspace_id: str) -> list[Invitation]:
+    """The open invitations of a workspace, newest first, the newest of very many."""
+    found = rows(
+        """
+        SELECT links.id, email, role, links.created_at, expires_at
+        FROM password_links AS links JOIN accounts ON accounts.id = account_id
+        WHERE workspace_id = %s AND used_at IS NULL AND expires_at > %s ORDER BY links.id DESC LIMIT %s
+        """,
+        (workspace_id, clock.now(), MOST_INVITATIONS),
+    )
+    return [Invitation(*each) for each in found]
+
+
+def renew(invitation_id: str) -> Made | None:
+    """Gives an open invitation another token, and the time of a new one; None if it cannot be used any more.
+
+    The address that it had before is useless then.
+    """
+    token, now = secrets.token_urlsafe(32), clock.now()
+    is_it = (PasswordLink.id == invitation_id) & (PasswordLink.purpose == "invitation") & _is_open()
+    renewed = PasswordLink.update(token_hash=tokens.digest(token), expires_at=now + INVITATION_LIFE).where(is_it)
+    for link in renewed.returning(PasswordLink).execute():
+        return Made(link.id, accounts.get(link.account_id), _address(token), link.workspace_id)
+    return None
+
+
+def withdraw(workspace_id: str, link_id: str, actor_id: str | None) -> None:
+    """Makes an invitation of the workspace useless. Safe to repeat. Raises NotFound if it has none of that kind."""
+    is_it = (PasswordLink.id == link_id) & (PasswordLink.workspace_id == workspace_id)
+    if not PasswordLink.select().where(is_it).exists():
+        raise NotFound("There is no such invitation in this workspace.")
+    with transaction():
+        if PasswordLink.update(used_at=clock.now()).where(is_it, _is_open()).execute():
+            audit.note(workspace_id, actor_id, "members.withdraw_invitation", "invitation", link_id)
+
+
+def forget_old(limit: int = 1_000) -> int:
+    """Deletes up to `limit` links that have expired; returns how many."""
+    return count(
+        """
+        DELETE FROM password_links WHERE id IN (
+            SELECT id FROM password_links WHERE expires_at < %s ORDER BY expires_at LIMIT %s FOR UPDATE SKIP LOCKED)
+        """,
+        (clock.now(), limit),
+    )
+
+
+def _check_bounds(workspace_id: str, account: Account) -> None:
+    of_today = PasswordLink.id > ids.bound("lnk", clock.now() - timedelta(days=1))
+    made = PasswordLink.select(PasswordLink.id).where(PasswordLink.workspace_id == workspace_id, of_today)
+    theirs = made.where(PasswordLink.account_id == account.id)
+    if theirs.limit(MOST_TO_ONE).count() >= MOST_TO_ONE:
+        raise Conflict(f"{account.email} was invited {MOST_TO_ONE} times within a day. Try again tomorrow.")
+    if made.limit(MOST_INVITATIONS).count() >= MOST_INVITATIONS:
+        raise Conflict(f"A workspace makes at most {MOST_INVITATIONS} invitations in a day. Try again tomorrow.")
+
+
+def _is_open() -> bool:
+    return PasswordLink.used_at.is_null() & (PasswordLink.expires_at > clock.now())  # type: ignore[no-any-return]
+
+
+def _make(
+    account: Account, purpose: str, life: timedelta, workspace_id: str | None = None, role: str | None = None
+) -> Made:
+    token, link_id, now = secrets.token_urlsafe(32), ids.new("lnk"), clock.now()
+    PasswordLink.insert(
+        id=link_id,
+        token_hash=tokens.digest(token),
+        account_id=account.id,
+        purpose=purpose,
+        workspace_id=workspace_id,
+        role=role,
+        created_at=now,
+        expires_at=now + life,
+    ).execute()
+    return Made(link_id, account, _address(token), workspace_id)
+
+
+def _address(token: str) -> str:
+    return f"{settings().base_url}/links/{token}"

@@ -1,0 +1,170 @@
+"""Members: which accounts belong to a workspace, and as what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from app.database import rows, transaction
+from app.domain.people import accounts
+from app.domain.people.roles import ROLES
+from app.domain.people.sessions import MOST_MEMBERSHIPS
+from app.domain.work import audit
+from app.errors import Conflict, Fault, Invalid, NotFound
+from app.lib import clock, ids
+from app.models.accounts import Account
+from app.models.members import Member
+
+MOST_MEMBERS = 500
+_PEOPLE = """
+    SELECT members.id, accounts.id, email, role, is_support, password_hash IS NOT NULL, members.created_at
+    FROM members JOIN accounts ON accounts.id = account_id"""
+_LAST_OWNER = "A workspace needs an owner. Make somebody else an owner first."
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A member, with the account's address. `has_password`: whether they can sign in yet."""
+
+    member_id: str
+    account_id: str
+    email: str
+    role: str
+    is_support: bool
+    has_password: bool
+    created_at: datetime
+
+
+def create(workspace_id: str, email: str, password: str, role: str, is_support: bool = False) -> tuple[Member, Account]:
+    """Makes somebody a member who can sign in with this password at once. For operators.
+
+    Sets the password of an account that is there already, which ends its sessions. Raises Invalid for a bad address or
+    password, Conflict for somebody who is a member already.
+    """
+    hashed = accounts.hash_password(password)
+    with transaction():
+        account = accounts.find_or_make(email)
+        if of_account(workspace_id, account.id) is not None:
+            raise Conflict(f"{account.email} is a member of this workspace already.")
+        member = add(workspace_id, account.id, role)
+        if is_support:
+            Account.update(is_support=True).where(Account.id == account.id).execute()
+        accounts.store_password(account.id, hashed)
+        audit.note(workspace_id, None, "members.create", "member", member.id, {"role": role})
+    return member, accounts.get(account.id)
+
+
+def check_role(role: str) -> None:
+    """Raises Invalid for what is no role."""
+    if role not in ROLES:
+        raise Invalid(Fault("/role", f"A role is one of {', '.join(ROLES)}."))
+
+
+def add(workspace_id: str, account_id: str, role: str) -> Member:
+    """Makes the account a member. A member stays what they are. Raises Conflict where there are too many."""
+    check_role(role)
+    with transaction():
+        lock(workspace_id, account_id)
+        if (member := of_account(workspace_id, account_id)) is not None:
+            return member
+        if Member.in_workspace(workspace_id).limit(MOST_MEMBERS).count() >= MOST_MEMBERS:
+            raise Conflict(f"A workspace has at most {MOST_MEMBERS} members.")
+        if Member.select().where(Member.account_id == account_id).limit(MOST_MEMBERSHIPS).count() >= MOST_MEMBERSHIPS:
+            raise Conflict(f"Somebody can be a member of at most {MOST_MEMBERSHIPS} workspaces.")
+        member = Member(
+            id=ids.new("mem"),
+            workspace_id=workspace_id,
+            account_id=account_id,
+            role=role,
+            read_until=ids.bound("ntf", clock.now()),  # what was before them is not new to them
+        )
+        Member.insert(member.__data__).execute()
+    return member
+
+
+def lock(workspace_id: str | None, account_id: str) -> None:
+    """Locks the workspace, then the account, until the transaction ends. Who also changes links locks those after it.
+
+    So changes to one workspace, and to one person, wait for each other and never deadlock.
+    """
+    rows("SELECT 1 FROM workspaces WHERE id = %s FOR NO KEY UPDATE", (workspace_id,))
+    rows("SELECT 1 FROM accounts WHERE id = %s FOR NO KEY UPDATE", (account_id,))
+
+
+def of_account(workspace_id: str, account_id: str) -> Member | None:
+    """The account's membership of the workspace."""
+    found: Member | None = Member.in_workspace(workspace_id).where(Member.account_id == account_id).first()
+    return found
+
+
+def of_workspace(workspace_id: str) -> list[Person]:
+    """The members of a workspace, oldest first; no more than MOST_MEMBERS."""
+    found = rows(f"{_PEOPLE} WHERE workspace_id = %s ORDER BY members.id LIMIT %s", (workspace_id, MOST_MEMBERS))
+    return [Person(*each) for each in found]
+
+
+def newest(workspace_id: str, last_id: str | None, limit: int) -> list[Person]:
+    """Up to `limit` members after `last_id`, the latest first."""
+    found = rows(
+        f"{_PEOPLE} WHERE workspace_id = %s AND members.id < %s ORDER BY members.id DESC LIMIT %s",
+        (workspace_id, last_id or "mem_~", limit),
+    )
+    return [Person(*each) for each in found]
+
+
+def find(workspace_id: str, member_id: str) -> Person:
+    """Raises NotFound."""
+    found = rows(f"{_PEOPLE} WHERE workspace_id = %s AND members.id = %s", (workspace_id, member_id))
+    if not found:
+        raise NotFound
+    return Person(*found[0])
+
+
+def represent(person: Person) -> dict[str, Any]:
+    """The member as the API shows them."""
+    return {"id": person.member_id, "email": person.email, "role": person.role, "created_at": person.created_at}
+
+
+def change_role(workspace_id: str, member_id: str, role: str, actor_id: str | None) -> None:
+    """Gives a member another role. Raises NotFound, Invalid, and Conflict for the last owner."""
+    with transaction():
+        member, is_last_owner = _lock(workspace_id, member_id)
+        check_role(role)
+        if is_last_owner and role != "owner":
+            raise Conflict(_LAST_OWNER)
+        if member.role != role:
+            Member.update(role=role).where(Member.id == member.id).execute()
+            detail = {"from": member.role, "to": role}
+            audit.note(workspace_id, actor_id, "members.change_role", "member", member.id, detail)
+
+
+def remove(workspace_id: str, member_id: str, actor_id: str | None) -> None:
+    """Removes a member, who has no access from then on. Raises NotFound, and Conflict for the last owner."""
+    with transaction():
+        member, is_last_owner = _lock(workspace_id, member_id)
+        if is_last_owner:
+            raise Conflict(_LAST_OWNER)
+        Member.delete().where(Member.id == member.id).execute()
+        # The log names members by identifiers; from now on only this entry knows whose this one was.
+        email = accounts.get(member.account_id).email
+        audit.note(workspace_id, actor_id, "members.remove", "member", member.id, {"email": email, "role": member.role})
+
+
+def exists(workspace_id: str, member_id: str) -> bool:
+    """Whether the workspace has that member."""
+    return bool(Member.select().where(Member.id == member_id, Member.workspace_id == workspace_id).exists())
+
+
+def _lock(workspace_id: str, member_id: str) -> tuple[Member, bool]:
+    """The member, and whether they are the last owner. Raises NotFound.
+
+    Locks all owners, too, so that two changes cannot take away the last two of them.
+    """
+    owners = rows(
+        "SELECT id FROM members WHERE workspace_id = %s AND role = 'owner' ORDER BY id FOR UPDATE", (workspace_id,)
+    )
+    member: Member | None = Member.in_workspace(workspace_id).where(Member.id == member_id).for_update().first()
+    if member is None:
+        raise NotFound("There is no such member in this workspace.")
+    return member, owners == [(member.id,)]

@@ -1,0 +1,133 @@
+"""Signing in, and how often it may fail."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from peewee import fn
+
+from app import sql
+from app.database import count, rows, transaction
+from app.domain.people import accounts, sessions
+from app.errors import SignInRefused, SignInThrottled
+from app.lib import clock
+from app.lib.addresses import network_of
+from app.models.accounts import Account
+from app.models.sessions import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How many attempts may fail in a span of time, which begins with the first of them."""
+
+    failures: int
+    span: timedelta
+
+
+# Of an account from one address: who guesses passwords is stopped soon.
+PAIR = Limit(5, timedelta(minutes=15))
+# Of one address, over all accounts: an office shares one.
+ADDRESS = Limit(50, timedelta(minutes=15))
+# Of one account, over all addresses. It does not count for an address from which its owner has signed in, so that a
+# stranger with many addresses cannot keep the owner out.
+ACCOUNT = Limit(50, timedelta(hours=1))
+
+
+def sign_in(email: str, password: str, address: str, user_agent: str) -> str:
+    """Begins a session and returns its token. `address`: the IP address of the request.
+
+    Raises SignInRefused, which does not tell why; SignInThrottled; Unavailable while too many are signing in.
+    """
+    account = confirm(email, password, address)
+    with transaction():
+        # A new password, set since this one was checked, ends all sessions; this one must not begin after that.
+        unchanged = "SELECT 1 FROM accounts WHERE id = %s AND password_hash = %s FOR SHARE"
+        if not rows(unchanged, (account.id, account.password_hash)):
+            raise SignInRefused()
+        return sessions.begin(account.id, address, user_agent)
+
+
+def confirm(email: str, password: str, address: str) -> Account:
+    """The account whose password this is. Raises like `sign_in`, and counts what fails."""
+    limits = _limits(email, address)
+    _refuse_beyond(limits, _standing(limits))
+    # Counted before the password is checked: attempts at one moment must not all find room for one more.
+    _refuse_beyond(limits, _count(limits))
+    account = accounts.verify(email, password)
+    if account is None:
+        raise SignInRefused()
+    _take_back(limits)
+    return account
+
+
+def count_request(address: str) -> None:
+    """Counts a request from that address, for a link to set a password, like a failed attempt. Raises SignInThrottled.
+
+    So the limit does not tell whose account there is.
+    """
+    limits = {_key("address", network_of(address)): ADDRESS}
+    _refuse_beyond(limits, _standing(limits))
+    _refuse_beyond(limits, _count(limits))
+
+
+def forget_old(limit: int = 10_000) -> int:
+    """Deletes up to `limit` counts of failures that no longer count; returns how many."""
+    return count(
+        """
+        DELETE FROM sign_in_failures WHERE key IN (
+            SELECT key FROM sign_in_failures WHERE ends_at < %s ORDER BY ends_at LIMIT %s FOR UPDATE SKIP LOCKED)
+        """,
+        (clock.now(), limit),
+    )
+
+
+def _limits(email: str, address: str) -> dict[bytes, Limit]:
+    person, network = email.strip().replace("\0", "").lower(), network_of(address)
+    limits = {_key("pair", person, network): PAIR, _key("address", network): ADDRESS}
+    if not _is_known(person, address):
+        limits[_key("account", person)] = ACCOUNT
+    return limits
+
+
+def _is_known(email: str, address: str) -> bool:
+    # One statement whether or not there is such an account.
+    found = Session.select().join(Account, on=(Account.id == Session.account_id))
+    return bool(found.where(fn.lower(Account.email) == fn.lower(email), Session.address == address).exists())
+
+
+def _key(*parts: str) -> bytes:
+    return hashlib.sha256("\0".join(parts).encode()).digest()
+
+
+def _standing(limits: Mapping[bytes, Limit]) -> dict[bytes, tuple[int, datetime]]:
+    found = rows(
+        "SELECT key, failures + 1, ends_at FROM sign_in_failures WHERE key = ANY(%s) AND ends_at > %s",
+        (list(limits), clock.now()),
+    )
+    return {bytes(key): (failures, ends_at) for key, failures, ends_at in found}
+
+
+def _count(limits: Mapping[bytes, Limit]) -> dict[bytes, tuple[int, datetime]]:
+    keys = sorted(limits)  # in one order, so that two attempts do not wait for each other
+    now = clock.now()
+    counted = rows(
+        sql.load("count_sign_in_failures"),
+        {"keys": keys, "ends": [now + limits[key].span for key in keys], "now": now},
+    )
+    return {bytes(key): (failures, ends_at) for key, failures, ends_at in counted}
+
+
+def _refuse_beyond(limits: Mapping[bytes, Limit], counted: Mapping[bytes, tuple[int, datetime]]) -> None:
+    over = [ends_at for key, (failures, ends_at) in counted.items() if failures > limits[key].failures]
+    if over:
+        raise SignInThrottled(max(1, math.ceil((max(over) - clock.now()).total_seconds())))
+
+
+def _take_back(limits: Mapping[bytes, Limit]) -> None:
+    """Takes the attempt back, which has not failed, and forgives its account what failed from here before."""
+    rows("UPDATE sign_in_failures SET failures = failures - 1 WHERE key = ANY(%s)", (list(limits),))
+    rows("DELETE FROM sign_in_failures WHERE key = ANY(%s)", ([key for key in limits if limits[key] is PAIR],))

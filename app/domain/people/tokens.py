@@ -1,0 +1,192 @@
+"""API tokens: shown once, looked up by digest, cached for less than a revocation may take."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from app.database import rows, transaction
+from app.domain.work import audit
+from app.errors import Conflict, Fault, Invalid, NotFound, Unauthenticated
+from app.lib import clock, formats, ids, tokens
+from app.models.tokens import Token
+
+RESTRICTIONS = ("contacts", "inbox", "automations", "billing", "webhooks")
+# Stands where a restriction does, for what only an unrestricted token may: no token has it.
+UNRESTRICTED = "unrestricted"
+
+# A revoked token must stop within a second; half of that leaves room for the request itself.
+_REMEMBERED_SECONDS = 0.5
+_MOST_REMEMBERED = 10_000
+# `last_used_at` is accurate to the minute, so that not every request writes it.
+_USE_NOTED_EVERY = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The token and workspace of a valid request."""
+
+    token_id: str
+    token_name: str
+    workspace_id: str
+    workspace_name: str
+    restrictions: tuple[str, ...] | None  # None: unrestricted
+    expires_at: datetime | None
+    last_used_at: datetime | None
+
+    def may(self, restriction: str | None) -> bool:
+        """Whether the token covers what needs this restriction; None: what needs none."""
+        return self.restrictions is None or restriction is None or restriction in self.restrictions
+
+
+def issue(
+    workspace_id: str,
+    name: str,
+    restrictions: Sequence[str] | None = None,
+    expires_in_seconds: int | None = None,
+    *,
+    token_id: str | None = None,
+    actor_id: str | None = None,
+) -> tuple[str, str]:
+    """Creates a token. Returns its identifier and the token itself, which cannot be shown again. Raises Invalid.
+
+    `token_id`: of a form that may be sent twice; raises Conflict if it has made its token already.
+    `actor_id`: who did it, for the audit log.
+    """
+    _check(name, restrictions)
+    token, token_id = tokens.new(), token_id or ids.new("tok")
+    expires_at = clock.now() + timedelta(seconds=expires_in_seconds) if expires_in_seconds is not None else None
+    with transaction():
+        made = Token.insert(
+            id=token_id,
+            workspace_id=workspace_id,
+            name=name.strip(),
+            digest=tokens.digest(token),
+            restrictions=sorted(set(restrictions)) if restrictions else None,
+            expires_at=expires_at,
+        )
+        if not list(made.on_conflict_ignore().returning(Token.id).execute()):
+            raise Conflict("This form has made its token already.")
+        if actor_id is not None:
+            detail = {"name": name.strip(), "restrictions": restrictions or None, "expires_at": expires_at}
+            audit.note(workspace_id, actor_id, "tokens.create", "token", token_id, detail)
+    return token_id, token
+
+
+def revoke(token_id: str, workspace_id: str | None = None, actor_id: str | None = None) -> None:
+    """Revokes a token; every process refuses it within a second. Safe to repeat.
+
+    Raises NotFound, also for a token of another workspace than `workspace_id`. `actor_id`: who did it, for the audit
+    log; None for a command.
+    """
+    token = Token.get_or_none(Token.id == token_id)
+    if token is None or workspace_id not in (None, token.workspace_id):
+        raise NotFound(f"There is no token {token_id}.")
+    with transaction():
+        is_live = (Token.id == token_id) & Token.revoked_at.is_null()
+        if Token.update(revoked_at=clock.now()).where(is_live).execute():
+            audit.note(token.workspace_id, actor_id, "tokens.revoke", "token", token_id, {"name": token.name})
+
+
+def state_of(token: Token) -> str:
+    """`active`, `expired` or `revoked`."""
+    if token.revoked_at is not None:
+        return "revoked"
+    return "expired" if token.expires_at is not None and token.expires_at <= clock.now() else "active"
+
+
+def of_workspace(workspace_id: str) -> list[dict[str, Any]]:
+    """All tokens of a workspace, ended ones included, oldest first, without the secrets."""
+    shown = ("id", "name", "restrictions", "created_at", "expires_at", "revoked_at", "last_used_at")
+    found = Token.select().where(Token.workspace_id == workspace_id).order_by(Token.id)
+    return [{name: getattr(token, name) for name in shown} for token in found]
+
+
+def authenticate(token: str) -> Caller:
+    """The caller with this token. Raises Unauthenticated if it was never issued, has expired or was revoked."""
+    caller = _memory.get(token)
+    if caller is None:
+        if not tokens.is_token(token):
+            raise Unauthenticated()
+        # Cached as of before the query: a revocation may commit while the result is on its way.
+        seen_at = time.monotonic()
+        caller = _load(tokens.digest(token))
+        _memory.put(token, caller, seen_at)
+    if caller.expires_at is not None and caller.expires_at <= clock.now():
+        raise Unauthenticated("The token has expired. Make a new one.")
+    return caller
+
+
+def represent(caller: Caller) -> dict[str, Any]:
+    """The caller as `auth/me` shows it."""
+    return {
+        "token": {
+            "id": caller.token_id,
+            "name": caller.token_name,
+            "restrictions": list(caller.restrictions) if caller.restrictions is not None else None,
+            "expires_at": caller.expires_at,
+            "last_used_at": caller.last_used_at,
+        },
+        "workspace": {"id": caller.workspace_id, "name": caller.workspace_name},
+    }
+
+
+def _check(name: str, restrictions: Sequence[str] | None) -> None:
+    try:
+        formats.name(name)
+    except ValueError as error:
+        raise Invalid(Fault("/name", str(error))) from error
+    for restriction in restrictions or ():
+        if restriction not in RESTRICTIONS:
+            raise Invalid(Fault("/restrictions", f"'{restriction}' is none of {', '.join(RESTRICTIONS)}."))
+
+
+class _Memory:
+    """A cache of the callers of the last half second, by token."""
+
+    def __init__(self) -> None:
+        self._callers: dict[str, tuple[float, Caller]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, token: str) -> Caller | None:
+        seen = self._callers.get(token)
+        return seen[1] if seen and time.monotonic() - seen[0] < _REMEMBERED_SECONDS else None
+
+    def put(self, token: str, caller: Caller, seen_at: float) -> None:
+        with self._lock:
+            if len(self._callers) >= _MOST_REMEMBERED:
+                self._callers.clear()
+            self._callers[token] = (seen_at, caller)
+
+
+_memory = _Memory()
+
+
+def _load(digest: bytes) -> Caller:
+    found = rows(
+        """
+        SELECT tokens.id, tokens.name, workspaces.id, workspaces.name, tokens.restrictions, tokens.expires_at,
+            tokens.last_used_at
+        FROM tokens JOIN workspaces ON workspaces.id = tokens.workspace_id
+        WHERE tokens.digest = %s AND tokens.revoked_at IS NULL
+        """,
+        (digest,),
+    )
+    if not found:
+        raise Unauthenticated()
+    token_id, name, workspace_id, workspace_name, restrictions, expires_at, last_used_at = found[0]
+    _note_use(token_id, last_used_at)
+    allowed = tuple(restrictions) if restrictions is not None else None
+    return Caller(token_id, name, workspace_id, workspace_name, allowed, expires_at, last_used_at)
+
+
+def _note_use(token_id: str, last_used_at: datetime | None) -> None:
+    now = clock.now()
+    if last_used_at is None or now - last_used_at > _USE_NOTED_EVERY:
+        # If several requests find it outdated at once, one of them writes.
+        unnoted = Token.last_used_at.is_null() | (Token.last_used_at == last_used_at)
+        Token.update(last_used_at=now).where(Token.id == token_id, unnoted).execute()

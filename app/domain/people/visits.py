@@ -1,0 +1,56 @@
+"""Visits: support staff act in a workspace for an hour, and say why."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from app.database import transaction
+from app.domain.people import accounts
+from app.domain.people.workspaces import find as find_workspace
+from app.domain.work import audit
+from app.errors import Fault, Invalid, NotFound
+from app.lib import clock, ids
+from app.models.visits import Visit
+
+LENGTH = timedelta(hours=1)
+LONGEST_REASON = 500
+LONGEST_TICKET = 100
+
+
+def begin(account_id: str, workspace_id: str, reason: str, ticket: str) -> Visit:
+    """Begins a visit of LENGTH. Raises Invalid for a reason or ticket that is empty or too long, NotFound."""
+    faults = [*_faults("reason", reason, LONGEST_REASON), *_faults("ticket", ticket, LONGEST_TICKET)]
+    if faults:
+        raise Invalid(*faults)
+    account, workspace = accounts.get(account_id), find_workspace(workspace_id)
+    if not account.is_support:
+        raise NotFound()
+    now = clock.now()
+    visit = Visit(
+        id=ids.new("vis"),
+        account_id=account.id,
+        workspace_id=workspace.id,
+        reason=reason.strip(),
+        ticket=ticket.strip(),
+        created_at=now,
+        expires_at=now + LENGTH,
+    )
+    with transaction():
+        Visit.insert(visit.__data__).execute()
+        audit.note(workspace.id, visit.id, "visits.begin", "visit", visit.id, {"account_id": account.id})
+    return visit
+
+
+def end(visit_id: str) -> None:
+    """Ends the visit at once. Safe to repeat."""
+    now = clock.now()
+    with transaction():
+        ended = Visit.update(expires_at=now).where(Visit.id == visit_id, Visit.expires_at > now)
+        for visit in ended.returning(Visit).execute():
+            audit.note(visit.workspace_id, visit.id, "visits.end", "visit", visit.id, {})
+
+
+def _faults(name: str, text: str, longest: int) -> list[Fault]:
+    if not text.strip() or len(text.strip()) > longest or "\0" in text:
+        return [Fault(f"/{name}", f"Give a {name} of 1 to {longest} characters.")]
+    return []

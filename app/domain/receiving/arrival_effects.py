@@ -1,0 +1,150 @@
+"""Effects of arrivals: what a message, an edit, an echo, a block or a new number changes. Receipts have a module.
+
+Each function locks the contact first. All raise Busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from app import mailbox
+from app.channels.base import Arrival, Blocked, Echoed, Edited, Media, Moved, Receipt, Received
+from app.database import database
+from app.domain.channels import channels, fetches, media, provider_messages
+from app.domain.contacts import contacts
+from app.domain.conversations import conversations, messages, opt_outs, peers
+from app.domain.receiving import receipts, senders
+from app.domain.work.changes import Change
+from app.errors import Invalid, NotFound
+from app.lib import ids
+from app.models.channels import Channel
+from app.models.contacts import Contact
+from app.models.conversations import Conversation, Message
+
+
+def apply(change: Change, channel: Channel, item: Arrival) -> bool:
+    """Does what the arrival asks for, once however often it comes; False if it has to wait for its message."""
+    match item:
+        case Received():
+            _receive(change, channel, item)
+        case Edited():
+            _edit(change, channel, item)
+        case Echoed():
+            _echo(change, channel, item)
+        case Blocked():
+            _block(change, channel, item)
+        case Moved():
+            _move(change, channel, item)
+        case Receipt():
+            return receipts.apply(change, channel, item)
+    return True
+
+
+def _receive(change: Change, channel: Channel, item: Received) -> None:
+    unit = change.unit
+    if provider_messages.find(unit, channel, item.provider_id) is not None:
+        return
+    contact = senders.contact_of(change, channel, item.sender, name=item.name, phone=item.phone, locale=item.locale)
+    if (wish := opt_outs.wish_of(unit, channel.workspace_id, item.text)) is not None:
+        contact = contacts.set_fields(change, contact, opted_out=wish == "stop")
+    reopens = channel.settings.get("reopen", True) is not False
+    conversation = peers.conversation_with(change, contact, channel.id, item.peer, reopens=reopens)
+    news = {"unread": conversation.unread + 1} | _window(channel, conversation, item)
+    conversation = conversations.alter(unit, conversation, **news)
+    message_id = ids.new("msg")
+    message = messages.receive(
+        change,
+        contact,
+        channel.id,
+        item.text,
+        conversation=conversation,
+        id=message_id,
+        attachments=_attached(change, channel, message_id, item),
+        provider_id=item.provider_id,
+        provider_time=item.at,
+    )
+    provider_messages.note(unit, channel, item.provider_id, message)
+
+
+def _window(channel: Channel, conversation: Conversation, item: Received) -> dict[str, Any]:
+    """Until when the contact may be answered in free text; it never gets shorter."""
+    window = channels.kind_of(channel).window
+    if window is None:
+        return {}
+    ends_at = item.at + window
+    return {"window_ends_at": max(conversation.window_ends_at or ends_at, ends_at)}
+
+
+def _edit(change: Change, channel: Channel, item: Edited) -> None:
+    message = provider_messages.find(change.unit, channel, item.provider_id)
+    if message is None or message.direction != "in" or (message.edited_at or item.at) > item.at:
+        return
+    # The texts of a contact that was deleted are gone for good.
+    with suppress(NotFound):
+        provider_messages.contact_and_conversation(change.unit, message)
+        edited = {"text": messages.storable(item.text), "edited_at": item.at}
+        change.unit.put(Message(**{**message.__data__, **edited}))
+
+
+def _echo(change: Change, channel: Channel, item: Echoed) -> None:
+    unit = change.unit
+    if provider_messages.find(unit, channel, item.provider_id) is not None:
+        return
+    contact = senders.contact_of(change, channel, item.recipient, phone=item.phone)
+    conversation = peers.conversation_with(change, contact, channel.id, item.peer, reopens=None)
+    conversation = conversations.touch(unit, conversation)
+    message_id = ids.new("msg")
+    message = Message(
+        id=message_id,
+        workspace_id=channel.workspace_id,
+        conversation_id=conversation.id,
+        contact_id=contact.id,
+        channel_id=channel.id,
+        direction="out",
+        text=messages.storable(item.text),
+        attachments=_expected(change, channel, message_id, item.media),
+        status="sent",
+        author={"type": "provider", "id": channel.id},
+        provider_id=item.provider_id,
+        provider_time=item.at,
+        created_at=unit.now,
+    )
+    unit.put(message)
+    provider_messages.note(unit, channel, item.provider_id, message)
+    messages.tell(change.events, contact, conversation, message)
+
+
+def _block(change: Change, channel: Channel, item: Blocked) -> None:
+    """A contact who no longer blocks us has not asked for messages again, so only a block changes anything."""
+    contact: Contact | None = senders.known(change.unit, channel, item.sender)
+    if contact is not None and item.is_blocked:
+        contacts.set_fields(change, contact, opted_out=True)
+
+
+def _move(change: Change, channel: Channel, item: Moved) -> None:
+    contact = senders.move(change, channel, item.formers, item.sender, phone=item.phone)
+    if contact is not None:
+        peers.readdress(change.unit, contact, channel.id, item.formers, item.peer)
+
+
+def _attached(change: Change, channel: Channel, message_id: str, item: Received) -> list[dict[str, Any]]:
+    if channels.kind_of(channel).has_provider:
+        return _expected(change, channel, message_id, item.media)
+    attachments = []
+    for each in item.media:
+        # The sender has uploaded it. What expired meanwhile, or went with another message, is left out.
+        with suppress(Invalid):
+            attachments += media.claim_uploads(
+                change.unit, channel.workspace_id, [each.ref], message_id, visitor_id=item.sender
+            )
+    return attachments
+
+
+def _expected(change: Change, channel: Channel, message_id: str, files: Sequence[Media]) -> list[dict[str, Any]]:
+    if not files:
+        return []
+    database.after_commit(partial(mailbox.ring, fetches.MAIL, channel.id))
+    return media.expect(change.unit, message_id, channel, files)

@@ -1,0 +1,53 @@
+"""Receipts: what a provider says has become of a message that was sent."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from app.channels.base import Receipt
+from app.domain.channels import provider_messages
+from app.domain.contacts import contacts
+from app.domain.conversations import messages
+from app.domain.work.changes import Change
+from app.errors import NotFound
+from app.models.channels import Channel
+from app.models.conversations import Message
+
+# How long a receipt waits for its message.
+KEPT = timedelta(days=1)
+# Each status rises to those after it. What was delivered has not failed; what failed may have been delivered after all.
+_RANKS = ("queued", "sending", "unknown", "sent", "failed", "delivered", "read")
+
+
+def apply(change: Change, channel: Channel, receipt: Receipt) -> bool:
+    """Raises the message's status to that of the receipt, which settles one that is `unknown`; records the event.
+
+    False if there is no such message yet. Raises Busy.
+    """
+    unit = change.unit
+    message = provider_messages.find(unit, channel, receipt.provider_id, receipt.message_id)
+    if message is None:
+        return False
+    try:
+        contact, conversation = provider_messages.contact_and_conversation(unit, message)
+    except NotFound:
+        return True
+    if receipt.is_opt_out:
+        contact = contacts.set_fields(change, contact, opted_out=True)
+    if message.direction == "out" and _rank(receipt.status) > _rank(message.status):
+        raised = _raised(message, receipt)
+        unit.put(raised)
+        messages.tell(change.events, contact, conversation, raised)
+    return True
+
+
+def _raised(message: Message, receipt: Receipt) -> Message:
+    failure = None
+    if receipt.status == "failed":
+        failure = {"code": receipt.code or "provider", "detail": messages.storable(receipt.detail)}
+    provider_id = message.provider_id or receipt.provider_id
+    return Message(**{**message.__data__, "status": receipt.status, "failure": failure, "provider_id": provider_id})
+
+
+def _rank(status: str) -> int:
+    return _RANKS.index(status)

@@ -1,0 +1,155 @@
+"""Senders: who a provider's webhook is about, and which contact that is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from app.domain.contacts import contacts
+from app.domain.lifecycle import merges
+from app.domain.work.changes import Change
+from app.domain.work.units import Unit
+from app.lib import formats, ids, phones
+from app.models import sets
+from app.models.channels import Channel
+from app.models.contacts import Contact
+from app.models.identities import Identity
+from app.models.sets import Key
+
+LONGEST_NAME = 255
+_E164 = re.compile(r"\+[1-9][0-9]{6,14}")
+
+
+def key(channel: Channel, external_id: str) -> Key:
+    """The key of the identity of that sender."""
+    return sets.key(Identity, channel.workspace_id, "address", _address(channel, external_id))
+
+
+def phone_keys(workspace_id: str, phone: str | None) -> Iterator[Key]:
+    """The keys of contacts with that number, however it is written."""
+    if phone is not None and _E164.fullmatch(phone):
+        for way in phones.ways_to_write(phone):
+            yield sets.key(Contact, workspace_id, "phone", way)
+
+
+def known(unit: Unit, channel: Channel, external_id: str) -> Contact | None:
+    """The sender's contact, locked; None if the sender is not known yet. Raises Busy."""
+    identity = unit.get(*key(channel, external_id))
+    return identity and unit.get(Contact, channel.workspace_id, "id", identity.contact_id)
+
+
+def contact_of(
+    change: Change,
+    channel: Channel,
+    external_id: str,
+    *,
+    name: str | None = None,
+    phone: str | None = None,
+    locale: str | None = None,
+) -> Contact:
+    """The sender's contact, locked; created for a sender that is not known yet. Raises Busy.
+
+    `phone` is attested by the provider: the contact with this number is the sender. An existing contact keeps its name.
+    """
+    unit, contact = change.unit, known(change.unit, channel, external_id)
+    if contact is not None:
+        return _with_phone(change, contact, phone)
+    contact = _holder(unit, channel.workspace_id, phone)
+    if contact is None:
+        number = phone if phone and _E164.fullmatch(phone) else None
+        contact = contacts.make(replace(change, payload=_names(name) | {"locale": _locale(locale), "phone": number}))
+    _identify(unit, channel, external_id, contact)
+    return contact
+
+
+def move(
+    change: Change, channel: Channel, formers: Sequence[str], external_id: str, *, phone: str | None = None
+) -> Contact | None:
+    """The contact that was known by one of `formers` and is `external_id` from now on; None if there is none.
+
+    If another contact is known by that, or by the phone, both are one from now on; if the workspace tells them apart
+    they are only suggested to be one, and keep their identities (None). Raises Busy.
+    """
+    unit = change.unit
+    names = [each for each in (*formers, external_id) if known(unit, channel, each) is not None]
+    if not names:
+        return None
+    contact = known(unit, channel, names[0])
+    for find in (partial(known, unit, channel, external_id), partial(_holder, unit, channel.workspace_id, phone)):
+        other = find()
+        if contact is not None and other is not None and other.id != contact.id:
+            contact = _joined(change, contact, other)
+    if contact is None:
+        return None
+    for former in formers:
+        identity = unit.get(*key(channel, former))
+        if identity is not None and identity.contact_id == contact.id:
+            unit.drop(identity)
+    _identify(unit, channel, external_id, contact)
+    is_former = contact.phone in [way for former in formers for way in phones.ways_to_write(f"+{former}")]
+    if phone is not None and _E164.fullmatch(phone) and (is_former or contact.phone is None):
+        contact = contacts.set_fields(change, contact, phone=phone)
+    return contact
+
+
+def _joined(change: Change, contact: Contact, other: Contact) -> Contact | None:
+    """Both as one; None if they are only suggested to be one, because the workspace tells them apart."""
+    if None in (contact.external_id, other.external_id):
+        return merges.merge(change, contact, other)
+    merges.suggest(change.unit, contact.workspace_id, contact.id, other.id, "same_phone")
+    return None
+
+
+def _identify(unit: Unit, channel: Channel, external_id: str, contact: Contact) -> None:
+    # The identity of a contact that was deleted is the new one's.
+    identity = unit.get(*key(channel, external_id)) or Identity(
+        id=ids.new("idn"),
+        workspace_id=channel.workspace_id,
+        channel_kind=channel.kind,
+        external_id=external_id,
+        address=_address(channel, external_id),
+        created_at=unit.now,
+    )
+    unit.put(Identity(**{**identity.__data__, "contact_id": contact.id}))
+
+
+def _with_phone(change: Change, contact: Contact, phone: str | None) -> Contact:
+    """The contact with the number that it turns out to have; if another has that, both are one from now on.
+
+    If the contact is known by another number, or the workspace tells them apart, they are only suggested to be one.
+    """
+    if phone is None or not _E164.fullmatch(phone) or contact.phone in phones.ways_to_write(phone):
+        return contact
+    holder = _holder(change.unit, contact.workspace_id, phone)
+    if holder is None:
+        return contacts.set_fields(change, contact, phone=phone) if contact.phone is None else contact
+    if contact.phone is None and None in (contact.external_id, holder.external_id):
+        return merges.merge(change, holder, contact)
+    merges.suggest(change.unit, contact.workspace_id, contact.id, holder.id, "same_phone")
+    return contact
+
+
+def _holder(unit: Unit, workspace_id: str, phone: str | None) -> Contact | None:
+    holders = [unit.get(*each) for each in phone_keys(workspace_id, phone)]
+    return next((holder for holder in holders if holder is not None), None)
+
+
+def _names(name: str | None) -> dict[str, Any]:
+    # PostgreSQL stores no U+0000; a line would break out of lists.
+    clean = " ".join("".join(each if each.isprintable() else " " for each in name or "").split())
+    first, _, last = clean.partition(" ")
+    return {"first_name": first[:LONGEST_NAME] or None, "last_name": last[:LONGEST_NAME] or None}
+
+
+def _locale(locale: str | None) -> str | None:
+    try:
+        return formats.locale(locale) if locale else None
+    except ValueError:
+        return None
+
+
+def _address(channel: Channel, external_id: str) -> str:
+    return f"{channel.kind}:{external_id}"

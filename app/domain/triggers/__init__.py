@@ -1,0 +1,5 @@
+"""What follows from events: the runs that begin or end because of them.
+
+`batches` commits many tasks with all that follows from their events; `run_states` begins and ends runs; `triggers`
+finds those that an event concerns, among the automations that `automation_listeners` knows.
+"""

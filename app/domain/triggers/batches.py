@@ -1,0 +1,113 @@
+"""Batches: many tasks in one unit of work, each of which fails alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+import structlog
+from peewee import DatabaseError, InterfaceError
+
+from app.database import DatabaseAway, savepoint
+from app.domain.deliveries import fan_out
+from app.domain.triggers import triggers
+from app.domain.work.units import LONG_SECONDS, Busy, Unit
+from app.models.sets import Key
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+
+def run(
+    tasks: Sequence[Callable[[Unit], T]],
+    needs: Iterable[Key],
+    name: str = "unit",
+    *,
+    then: Callable[[Unit], None] | None = None,
+    in_order: bool = True,
+) -> list[T | Exception]:
+    """Runs the tasks in order, in one unit of work, inside the present transaction. A task that raises fails alone.
+
+    Returns what each task returned or raised. If a task needs what another transaction holds, it and those behind it
+    have no effect, and the list ends before it; without `in_order` only that task has none, and its result is Busy. The
+    same goes for the tasks that are left when the unit has lasted long; at least one runs.
+    Commit, and retry those a little later. Raises DatabaseAway.
+
+    `needs` are the keys that the tasks will `get`, all read by the same few statements; `then` reads further ones, once
+    these are locked. If a statement fails, all of it is undone and redone one task at a time. A run inside another
+    one's task needs another `name`.
+    """
+    try:
+        with savepoint(name):
+            return _run_together(tasks, needs, then, in_order)
+    except DatabaseAway:
+        raise
+    except Exception:
+        log.warning("unit.redone", tasks=len(tasks), exc_info=True)
+        return run_each(tasks, name, in_order=in_order)
+
+
+def run_each(tasks: Sequence[Callable[[Unit], T]], name: str = "unit", *, in_order: bool = True) -> list[T | Exception]:
+    """Like `run`, with a unit and a savepoint for each task. These tasks may also run statements of their own."""
+    results: list[T | Exception] = []
+    ends = time.monotonic() + LONG_SECONDS
+    for task in tasks:
+        try:
+            with savepoint(name):
+                if results and time.monotonic() > ends:
+                    raise Busy
+                unit = Unit()
+                result = task(unit)
+                _write(unit)
+        except Busy as busy:
+            if in_order:
+                break
+            results.append(busy)
+        except DatabaseAway:
+            raise
+        except Exception as error:
+            results.append(error)
+        else:
+            results.append(result)
+    return results
+
+
+def _run_together(
+    tasks: Sequence[Callable[[Unit], T]],
+    needs: Iterable[Key],
+    then: Callable[[Unit], None] | None,
+    in_order: bool,
+) -> list[T | Exception]:
+    unit = Unit()
+    unit.read(needs)
+    if then is not None:
+        then(unit)
+    unit.begin_tasks()
+    results: list[T | Exception] = []
+    for task in tasks:
+        try:
+            if results and unit.is_long:
+                raise Busy
+            with unit.attempt():
+                results.append(task(unit))
+        except Busy as busy:
+            if in_order:
+                break
+            results.append(busy)
+        except (DatabaseError, InterfaceError):
+            raise
+        except Exception as error:
+            results.append(error)
+    _write(unit)
+    return results
+
+
+def _write(unit: Unit) -> None:
+    """Writes what the tasks changed, and what follows from their events."""
+    for recorder in unit.recorders:
+        triggers.follow(unit, recorder)
+    unit.write()
+    for recorder in unit.recorders:
+        fan_out.write(recorder)

@@ -1,0 +1,222 @@
+"""States of runs: how a run begins and ends, who may enter an automation, and what the API shows of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
+
+from app import mailbox
+from app.database import database
+from app.domain.contacts import contacts
+from app.domain.work.events import Cause
+from app.domain.work.units import Unit
+from app.lib import ids
+from app.mailbox import Mail, Waiting
+from app.models.automations import Enrolment
+from app.models.contacts import Contact
+from app.models.runs import Run
+
+# Shared, and taken by time: a run executes under its contact's lock, so a contact's runs never do so side by side.
+MAIL = Mail(table="runs", owner="workspace_id", queue="runs", carries=("contact_id", "automation_id"))
+WAITING = Waiting(MAIL, "resume_at")
+
+# A start that is this many automations away from the outside is refused.
+MOST_DEPTH = 10
+
+Reentry = Literal["every", "after_finish", "once"]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a run begins with. `depth`: how many automations lie between it and the outside.
+
+    `step`: the step that it begins with, if not the first; then `saved` are the results of those before it.
+    """
+
+    workspace_id: str
+    automation_id: str
+    version: int
+    contact_id: str
+    trace_id: str
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    event: Mapping[str, Any] | None = None
+    job_id: str | None = None
+    event_id: str | None = None
+    parent_id: str | None = None
+    depth: int = 0
+    run_id: str | None = None
+    step: str | None = None
+    saved: Mapping[str, Any] = field(default_factory=dict)
+
+
+def keeps_out(unit: Unit, start: Start, reentry: Reentry) -> str | None:
+    """The run that keeps the contact from entering the automation again; None if nothing does. Raises Busy.
+
+    The unit must have locked the contact, as for everything in this module.
+    """
+    enrolment = _enrolment(unit, start)
+    if enrolment is None or reentry == "every":
+        return None
+    return enrolment.run_id if reentry == "once" or enrolment.active else None
+
+
+def begin(unit: Unit, start: Start) -> Run:
+    """Begins a run, which is mail from the commit on."""
+    run = _made(unit, start, status="queued", due_at=unit.now)
+    happened = unit.recorder(start.workspace_id).pending
+    unit.notes[_begun(run.id)] = happened[-1].id if happened else ""
+    enrolment = _enrolment(unit, start)
+    active = enrolment.active if enrolment else 0
+    names = ("workspace_id", "contact_id", "automation_id")
+    unit.put(
+        Enrolment(
+            id=Enrolment.id_of(run.contact_id, run.automation_id),
+            run_id=run.id,
+            active=active + 1,
+            **{name: getattr(run, name) for name in names},
+        )
+    )
+    ring(run.workspace_id)
+    return run
+
+
+def is_before(unit: Unit, run: Run, event_id: str) -> bool:
+    """Whether the run was begun before the event, which the unit has recorded."""
+    # The identifier of a run is no help: its start may have been accepted long before.
+    return run.event_id is not None or unit.notes.get(_begun(run.id), "") < event_id
+
+
+def refuse(unit: Unit, start: Start) -> Run:
+    """Records a run that `reentry` refused: cancelled, without an effect or an event."""
+    return _made(unit, start, status="cancelled", reason="reentry", finished_at=unit.now)
+
+
+def finish(
+    unit: Unit,
+    run: Run,
+    status: Literal["completed", "failed", "cancelled"],
+    *,
+    automation_name: str,
+    reason: Literal["request", "exit", "erased"] | None = None,
+    failure: Mapping[str, Any] | None = None,
+) -> Run:
+    """Ends a run that has not ended, and records its event."""
+    ended = change(
+        unit,
+        run,
+        status=status,
+        reason=reason,
+        failure=failure,
+        answer=None,
+        waits_for=None,
+        resume_at=None,
+        due_at=None,
+        leased_until=None,
+        finished_at=unit.now,
+    )
+    enrolment = unit.get(Enrolment, run.workspace_id, "id", Enrolment.id_of(run.contact_id, run.automation_id))
+    if enrolment is not None and enrolment.active:
+        unit.put(Enrolment(**{**enrolment.__data__, "active": enrolment.active - 1}))
+    record(unit, ended, f"automation.{status}", automation_name)
+    return ended
+
+
+def change(unit: Unit, run: Run, **fields: Any) -> Run:
+    """Puts the run with these fields, and counts a change of its status."""
+    changed = Run(**{**run.__data__, **fields})
+    unit.put(changed)
+    if changed.status != run.status:
+        count(unit, run, run.status, -1)
+        count(unit, run, changed.status)
+    return changed
+
+
+def wake(unit: Unit, run: Run, **fields: Any) -> Run:
+    """Makes a run that waits due, with these fields. Its step ends the wait, or begins anew."""
+    ring(run.workspace_id)
+    return change(unit, run, resume_at=None, due_at=unit.now, **fields)
+
+
+def count(unit: Unit, run: Run | Start, counted: str, amount: int = 1) -> None:
+    """Adds to one of the automation's counts, which `counts.py` adds up."""
+    unit.count(run.workspace_id, run.automation_id, counted, amount)
+
+
+def record(unit: Unit, run: Run, kind: str, automation_name: str) -> None:
+    """Records an event in the life of the run, with the run as its cause."""
+    contact = unit.get(Contact, run.workspace_id, "id", run.contact_id)
+    data = {
+        "contact": contacts.represent(contact) if contact else {"id": run.contact_id},
+        "automation": {"id": run.automation_id, "name": automation_name, "version": run.version},
+        # A run keeps what it was started with until the erasure of its contact gets there.
+        "run": represent(run) | ({} if contact else {"variables": {}}),
+    }
+    recorder = unit.recorder(run.workspace_id)
+    recorder.cause = cause_of(run)
+    recorder.record(kind, data, run.contact_id)
+
+
+def cause_of(run: Run) -> Cause:
+    """The cause of what the run does."""
+    return Cause(None, run.trace_id, run.id, run.depth)
+
+
+def ring(workspace_id: str) -> None:
+    """Rings for the workspace's runs when the transaction commits."""
+    database.after_commit(partial(mailbox.ring, MAIL, workspace_id))
+
+
+def represent(run: Run) -> dict[str, Any]:
+    """The run as the API shows it, without its log."""
+    return {
+        "id": run.id,
+        "automation_id": run.automation_id,
+        "version": run.version,
+        "contact_id": run.contact_id,
+        "conversation_id": run.conversation_id,
+        "status": run.status,
+        "reason": run.reason,
+        "variables": run.variables,
+        "resume_at": run.resume_at,
+        "failure": run.failure,
+        "cause": {"job_id": run.job_id, "event_id": run.event_id, "run_id": run.parent_id},
+        "created_at": run.created_at,
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
+    }
+
+
+def _begun(run_id: str) -> tuple[str, str]:
+    """The note of the last event before a run that the unit has begun."""
+    return ("begun", run_id)
+
+
+def _enrolment(unit: Unit, start: Start) -> Enrolment | None:
+    return unit.get(Enrolment, start.workspace_id, "id", Enrolment.id_of(start.contact_id, start.automation_id))
+
+
+def _made(unit: Unit, start: Start, **fields: Any) -> Run:
+    run_id = start.run_id or ids.new("run")
+    run = Run(
+        id=run_id,
+        workspace_id=start.workspace_id,
+        automation_id=start.automation_id,
+        version=start.version,
+        contact_id=start.contact_id,
+        variables=start.variables,
+        event=start.event,
+        depth=start.depth,
+        job_id=start.job_id,
+        event_id=start.event_id,
+        parent_id=start.parent_id,
+        trace_id=start.trace_id,
+        step=start.step,
+        saved=start.saved,
+        created_at=ids.time_of(run_id),  # of a start, the time at which it was accepted
+        **fields,
+    )
+    unit.put(run)
+    count(unit, run, run.status)
+    return run

@@ -1,0 +1,249 @@
+"""Triggers and exits: the runs that follow from events, and those that events end.
+
+They follow in the transaction that records the events, while they are few. Otherwise the events are left to the
+fan-out, which makes the plan again and carries it out in parts.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import structlog
+from peewee import DatabaseError, InterfaceError
+
+from app import sql
+from app.database import rows
+from app.domain.triggers import run_states
+from app.domain.triggers.listeners import Heard, Listener, Listeners
+from app.domain.triggers.run_states import Start
+from app.domain.work.events import PAST_AUTOMATIONS, Recorder
+from app.domain.work.units import Busy, Unit
+from app.models.automations import Enrolment
+from app.models.contacts import Contact
+from app.models.runs import Run
+from app.models.sets import Key
+
+log = structlog.get_logger(__name__)
+
+# Runs that one transaction begins or ends because of events.
+MOST_RUNS = 200
+# Pairs of an event and a listener that one transaction looks at, however few runs follow.
+MOST_LOOKS = 1_000
+# An exit is an event as well. What follows after this many steps in one transaction is left to the fan-out.
+ROUNDS = 3
+
+
+class Position(NamedTuple):
+    """A place in a plan: events in the order of their identifiers, for each its listeners in theirs."""
+
+    event_id: str
+    automation_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Consequence:
+    """What follows from an event for a listener. `run_id`: a run that it ends.
+
+    The last one of an event and a listener has no `run_id`: it ends runs begun in the same transaction if `exits`, and
+    begins one if `starts`.
+    """
+
+    heard: Heard
+    listener: Listener
+    run_id: str | None = None
+    exits: bool = False
+    starts: bool = False
+
+    @property
+    def position(self) -> Position:
+        """Where it is in the plan."""
+        return Position(self.heard.event.id, self.listener.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What follows from events, in order, as far as one transaction may go. `rest`: where it stops; None: at the end.
+
+    `looked`: what it has looked at.
+    """
+
+    consequences: Sequence[Consequence] = ()
+    rest: Position | None = None
+    looked: Sequence[Position] = field(default_factory=list)
+
+    def before(self, position: Position, heard: Heard) -> str:
+        """The last automation that the event has been passed to when everything before the position is done."""
+        place = bisect_left(self.looked, position)
+        passed = place > 0 and self.looked[place - 1].event_id == position.event_id
+        return self.looked[place - 1].automation_id if passed else heard.after
+
+
+def follow(unit: Unit, recorder: Recorder) -> None:
+    """Starts and ends the runs that follow from what has been recorded and is not written yet.
+
+    Leaves what is too much for one transaction, or would overtake what is still to follow from a contact's earlier
+    events, to the fan-out.
+    """
+    followed = 0
+    for _ in range(ROUNDS):
+        heard = [Heard(recorder.workspace_id, event) for event in recorder.pending[followed:]]
+        if not heard:
+            return
+        if not _follow_at_once(unit, heard):
+            break
+        followed += len(heard)
+    recorder.leave_after(followed)
+
+
+def plan(heard: Sequence[Heard]) -> Plan:
+    """What follows from events of one workspace, which are in the order of their identifiers."""
+    keys = {key for each in heard for key in each.keys}
+    if not keys:
+        return Plan()
+    listeners = Listeners(heard[0].workspace_id, keys)
+    looked: list[Position] = []
+    last: list[Consequence] = []
+    for each in heard:
+        for listener in listeners.of(each):
+            position = Position(each.event.id, listener.id)
+            if len(looked) == MOST_LOOKS or len(last) > MOST_RUNS:
+                return Plan(*_with_ends(last, position), looked)
+            looked.append(position)
+            exits, starts = listener.exits_on(each), listener.starts(each)
+            if exits or starts:
+                last.append(Consequence(each, listener, None, exits, starts))
+    return Plan(*_with_ends(last, None), looked)
+
+
+def needs(consequences: Sequence[Consequence]) -> Iterator[Key]:
+    """The keys that carrying them out gets from its unit."""
+    for each in consequences:
+        workspace_id, contact_id = each.heard.workspace_id, _contact_of(each)
+        yield Key(Contact, workspace_id, "id", contact_id)
+        yield Key(Enrolment, workspace_id, "id", Enrolment.id_of(contact_id, each.listener.id))
+        if each.run_id is not None:
+            yield Key(Run, workspace_id, "id", each.run_id)
+
+
+def carry_out(consequence: Consequence, unit: Unit) -> None:
+    """Begins or ends runs of a contact; does nothing if the contact has been deleted. Raises Busy."""
+    heard = consequence.heard
+    if unit.get(Contact, heard.workspace_id, "id", _contact_of(consequence)) is None:
+        return
+    if consequence.run_id is not None:
+        _end(unit, consequence, unit.get(Run, heard.workspace_id, "id", consequence.run_id))
+    if consequence.exits:
+        for run in unit.changed(Run):
+            if (run.contact_id, run.automation_id) == (heard.event.contact_id, consequence.listener.id):
+                _end(unit, consequence, run if run_states.is_before(unit, run, heard.event.id) else None)
+    if consequence.starts:
+        _begin(unit, consequence)
+
+
+def _follow_at_once(unit: Unit, heard: Sequence[Heard]) -> bool:
+    """Does all that follows from these events; False if it has to be left to the fan-out, and nothing was done."""
+    try:
+        planned = plan(heard)
+        if planned.rest is not None or _would_overtake(planned.consequences):
+            return False
+        with unit.attempt():
+            unit.read(needs(planned.consequences))
+            for consequence in planned.consequences:
+                carry_out(consequence, unit)
+    except Busy:
+        return False
+    except (DatabaseError, InterfaceError):
+        raise
+    except Exception:
+        # The write that recorded the events does not fail because of it; each run will, alone.
+        log.exception("triggers.left", workspace=heard[0].workspace_id, events=len(heard))
+        return False
+    return True
+
+
+def _would_overtake(consequences: Sequence[Consequence]) -> bool:
+    """Whether runs of one of these contacts are still to follow from its earlier events."""
+    contacts = {_contact_of(consequence) for consequence in consequences}
+    return bool(contacts and rows(_UNFOLLOWED, {"contacts": sql.array(contacts)}))
+
+
+def _with_ends(last: Sequence[Consequence], rest: Position | None) -> tuple[Sequence[Consequence], Position | None]:
+    """The last consequences of events and listeners with the runs to end before each, cut off at MOST_RUNS."""
+    ends: dict[Position, list[Consequence]] = {}
+    for number, run_id in _unfinished(last):
+        each = last[number]
+        ends.setdefault(each.position, []).append(Consequence(each.heard, each.listener, run_id))
+    consequences = [one for each in last for one in (*ends.get(each.position, ()), each)]
+    if len(consequences) > MOST_RUNS:
+        return consequences[:MOST_RUNS], consequences[MOST_RUNS].position
+    return consequences, rest
+
+
+def _unfinished(last: Sequence[Consequence]) -> list[tuple[int, str]]:
+    """The runs that the exits among these end, each with the number of its consequence; more than MOST_RUNS at most."""
+    exits = [(number, each) for number, each in enumerate(last) if each.exits]
+    if not exits:
+        return []
+    parameters = {
+        "numbers": [number for number, _ in exits],
+        "contacts": [_contact_of(each) for _, each in exits],
+        "automations": [each.listener.id for _, each in exits],
+        "times": [each.heard.recorded_at for _, each in exits],
+        "limit": MOST_RUNS + 1,
+    }
+    return [(number, run_id) for number, run_id in rows(_UNFINISHED, parameters)]
+
+
+def _end(unit: Unit, consequence: Consequence, run: Run | None) -> None:
+    if run is not None and not run.is_finished:
+        run_states.finish(unit, run, "cancelled", automation_name=consequence.listener.name, reason="exit")
+
+
+def _begin(unit: Unit, consequence: Consequence) -> None:
+    heard, listener = consequence.heard, consequence.listener
+    event = heard.event
+    start = Start(
+        workspace_id=heard.workspace_id,
+        automation_id=listener.id,
+        version=listener.version,
+        contact_id=_contact_of(consequence),
+        trace_id=event.cause.trace_id,
+        event=heard.document,
+        event_id=event.id,
+        depth=event.cause.depth + 1,
+    )
+    if start.depth > run_states.MOST_DEPTH:
+        run_states.count(unit, start, "refused:depth")
+    elif run_states.keeps_out(unit, start, listener.reentry or "after_finish"):
+        run_states.count(unit, start, "refused:reentry")
+    else:
+        run_states.begin(unit, start)
+
+
+def _contact_of(consequence: Consequence) -> str:
+    assert consequence.heard.event.contact_id is not None
+    return consequence.heard.event.contact_id
+
+
+_UNFOLLOWED = sql.prepared(
+    "find_unfollowed",
+    f"""
+    SELECT 1 FROM events WHERE contact_id = ANY(%(contacts)s::text[]) AND due_at IS NOT NULL
+        AND fan_out_after < '{PAST_AUTOMATIONS}' LIMIT 1
+    """,
+)
+
+# Runs that events have started are started in the order of events, so they are older than the event at hand. Others may
+# have been started since it was recorded.
+_UNFINISHED = """
+    SELECT exit.number, runs.id
+    FROM unnest(%(numbers)s::int[], %(contacts)s::text[], %(automations)s::text[], %(times)s::timestamptz[])
+        AS exit(number, contact_id, automation_id, at)
+    JOIN runs ON runs.contact_id = exit.contact_id AND runs.automation_id = exit.automation_id
+        AND runs.finished_at IS NULL
+        AND (runs.event_id IS NOT NULL OR runs.created_at <= coalesce(exit.at, 'infinity'))
+    ORDER BY exit.number, runs.id LIMIT %(limit)s
+"""

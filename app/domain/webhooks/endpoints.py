@@ -1,0 +1,228 @@
+"""Webhook endpoints: the addresses that events are sent to, and the secrets that sign them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from peewee import SQL, fn
+
+from app import mailbox
+from app.config import settings
+from app.database import count, database
+from app.domain.deliveries import lanes, sweeps
+from app.domain.webhooks import catalogue
+from app.domain.work import audit
+from app.domain.work.changes import Change, Effect
+from app.errors import Conflict, NotFound
+from app.lib import vault
+from app.models.endpoints import Endpoint
+from app.models.jobs import Job
+
+# After a rotation, deliveries are signed with the previous secret, too, for this long.
+OVERLAP = "24 hours"
+FILTERS = ("statuses", "kinds", "since", "until")  # of a resend
+MOST_ENDPOINTS = 1_000  # in a workspace
+MOST_PER_SECOND = 1_000  # deliveries that an endpoint may ask for as its limit
+STOPPED = "This endpoint is stopped. Enable it first; stop_reason says why it was stopped."
+_FULL = f"A workspace has at most {MOST_ENDPOINTS:,} endpoints. Delete one first."
+
+
+def new_secret() -> str:
+    """A signing secret: `whsec_` and 192 random bits. The whole string is the key."""
+    return f"whsec_{secrets.token_urlsafe(24)}"
+
+
+def check_room(workspace_id: str) -> None:
+    """Raises Conflict if the workspace has MOST_ENDPOINTS and no queued deletion can make room."""
+    if _is_full(workspace_id):
+        deletions = Job.in_workspace(workspace_id).where(Job.kind == "endpoints.delete")
+        if not deletions.where(Job.status.in_(["queued", "running"])).exists():
+            raise Conflict(_FULL)
+
+
+def create(change: Change) -> Effect:
+    """Creates the endpoint from the fields of the API and the sealed secret in `payload`.
+
+    Raises Conflict if the workspace has MOST_ENDPOINTS: exactly, because its writes are applied one at a time.
+    """
+    payload = change.payload
+    if _is_full(change.workspace_id):
+        raise Conflict(_FULL)
+    Endpoint.insert(
+        id=change.target,
+        workspace_id=change.workspace_id,
+        address=payload["address"],
+        events=payload["events"],
+        description=payload.get("description"),
+        max_per_second=payload.get("max_per_second"),
+        ordered=payload.get("ordered", False),
+        secret=payload["sealed_secret"].encode(),
+    ).execute()
+    audit.record(change, "endpoint", change.target, _shown(payload))
+    return Effect("made", "endpoint", change.target)
+
+
+def update(change: Change) -> Effect:
+    """Changes the given fields, for deliveries that wait as well.
+
+    Raises NotFound if the endpoint has been deleted since the write was accepted.
+    """
+    changed = (
+        Endpoint.update(**change.payload, updated_at=fn.now())
+        .where(Endpoint.id == change.target, Endpoint.workspace_id == change.workspace_id, Endpoint.state != "deleted")
+        .execute()
+    )
+    if not changed:
+        raise NotFound()
+    audit.record(change, "endpoint", change.target, _shown(change.payload))
+    return Effect("changed", "endpoint", change.target)
+
+
+def rotate_secret(change: Change) -> Effect:
+    """Replaces the secret with the sealed one in `payload`; for OVERLAP the previous secret signs, too.
+
+    A previous secret that no key can decrypt is dropped, because nothing is sent unless both can sign.
+    Raises NotFound.
+    """
+    endpoint = find(change.workspace_id, change.target)
+    readable = vault.is_readable(settings().secret_keys, bytes(endpoint.secret))
+    Endpoint.update(
+        secret=change.payload["sealed_secret"].encode(),
+        # The column, not the value read above: another key may have encrypted it since.
+        previous_secret=Endpoint.secret if readable else None,
+        previous_secret_until=SQL("now() + %s::interval", (OVERLAP,)),
+        updated_at=fn.now(),
+    ).where(Endpoint.id == endpoint.id).execute()
+    audit.record(change, "endpoint", endpoint.id, {})
+    return Effect("changed", "endpoint", endpoint.id)
+
+
+def test(change: Change) -> Effect:
+    """Sends a sample event to this endpoint only. Raises NotFound, and Conflict if the endpoint is stopped."""
+    endpoint_id, kind = change.payload["endpoint_id"], change.payload["kind"]
+    if find(change.workspace_id, endpoint_id).state != "active":
+        raise Conflict(f"The endpoint {endpoint_id} is stopped. Enable it first, then test it.")
+    delivery_id = change.events.record_for(endpoint_id, kind, catalogue.KINDS[kind].sample())
+    audit.record(change, "endpoint", endpoint_id, {"kind": kind, "delivery_id": delivery_id})
+    # Not "made": a caller who waits gets 200, as for every action on an endpoint.
+    return Effect("changed", "delivery", delivery_id)
+
+
+def delete(change: Change) -> Effect:
+    """Marks the endpoint deleted, so that nothing more is sent to it. A sweep cancels its unfinished deliveries.
+
+    `drop_deleted` removes the row later. Raises NotFound.
+    """
+    changed = (
+        Endpoint.update(state="deleted", updated_at=fn.now())
+        .where(Endpoint.id == change.target, Endpoint.workspace_id == change.workspace_id, Endpoint.state != "deleted")
+        .execute()
+    )
+    if not changed:
+        raise NotFound()
+    _sweep(change, change.target, "cancel", ["pending", "held"])
+    audit.record(change, "endpoint", change.target, {})
+    return Effect("deleted", "endpoint", change.target)
+
+
+def enable(change: Change) -> Effect:
+    """Makes the endpoint active and resets its failure count; with `release_held` the held deliveries go out, too.
+
+    Raises NotFound if it has been deleted since the write was accepted.
+    """
+    changed = (
+        Endpoint.update(
+            state="active",
+            stop_reason=None,
+            stopped_at=None,
+            consecutive_failures=0,
+            probe_at=None,
+            slow_until=None,
+            updated_at=fn.now(),
+        )
+        .where(Endpoint.id == change.target, Endpoint.workspace_id == change.workspace_id, Endpoint.state != "deleted")
+        .execute()
+    )
+    if not changed:
+        raise NotFound()
+    release_held = change.payload.get("release_held", False)
+    if release_held:
+        _sweep(change, change.target, "release", ["held"])
+    # For deliveries that are not held: those due before a sweep reached them, and postponed ones.
+    database.after_commit(partial(mailbox.ring, lanes.FAST, change.target))
+    audit.record(change, "endpoint", change.target, {"release_held": release_held})
+    return Effect("changed", "endpoint", change.target)
+
+
+def resend(change: Change) -> Effect:
+    """Starts a sweep that resends the deliveries that `payload` selects. The change's target is the sweep.
+
+    Raises NotFound, and Conflict if the endpoint is stopped.
+    """
+    filters: dict[str, Any] = {name: change.payload.get(name) for name in FILTERS}
+    endpoint = find(change.workspace_id, change.payload["endpoint_id"])
+    if endpoint.state != "active":
+        raise Conflict(STOPPED)
+    times = {name: datetime.fromisoformat(filters[name]) for name in ("since", "until") if filters[name]}
+    matched = sweeps.count_matching(endpoint.id, **filters | times)
+    _sweep(change, endpoint.id, "resend", matched=matched, sweep_id=change.target, **filters | times)
+    audit.record(change, "endpoint", endpoint.id, {"sweep_id": change.target, "count": matched, **filters})
+    return Effect("made", "sweep", change.target)
+
+
+def drop_deleted() -> int:
+    """Removes endpoints deleted an hour ago or earlier whose deliveries and sweeps have ended; returns how many."""
+    return count(
+        """
+        DELETE FROM endpoints
+        WHERE state = 'deleted' AND updated_at < now() - interval '1 hour' AND NOT EXISTS (
+            SELECT FROM deliveries WHERE endpoint_id = endpoints.id AND status IN ('pending', 'held')
+        ) AND NOT EXISTS (
+            SELECT FROM sweeps WHERE endpoint_id = endpoints.id AND due_at IS NOT NULL)
+        """
+    )
+
+
+def find(workspace_id: str, endpoint_id: str) -> Endpoint:
+    """The endpoint, unless it is deleted. Raises NotFound."""
+    return Endpoint.get_in(workspace_id, endpoint_id, "whe")
+
+
+def seal(secret: str) -> str:
+    """The secret, encrypted for storage."""
+    return vault.encrypt(settings().secret_keys, secret).decode()
+
+
+def represent(endpoint: Endpoint) -> dict[str, Any]:
+    """The endpoint as the API shows it."""
+    return {
+        "id": endpoint.id,
+        "address": endpoint.address,
+        "events": endpoint.events,
+        "description": endpoint.description,
+        "state": endpoint.state,
+        "stop_reason": endpoint.stop_reason,
+        "stopped_at": endpoint.stopped_at,
+        "consecutive_failures": endpoint.consecutive_failures,
+        "max_per_second": endpoint.max_per_second,
+        "ordered": endpoint.ordered,
+        "created_at": endpoint.created_at,
+    }
+
+
+def _is_full(workspace_id: str) -> bool:
+    return bool(Endpoint.in_workspace(workspace_id).count() >= MOST_ENDPOINTS)
+
+
+def _sweep(change: Change, endpoint_id: str, action: str, statuses: list[str], **options: Any) -> None:
+    cause = change.events.cause
+    sweeps.begin(change.workspace_id, endpoint_id, action, statuses, cause.trace_id, job_id=cause.job_id, **options)
+
+
+def _shown(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a change that the audit log shows: all but the secret."""
+    return {name: value for name, value in payload.items() if name != "sealed_secret"}

@@ -1,0 +1,109 @@
+"""The audit log: who did what in a workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from app.database import batches, rows
+from app.domain.work.changes import Change
+from app.lib import ids, request_ids
+from app.models.audit_entries import AuditEntry
+from app.models.visits import Visit
+
+_TYPES = {"tok": "token", "mem": "member", "vis": "support"}
+
+
+def record(
+    change: Change, target_type: str, target_id: str, detail: Mapping[str, Any], endpoint_id: str | None = None
+) -> None:
+    """Records a change, in its transaction. `detail` must not contain secrets.
+
+    `endpoint_id`: the endpoint that the target belongs to, if the target is not an endpoint itself.
+    """
+    AuditEntry.insert(
+        id=ids.new("aud"),
+        workspace_id=change.workspace_id,
+        action=change.kind,
+        **_actor(change.actor_id),
+        target_type=target_type,
+        target_id=target_id,
+        endpoint_id=target_id if target_type == "endpoint" else endpoint_id,
+        detail=detail,
+        job_id=change.events.cause.job_id,
+        trace_id=change.events.cause.trace_id,
+    ).execute()
+
+
+def note(
+    workspace_id: str,
+    actor_id: str | None,
+    action: str,
+    target_type: str,
+    target_id: str,
+    detail: Mapping[str, Any] | None = None,
+    trace_id: str | None = None,
+    job_id: str | None = None,
+) -> None:
+    """Records what was done by no verb that records it, in the caller's transaction. `detail` has no secrets.
+
+    `actor_id`: of a token (`tok_…`), a member (`mem_…`) or a visit (`vis_…`); None for a command.
+    """
+    AuditEntry.insert(
+        id=ids.new("aud"),
+        workspace_id=workspace_id,
+        action=action,
+        **_actor(actor_id),
+        target_type=target_type,
+        target_id=target_id,
+        endpoint_id=target_id if target_type == "endpoint" else None,
+        detail=detail or {},
+        job_id=job_id,
+        trace_id=trace_id or request_ids.kept_or_new(None),
+    ).execute()
+
+
+def _actor(actor_id: str | None) -> dict[str, Any]:
+    """Who it was, as columns. Reason and ticket of a visit are looked up by the statement that inserts them."""
+    if actor_id is None:
+        return {"actor_type": "command"}
+    actor = {"actor_type": _TYPES[actor_id.partition("_")[0]], "actor_id": actor_id}
+    if actor["actor_type"] != "support":
+        return actor
+    visit = Visit.select().where(Visit.id == actor_id)
+    return actor | {"reason": visit.columns(Visit.reason), "ticket": visit.columns(Visit.ticket)}
+
+
+def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
+    """The entries about a contact and about the deliveries of its events."""
+    targets = "SELECT %s UNION ALL SELECT id FROM deliveries WHERE contact_id = %s"
+    for batch in batches(targets, (contact_id, contact_id)):
+        yield from map(represent, AuditEntry.select().where(AuditEntry.target_id.in_(batch)).order_by(AuditEntry.id))
+
+
+def names_of(workspace_id: str, actor_ids: Collection[str]) -> dict[str, str]:
+    """The e-mail addresses and names behind the identifiers of members and tokens, of those that are still there."""
+    return dict(
+        rows(
+            """
+            SELECT members.id, email FROM members JOIN accounts ON accounts.id = account_id
+            WHERE members.workspace_id = %(workspace_id)s AND members.id = ANY(%(ids)s)
+            UNION ALL SELECT id, name FROM tokens WHERE workspace_id = %(workspace_id)s AND id = ANY(%(ids)s)
+            """,
+            {"workspace_id": workspace_id, "ids": list(set(actor_ids))},
+        )
+    )
+
+
+def represent(entry: AuditEntry) -> dict[str, Any]:
+    """The entry as the API shows it."""
+    return {
+        "id": entry.id,
+        "action": entry.action,
+        "actor": {"type": entry.actor_type, "id": entry.actor_id},
+        "target": {"type": entry.target_type, "id": entry.target_id},
+        "detail": entry.detail,
+        "reason": entry.reason,
+        "ticket": entry.ticket,
+        "created_at": entry.created_at,
+    }

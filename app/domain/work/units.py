@@ -1,0 +1,214 @@
+"""Units of work: read and lock the rows of many tasks at once, change them in memory, write each table once.
+
+Whatever changes contacts, sales, bookings or runs does it in a unit: a workspace's writes, the lines of an import,
+automation runs. Units may run side by side on the same contacts: a contact's row is its lock.
+
+A unit never waits for a lock. It stops before a task that needs a row or key that another transaction holds; its caller
+commits the tasks before that one, and retries the rest a few milliseconds later. So units cannot deadlock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from app.domain.work.events import Recorder
+from app.models import sets
+from app.models.automations import AutomationDelta, Enrolment
+from app.models.base import OwnedModel
+from app.models.bookings import Booking
+from app.models.contacts import Contact, ContactSegment
+from app.models.conversations import Conversation, Message
+from app.models.identities import Identity, SuggestedMerge
+from app.models.read_receipts import ReadReceipt
+from app.models.runs import Run, RunRequest, RunStep
+from app.models.sales import Sale
+from app.models.sets import Key
+from app.models.uploads import Upload
+
+# In the order in which they are written.
+_MODELS: tuple[type[OwnedModel], ...] = (
+    *(Contact, Identity, Sale, Booking, Conversation, Message, Upload, Enrolment, Run),
+)
+# In the order in which they are read: bookings and identities lead to contacts.
+_READ: tuple[type[OwnedModel], ...] = (
+    *(Booking, Sale, Identity, Contact, Conversation, Message, Upload, Enrolment, Run),
+)
+_APPENDED: tuple[type[OwnedModel], ...] = (RunStep, RunRequest, ReadReceipt, SuggestedMerge)
+
+
+# A unit whose tasks compute for longer commits, which unlocks its rows. PostgreSQL ends a transaction that is idle for
+# ten seconds.
+LONG_SECONDS = 0.5
+
+
+class Busy(Exception):
+    """Another transaction holds a row or key that the task needs. The task had no effect; retry it a little later."""
+
+
+class Unit:
+    """The rows that a transaction has read and locked, those it will write, and the events it will record.
+
+    Rows are immutable: to change one, `put` an altered copy. `notes` are facts that modules remember for as long as the
+    unit lives, under keys of their own; like rows, they are undone with the task that wrote them.
+    """
+
+    def __init__(self) -> None:
+        self.notes: dict[Hashable, Any] = {}
+        self._stored: dict[Key, Any] = {}  # None: there is no such row, and no other transaction can create it
+        self._written: dict[Key, Any] = {}
+        self._busy: set[Key] = set()
+        self._appended: list[Any] = []
+        self._counted: list[tuple[str, str, str, int]] = []
+        self._recorders: dict[str, Recorder] = {}
+        self.computed = 0  # steps of templates that runs have rendered in it
+        self._now: datetime | None = None
+        self._began = time.monotonic()
+
+    def begin_tasks(self) -> None:
+        """From now on the time counts: reading what all tasks need is not computing, and slow where much is to do."""
+        self._began = time.monotonic()
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the tasks have lasted so long that no further one should begin in the unit."""
+        return time.monotonic() - self._began > LONG_SECONDS
+
+    @property
+    def now(self) -> datetime:
+        """The database's time when the unit last read: no earlier than any change it has seen. Call it after a read."""
+        assert self._now is not None
+        return self._now
+
+    def get(self, model: type[OwnedModel], workspace_id: str, name: str, value: str) -> Any | None:
+        """The row with that key as this unit has changed it; None if there is none.
+
+        Until the transaction ends no other can change the row, or create one with a key other than `id`. A key that
+        was not among the needs is read now, which costs one to three statements. Raises Busy.
+        """
+        key = sets.key(model, workspace_id, name, value)
+        if key in self._written:
+            return self._written[key]
+        if key not in self._stored and key not in self._busy:
+            self.read([key])
+        if key in self._busy:
+            raise Busy
+        return self._stored[key]
+
+    def put(self, row: Any) -> None:
+        """Schedules the row to be written: a new one, or the new state of the one with its identifier.
+
+        The caller must have called `get` for each key that the row gains.
+        """
+        keys = list(sets.keys_of(row))
+        before = self._written.get(keys[0], self._stored.get(keys[0]))
+        if before is not None:
+            self._written |= dict.fromkeys(sets.keys_of(before))
+        self._written |= dict.fromkeys(keys, row)
+
+    def drop(self, row: Any) -> None:
+        """Schedules the row to be deleted. Its keys are free at once, for rows that the unit puts."""
+        self._written |= dict.fromkeys(sets.keys_of(row))
+
+    def is_new(self, model: type[OwnedModel], workspace_id: str, row_id: str) -> bool:
+        """Whether the row with that identifier is one that this unit creates."""
+        key = sets.key(model, workspace_id, "id", row_id)
+        return self._written.get(key) is not None and self._stored.get(key) is None
+
+    def changed(self, model: type[OwnedModel]) -> list[Any]:
+        """The rows of that table that will be written, new ones and changed ones, as they are now."""
+        written = self._written.items()
+        return [row for key, row in written if key.model is model and key.name == "id" and row is not None]
+
+    def append(self, row: Any) -> None:
+        """Schedules a new row that nothing in this unit will `get`."""
+        self._appended.append(row)
+
+    def is_free(self, key: Key) -> bool:
+        """Whether no other transaction holds the row or key, which the unit has read."""
+        return key not in self._busy
+
+    def count(self, workspace_id: str, automation_id: str, counted: str, amount: int) -> None:
+        """Adds to one of an automation's counts."""
+        self._counted.append((workspace_id, automation_id, counted, amount))
+
+    @property
+    def recorders(self) -> Sequence[Recorder]:
+        """Every recorder that was asked for."""
+        return list(self._recorders.values())
+
+    def recorder(self, workspace_id: str) -> Recorder:
+        """The recorder of the workspace's events, which are written with the rows."""
+        return self._recorders.setdefault(workspace_id, Recorder(workspace_id))
+
+    def read(self, keys: Iterable[Key]) -> None:
+        """Reads and locks the rows with these keys, and the contacts that bookings and identities among them lead to.
+
+        Rows that the unit has are not read again.
+        """
+        wanted = dict.fromkeys(keys)
+        for model in _READ:
+            sought = [key for key in wanted if key.model is model and not self._has(key) and key not in self._written]
+            if not sought:
+                continue
+            self._lock(model, sought)
+            # A row may be created with these keys: reserve them, then look again, as others may have just created it.
+            if absent := [key for key in sought if key.name != "id" and not self._has(key)]:
+                reserved = sets.reserve(absent)
+                self._busy |= set(absent) - reserved
+                if reserved:
+                    self._lock(model, list(reserved))
+            self._stored |= dict.fromkeys(key for key in sought if not self._has(key))
+            if model in (Booking, Identity):
+                found = [self._stored[key] for key in sought if self._stored.get(key)]
+                wanted |= dict.fromkeys(Key(Contact, row.workspace_id, "id", row.contact_id) for row in found)
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Undoes what the block put and recorded if it raises."""
+        written, appended, counted = dict(self._written), len(self._appended), len(self._counted)
+        notes = dict(self.notes)
+        marks = {workspace_id: recorder.mark() for workspace_id, recorder in self._recorders.items()}
+        try:
+            yield
+        except BaseException:
+            self._written, self.notes = written, notes
+            del self._appended[appended:], self._counted[counted:]
+            for workspace_id, recorder in self._recorders.items():
+                recorder.forget_after(marks.get(workspace_id, 0))
+            raise
+
+    def write(self) -> None:
+        """Writes each table with one statement for new rows, one for changed and one for dropped ones. Call it once."""
+        final = {key: row for key, row in self._written.items() if key.name == "id"}
+        for model in _MODELS:
+            of_model = {key: row for key, row in final.items() if key.model is model}
+            if dropped := [key.value for key, row in of_model.items() if row is None]:
+                sets.delete(model, dropped)
+            rows = {key: row for key, row in of_model.items() if row is not None}
+            # Updates first: a new row may take an identifier that a changed one gave up.
+            if changed := [row for key, row in rows.items() if self._stored.get(key) is not None]:
+                sets.update(model, changed)
+            if new := [row for key, row in rows.items() if self._stored.get(key) is None]:
+                if model is Contact:
+                    ContactSegment.open_before(new)
+                sets.insert(model, new)
+        for model in _APPENDED:
+            if appended := [row for row in self._appended if type(row) is model]:
+                sets.insert(model, appended)
+        if deltas := AutomationDelta.summed(self._counted):
+            sets.insert(AutomationDelta, deltas)
+
+    def _lock(self, model: type[OwnedModel], keys: Sequence[Key]) -> None:
+        self._now, found = sets.lock(model, keys)
+        for key, row in found:
+            if row is None:
+                self._busy.add(key)
+            else:
+                self._stored |= dict.fromkeys(sets.keys_of(row), row)
+
+    def _has(self, key: Key) -> bool:
+        return key in self._stored or key in self._busy

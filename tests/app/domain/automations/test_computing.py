@@ -1,0 +1,135 @@
+"""How long runs may compute: a step within its budget, a batch within half a second, the heaviest workspaces last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app import mailbox
+from app.database import transaction
+from app.domain.automations import executions
+from app.domain.automations.turns import Turns
+from app.domain.people import workspaces
+from app.domain.triggers import batches, run_states
+from app.domain.work import units
+from app.mailbox import Claimed
+from app.models.runs import Run
+from tests.app.domain.automations.test_executions import NAME, TAG, log_of, make_contact, read, started
+from tests.automations import carry_on
+from tests.bounding import set_bound
+from tests.cast import one
+
+pytestmark = pytest.mark.usefixtures("empty")
+
+LOOP = "{% for i in (1..2000) %}{{ contact.email | upcase | size }}{% endfor %}"
+
+
+def request(*templates: str) -> dict[str, Any]:
+    address = "https://shop.example/hooks"
+    return {"id": "call", "kind": "http_request", "method": "POST", "address": address, "body": list(templates)}
+
+
+@pytest.fixture
+def workspace_id() -> str:
+    return workspaces.create("Shop")[0].id
+
+
+@pytest.fixture
+def contact_id(workspace_id: str) -> str:
+    return make_contact(workspace_id, "ada@example.com")
+
+
+def test_a_step_with_many_legal_templates_fails_with_limit(workspace_id: str, contact_id: str) -> None:
+    run = started(workspace_id, contact_id, TAG, request(*["{{ contact.email }}" + " " * 300] * 1_000), NAME)
+
+    carry_on(workspace_id)
+
+    assert read(run).failure == {
+        "code": "limit",
+        "detail": "The templates of this step take more than 100,000 steps together. Use fewer or shorter ones.",
+        "step": "call",
+    }
+    assert log_of(run) == [(1, "tag", "succeeded"), (2, "call", "failed")]
+
+
+def test_a_request_of_a_thousand_short_templates_is_within_the_budget(workspace_id: str, contact_id: str) -> None:
+    run = started(workspace_id, contact_id, request(*["{{ contact.email }}"] * 1_000))
+
+    carry_on(workspace_id)
+
+    assert (read(run).status, read(run).waits_for) == ("running", "response")
+
+
+def test_the_budget_of_a_step_is_its_own(workspace_id: str, contact_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_bound(monkeypatch, "COMPUTING_PER_STEP", 60)
+    run = started(workspace_id, contact_id, *({**TAG, "id": f"tag{n}", "tag": "{{ contact.id }}"} for n in range(5)))
+
+    carry_on(workspace_id)
+
+    assert read(run).status == "completed"
+
+
+def test_a_batch_commits_after_half_a_second_and_leaves_the_rest(
+    workspace_id: str, contact_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = [make_contact(workspace_id, f"{number}@example.com") for number in range(3)]
+    runs = [started(workspace_id, each, TAG, NAME) for each in (contact_id, *others)]
+    monkeypatch.setattr(units, "LONG_SECONDS", 0)
+
+    left = executions._carry_out(mailbox.claim(run_states.MAIL, {workspace_id: 10}, 5))
+    steps = one("SELECT count(*) FROM run_steps")
+    mailbox.release(run_states.MAIL, left)
+    carry_on(workspace_id)
+
+    assert (len(left), steps) == (3, 1)  # in a unit that is long, a run takes one step
+    assert {run.status for run in map(read, runs)} == {"completed"}
+    assert one("SELECT count(*) FROM run_steps") == 2 * len(runs)
+    assert one("SELECT sum(deaths) FROM runs") == 0
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_tasks_that_are_left_have_no_effect(workspace_id: str, monkeypatch: pytest.MonkeyPatch, in_order: bool) -> None:
+    done = []
+    monkeypatch.setattr(units, "LONG_SECONDS", 0)
+    monkeypatch.setattr(batches, "LONG_SECONDS", 0)
+
+    for run in (batches.run_each, lambda tasks, in_order: batches.run(tasks, [], in_order=in_order)):
+        with transaction():
+            results = run([lambda _, n=n: done.append(n) for n in range(3)], in_order=in_order)
+        assert [type(result) for result in results] == [type(None), *([] if in_order else [units.Busy] * 2)]
+
+    assert done == [0, 0]
+
+
+def test_workspaces_that_have_computed_least_go_first() -> None:
+    turns = Turns()
+    batch = [Claimed(f"run_{number}", owner, 1, (), 0.0, False) for number, owner in enumerate("aabbc")]
+    assert turns.ordered(batch) == batch
+
+    with turns.of("a"), turns.of("b"):
+        pass
+    with turns.of("a"):
+        pass
+
+    assert [each.owner for each in turns.ordered(batch)] == ["c", "b", "b", "a", "a"]
+    assert [each.id for each in turns.ordered(batch)][-2:] == ["run_0", "run_1"]
+
+
+def test_what_was_computed_long_ago_counts_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.domain.automations.turns.SPAN_SECONDS", 0.0)
+    turns = Turns()
+    for owner in ("a", "b", "b"):
+        with turns.of(owner):
+            pass
+    batch = [Claimed("run_1", "a", 1, (), 0.0, False), Claimed("run_2", "b", 1, (), 0.0, False)]
+
+    assert turns.ordered(batch) == batch
+
+
+def test_a_run_fails_where_a_loop_would_take_more_than_a_template_may(workspace_id: str, contact_id: str) -> None:
+    run: Run = started(workspace_id, contact_id, {**TAG, "tag": LOOP * 2})
+
+    carry_on(workspace_id)
+
+    assert read(run).failure["code"] == "template"

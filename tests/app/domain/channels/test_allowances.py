@@ -1,0 +1,56 @@
+"""Allowances: how many bytes of files may be stored in an hour."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.bounds import Bound
+from app.database import rows
+from app.domain.channels import allowances
+from app.errors import TooMuchStored
+from tests.cast import all_of, in_threads, one
+
+pytestmark = pytest.mark.usefixtures("empty")
+
+TEN, HUNDRED = Bound("ten", 10, "bytes an hour"), Bound("hundred", 100, "bytes an hour")
+
+
+def test_what_goes_beyond_one_allowance_is_taken_from_none() -> None:
+    allowances.take(8, {"visitor": TEN, "channel": HUNDRED})
+
+    with pytest.raises(TooMuchStored) as refused:
+        allowances.take(3, {"visitor": TEN, "channel": HUNDRED})
+
+    assert 3_500 < refused.value.retry_after_seconds <= 3_600
+    assert all_of("SELECT bytes FROM stored_bytes") == [8, 8]
+    allowances.take(2, {"visitor": TEN, "channel": HUNDRED})
+
+
+def test_each_name_has_an_allowance_of_its_own() -> None:
+    for name in "abc":
+        allowances.take(10, {name: TEN})
+
+    assert all_of("SELECT bytes FROM stored_bytes") == [10, 10, 10]
+
+
+def test_two_files_cannot_both_take_the_last_bytes() -> None:
+    def take() -> bool:
+        try:
+            allowances.take(4, {"visitor": TEN, "channel": HUNDRED})
+        except TooMuchStored:
+            return False
+        return True
+
+    assert sorted(in_threads([take] * 8)) == [False] * 6 + [True] * 2
+    assert sorted(all_of("SELECT bytes FROM stored_bytes")) == [8, 8]
+
+
+def test_an_hour_later_the_allowance_is_whole_again_and_forgotten() -> None:
+    allowances.take(10, {"a": TEN})
+    rows("UPDATE stored_bytes SET ends_at = now() - interval '1 second'")
+    allowances.take(9, {"a": TEN})
+    allowances.take(10, {"b": TEN})
+    rows("UPDATE stored_bytes SET ends_at = now() - interval '1 second' WHERE bytes = 10")
+
+    assert allowances.forget_old() == 1
+    assert one("SELECT bytes FROM stored_bytes") == 9
