@@ -1,7 +1,7 @@
 # Everything a newcomer needs: `make up`, `make test`, `make bench`. The only prerequisite is Python 3.11 or later.
 
 .DEFAULT_GOAL := help
-.PHONY: help up test conformance browser chaos bench check clean FORCE
+.PHONY: help up test conformance browser chaos bench check lock clean FORCE
 
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -22,6 +22,7 @@ help:
 	@echo "make chaos  ten minutes of load and random faults, then the count; SECONDS=… and SEED=… change it"
 	@echo "make bench  the benchmarks, each against its peers"
 	@echo "make check  ruff, mypy and the import rules alone"
+	@echo "make lock   requirements*.txt from the short lists beside them; UPGRADE=1 takes the newest versions"
 	@echo "make clean  remove .venv, .data and the caches"
 
 up: $(RUNNING)
@@ -53,6 +54,17 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+LOCKED := requirements requirements-dev tests/conformance/requirements tests/browser/requirements
+
+# Every package with its hashes, those that others need included, for every supported Python.
+lock: $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input uv==0.13.9
+	@for list in $(LOCKED); do \
+	  echo "Locking $$list.txt"; \
+	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	    $(if $(UPGRADE),--upgrade) $$list.in -o $$list.txt || exit 1; \
+	done
+
 clean:
 	rm -rf .venv .conformance .browser .schemathesis .data .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -61,7 +73,7 @@ clean:
 $(STAMP): requirements.txt requirements-dev.txt
 	@[ -x $(BIN)/python ] || $(MAKE) --no-print-directory .venv
 	@echo "Installing the packages of requirements-dev.txt (the first time takes a minute)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input -r requirements-dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes -r requirements-dev.txt
 	@touch $@
 
 $(TOOLS): $(STAMP) tests/conformance/install tests/conformance/requirements.txt tests/conformance/package-lock.json

@@ -1,5 +1,5 @@
 """`python -m app`: the commands."""
 
-from app.commands import main
+from app.commands.main import main
 
 main(prog_name="python -m app")

@@ -14,9 +14,9 @@ from typing import Any
 import psycopg2
 from peewee import InterfaceError, OperationalError, PostgresqlDatabase, ProgrammingError
 
-from app import hangs, metrics
+from app import metrics
 from app.config import settings
-from app.lib import vitals
+from app.lib import hangs, vitals
 from app.sql import Prepared
 
 # Raised when the server is away or the connection is lost.

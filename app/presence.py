@@ -15,8 +15,8 @@ from typing import Any
 import redis
 import structlog
 
-from app import bells, versions
-from app.lib import clock, json, vitals
+from app import bells
+from app.lib import clock, json, versions, vitals
 
 log = structlog.get_logger(__name__)
 

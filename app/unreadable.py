@@ -13,8 +13,8 @@ from gunicorn.workers.gthread import ThreadWorker
 
 from app.config import settings
 from app.lib import json
-from app.lib.problems import problem_document
 from app.lib.request_ids import kept_or_new
+from app.problems import problem_document
 
 log = structlog.get_logger(__name__)
 

@@ -9,9 +9,10 @@ import time
 
 import structlog
 
-from app import bells, database, logs, metrics, presence, smtp
+from app import bells, database, logs, metrics, presence
 from app.config import settings
 from app.errors import SettingsError
+from app.outbound import smtp
 from scheduler import mailing
 from scheduler.leadership import Leadership
 from scheduler.timetable import Timetable

@@ -11,15 +11,15 @@ from typing import Any
 
 import structlog
 
-from app import checks, mailbox, metrics, partitions, presence
+from app import mailbox, metrics, partitions, presence
 from app.database import DatabaseAway
 from app.domain import writes
-from app.domain.automations import controls, counts, requests, run_history
+from app.domain.automations import controls, counts, http_requests, run_history
 from app.domain.billing import invoices, usage
 from app.domain.channels import allowances, arrivals, channel_requests, fetches, media, outboxes, visitors
 from app.domain.conversations import channel_closings, interruptions, read_receipts
 from app.domain.deliveries import fan_out, lanes, replays, sweeps
-from app.domain.insight import figures, queues, updates
+from app.domain.insight import checks, figures, queues, updates
 from app.domain.jobs import jobs
 from app.domain.lifecycle import imports
 from app.domain.people import links, notifications, sessions, sign_ins
@@ -68,11 +68,11 @@ class Timetable:
             Pass("overdue_fan_outs", 1, Overdue(fan_out.MAIL, overdue_seconds=1)),
             # Where no `automations` process runs, these wake runs and their requests, which then wait for one.
             Pass("waiting_runs", 0.5, partial(mailbox.wake_and_ring, run_states.WAITING)),
-            Pass("waiting_requests", 1, partial(mailbox.wake_and_ring, requests.WAITING)),
+            Pass("waiting_requests", 1, partial(mailbox.wake_and_ring, http_requests.WAITING)),
             # A pause may end while a transaction that saw it still holds runs.
             Pass("held_runs", 0.5, controls.release_held),
             Pass("overdue_runs", 0.5, Overdue(run_states.MAIL, overdue_seconds=0.5)),
-            Pass("overdue_requests", 1, Overdue(requests.MAIL, overdue_seconds=1)),
+            Pass("overdue_requests", 1, Overdue(http_requests.MAIL, overdue_seconds=1)),
             # Where no `retries` process runs, this wakes them.
             Pass("waiting_deliveries", 0.5, lanes.wake_retries),
             # Where no `messages` process runs, this wakes receipts, which then wait for one.

@@ -22,7 +22,7 @@ from app.channels.base import (
 from app.channels.kinds import KINDS
 from app.database import rows
 from app.domain.channels import arrivals
-from app.domain.receiving import receptions
+from app.domain.receiving import arrival_processing
 from app.models.channels import Channel
 from app.outbound import Answer
 from tests.cast import all_of
@@ -99,7 +99,7 @@ def process() -> bool:
     """Processes what is due, for a slice of time; returns whether it got anywhere."""
     owners = all_of("SELECT DISTINCT sender_key FROM arrivals WHERE due_at <= now()")
     before = all_of(_DUE)
-    receptions.work(*owners)
+    arrival_processing.work(*owners)
     return bool(all_of(_DUE) != before)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from app.database import rows
 from app.domain.automations import executions
 from app.domain.automations.definitions import listened_keys
-from app.domain.triggers import listeners
+from app.domain.triggers import automation_listeners
 from app.lib import ids
 from app.models.automations import Automation, AutomationVersion
 from app.models.runs import Run
@@ -31,7 +31,7 @@ def make_automation(workspace_id: str, definition: Mapping[str, Any] | None = No
     AutomationVersion.insert(
         automation_id=automation.id, number=1, workspace_id=workspace_id, definition=definition
     ).execute()
-    listeners.listen(workspace_id, automation.id, listened_keys(definition, automation.exits))
+    automation_listeners.listen(workspace_id, automation.id, listened_keys(definition, automation.exits))
     return str(automation.id)
 
 

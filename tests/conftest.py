@@ -20,7 +20,7 @@ from hypothesis import settings as hypothesis
 from app import bells, create_app, database, migrations, partitions
 from app.config import settings
 from app.domain.insight import figures
-from app.domain.people import limits
+from app.domain.people import rate_limits
 from app.lib import ids, vitals
 from tests import cast
 from tests.cast import Api
@@ -123,7 +123,7 @@ def clear_redis() -> None:
     """Empties Redis, and forgets the requests that were counted there."""
     bells.flush(20)
     bells.flags().flushdb()
-    limits._limiter.cache_clear()  # it would not ask a Redis for a while that a test before took away
+    rate_limits._limiter.cache_clear()  # it would not ask a Redis for a while that a test before took away
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from app.channels.base import Account, Outcome, Request, Verdict
 from app.channels.kinds import KINDS
 from app.channels.web_chat import WebChat
 from app.database import rows
-from app.domain.channels import channels, connections
+from app.domain.channels import channel_connections, channels
 from app.lib import ids
 from app.outbound import Answer, Reason, answered, failed
 from tests.cast import accept, apply
@@ -96,7 +96,7 @@ def create(workspace_id: str, token: str = "1:abc", **fields: Any) -> str:
 def connected(workspace_id: str, token: str = "1:abc", provider: Provider | None = None) -> str:
     """Creates a channel that its provider has connected."""
     channel_id = create(workspace_id, token)
-    connections.work(workspace_id, provider or Provider())
+    channel_connections.work(workspace_id, provider or Provider())
     return channel_id
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+import pkgutil
 import re
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from app import presence
+from app import models, presence
 from app.api.openapi import examples
 from app.api.openapi.problems import response_name
 from app.database import rows
@@ -25,75 +28,15 @@ from app.domain.lifecycle import erasures, imports
 from app.domain.people import tokens, workspaces
 from app.domain.webhooks import catalogue, endpoints
 from app.domain.writes import VERBS
-from app.models.accounts import Account, PasswordLink
-from app.models.arrivals import Arrival
-from app.models.audit_entries import AuditEntry
-from app.models.automations import (
-    Automation,
-    AutomationCount,
-    AutomationDelta,
-    AutomationListener,
-    AutomationVersion,
-    Enrolment,
-)
 from app.models.base import BaseModel, OwnedModel
-from app.models.bookings import Booking
-from app.models.channels import Channel, ChannelRequest
-from app.models.contacts import Contact, ContactSegment
-from app.models.conversations import Conversation, Message
-from app.models.deliveries import Attempt, Delivery
-from app.models.endpoints import Endpoint
-from app.models.events import Event
-from app.models.figures import (
-    DeliveryHour,
-    DeliveryMinute,
-    FailureGroup,
-    FailureHour,
-    FailureMinute,
-    FigureProgress,
-    JobMinute,
-    QueueMinute,
-)
-from app.models.identities import Identity, SuggestedMerge
-from app.models.imports import Import, ImportLine, LineError
-from app.models.invoices import BillingPeriod, Invoice, Unbilled
-from app.models.jobs import IdempotencyKey, Job
-from app.models.members import Member
-from app.models.notifications import Email, Notification
-from app.models.plans import Subscription
-from app.models.read_receipts import ReadReceipt
-from app.models.replays import Replay, ReplayPart, ReplayRow
-from app.models.runs import Run, RunRequest, RunStep
-from app.models.sales import Sale
-from app.models.sessions import Session, SignInFailure
-from app.models.sweeps import Sweep
-from app.models.tokens import Token
-from app.models.updates import Update, UpdateHorizon, UpdatesForgotten
-from app.models.uploads import StoredBytes, Upload
-from app.models.usage import ActiveContact, UsageDay, UsageProgress
-from app.models.visitors import ChatVisitor
-from app.models.visits import Visit
-from app.models.workspaces import Workspace
-from tests.cast import tables
+from tests import schema
 
 ROOT = Path(__file__).parent.parent
-MODELS = [
-    *(Workspace, Token, Member, Contact, ContactSegment, Sale, Booking, Job, IdempotencyKey),
-    *(Endpoint, Event, Delivery, Attempt, Sweep, AuditEntry, Replay, ReplayPart, ReplayRow),
-    *(Subscription, UsageDay, UsageProgress, ActiveContact, BillingPeriod, Invoice, Unbilled),
-    *(Import, ImportLine, LineError),
-    *(Automation, AutomationVersion, AutomationListener, AutomationDelta, AutomationCount, Enrolment),
-    *(Account, PasswordLink, Session, SignInFailure, Visit, Notification, Email),
-    *(Run, RunStep, RunRequest),
-    *(Channel, ChannelRequest),
-    *(Conversation, Message, Upload, StoredBytes, ReadReceipt),
-    *(Identity, SuggestedMerge),
-    *(Arrival,),
-    *(DeliveryMinute, DeliveryHour, FailureGroup, FailureMinute, FailureHour),
-    *(JobMinute, QueueMinute, FigureProgress),
-    ChatVisitor,
-    *(Update, UpdateHorizon, UpdatesForgotten),
-]
+for module in pkgutil.iter_modules(models.__path__, "app.models."):
+    importlib.import_module(module.name)
+MODELS = sorted(
+    {*BaseModel.__subclasses__(), *OwnedModel.__subclasses__()} - {OwnedModel}, key=lambda model: model.__name__
+)
 NOUNS: dict[str, Any] = {
     "automations": automations,
     "bookings": bookings,
@@ -179,6 +122,16 @@ def test_the_verb_of_a_deletion_stands_with_what_it_erases() -> None:
     assert VERBS["contacts.delete"].call is erasures.delete
 
 
+@pytest.mark.parametrize("wanted", sorted(ROOT.glob("requirements*.in")) + sorted(ROOT.glob("tests/*/requirements.in")))
+def test_every_package_is_locked_with_hashes(wanted: Path) -> None:
+    locked = wanted.with_suffix(".txt").read_text()
+    names = re.findall(r"^(\w[\w-]*)", wanted.read_text(), re.MULTILINE)
+
+    assert [name for name in names if not re.search(rf"^{name}(\[.*\])?==", locked, re.MULTILINE | re.IGNORECASE)] == []
+    for pin in re.split(r"^(?=[\w])", locked, flags=re.MULTILINE)[1:]:
+        assert "--hash=sha256:" in pin, pin
+
+
 def test_the_process_types_are_those_of_the_procfile() -> None:
     types = [line.partition(":")[0] for line in (ROOT / "Procfile").read_text().splitlines() if line.strip()]
 
@@ -208,9 +161,13 @@ def test_the_migrations_make_what_the_models_describe(empty: None, model: Any) -
     assert {name: columns[name] for name in columns if (model._meta.table_name, name) not in UNREAD} == described
 
 
-def test_every_table_has_its_model(empty: None) -> None:
-    assert set(tables()) == {model._meta.table_name for model in MODELS} | {"leases"}
-    assert {*BaseModel.__subclasses__(), *OwnedModel.__subclasses__()} - {OwnedModel} == set(MODELS)
+def test_the_migrations_make_the_schema_that_is_written_down(empty: None) -> None:
+    """`RECORD_SCHEMA=1 python -m pytest tests/test_structure.py -k written_down` writes it down anew."""
+    found = schema.described()
+    if os.environ.get("RECORD_SCHEMA"):
+        schema.FILE.write_text(found)
+
+    assert found == schema.FILE.read_text()
 
 
 # The document

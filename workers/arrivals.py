@@ -6,7 +6,7 @@ import dramatiq
 
 from app import mailbox
 from app.domain.channels import arrivals, fetches
-from app.domain.receiving import receptions
+from app.domain.receiving import arrival_processing
 from workers.fetcher import Fetcher
 from workers.mailboxes import serve_together
 from workers.middleware.closing import Closing
@@ -19,7 +19,7 @@ def wake() -> int:
 
 
 fetcher = Fetcher()
-serve_together(arrivals.MAIL, receptions.work)
+serve_together(arrivals.MAIL, arrival_processing.work)
 serve_together(fetches.MAIL, fetcher.wake)
 broker = dramatiq.get_broker()
 broker.add_middleware(Closing(fetcher.stop))

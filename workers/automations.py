@@ -5,7 +5,7 @@ from __future__ import annotations
 import dramatiq
 
 from app import mailbox
-from app.domain.automations import executions, requests
+from app.domain.automations import executions, http_requests
 from app.domain.triggers import run_states
 from workers.mailboxes import serve, serve_together
 from workers.middleware.closing import Closing
@@ -15,12 +15,12 @@ from workers.requester import Requester
 
 def wake() -> int:
     """Makes runs and requests whose time has come due, a batch of each at most; returns the size of the larger."""
-    return max(mailbox.wake_and_ring(run_states.WAITING), mailbox.wake_and_ring(requests.WAITING))
+    return max(mailbox.wake_and_ring(run_states.WAITING), mailbox.wake_and_ring(http_requests.WAITING))
 
 
 requester = Requester()
 serve_together(run_states.MAIL, executions.work)
-serve(requests.MAIL, requester.wake)
+serve(http_requests.MAIL, requester.wake)
 broker = dramatiq.get_broker()
 broker.add_middleware(Closing(requester.stop))
 broker.add_middleware(Waking(wake))

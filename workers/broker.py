@@ -13,8 +13,8 @@ from dramatiq.brokers.rabbitmq import RabbitmqBroker
 from app import database, logs
 from app.config import settings
 from app.errors import SettingsError
-from workers.middleware.figures import Figures
 from workers.middleware.hearing import Hearing
+from workers.middleware.metrics import Figures
 from workers.middleware.presence import Presence
 from workers.middleware.watchdog import Watchdog
 from workers.waiting import WaitingBroker

@@ -10,7 +10,7 @@ import structlog
 from app.channels.base import Request
 from app.config import settings
 from app.database import DatabaseAway, database
-from app.domain.channels import connections
+from app.domain.channels import channel_connections
 from app.outbound import Answer, BlockingOutbound, Outbound, Reason, failed
 
 log = structlog.get_logger(__name__)
@@ -53,15 +53,15 @@ class Connector:
                 request.address,
                 request.body,
                 request.headers,
-                most_bytes=connections.MOST_BYTES,
-                timeout_seconds=connections.TIMEOUT_SECONDS,
+                most_bytes=channel_connections.MOST_BYTES,
+                timeout_seconds=channel_connections.TIMEOUT_SECONDS,
             )
         except ValueError as refusal:
             return failed(Reason.BAD_ADDRESS, str(refusal), may_have_arrived=False)
 
     def _work(self, workspace_id: str) -> None:
         try:
-            connections.work(workspace_id, self.ask)
+            channel_connections.work(workspace_id, self.ask)
         except DatabaseAway as error:  # the scheduler rings again
             log.warning("connections.interrupted", workspace=workspace_id, error=str(error).strip())
         except Exception:
@@ -77,7 +77,7 @@ class Connector:
                 configured = settings()
                 self._outbound = BlockingOutbound(
                     Outbound(
-                        timeout_seconds=connections.TIMEOUT_SECONDS,
+                        timeout_seconds=channel_connections.TIMEOUT_SECONDS,
                         allowed_networks=configured.webhook_allowed_networks,
                         ca_file=configured.webhook_ca_file,
                     )

@@ -13,9 +13,9 @@ from app.domain.channels import outboxes
 from app.domain.conversations import sending_outcomes, sendings
 from app.domain.conversations.sendings import Dispatch, Sending
 from app.mailbox import Claimed
+from workers.concurrency import Windows
 from workers.desk import Desk
-from workers.letters import Letters
-from workers.windows import Windows
+from workers.message_requests import MessageRequests
 
 # Messages that the process works on at once, those of providers that hang not counted.
 CAPACITY = 400
@@ -41,7 +41,7 @@ class Courier(Desk[Sending]):
         self._windows = Windows(slow_lane=True)
         self._began: dict[Claimed, float] = {}
         asked = partial(self.ask, most_bytes=MOST_BYTES, timeout_seconds=sendings.TIMEOUT_SECONDS)
-        self._letters = Letters(asked, self.is_stopping)
+        self._requests = MessageRequests(asked, self.is_stopping)
 
     @property
     def is_busy(self) -> bool:
@@ -136,4 +136,4 @@ class Courier(Desk[Sending]):
             self.loop.create_task(self._send(dispatch))
 
     async def _send(self, dispatch: Dispatch) -> None:
-        self.note(await self._letters.send(dispatch))
+        self.note(await self._requests.send(dispatch))

@@ -11,8 +11,8 @@ from app import mailbox
 from app.channels.base import Request
 from app.mailbox import Claimed, Mail
 from app.outbound import Answer, Reason, failed
+from workers.backoff import Faults
 from workers.desk import Desk
-from workers.faults import Faults
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ import dramatiq
 from app.domain.conversations import read_receipts
 from workers.mailboxes import serve_together
 from workers.middleware.closing import Closing
-from workers.reader import Reader
+from workers.read_receipt_sender import Reader
 
 reader = Reader()
 serve_together(read_receipts.MAIL, reader.wake)

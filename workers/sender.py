@@ -28,10 +28,10 @@ from app.lib import clock, vitals
 from app.mailbox import Mail
 from app.outbound import Answer, Outbound, Reason, failed
 from workers import pacing
+from workers.backoff import Faults
+from workers.concurrency import Windows
 from workers.desk import MOST_REST_SECONDS
-from workers.faults import Faults
 from workers.pacing import Pace
-from workers.windows import Windows
 
 log = structlog.get_logger(__name__)
 

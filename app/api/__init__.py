@@ -25,7 +25,6 @@ from app.api import (
     imports,
     invoices,
     jobs,
-    limits,
     me,
     media,
     members,
@@ -34,6 +33,7 @@ from app.api import (
     parsing,
     problem_pages,
     problems,
+    rate_limits,
     replays,
     request_ids,
     runs,
@@ -53,7 +53,7 @@ def install(app: Flask, base_url: str) -> None:
     problems.install(app, base_url)
     request_ids.install(app)
     authentication.install(app)
-    limits.install(app)
+    rate_limits.install(app)
     documented = openapi.install(app, base_url)
     modules = (me, contacts, imports, sales, bookings, jobs, event_kinds, endpoints, events, deliveries)
     inbox = (channels, conversations, messages, uploads, members)

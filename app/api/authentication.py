@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from flask import Flask, Request, g
 from flask.globals import request_ctx
 
-from app.api import limits
+from app.api import rate_limits
 from app.domain.people import tokens
 from app.domain.people.tokens import UNRESTRICTED, Caller
 from app.errors import InsufficientScope, NotFound, Unauthenticated
@@ -46,7 +46,7 @@ def install(app: Flask) -> None:
         if view is None or not hasattr(view, "restriction") or request.method == "OPTIONS":
             return
         who = g.caller = tokens.authenticate(_bearer(request))
-        limits.count_request(who.token_id)
+        rate_limits.count_request(who.token_id)
         if request.view_args and request.view_args.pop("workspace", who.workspace_id) != who.workspace_id:
             raise NotFound()
         if view.restriction is not None:
@@ -83,7 +83,7 @@ def _must_have(who: Caller, restriction: str | None) -> None:
 def _count_unrouted(request: Request) -> None:
     """Counts a request without a route, or with a method that is not allowed, to its token if that is valid."""
     with suppress(Unauthenticated):
-        limits.count_request(tokens.authenticate(_bearer(request)).token_id)
+        rate_limits.count_request(tokens.authenticate(_bearer(request)).token_id)
 
 
 def _bearer(request: Request) -> str:

@@ -18,9 +18,9 @@ from app.api.writes import accept, must_exist, once_key
 from app.domain.automations import automations, definitions
 from app.domain.contacts import contacts
 from app.errors import Invalid
-from app.lib import formats, ids
+from app.lib import ids, normalization
+from app.lib.base_schemas import RequestBody
 from app.lib.fields import STORABLE, Formatted, StrictBoolean, Time
-from app.lib.schemas import RequestBody
 from app.models.automations import Automation, AutomationVersion
 from app.models.runs import UNFINISHED
 
@@ -48,7 +48,7 @@ _REENTRY = {
 class AutomationFields(RequestBody):
     """The fields of an automation. `name` and `definition` are required to create one and optional in a change."""
 
-    name = Formatted(formats.name, metadata={**formats.NAME_SCHEMA, **_NAME})
+    name = Formatted(normalization.name, metadata={**normalization.NAME_SCHEMA, **_NAME})
     definition = fields.Dict(metadata={"$ref": "#/components/schemas/Definition", "example": _DEFINITION})
     reentry = fields.String(allow_none=True, validate=validate.OneOf(automations.REENTRY), metadata=_REENTRY)
     exits = fields.List(

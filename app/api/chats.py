@@ -22,16 +22,16 @@ from app.api.responses import BareResponse, respond
 from app.bounds import Bound
 from app.channels.web_chat import WebChat
 from app.config import settings
-from app.domain.bodies.faults import load
 from app.domain.bodies.objects import object_in
+from app.domain.bodies.pointers import load
 from app.domain.channels import chats, media, visitors
 from app.domain.channels.chats import Said
 from app.domain.channels.visitors import Visitor
-from app.domain.people import limits
+from app.domain.people import rate_limits
 from app.domain.receiving import identifications
 from app.errors import InsufficientScope, RateLimited, TooLarge, Unauthenticated
 from app.lib.addresses import client_address, network_of
-from app.lib.schemas import RequestBody
+from app.lib.base_schemas import RequestBody
 from app.models.channels import Channel
 
 blueprint = Blueprint("chats", __name__, url_prefix="/chat/<channel_id>")
@@ -213,7 +213,7 @@ def _new_visitors_of(channel: Channel) -> Bound:
 
 
 def _count(name: str, bound: Bound) -> None:
-    standing = limits.count(name, bound.most)
+    standing = rate_limits.count(name, bound.most)
     if standing is not None and not standing.is_within:
         bound.reached()
         raise RateLimited(bound.most, standing.seconds)

@@ -18,7 +18,7 @@ from app.api.writes import accept
 from app.domain.bodies.contacts import ContactPatch, ContactUpsert, MergeBody, TagBody
 from app.domain.contacts import contacts
 from app.domain.lifecycle import exports, merges
-from app.lib import formats
+from app.lib import normalization
 from app.lib.fields import Formatted, Time
 from app.models.contacts import Contact
 
@@ -79,7 +79,7 @@ ExportSchema = ResponseBody.from_dict(
 
 class ContactQuery(PageQuery):
     email = fields.String(metadata={"description": "Case-insensitive."})
-    phone = PhoneFilter(formats.phone, metadata={"format": "phone", "description": "E.164."})
+    phone = PhoneFilter(normalization.phone, metadata={"format": "phone", "description": "E.164."})
     external_id = fields.String()
     tag = fields.String()
     updated_since = Time(metadata={"description": "RFC 3339."})

@@ -16,8 +16,8 @@ from app.api.responses import BareResponse, respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept
 from app.domain.conversations import conversation_changes, conversations
+from app.lib.base_schemas import RequestBody
 from app.lib.fields import StrictBoolean
-from app.lib.schemas import RequestBody
 from app.models.conversations import Conversation
 
 blueprint = Blueprint("conversations", __name__, description="Conversations with contacts.")

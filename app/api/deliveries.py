@@ -15,9 +15,9 @@ from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept
 from app.domain.deliveries import deliveries
-from app.lib.answers import ERROR_CODES
 from app.lib.fields import Time, Whole
 from app.models.deliveries import STATUSES, Delivery
+from app.outbound.answers import ERROR_CODES
 
 blueprint = Blueprint("deliveries", __name__, description="Events on their way to endpoints.")
 

@@ -20,8 +20,8 @@ from app.domain.bodies.endpoints import EnableBody, EndpointCreate, EndpointPatc
 from app.domain.deliveries import sweeps
 from app.domain.webhooks import catalogue, endpoints
 from app.lib import ids
+from app.lib.base_schemas import RequestBody
 from app.lib.fields import STORABLE, StrictBoolean, Time
-from app.lib.schemas import RequestBody
 from app.models.endpoints import Endpoint
 
 blueprint = Blueprint("endpoints", __name__, description="The addresses that events are sent to.")

@@ -21,8 +21,8 @@ from app.domain.webhooks import catalogue
 from app.domain.work import events
 from app.errors import Fault, Invalid, NotFound
 from app.lib import ids
+from app.lib.base_schemas import RequestBody
 from app.lib.fields import Time
-from app.lib.schemas import RequestBody
 from app.models.deliveries import Delivery
 from app.models.events import Event
 

@@ -11,7 +11,7 @@ from flask import Blueprint, Response, render_template
 from markupsafe import Markup
 
 from app.errors import NotFound
-from app.lib.problems import PROBLEMS
+from app.problems import PROBLEMS
 
 _STYLE = (Path(__file__).parent / "templates" / "problems" / "style.css").read_text()
 _STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()

@@ -11,7 +11,7 @@ from werkzeug.http import HTTP_STATUS_CODES
 from app.api.request_ids import request_id
 from app.errors import BellhopError
 from app.lib import json
-from app.lib.problems import PROBLEMS, problem_document, problem_of_error
+from app.problems import PROBLEMS, problem_document, problem_of_error
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = "5"

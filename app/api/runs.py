@@ -18,7 +18,7 @@ from app.api.writes import accept
 from app.domain.automations import automations, runs, simulations
 from app.domain.contacts import contacts
 from app.lib import ids, json
-from app.lib.schemas import RequestBody
+from app.lib.base_schemas import RequestBody
 from app.models.runs import FAILURE_CODES, STATUSES, Run, RunStep
 
 blueprint = Blueprint("runs", __name__, description="Contacts on their way through automations.")

@@ -16,8 +16,8 @@ from app.api.schemas import ResponseBody
 from app.api.writes import accept
 from app.domain.contacts import sales
 from app.lib import clock, ids, money
+from app.lib.base_schemas import RequestBody
 from app.lib.fields import STORABLE, Formatted, Time, text
-from app.lib.schemas import RequestBody
 from app.models.sales import Sale
 
 blueprint = Blueprint("sales", __name__, description="What contacts paid.")

@@ -6,7 +6,7 @@ from typing import Any
 
 from marshmallow import EXCLUDE, ValidationError, pre_load
 
-from app.lib.schemas import Schema
+from app.lib.base_schemas import Schema
 
 EMPTY = "Leave it out, or give a value."
 

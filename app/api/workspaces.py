@@ -17,9 +17,9 @@ from app.api.writes import accept
 from app.domain.people import workspaces
 from app.domain.people.tokens import UNRESTRICTED
 from app.domain.people.workspaces import MOST_OPT_OUT_WORDS
-from app.lib import formats
+from app.lib import normalization
+from app.lib.base_schemas import RequestBody
 from app.lib.fields import Formatted
-from app.lib.schemas import RequestBody
 
 blueprint = Blueprint("workspaces", __name__, description="The workspace that a token belongs to.")
 
@@ -56,15 +56,17 @@ QuietHours = _Hours.from_dict(_HOURS, name="QuietHours")  # type: ignore[arg-typ
 class WorkspacePatch(RequestBody):
     """The body that changes a workspace."""
 
-    name = Formatted(formats.name, metadata={**formats.NAME_SCHEMA, "example": "Demo"})
+    name = Formatted(normalization.name, metadata={**normalization.NAME_SCHEMA, "example": "Demo"})
     timezone = Formatted(
-        formats.timezone, metadata={"format": "timezone", "description": "A name in the IANA time zone database."}
+        normalization.timezone, metadata={"format": "timezone", "description": "A name in the IANA time zone database."}
     )
     quiet_hours = fields.Nested(
         QuietHours, allow_none=True, metadata={"description": f"{_QUIET_HOURS} null: there are none."}
     )
     opt_out_words = fields.List(
-        Formatted(formats.opt_out_word, metadata={"minLength": 1, "maxLength": 50, "pattern": f"^{formats.TAG}$"}),
+        Formatted(
+            normalization.opt_out_word, metadata={"minLength": 1, "maxLength": 50, "pattern": f"^{normalization.TAG}$"}
+        ),
         allow_none=True,
         validate=validate.Length(max=MOST_OPT_OUT_WORDS),
         metadata={"description": f"{_OPT_OUT_WORDS} null: the built-in words.", "example": _WORDS},

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from app.channels.answers import PAUSE_SECONDS, broken, unanswered, unreadable
 from app.channels.base import Outcome, Verdict
 from app.channels.said import pause_of
+from app.channels.verdicts import PAUSE_SECONDS, broken, unanswered, unreadable
 from app.lib import json
 from app.outbound import Answer
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from app.channels.answers import broken, repeatable, unanswered, unreadable
 from app.channels.base import Outcome, Verdict
 from app.channels.said import pause_of
+from app.channels.verdicts import broken, repeatable, unanswered, unreadable
 from app.lib import json
 from app.outbound import Answer
 

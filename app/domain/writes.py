@@ -31,10 +31,10 @@ from app.domain.work.events import Cause
 from app.domain.work.units import Unit
 from app.errors import BellhopError
 from app.lib import json
-from app.lib.problems import problem_of_error
 from app.mailbox import Claimed
 from app.models.jobs import Job
 from app.models.sets import Key
+from app.problems import problem_of_error
 
 log = structlog.get_logger(__name__)
 

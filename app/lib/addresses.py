@@ -91,7 +91,7 @@ def check_address(address: str, allowed: Sequence[Network] = ()) -> str | None:
     if port and port[1] and not (re.fullmatch("[0-9]{1,5}", port[1]) and 1 <= int(port[1]) <= 65535):
         return "The port of the address must be a number from 1 to 65535."
     try:
-        # app/outbound.py dials what yarl sees in it. Another parser may see another host in the same text.
+        # app/outbound dials what yarl sees in it. Another parser may see another host in the same text.
         url = URL(address)
     except ValueError:
         return "The address is not a valid URL. Check its host and port."

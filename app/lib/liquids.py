@@ -33,7 +33,7 @@ from liquid.template import BoundTemplate
 from liquid.token import TOKEN_DOT, TOKEN_OUTPUT, TOKEN_WORD, Token
 from liquid.utils import ReadOnlyChainMap
 
-from app.lib import filters
+from app.lib import template_filters
 
 MOST_OUTPUT_BYTES = 64 * 1024
 MOST_STEPS = 25_000
@@ -71,7 +71,7 @@ class Context(RenderContext):
     def get(self, path: list[object], **options: Any) -> object:
         """The value at the path."""
         found = super().get(path, **options)
-        self.spend(1 + filters.cost(found) // 4)
+        self.spend(1 + template_filters.cost(found) // 4)
         return found
 
     def get_item(self, obj: Any, key: Any) -> Any:
@@ -148,7 +148,7 @@ class Range(RangeLiteral):
 
 class _OutputNode(output.OutputNode):
     def render_to_output(self, context: Any, buffer: TextIO) -> int:
-        return buffer.write(filters.text_of(self.expression.evaluate(context)))
+        return buffer.write(template_filters.text_of(self.expression.evaluate(context)))
 
 
 class _EchoNode(_OutputNode, echo_tag.EchoNode):
@@ -187,7 +187,7 @@ class LimitedEnvironment(Environment):
         """Registers them."""
         for tag in (content.Literal, _Output, illegal.Illegal, _ForTag, _EchoTag, *TAGS):
             self.add_tag(tag)
-        self.filters |= filters.FILTERS
+        self.filters |= template_filters.FILTERS
 
     def _parse(self, source: str) -> list[Node]:
         return get_parser(self).parse(_Tokens(self.tokenizer()(source)))

@@ -22,7 +22,7 @@ from liquid.context import RenderContext
 from liquid.exceptions import LiquidError, LiquidSyntaxError, OutputStreamLimitError
 from liquid.expression import Expression
 
-from app.lib import filters
+from app.lib import template_filters
 from app.lib.caches import Cache
 from app.lib.liquids import MOST_OUTPUT_BYTES, MOST_STEPS, TAGS, Context, ForNode, LimitedEnvironment, Range, Template
 
@@ -165,7 +165,7 @@ def _count(expression: Expression) -> int:
             each.__class__ = Range  # the library's parser makes them
         if isinstance(each, FilteredExpression):
             for used in each.filters or ():
-                filters.check(used)
+                template_filters.check(used)
         pending += each.children()
     return counted
 

@@ -19,9 +19,9 @@ from app.live import frames, listeners, places, presences
 from app.live.admissions import Checks
 from app.live.listeners import Listener, Pass
 from app.live.presences import Presences
-from app.live.reader import Reader
 from app.live.resumptions import Resumptions
 from app.live.streams import Parcel
+from app.live.update_reader import Reader
 from app.realtime import Sign
 
 log = structlog.get_logger(__name__)

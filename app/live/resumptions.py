@@ -21,8 +21,8 @@ from app.domain.insight import updates
 from app.domain.insight.updates import Forgotten, MissedTooMuch, Place, Update
 from app.live import frames, streams
 from app.live.listeners import Listener
-from app.live.reader import Reader
 from app.live.streams import Parcel
+from app.live.update_reader import Reader
 
 log = structlog.get_logger(__name__)
 

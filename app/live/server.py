@@ -15,11 +15,11 @@ from app.database import DatabaseAway, rows
 from app.errors import BellhopError, NotFound, Unavailable
 from app.lib import json
 from app.lib.addresses import client_address, network_of
-from app.lib.problems import problem_document, problem_of_error
 from app.live.admissions import Crowd
 from app.live.http import Connection, Heads, Request
 from app.live.hub import DOORS, Hub, Stream
 from app.live.listeners import Listener
+from app.problems import problem_document, problem_of_error
 
 log = structlog.get_logger(__name__)
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from app.domain.channels import chats
 from app.domain.insight.updates import Place, Update
-from app.live import documents, frames
-from app.live.documents import Document
+from app.live import frames, representations
 from app.live.listeners import Listener, Pass
+from app.live.representations import Document
 from app.models.conversations import Message
 from app.realtime import Sign
 
@@ -31,7 +31,7 @@ def parcels(updates: Sequence[Update], behind: Place, listeners: Iterable[Listen
     A resource that changed several times is sent once, as it is now.
     """
     latest = last_of_each(updates)
-    found = documents.load(latest)
+    found = representations.load(latest)
     members, visitors = _apart(listeners)
     made = []
     if members:
@@ -90,7 +90,7 @@ def _of_member(texts: Sequence[tuple[Update, bytes]], behind: Place, admitted: P
 def _to_visitors(
     updates: Sequence[Update], behind: Place, found: Documents, visitors: Iterable[Listener]
 ) -> Iterator[Parcel]:
-    peers = documents.peers(found)
+    peers = representations.peers(found)
     by_peer: dict[tuple[str | None, str | None] | None, list[tuple[Update, Message]]] = defaultdict(list)
     for update in updates:
         document = found.get((update.kind, update.subject_id))

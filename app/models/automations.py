@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from peewee import BigIntegerField, CompositeKey, IntegerField, TextField
+from peewee import CompositeKey, IntegerField, TextField
 
 from app.lib import ids
-from app.models.base import BaseModel, OwnedModel, TimeField, json_field
+from app.models.base import OwnedModel, TimeField, json_field
 
 
 class Automation(OwnedModel):
@@ -49,18 +49,6 @@ class AutomationVersion(OwnedModel):
         return ("number",)
 
 
-class AutomationListener(OwnedModel):
-    """An event key that an automation's triggers or exits have, and since when."""
-
-    key = TextField()
-    automation_id = TextField()
-    since = TimeField()
-
-    class Meta:
-        table_name = "automation_listeners"
-        primary_key = CompositeKey("workspace_id", "key", "automation_id")
-
-
 class AutomationDelta(OwnedModel):
     """A change of a count that has not been added up yet."""
 
@@ -84,16 +72,6 @@ class AutomationDelta(OwnedModel):
             for of, amount in amounts.items()
             if amount
         ]
-
-
-class AutomationCount(BaseModel):
-    automation_id = TextField()
-    key = TextField()
-    amount = BigIntegerField()
-
-    class Meta:
-        table_name = "automation_counts"
-        primary_key = CompositeKey("automation_id", "key")
 
 
 class Enrolment(OwnedModel):

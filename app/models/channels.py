@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from peewee import BlobField, IntegerField, TextField
+from peewee import BlobField, TextField
 
 from app.models.base import OwnedModel, TimeField, json_field
 
@@ -34,17 +34,3 @@ class Channel(OwnedModel):
     def in_workspace(cls, workspace_id: str) -> Any:
         """The query of the workspace's channels, without deleted ones."""
         return super().in_workspace(workspace_id).where(cls.deleted_at.is_null())
-
-
-class ChannelRequest(OwnedModel):
-    id = TextField(primary_key=True)  # the channel's
-    action = TextField()
-    revision = IntegerField(default=1)
-    tries = IntegerField(default=0)
-    next_attempt_at = TimeField(null=True)
-    due_at = TimeField(null=True)
-    leased_until = TimeField(null=True)
-    claim = IntegerField(default=0)
-
-    class Meta:
-        table_name = "channel_requests"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from peewee import BigAutoField, BigIntegerField, CompositeKey, FloatField, IntegerField, TextField
+from peewee import BigAutoField, BigIntegerField, CompositeKey, IntegerField, TextField
 from playhouse.postgres_ext import ArrayField
 
-from app.models.base import BaseModel, OwnedModel, TimeField
+from app.models.base import OwnedModel, TimeField
 
 
 class DeliveryMinute(OwnedModel):
@@ -24,20 +24,6 @@ class DeliveryMinute(OwnedModel):
         primary_key = CompositeKey("workspace_id", "endpoint_id", "starts_at")
 
 
-class DeliveryHour(OwnedModel):
-    endpoint_id = TextField()
-    starts_at = TimeField()
-    attempts = IntegerField()
-    delivered = IntegerField()
-    final = IntegerField()
-    duration_ms = BigIntegerField()
-    buckets = ArrayField(IntegerField, index=False)
-
-    class Meta:
-        table_name = "delivery_hours"
-        primary_key = CompositeKey("workspace_id", "endpoint_id", "starts_at")
-
-
 class FailureGroup(OwnedModel):
     """Failures with one cause. `subject` is an endpoint, a kind of job or an automation; `status` is 0 without one."""
 
@@ -51,57 +37,3 @@ class FailureGroup(OwnedModel):
 
     class Meta:
         table_name = "failure_groups"
-
-
-class FailureMinute(BaseModel):
-    group_id = BigIntegerField()
-    starts_at = TimeField()
-    failed = IntegerField()
-    final = IntegerField()
-
-    class Meta:
-        table_name = "failure_minutes"
-        primary_key = CompositeKey("group_id", "starts_at")
-
-
-class FailureHour(BaseModel):
-    group_id = BigIntegerField()
-    starts_at = TimeField()
-    failed = IntegerField()
-    final = IntegerField()
-
-    class Meta:
-        table_name = "failure_hours"
-        primary_key = CompositeKey("group_id", "starts_at")
-
-
-class JobMinute(OwnedModel):
-    """Writes accepted in a minute, and what had become of them; an empty `workspace_id` stands for all."""
-
-    starts_at = TimeField()
-    accepted = IntegerField()
-    succeeded = IntegerField()
-    failed = IntegerField()
-
-    class Meta:
-        table_name = "job_minutes"
-        primary_key = CompositeKey("workspace_id", "starts_at")
-
-
-class QueueMinute(BaseModel):
-    queue = TextField()
-    starts_at = TimeField()
-    depth = IntegerField()
-    oldest_seconds = FloatField()
-
-    class Meta:
-        table_name = "queue_minutes"
-        primary_key = CompositeKey("queue", "starts_at")
-
-
-class FigureProgress(BaseModel):
-    name = TextField(primary_key=True)
-    counted_until = TimeField()
-
-    class Meta:
-        table_name = "figure_progress"

@@ -20,16 +20,6 @@ class Import(OwnedModel):
         table_name = "imports"
 
 
-class ImportLine(BaseModel):
-    import_id = TextField()
-    number = IntegerField()
-    body = json_field()
-
-    class Meta:
-        table_name = "import_lines"
-        primary_key = False
-
-
 class LineError(BaseModel):
     import_id = TextField()
     number = IntegerField()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from peewee import BigIntegerField, CompositeKey, DateField, DecimalField, TextField
 
-from app.models.base import BaseModel, OwnedModel, TimeField, json_field
+from app.models.base import OwnedModel, TimeField, json_field
 
 
 class Invoice(OwnedModel):
@@ -21,15 +21,6 @@ class Invoice(OwnedModel):
 
     class Meta:
         table_name = "invoices"
-
-
-class BillingPeriod(BaseModel):
-    month = DateField(primary_key=True)
-    position = TextField(default="")
-    closed_at = TimeField(null=True)
-
-    class Meta:
-        table_name = "billing_periods"
 
 
 class Unbilled(OwnedModel):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peewee import BlobField, IntegerField, TextField
+from peewee import BlobField, TextField
 
 from app.models.base import BaseModel, TimeField
 
@@ -20,12 +20,3 @@ class Session(BaseModel):
 
     class Meta:
         table_name = "sessions"
-
-
-class SignInFailure(BaseModel):
-    key = BlobField(primary_key=True)
-    failures = IntegerField()
-    ends_at = TimeField()
-
-    class Meta:
-        table_name = "sign_in_failures"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from peewee import BigIntegerField, BooleanField, TextField
+from peewee import BigIntegerField, TextField
 
-from app.models.base import BaseModel, OwnedModel, TimeField
+from app.models.base import OwnedModel, TimeField
 
 
 class Update(OwnedModel):
@@ -18,20 +18,3 @@ class Update(OwnedModel):
     class Meta:
         table_name = "updates"
         primary_key = False
-
-
-class UpdatesForgotten(BaseModel):
-    is_only = BooleanField(primary_key=True)
-    until = TextField()
-
-    class Meta:
-        table_name = "updates_forgotten"
-
-
-class UpdateHorizon(BaseModel):
-    at = TimeField(primary_key=True)
-    oldest = TextField()
-    next = TextField()
-
-    class Meta:
-        table_name = "update_horizons"

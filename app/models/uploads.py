@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from peewee import BigIntegerField, BlobField, IntegerField, TextField
+from peewee import BigIntegerField, IntegerField, TextField
 
-from app.models.base import BaseModel, OwnedModel, TimeField, json_field
+from app.models.base import OwnedModel, TimeField, json_field
 
 
 class Upload(OwnedModel):
@@ -28,12 +28,3 @@ class Upload(OwnedModel):
 
     class Meta:
         table_name = "uploads"
-
-
-class StoredBytes(BaseModel):
-    key = BlobField(primary_key=True)
-    bytes = BigIntegerField()
-    ends_at = TimeField()
-
-    class Meta:
-        table_name = "stored_bytes"

@@ -9,42 +9,33 @@ from flask import Flask, Response
 from flask_wtf import CSRFProtect
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from app.config import settings
-from app.web import (
-    access,
-    account_pages,
-    assets,
-    audit_pages,
-    billing_pages,
-    channel_pages,
-    contact_pages,
-    cookies,
+from app import config
+from app.web import access, assets, cookies, errors, formats, navigation
+from app.web.contacts import contact_pages, export_pages, import_pages
+from app.web.dashboard import (
     delivery_pages,
-    developer_endpoints,
     endpoint_pages,
-    errors,
     event_pages,
-    export_pages,
     failures,
-    formats,
-    import_pages,
-    invoice_pages,
     job_pages,
-    member_pages,
-    navigation,
-    notification_pages,
     overviews,
-    password_pages,
     replay_pages,
     run_pages,
     searches,
-    sign_ins,
-    start,
     timeline_pages,
-    token_pages,
     verify_pages,
-    visit_pages,
     workspace_pages,
+)
+from app.web.people import account_pages, password_pages, sign_ins, start, visit_pages
+from app.web.settings import (
+    audit_pages,
+    billing_pages,
+    channel_pages,
+    developer_endpoints,
+    invoice_pages,
+    member_pages,
+    notification_pages,
+    token_pages,
 )
 
 # Nothing from elsewhere, no inline script or style, no frames: a page shows what strangers wrote.
@@ -109,7 +100,7 @@ def create_pages() -> Flask:
         pages.register_blueprint(module.blueprint)
     headers = {**_HEADERS, "Content-Security-Policy": _policy()}
     pages.after_request(partial(_secure, headers))
-    if proxies := settings().trusted_proxies:
+    if proxies := config.settings().trusted_proxies:
         pages.wsgi_app = ProxyFix(pages.wsgi_app, x_for=proxies, x_proto=0)  # type: ignore[method-assign]
     return pages
 
@@ -125,8 +116,8 @@ def _configure_sessions(pages: Flask) -> None:
 
 def _policy() -> str:
     """The policy for what pages load; live updates may come from an address of their own."""
-    live = settings().realtime_url
-    return _POLICY.format(live="" if live == settings().base_url else f" {live}")
+    live = config.settings().realtime_url
+    return _POLICY.format(live="" if live == config.settings().base_url else f" {live}")
 
 
 def _secure(headers: Mapping[str, str], response: Response) -> Response:

@@ -11,7 +11,7 @@ from app.config import settings
 from app.database import DatabaseAway
 from app.errors import BellhopError
 from app.lib import json
-from app.lib.problems import PROBLEMS, problem_document
+from app.problems import PROBLEMS, problem_document
 from app.web.access import Forbidden, VisitRequired
 
 _log = structlog.get_logger("pages")

@@ -7,9 +7,9 @@ from typing import Any
 
 from flask import request
 
-from app.domain.bodies.faults import load, refuse_bad_text
+from app.domain.bodies.pointers import load, refuse_bad_text
 from app.errors import Invalid
-from app.lib.schemas import Schema
+from app.lib.base_schemas import Schema
 
 
 def typed(*names: str) -> dict[str, str]:

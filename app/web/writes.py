@@ -9,7 +9,7 @@ from typing import Any
 
 from flask import flash, request
 
-from app.domain.bodies.faults import refuse_bad_text
+from app.domain.bodies.pointers import refuse_bad_text
 from app.domain.jobs import failed_jobs, jobs
 from app.domain.jobs.jobs import OnceKey, Write
 from app.errors import BellhopError, Conflict, Fault, IdempotencyKeyReused, Invalid

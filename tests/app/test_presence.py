@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app import bells, presence, versions
+from app import bells, presence
+from app.lib import versions
 
 pytestmark = pytest.mark.usefixtures("empty")
 

@@ -23,8 +23,8 @@ from app.channels.base import Verdict
 from app.config import settings
 from app.database import Database, rows, transaction
 from app.domain import writes
-from app.domain.automations import requests
-from app.domain.automations.requests import Dispatch, Outcome
+from app.domain.automations import http_requests
+from app.domain.automations.http_requests import Dispatch, Outcome
 from app.domain.channels import arrivals, outboxes
 from app.domain.conversations import interruptions, sending_outcomes, sendings
 from app.domain.conversations.sendings import Sending
@@ -37,11 +37,11 @@ from app.domain.triggers import run_states
 from app.domain.webhooks import endpoints
 from app.domain.work.units import Unit
 from app.lib import clock, ids
-from app.lib.answers import answered
 from app.mailbox import Claimed
 from app.models import sets
 from app.models.contacts import SEGMENT_SIZE, Contact
 from app.models.jobs import Job
+from app.outbound.answers import answered
 from app.sql import Prepared
 from app.web.formats import MOST_COUNTED
 from tests import cast, pages
@@ -637,7 +637,7 @@ def find_for_writing(workspace_id: str, identifiers: dict[str, str]) -> None:
 
 def answer_runs(world: World) -> None:
     found = rows("SELECT id, claim, run_id FROM run_requests ORDER BY id DESC LIMIT 20")
-    requests.record(
+    http_requests.record(
         [
             Outcome(Dispatch(Claimed(id, world.api.workspace_id, number), run_id, "GET", "", {}, b"", 0), answered(200))
             for id, number, run_id in found
@@ -667,9 +667,9 @@ def settle(world: World) -> None:
         lambda world: mailbox.claim(run_states.MAIL, {world.api.workspace_id: 50}, 5),
         lambda world: mailbox.overdue(run_states.MAIL, 1, 1000),
         lambda world: mailbox.wake(run_states.WAITING),
-        lambda world: mailbox.claim(requests.MAIL, {world.api.workspace_id: 20}, 40),
-        lambda world: mailbox.overdue(requests.MAIL, 1, 1000),
-        lambda world: mailbox.wake(requests.WAITING),
+        lambda world: mailbox.claim(http_requests.MAIL, {world.api.workspace_id: 20}, 40),
+        lambda world: mailbox.overdue(http_requests.MAIL, 1, 1000),
+        lambda world: mailbox.wake(http_requests.WAITING),
         lambda world: answer_runs(world),
         lambda world: attempts.claim(lanes.FAST, {world.places["endpoint"]: 40}),
         lambda world: attempts.claim_restrained(lanes.FAST, {world.places["endpoint"]: 1}),

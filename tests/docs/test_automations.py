@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from app.database import rows
-from app.domain.automations.definitions.schemas import EVENTS
+from app.domain.automations.definitions.json_schemas import EVENTS
 from app.domain.automations.simulations import simulate
 from app.domain.automations.steps import base
-from app.domain.triggers import listeners
-from app.lib import conditions, json
-from app.lib.filters import FILTERS
+from app.domain.triggers import automation_listeners, conditions
+from app.lib import json
 from app.lib.json import timestamp
 from app.lib.liquids import TAGS
+from app.lib.template_filters import FILTERS
 from app.models.automations import Automation
 from app.models.contacts import Contact
 from app.models.runs import STATUSES, Run
@@ -317,4 +317,4 @@ def test_a_recipe_listens_to_its_triggers_and_exits(shop: Api) -> None:
     automation_id = install(shop, 2)
 
     assert all_of("SELECT key FROM automation_listeners WHERE automation_id = %s", automation_id) == ["sale.recorded"]
-    assert listeners.UNHEARD.isdisjoint(EVENTS)
+    assert automation_listeners.UNHEARD.isdisjoint(EVENTS)

@@ -9,8 +9,8 @@ import pytest
 from app import bounds, config
 from app.api import lists
 from app.channels.kinds import KINDS
-from app.domain.automations import automations, courses
-from app.domain.automations.definitions import checks, schemas
+from app.domain.automations import automations, interpreter
+from app.domain.automations.definitions import json_schemas, validation
 from app.domain.bodies import objects
 from app.domain.channels import channels, media
 from app.domain.contacts import contacts
@@ -41,11 +41,11 @@ CONSTANTS = {
     "tags of a contact": contacts.MOST_TAGS,
     "custom fields of a contact": contacts.MOST_FIELDS,
     "bytes of a template": templates.LONGEST_TEMPLATE,
-    "steps of a definition": schemas.MOST_STEPS,
-    "triggers of an automation": schemas.MOST_TRIGGERS,
-    "exits of an automation": checks.MOST_EXITS,
-    "steps of a run without a wait": courses.MOST_UNBROKEN,
-    "steps of a run": courses.MOST_STEPS,
+    "steps of a definition": json_schemas.MOST_STEPS,
+    "triggers of an automation": json_schemas.MOST_TRIGGERS,
+    "exits of an automation": validation.MOST_EXITS,
+    "steps of a run without a wait": interpreter.MOST_UNBROKEN,
+    "steps of a run": interpreter.MOST_STEPS,
     "automations that start one another in a chain": run_states.MOST_DEPTH,
     "steps of a template's rendering": liquids.MOST_STEPS,
     "bytes that a template may print": liquids.MOST_OUTPUT_BYTES,

@@ -10,7 +10,8 @@ import pytest
 from prometheus_client import Counter
 from prometheus_client.metrics import MetricWrapperBase
 
-from app import commands, config, metrics, presence
+from app import config, metrics, presence
+from app.commands import main as commands
 from tests.docs.pages import PAGES
 from tests.stack.processes import ROOT
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.lib.problems import PROBLEMS
+from app.problems import PROBLEMS
 from tests.docs.pages import PAGES
 
 ROOT = PAGES.parents[1]

@@ -8,7 +8,7 @@ import pytest
 from peewee import OperationalError
 
 from app import database
-from app.domain.automations import requests
+from app.domain.automations import http_requests
 from app.models.runs import RunRequest
 from tests.cast import Api, all_of, one, rung_on, until
 from tests.requesting import answer_of, make_request
@@ -163,7 +163,7 @@ def test_while_the_database_is_away_it_tries_again(
 ) -> None:
     monkeypatch.setattr(desk, "AWAY_SECONDS", 0.01)
     run_id, _ = make_request(api.workspace_id, receiver.url("/x"))
-    record, claim = requests.record, requests.claim
+    record, claim = http_requests.record, http_requests.claim
     calls: list[str] = []
 
     def fail_first(name: str, work: object) -> object:
@@ -175,8 +175,8 @@ def test_while_the_database_is_away_it_tries_again(
 
         return call
 
-    monkeypatch.setattr(requests, "record", fail_first("record", record))
-    monkeypatch.setattr(requests, "claim", fail_first("claim", claim))
+    monkeypatch.setattr(http_requests, "record", fail_first("record", record))
+    monkeypatch.setattr(http_requests, "claim", fail_first("claim", claim))
 
     requester.wake(api.workspace_id)
 
@@ -189,13 +189,13 @@ def test_a_response_whose_run_is_locked_is_recorded_when_it_is_free(
 ) -> None:
     run_id, _ = make_request(api.workspace_id, receiver.url("/x"))
     tries: list[float] = []
-    record = requests.record
+    record = http_requests.record
 
-    def hold_twice(outcomes: list[requests.Outcome]) -> list[requests.Outcome]:
+    def hold_twice(outcomes: list[http_requests.Outcome]) -> list[http_requests.Outcome]:
         tries.append(time.monotonic())
         return outcomes if len(tries) < 3 else record(outcomes)
 
-    monkeypatch.setattr(requests, "record", hold_twice)
+    monkeypatch.setattr(http_requests, "record", hold_twice)
 
     requester.wake(api.workspace_id)
 

@@ -7,7 +7,7 @@ from copy import deepcopy
 import flask_smorest
 from flask import Flask, Response
 
-from app.api.openapi import bodies, documents, properties
+from app.api.openapi import documents, event_schemas, properties
 from app.api.openapi.components import HEADERS, PARAMETERS
 from app.api.openapi.operations import Conventions
 from app.api.openapi.problems import problem_responses, problem_schemas
@@ -44,7 +44,7 @@ class Api(flask_smorest.Api):
             components.header(name, header)
         for name, parameter in PARAMETERS.items():
             components.parameter(name, "header", deepcopy(parameter))
-        for name, schema in {**problem_schemas(), **bodies.schemas(), **definitions.SCHEMAS}.items():
+        for name, schema in {**problem_schemas(), **event_schemas.schemas(), **definitions.SCHEMAS}.items():
             components.schema(name, component=schema)
         for name, response in problem_responses(self.spec.options["servers"][0]["url"]).items():
             components.response(name, response)

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.api.openapi.components import LIMITS, header_references
 from app.errors import Fault, Invalid
-from app.lib.problems import PROBLEMS, Problem, problem_document, problem_of_error
+from app.problems import PROBLEMS, Problem, problem_document, problem_of_error
 
 _EXAMPLE_ID = "5f0c6f1d2b7e4a8f9d3c1b2a4e6f8071"
 _INVALID = Invalid(Fault("/contact_id", "Missing data for required field."))

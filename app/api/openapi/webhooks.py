@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.api.openapi import bodies
+from app.api.openapi import event_schemas
 from app.domain.webhooks import catalogue
 
 
@@ -14,7 +14,7 @@ def webhooks() -> dict[str, Any]:
 
 
 def _delivery(kind: str) -> dict[str, Any]:
-    content = {"schema": bodies.reference(kind), "example": bodies.sample(kind)}
+    content = {"schema": event_schemas.reference(kind), "example": event_schemas.sample(kind)}
     return {
         "operationId": f"receive_{kind.replace('.', '_')}",
         "summary": catalogue.KINDS[kind].description,

@@ -8,7 +8,7 @@ import marshmallow
 from flask import Request
 from marshmallow import fields
 
-from app.domain.bodies.faults import pointer, refuse_bad_text
+from app.domain.bodies.pointers import pointer, refuse_bad_text
 from app.errors import Fault, Invalid
 
 

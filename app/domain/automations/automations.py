@@ -9,7 +9,7 @@ from peewee import fn
 
 from app import sql
 from app.database import rows
-from app.domain.automations import controls, counts, publications, walks
+from app.domain.automations import bulk_changes, controls, counts, publications
 from app.domain.contacts import contacts
 from app.domain.triggers import run_states
 from app.domain.triggers.run_states import Reentry, Start
@@ -169,7 +169,7 @@ def cancel_runs(change: Change) -> Effect | None:
 
 def count_runs(workspace_id: str, automation_id: str, filters: Mapping[str, Any]) -> int:
     """How many runs `cancel_runs` would cancel now, counted up to MOST_COUNTED. Raises NotFound."""
-    return walks.count(controls.chosen(find(workspace_id, automation_id), filters), MOST_COUNTED)
+    return bulk_changes.count(controls.chosen(find(workspace_id, automation_id), filters), MOST_COUNTED)
 
 
 def find(workspace_id: str, automation_id: str) -> Automation:

@@ -1,7 +1,7 @@
 """Controls of all runs of an automation: cancelling them, and releasing those that a pause held.
 
-A cancellation is a mark on the automation first, under which no run takes another step, and then a walk through the
-runs. A transaction that read the automation before the mark was there has locked its runs' contacts by then: the walk
+A cancellation is a mark on the automation first, under which no run takes another step, and then a bulk change of the
+runs. A transaction that read the automation before the mark was there has locked its runs' contacts by then: the change
 comes back to them until it has ended. A run that such a transaction holds for a pause that is over is released by the
 next pass.
 """
@@ -15,8 +15,8 @@ from typing import Any
 
 from app import mailbox
 from app.database import rows
-from app.domain.automations import walks
-from app.domain.automations.walks import Choice
+from app.domain.automations import bulk_changes
+from app.domain.automations.bulk_changes import Choice
 from app.domain.triggers import run_states
 from app.domain.work.changes import Change
 from app.domain.work.units import Unit
@@ -72,12 +72,12 @@ def release_held(limit: int = 1_000) -> int:
 
 
 def _cancel_part(change: Change, automation: Automation, choice: Choice) -> bool:
-    """Marks what is to be cancelled, in the first part; then goes on with the walk."""
+    """Marks what is to be cancelled, in the first part; then goes on with the others."""
     if change.progress is None or "after" not in change.progress:
         _mark(automation, [*_others(change, automation), _mark_of(change, choice)])
         change.keep(after="")
         return False
-    after = walks.go_on(change, choice, change.progress["after"], partial(_cancel, automation.name))
+    after = bulk_changes.go_on(change, choice, change.progress["after"], partial(_cancel, automation.name))
     if after is not None:
         change.keep(after=after)
     return after is None

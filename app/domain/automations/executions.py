@@ -16,9 +16,9 @@ from peewee import DatabaseError, InterfaceError
 from app import mailbox, metrics
 from app.database import transaction
 from app.domain.automations import controls
-from app.domain.automations.courses import Course
 from app.domain.automations.definitions import programs
-from app.domain.automations.turns import Turns
+from app.domain.automations.fairness import Turns
+from app.domain.automations.interpreter import Interpreter
 from app.domain.conversations import messages
 from app.domain.triggers import batches, run_states
 from app.domain.triggers.run_states import MAIL
@@ -80,12 +80,12 @@ def _carry_out(batch: Sequence[Claimed]) -> list[Claimed]:
             if isinstance(result, Exception) and not isinstance(result, Busy):
                 results[number] = _give_up(batch[number], result)
     for result in results:
-        if isinstance(result, Course):
+        if isinstance(result, Interpreter):
             _measure(result)
     return [claimed for claimed, result in zip(batch, results, strict=True) if isinstance(result, Busy)]
 
 
-def _give_up(claimed: Claimed, error: Exception) -> Course | Exception | None:
+def _give_up(claimed: Claimed, error: Exception) -> Interpreter | Exception | None:
     """Fails a run whose changes cannot be written; nothing of them stays."""
     log.error("run.not_written", run=claimed.id, exc_info=error)
     [result] = batches.run([partial(_carry_on, claimed, is_hopeless=True)], [_contact(claimed)], in_order=False)
@@ -126,13 +126,13 @@ def _automation(automation_id: str) -> tuple[str, str]:
     return ("automation of runs", automation_id)
 
 
-def _carry_on(claimed: Claimed, unit: Unit, *, is_hopeless: bool = False) -> Course | None:
+def _carry_on(claimed: Claimed, unit: Unit, *, is_hopeless: bool = False) -> Interpreter | None:
     """Carries the run on; returns None if it has changed since it was claimed. Raises Busy."""
     with _TURNS.of(claimed.owner):
         return _carry_on_now(claimed, unit, is_hopeless=is_hopeless)
 
 
-def _carry_on_now(claimed: Claimed, unit: Unit, *, is_hopeless: bool) -> Course | None:
+def _carry_on_now(claimed: Claimed, unit: Unit, *, is_hopeless: bool) -> Interpreter | None:
     unit.get(Contact, claimed.owner, "id", claimed.carried[0])
     run = unit.get(Run, claimed.owner, "id", claimed.id)
     if run is None or run.claim != claimed.claim or run.due_at is None:
@@ -144,29 +144,31 @@ def _carry_on_now(claimed: Claimed, unit: Unit, *, is_hopeless: bool) -> Course 
         name = automation.name if automation else ""
         run_states.finish(unit, run, "cancelled", automation_name=name, reason="request")
         return None
-    course = Course(unit, run, automation.name)
+    interpreter = Interpreter(unit, run, automation.name)
     try:
         with unit.attempt():
             if is_hopeless:
-                course.fail("error", _BROKEN)
+                interpreter.fail("error", _BROKEN)
             elif run.deaths > MOST_DEATHS:
-                course.fail("error", f"{MOST_DEATHS} workers died while they carried out this run.")
+                interpreter.fail("error", f"{MOST_DEATHS} workers died while they carried out this run.")
             elif automation.status == "paused":
-                course.hold()
+                interpreter.hold()
             else:
-                course.go(programs.program_of(run.automation_id, run.version))
+                interpreter.go(programs.program_of(run.automation_id, run.version))
     except (Busy, DatabaseError, InterfaceError):
         raise
     except Exception:
         log.exception("run.broke", request_id=run.trace_id, run=run.id)
-        course = Course(unit, run, automation.name)
-        course.fail("error", _BROKEN)
-    return course
+        interpreter = Interpreter(unit, run, automation.name)
+        interpreter.fail("error", _BROKEN)
+    return interpreter
 
 
-def _measure(course: Course) -> None:
-    for kind, status in course.taken:
+def _measure(interpreter: Interpreter) -> None:
+    for kind, status in interpreter.taken:
         metrics.RUN_STEPS.labels(kind, status).inc()
-    if course.ended_as is not None:
-        metrics.RUNS_FINISHED.labels(course.ended_as).inc()
-        log.info("run.finished", request_id=course.run.trace_id, run=course.run.id, status=course.ended_as)
+    if interpreter.ended_as is not None:
+        metrics.RUNS_FINISHED.labels(interpreter.ended_as).inc()
+        log.info(
+            "run.finished", request_id=interpreter.run.trace_id, run=interpreter.run.id, status=interpreter.ended_as
+        )

@@ -8,7 +8,7 @@ from peewee import fn
 
 from app.database import count, rows
 from app.domain.automations import definitions
-from app.domain.triggers import listeners
+from app.domain.triggers import automation_listeners
 from app.domain.work.units import Busy
 from app.errors import Conflict
 from app.models.automations import Automation, AutomationVersion
@@ -75,7 +75,7 @@ def _published_starters(automation: Automation) -> dict[str, Any]:
 
 def _listen(automation: Automation, definition: Any) -> None:
     keys = definitions.listened_keys(definition, automation.exits)
-    listeners.listen(automation.workspace_id, automation.id, keys)
+    automation_listeners.listen(automation.workspace_id, automation.id, keys)
 
 
 def _remove_from(table: str, automation_id: str) -> int:

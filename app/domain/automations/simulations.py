@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from app import bounds
-from app.domain.automations.courses import MOST_UNBROKEN, Course
 from app.domain.automations.definitions import programs
+from app.domain.automations.interpreter import MOST_UNBROKEN, Interpreter
 from app.domain.work.units import Unit
 from app.lib import clock, ids
 from app.models import sets
@@ -68,12 +68,12 @@ def simulate(
     )
     unit, program, left = Rehearsal([contact, run]), programs.compile(automation.definition), list(replies)
     for _ in range(MOST_UNBROKEN):
-        course = Course(unit, run, automation.name, is_simulated=True)
+        interpreter = Interpreter(unit, run, automation.name, is_simulated=True)
         if unit.is_long:
             bounds.COMPUTING_PER_SIMULATION.reached()
-            course.fail("limit", _OVERSPENT.format(bounds.COMPUTING_PER_SIMULATION.most))
+            interpreter.fail("limit", _OVERSPENT.format(bounds.COMPUTING_PER_SIMULATION.most))
         else:
-            course.go(program)
+            interpreter.go(program)
         done: Run | None = unit.get(Run, run.workspace_id, "id", run.id)
         assert done is not None
         run = done

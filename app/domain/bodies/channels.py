@@ -10,9 +10,9 @@ from app.channels.base import ChannelKind
 from app.channels.kinds import KINDS
 from app.domain.channels import channels
 from app.errors import Invalid
-from app.lib import formats
+from app.lib import normalization
+from app.lib.base_schemas import RequestBody
 from app.lib.fields import Formatted
-from app.lib.schemas import RequestBody
 
 _NAME = {"description": "For people; it need not be unique.", "example": "Shop"}
 _SETTINGS = {
@@ -51,7 +51,7 @@ class ChannelCreate(RequestBody):
         validate=validate.OneOf(list(KINDS), error="There is no kind of channel '{input}'."),
         metadata={"description": "What the channel connects to.", "example": "web_chat"},
     )
-    name = Formatted(formats.name, required=True, metadata={**formats.NAME_SCHEMA, **_NAME})
+    name = Formatted(normalization.name, required=True, metadata={**normalization.NAME_SCHEMA, **_NAME})
     settings = fields.Dict(load_default=dict, metadata=_SETTINGS | {"example": {"origins": ["https://shop.example"]}})
     credentials = fields.Dict(metadata=_CREDENTIALS)
 
@@ -71,7 +71,7 @@ class ChannelCreate(RequestBody):
 class ChannelPatch(RequestBody):
     """The body that changes a channel."""
 
-    name = Formatted(formats.name, metadata={**formats.NAME_SCHEMA, **_NAME})
+    name = Formatted(normalization.name, metadata={**normalization.NAME_SCHEMA, **_NAME})
     settings = fields.Dict(
         metadata={
             "description": "The settings to change; the others stay as they are.",

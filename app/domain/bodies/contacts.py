@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 from marshmallow import ValidationError, fields, pre_load, validate, validates_schema
 
 from app.domain.contacts.contacts import IDENTIFIERS, MOST_FIELDS, MOST_TAGS
-from app.lib import formats
+from app.lib import normalization
+from app.lib.base_schemas import RequestBody
 from app.lib.fields import STORABLE_TEXT, Formatted, StrictBoolean, text
-from app.lib.schemas import RequestBody
 
 _CUSTOM_VALUE = [
-    {"type": ["string", "null"], "maxLength": formats.LONGEST_VALUE, "pattern": STORABLE_TEXT},
-    {"type": "number", "minimum": -formats.LARGEST_NUMBER, "maximum": formats.LARGEST_NUMBER},
+    {"type": ["string", "null"], "maxLength": normalization.LONGEST_VALUE, "pattern": STORABLE_TEXT},
+    {"type": "number", "minimum": -normalization.LARGEST_NUMBER, "maximum": normalization.LARGEST_NUMBER},
     {"type": "boolean"},
 ]
 
@@ -23,28 +23,28 @@ class CustomValue(fields.Field[Any]):
 
     def _deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
         try:
-            return formats.custom_value(value)
+            return normalization.custom_value(value)
         except ValueError as error:
             raise ValidationError(str(error)) from error
 
 
 def tag_name(**options: Any) -> fields.String:
     """A tag: 1 to 100 characters, no control characters, not only spaces. Spaces at its ends are removed."""
-    described = {"minLength": 1, "maxLength": 100, "pattern": f"^{formats.TAG}$", "example": "vip"}
-    return Formatted(formats.tag, metadata=described, **options)
+    described = {"minLength": 1, "maxLength": 100, "pattern": f"^{normalization.TAG}$", "example": "vip"}
+    return Formatted(normalization.tag, metadata=described, **options)
 
 
 class ContactFields(RequestBody):
     """The fields that a contact may be given."""
 
     external_id = text(255, 1, metadata={"description": "Your own identifier of the contact."})
-    email = Formatted(formats.email, allow_none=True, metadata={"format": "email", "maxLength": 254})
-    phone = Formatted(formats.phone, allow_none=True, metadata={"format": "phone", "description": "E.164."})
+    email = Formatted(normalization.email, allow_none=True, metadata={"format": "email", "maxLength": 254})
+    phone = Formatted(normalization.phone, allow_none=True, metadata={"format": "phone", "description": "E.164."})
     first_name = text(255)
     last_name = text(255)
-    locale = Formatted(formats.locale, allow_none=True, metadata={"pattern": f"^{formats.LOCALE.pattern}$"})
+    locale = Formatted(normalization.locale, allow_none=True, metadata={"pattern": f"^{normalization.LOCALE.pattern}$"})
     timezone = Formatted(
-        formats.timezone,
+        normalization.timezone,
         allow_none=True,
         metadata={"format": "timezone", "description": "A name in the IANA time zone database."},
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from json import loads as loads_leniently
 from typing import Any
 
-from app.domain.bodies.faults import refuse_bad_text
+from app.domain.bodies.pointers import refuse_bad_text
 from app.errors import Fault, Invalid, Malformed
 from app.lib import json
 

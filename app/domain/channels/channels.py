@@ -16,7 +16,7 @@ from app.database import rows, transaction
 from app.domain.channels import channel_requests
 from app.domain.deliveries import fan_out
 from app.domain.people import notifications
-from app.domain.work import audit, values
+from app.domain.work import audit, schema_checks
 from app.domain.work.changes import Change, Effect
 from app.domain.work.events import Recorder
 from app.domain.work.units import Unit
@@ -94,7 +94,7 @@ def unsealed(credentials: bytes) -> dict[str, str]:
 def settings_faults(kind: ChannelKind, given: Mapping[str, Any], *, is_patch: bool = False) -> list[Fault]:
     """What is wrong with the settings; in a patch none is required."""
     schema = {name: rule for name, rule in kind.settings_schema.items() if not (is_patch and name == "required")}
-    return list(values.faults(given, schema, "/settings"))
+    return list(schema_checks.faults(given, schema, "/settings"))
 
 
 def credentials_faults(kind: ChannelKind, given: Mapping[str, Any] | None) -> list[Fault]:
@@ -103,7 +103,7 @@ def credentials_faults(kind: ChannelKind, given: Mapping[str, Any] | None) -> li
         return [Fault("/credentials", _NEEDS_NONE)] if given else []
     if given is None:
         return [Fault("/credentials", "Give this field.")]
-    return list(values.faults(given, kind.credentials_schema, "/credentials"))
+    return list(schema_checks.faults(given, kind.credentials_schema, "/credentials"))
 
 
 def fresh_credentials(kind: ChannelKind, given: Mapping[str, str] | None) -> dict[str, str]:

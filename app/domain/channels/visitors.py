@@ -19,7 +19,7 @@ from app.config import settings
 from app.database import rows
 from app.domain.channels import channels
 from app.errors import Fault, InsufficientScope, Invalid, NotFound
-from app.lib import ids, keys, tokens
+from app.lib import ids, keys, token_format
 from app.models.channels import Channel
 
 _KIND = WebChat()
@@ -67,7 +67,7 @@ def is_token(text: str) -> bool:
 
 def authenticate(token: str) -> Visitor | None:
     """The visitor with that token; None if there is none, or no longer. Safe to ask with anything."""
-    return _find("token_hash", tokens.digest(token)) if is_token(token) else None
+    return _find("token_hash", token_format.digest(token)) if is_token(token) else None
 
 
 def refreshed(visitor: Visitor) -> Visitor:
@@ -96,8 +96,8 @@ def issue(channel: Channel, key: str) -> tuple[Visitor, str]:
             "id": visitor_id,
             "workspace_id": channel.workspace_id,
             "channel_id": channel.id,
-            "key_hash": tokens.digest(key),
-            "token_hash": tokens.digest(token),
+            "key_hash": token_format.digest(key),
+            "token_hash": token_format.digest(token),
         },
     )
     visitor = authenticate(token)

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from app.database import rows
 from app.domain.work.units import Unit
-from app.lib import formats
+from app.lib import normalization
 from app.models.contacts import Contact
 
 _DAY = timedelta(days=1)
@@ -44,7 +44,7 @@ def end(at: datetime, hours: Mapping[str, str], *timezones: str | None) -> datet
 
 
 def _first_known(timezones: tuple[str | None, ...]) -> ZoneInfo:
-    return ZoneInfo(next((name for name in timezones if name and formats.is_timezone(name)), "UTC"))
+    return ZoneInfo(next((name for name in timezones if name and normalization.is_timezone(name)), "UTC"))
 
 
 def _moment(day: date, clock: time, zone: ZoneInfo) -> datetime:

@@ -15,7 +15,7 @@ from app.domain.contacts import contacts
 from app.domain.conversations import conversations, sending_checks
 from app.domain.work.changes import Change
 from app.errors import Conflict, Fault, Invalid, NotFound
-from app.lib import formats, ids
+from app.lib import ids, normalization
 from app.models import sets
 from app.models.channels import Channel
 from app.models.contacts import Contact
@@ -148,7 +148,7 @@ def _read(kind: ChannelKind, to: str) -> str:
 
 def _phone(to: str) -> str:
     try:
-        return formats.phone(to)
+        return normalization.phone(to)
     except ValueError as error:
         raise Invalid(Fault("/to", str(error))) from error
 

@@ -15,10 +15,10 @@ from app.domain.deliveries import lanes, resends
 from app.domain.work import audit, events
 from app.domain.work.changes import Change, Effect
 from app.errors import Conflict, Fault, Invalid
-from app.lib.answers import sentence_without_target
 from app.models.deliveries import Attempt, Delivery
 from app.models.endpoints import Endpoint
 from app.models.events import Event
+from app.outbound.answers import sentence_without_target
 
 BODY_GONE = (
     "The body of this event is gone: bodies are kept for a time, and this one's is over. It cannot be sent again."

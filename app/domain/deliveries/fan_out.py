@@ -25,7 +25,7 @@ PART = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Taker:
+class Subscriber:
     """An endpoint, as far as it decides which deliveries are made."""
 
     id: str
@@ -46,7 +46,7 @@ class Wanted:
 
     id: str
     event: Happening
-    taker: Taker
+    subscriber: Subscriber
 
 
 def write(recorder: Recorder, *, but: str | None = None) -> None:
@@ -57,25 +57,25 @@ def write(recorder: Recorder, *, but: str | None = None) -> None:
     if not (happened := recorder.take()):
         return
     workspace_id = recorder.workspace_id
-    takers = [taker for taker in takers_of(workspace_id) if taker.id != but]
+    subscribers = [subscriber for subscriber in subscribers_of(workspace_id) if subscriber.id != but]
     addressed = [event for event in happened if event.only is not None]
     others = [event for event in happened if event.only is None]
     is_small = (
         not any(event.is_left for event in others)
-        and _count(others, takers) <= PART
-        and not _would_overtake(workspace_id, others, takers)
+        and _count(others, subscribers) <= PART
+        and not _would_overtake(workspace_id, others, subscribers)
     )
     events.insert(workspace_id, addressed, is_mail=False)
     events.insert(workspace_id, others, is_mail=not is_small)
-    at_once = _addressed(addressed, takers)
+    at_once = _addressed(addressed, subscribers)
     if is_small:
-        at_once += [delivery for event in others for delivery in wanted_by(takers, event)]
+        at_once += [delivery for event in others for delivery in wanted_by(subscribers, event)]
     else:
         database.after_commit(partial(mailbox.ring, MAIL, workspace_id))
     make(workspace_id, at_once)
 
 
-def takers_of(workspace_id: str) -> list[Taker]:
+def subscribers_of(workspace_id: str) -> list[Subscriber]:
     """The endpoints of a workspace, in the order of their identifiers."""
     found = rows(
         """
@@ -84,32 +84,34 @@ def takers_of(workspace_id: str) -> list[Taker]:
         """,
         (workspace_id,),
     )
-    return [Taker(*row) for row in found]
+    return [Subscriber(*row) for row in found]
 
 
-def _count(happened: Sequence[Happening], takers: Sequence[Taker]) -> int:
+def _count(happened: Sequence[Happening], subscribers: Sequence[Subscriber]) -> int:
     kinds = [event.kind for event in happened]
-    return sum(sum(taker.wants(kind) for taker in takers) * kinds.count(kind) for kind in set(kinds))
+    return sum(sum(subscriber.wants(kind) for subscriber in subscribers) * kinds.count(kind) for kind in set(kinds))
 
 
-def _would_overtake(workspace_id: str, happened: Sequence[Happening], takers: Sequence[Taker]) -> bool:
+def _would_overtake(workspace_id: str, happened: Sequence[Happening], subscribers: Sequence[Subscriber]) -> bool:
     """Whether deliveries made now would go before those of earlier events to an endpoint that wants order."""
-    if not any(taker.is_ordered and taker.wants(event.kind) for taker in takers for event in happened):
+    if not any(
+        subscriber.is_ordered and subscriber.wants(event.kind) for subscriber in subscribers for event in happened
+    ):
         return False
     waiting = "SELECT 1 FROM events WHERE workspace_id = %s AND due_at IS NOT NULL LIMIT 1"
     return bool(rows(waiting, (workspace_id,)))
 
 
-def _addressed(happened: Sequence[Happening], takers: Sequence[Taker]) -> list[Wanted]:
+def _addressed(happened: Sequence[Happening], subscribers: Sequence[Subscriber]) -> list[Wanted]:
     """The deliveries of events that are for one endpoint alone, whether or not it wants the kind."""
-    by_id = {taker.id: taker for taker in takers}
+    by_id = {subscriber.id: subscriber for subscriber in subscribers}
     only = [(event, *event.only) for event in happened if event.only is not None]
     return [Wanted(id, event, by_id[endpoint_id]) for event, endpoint_id, id in only if endpoint_id in by_id]
 
 
-def wanted_by(takers: Iterable[Taker], event: Happening) -> list[Wanted]:
+def wanted_by(subscribers: Iterable[Subscriber], event: Happening) -> list[Wanted]:
     """The deliveries that follow from an event, as far as these endpoints want it."""
-    return [Wanted(ids.new("dlv"), event, taker) for taker in takers if taker.wants(event.kind)]
+    return [Wanted(ids.new("dlv"), event, subscriber) for subscriber in subscribers if subscriber.wants(event.kind)]
 
 
 def make(workspace_id: str, wanted: Sequence[Wanted]) -> None:
@@ -128,12 +130,12 @@ def make(workspace_id: str, wanted: Sequence[Wanted]) -> None:
             workspace_id,
             [each.id for each in wanted],
             [each.event.id for each in wanted],
-            [each.taker.id for each in wanted],
+            [each.subscriber.id for each in wanted],
             [each.event.kind for each in wanted],
             [each.event.contact_id for each in wanted],
-            ["pending" if each.taker.state == "active" else "held" for each in wanted],
+            ["pending" if each.subscriber.state == "active" else "held" for each in wanted],
         ),
     )
-    active = {each.taker.id: each.taker for each in wanted if each.taker.state == "active"}
-    for taker in active.values():
-        database.after_commit(partial(mailbox.ring, lanes.of(taker.slow_until), taker.id))
+    active = {each.subscriber.id: each.subscriber for each in wanted if each.subscriber.state == "active"}
+    for subscriber in active.values():
+        database.after_commit(partial(mailbox.ring, lanes.of(subscriber.slow_until), subscriber.id))

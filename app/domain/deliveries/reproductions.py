@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from app.config import settings
 from app.domain.deliveries import attempts
-from app.lib import requests
+from app.outbound import wire_format
 
 # What stands for the signature, which every attempt has anew.
 SIGNATURE = "t=<unix time>,v1=<signature>"
@@ -39,10 +39,10 @@ class Head:
 
 def head(delivery_id: str, address: str, body: bytes) -> Head | str:
     """All that is sent before the body, by the code that sends it; or the sentence why the address is refused."""
-    target = requests.read_target(address, settings().webhook_allowed_networks)
+    target = wire_format.read_target(address, settings().webhook_allowed_networks)
     if isinstance(target, str):
         return target
-    sent = requests.post_bytes(target, attempts.headers_of(delivery_id, SIGNATURE), body)
+    sent = wire_format.post_bytes(target, attempts.headers_of(delivery_id, SIGNATURE), body)
     first_line, *lines = sent[: -len(body) or None].decode().rstrip("\r\n").split("\r\n")
     named = (line.partition(": ") for line in lines)
     return Head(first_line, tuple((name, value) for name, _, value in named))
@@ -53,7 +53,7 @@ def command(delivery_id: str, address: str, body: bytes) -> str:
 
     A body of more than LONGEST_INLINE bytes is read from `body.json`.
     """
-    own = {**requests.HEADERS, **attempts.headers_of(delivery_id, "")}
+    own = {**wire_format.HEADERS, **attempts.headers_of(delivery_id, "")}
     del own["X-Service-Signature"]
     headers = [f"  -H {shlex.quote(f'{name}: {value}')} \\" for name, value in own.items()]
     is_inline = len(body) <= LONGEST_INLINE

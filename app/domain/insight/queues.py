@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from app import mailbox
 from app.database import count, rows
-from app.domain.automations import requests
+from app.domain.automations import http_requests
 from app.domain.channels import arrivals, fetches, outboxes
 from app.domain.deliveries import fan_out, lanes, sweeps
 from app.domain.jobs import jobs
@@ -23,7 +23,7 @@ _BY_NAME: Mapping[str, Mail] = {
     "writes": jobs.MAIL,
     "fan-outs": fan_out.MAIL,
     "runs": run_states.MAIL,
-    "requests": requests.MAIL,
+    "requests": http_requests.MAIL,
     "sweeps": sweeps.MAIL,
     "messages": outboxes.MAIL,
     "arrivals": arrivals.MAIL,

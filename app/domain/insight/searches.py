@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.database import rows
-from app.lib import formats, ids
+from app.lib import ids, normalization
 
 MOST_FOUND = 20
 LONGEST = 255
@@ -122,7 +122,7 @@ def _by_keys(text: str, workspace_id: str | None) -> tuple[list[Found], bool]:
 def _keys(text: str) -> dict[str, str]:
     """What the text may be of a contact, by the name of the column, as it is stored."""
     keys = {"external_id": text}
-    for name, normalised in (("email", formats.email), ("phone", formats.phone)):
+    for name, normalised in (("email", normalization.email), ("phone", normalization.phone)):
         try:
             keys[name] = normalised(text)
         except ValueError:

@@ -10,11 +10,11 @@ from typing import Any
 
 from app.config import settings
 from app.domain.bodies.contacts import ContactUpsert
-from app.domain.bodies.faults import load
 from app.domain.bodies.objects import MAX_BODY_BYTES, object_in
+from app.domain.bodies.pointers import load
 from app.domain.lifecycle.imports import Line
 from app.errors import BellhopError, Fault, Invalid, TooLarge, Unavailable
-from app.lib.problems import problem_of_error
+from app.problems import problem_of_error
 
 MOST_LINES = 10_000
 MOST_BYTES = 16 * 1024 * 1024

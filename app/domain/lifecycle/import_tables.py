@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import IO, Any
 
-from app.domain.bodies.faults import pointer, refuse_bad_text
+from app.domain.bodies.pointers import pointer, refuse_bad_text
 from app.domain.lifecycle.import_lines import LONGEST_LINE_BYTES, MOST_LINES, Lines, sort_out
 from app.errors import Fault, Invalid, Malformed, TooLarge
 

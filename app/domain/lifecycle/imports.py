@@ -18,8 +18,8 @@ from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Busy, Unit
 from app.errors import BellhopError
 from app.lib import json
-from app.lib.problems import problem_of_error
 from app.models.imports import Import, LineError
+from app.problems import problem_of_error
 
 log = structlog.get_logger(__name__)
 

@@ -14,7 +14,7 @@ from peewee import fn
 from app.database import rows, transaction
 from app.domain.people import sessions
 from app.errors import Fault, Invalid, NotFound, Unavailable
-from app.lib import clock, formats, ids
+from app.lib import clock, ids, normalization
 from app.models.accounts import Account, PasswordLink
 
 SHORTEST_PASSWORD = 10
@@ -48,7 +48,7 @@ def get(account_id: str) -> Account:
 def find_or_make(email: str) -> Account:
     """The account with that address; a new one has no password yet. Raises Invalid for what is no address."""
     try:
-        address = formats.email(email.strip())
+        address = normalization.email(email.strip())
     except ValueError as error:
         raise Invalid(Fault("/email", str(error))) from error
     rows(

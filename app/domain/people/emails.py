@@ -8,16 +8,17 @@ from email.message import EmailMessage
 
 import structlog
 
-from app import metrics, smtp
+from app import metrics
 from app.config import settings
 from app.database import rows, transaction
-from app.domain.people import accounts, letters, links
+from app.domain.people import accounts, email_texts, links
 from app.domain.people.notifications import EMAIL_EVERY
 from app.lib import clock, ids
 from app.models.accounts import Account
 from app.models.members import Member
 from app.models.notifications import Email, Notification
-from app.smtp import Away, Postponed, Refused
+from app.outbound import smtp
+from app.outbound.smtp import Away, Postponed, Refused
 
 log = structlog.get_logger(__name__)
 
@@ -111,15 +112,15 @@ def _compose(email: Email) -> tuple[EmailMessage | None, str]:
     """The message, or None if there is nothing to say any more; and the last notification in it."""
     if email.kind == "invitation":
         made = links.renew(str(email.subject_id))
-        return (letters.invitation(made, str(made.workspace_id)) if made else None), ""
+        return (email_texts.invitation(made, str(made.workspace_id)) if made else None), ""
     if email.kind == "reset":
         made = _reset(email)
-        return (letters.reset(made) if made else None), ""
+        return (email_texts.reset(made) if made else None), ""
     account = Account.get_by_id(email.subject_id)
     found = _untold(account) if account.wants_email else []
     if not found:
         return None, ""
-    return letters.notifications(account, found), max(each.id for each in found)
+    return email_texts.notifications(account, found), max(each.id for each in found)
 
 
 def _reset(email: Email) -> links.Made | None:
@@ -132,7 +133,7 @@ def _reset(email: Email) -> links.Made | None:
 
 def _untold(account: Account) -> list[Notification]:
     """What the owner has not been sent yet, newest first."""
-    found = rows(_UNTOLD, _untold_bounds(account.id, clock.now()) | {"limit": letters.MOST_NOTIFICATIONS + 1})
+    found = rows(_UNTOLD, _untold_bounds(account.id, clock.now()) | {"limit": email_texts.MOST_NOTIFICATIONS + 1})
     return list(
         Notification.select().where(Notification.id.in_([id for (id,) in found])).order_by(Notification.id.desc())
     )

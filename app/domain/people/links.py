@@ -13,7 +13,7 @@ from app.domain.people import accounts, members
 from app.domain.people.members import check_role
 from app.domain.work import audit
 from app.errors import Conflict, NotFound
-from app.lib import clock, ids, tokens
+from app.lib import clock, ids, token_format
 from app.models.accounts import Account, PasswordLink
 
 INVITATION_LIFE = timedelta(days=7)
@@ -108,7 +108,7 @@ def find(token: str) -> Open:
         LEFT JOIN workspaces ON workspaces.id = workspace_id
         WHERE token_hash = %s AND used_at IS NULL AND expires_at > %s
         """,
-        (tokens.digest(token), clock.now()),
+        (token_format.digest(token), clock.now()),
     )
     if not found:
         raise NotFound(_GONE)
@@ -156,7 +156,7 @@ def renew(invitation_id: str) -> Made | None:
     """
     token, now = secrets.token_urlsafe(32), clock.now()
     is_it = (PasswordLink.id == invitation_id) & (PasswordLink.purpose == "invitation") & _is_open()
-    renewed = PasswordLink.update(token_hash=tokens.digest(token), expires_at=now + INVITATION_LIFE).where(is_it)
+    renewed = PasswordLink.update(token_hash=token_format.digest(token), expires_at=now + INVITATION_LIFE).where(is_it)
     for link in renewed.returning(PasswordLink).execute():
         return Made(link.id, accounts.get(link.account_id), _address(token), link.workspace_id)
     return None
@@ -203,7 +203,7 @@ def _make(
     token, link_id, now = secrets.token_urlsafe(32), ids.new("lnk"), clock.now()
     PasswordLink.insert(
         id=link_id,
-        token_hash=tokens.digest(token),
+        token_hash=token_format.digest(token),
         account_id=account.id,
         purpose=purpose,
         workspace_id=workspace_id,

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from app import sql
 from app.database import count, rows
-from app.lib import clock, ids, tokens
+from app.lib import clock, ids, token_format
 from app.models.sessions import Session
 from app.models.visits import Visit
 
@@ -55,7 +55,7 @@ def begin(account_id: str, address: str, user_agent: str) -> str:
     token, now = secrets.token_urlsafe(32), clock.now()
     Session.insert(
         id=ids.new("ses"),
-        token_hash=tokens.digest(token),
+        token_hash=token_format.digest(token),
         account_id=account_id,
         address=address,
         user_agent=user_agent[:LONGEST_AGENT].replace("\0", ""),
@@ -81,7 +81,7 @@ def find(token: str, workspace_id: str | None = None, *, is_use: bool = True) ->
     ends; with `is_use` false, this does not count.
     """
     now = clock.now()
-    asked = {"digest": tokens.digest(token), "workspace_id": workspace_id, "now": now, "idle_since": now - IDLE}
+    asked = {"digest": token_format.digest(token), "workspace_id": workspace_id, "now": now, "idle_since": now - IDLE}
     found = rows(sql.prepared("find_session"), {**asked, "most": MOST_MEMBERSHIPS})
     if not found:
         return None

@@ -12,7 +12,7 @@ from typing import Any
 from app.database import rows, transaction
 from app.domain.work import audit
 from app.errors import Conflict, Fault, Invalid, NotFound, Unauthenticated
-from app.lib import clock, formats, ids, tokens
+from app.lib import clock, ids, normalization, token_format
 from app.models.tokens import Token
 
 RESTRICTIONS = ("contacts", "inbox", "automations", "billing", "webhooks")
@@ -58,14 +58,14 @@ def issue(
     `actor_id`: who did it, for the audit log.
     """
     _check(name, restrictions)
-    token, token_id = tokens.new(), token_id or ids.new("tok")
+    token, token_id = token_format.new(), token_id or ids.new("tok")
     expires_at = clock.now() + timedelta(seconds=expires_in_seconds) if expires_in_seconds is not None else None
     with transaction():
         made = Token.insert(
             id=token_id,
             workspace_id=workspace_id,
             name=name.strip(),
-            digest=tokens.digest(token),
+            digest=token_format.digest(token),
             restrictions=sorted(set(restrictions)) if restrictions else None,
             expires_at=expires_at,
         )
@@ -110,11 +110,11 @@ def authenticate(token: str) -> Caller:
     """The caller with this token. Raises Unauthenticated if it was never issued, has expired or was revoked."""
     caller = _memory.get(token)
     if caller is None:
-        if not tokens.is_token(token):
+        if not token_format.is_token(token):
             raise Unauthenticated()
         # Cached as of before the query: a revocation may commit while the result is on its way.
         seen_at = time.monotonic()
-        caller = _load(tokens.digest(token))
+        caller = _load(token_format.digest(token))
         _memory.put(token, caller, seen_at)
     if caller.expires_at is not None and caller.expires_at <= clock.now():
         raise Unauthenticated("The token has expired. Make a new one.")
@@ -137,7 +137,7 @@ def represent(caller: Caller) -> dict[str, Any]:
 
 def _check(name: str, restrictions: Sequence[str] | None) -> None:
     try:
-        formats.name(name)
+        normalization.name(name)
     except ValueError as error:
         raise Invalid(Fault("/name", str(error))) from error
     for restriction in restrictions or ():

@@ -12,7 +12,7 @@ from app.domain.contacts import contacts
 from app.domain.lifecycle import merges
 from app.domain.work.changes import Change
 from app.domain.work.units import Unit
-from app.lib import formats, ids, phones
+from app.lib import ids, normalization, phones
 from app.models import sets
 from app.models.channels import Channel
 from app.models.contacts import Contact
@@ -146,7 +146,7 @@ def _names(name: str | None) -> dict[str, Any]:
 
 def _locale(locale: str | None) -> str | None:
     try:
-        return formats.locale(locale) if locale else None
+        return normalization.locale(locale) if locale else None
     except ValueError:
         return None
 

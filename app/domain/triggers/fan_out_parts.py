@@ -17,9 +17,9 @@ import structlog
 from app import mailbox
 from app.database import count, rows, transaction
 from app.domain.deliveries import fan_out
-from app.domain.deliveries.fan_out import MAIL, Taker, Wanted
+from app.domain.deliveries.fan_out import MAIL, Subscriber, Wanted
 from app.domain.triggers import batches, triggers
-from app.domain.triggers.listeners import Heard
+from app.domain.triggers.automation_listeners import Heard
 from app.domain.triggers.triggers import Consequence, Position
 from app.domain.work.events import PAST_AUTOMATIONS, Cause, Happening
 from app.lib import json
@@ -59,7 +59,7 @@ def _make_part(batch: Sequence[Claimed]) -> None:
         workspace_id = batch[0].owner
         waiting = _waiting(batch)
         followed, halfway, is_busy = _follow(workspace_id, waiting)
-        part, reached = _part(followed, fan_out.takers_of(workspace_id))
+        part, reached = _part(followed, fan_out.subscribers_of(workspace_id))
         fan_out.make(workspace_id, part)
         _save(batch, {each.event.id: each.after for each in (*followed, *halfway)} | reached)
     if is_busy:
@@ -123,16 +123,20 @@ def _carry_out(consequences: Sequence[Consequence]) -> int:
     return len(results)
 
 
-def _part(waiting: Sequence[_Waiting], takers: Sequence[Taker]) -> tuple[list[Wanted], dict[str, str | None]]:
+def _part(waiting: Sequence[_Waiting], subscribers: Sequence[Subscriber]) -> tuple[list[Wanted], dict[str, str | None]]:
     """The deliveries of one part; and each event that it reached, with the last endpoint served, None if all are."""
     part: list[Wanted] = []
     reached: dict[str, str | None] = {}
     for each in waiting:
-        left = [taker for taker in takers if taker.id > each.after and taker.created_at <= each.due_at]
+        left = [
+            subscriber
+            for subscriber in subscribers
+            if subscriber.id > each.after and subscriber.created_at <= each.due_at
+        ]
         wanted = fan_out.wanted_by(left, each.event)
         now, later = wanted[: fan_out.PART - len(part)], wanted[fan_out.PART - len(part) :]
         part += now
-        reached[each.event.id] = now[-1].taker.id if now and later else (each.after if later else None)
+        reached[each.event.id] = now[-1].subscriber.id if now and later else (each.after if later else None)
         if later:
             break
     return part, reached

@@ -17,7 +17,7 @@ from peewee import DatabaseError, InterfaceError
 from app import sql
 from app.database import rows
 from app.domain.triggers import run_states
-from app.domain.triggers.listeners import Heard, Listener, Listeners
+from app.domain.triggers.automation_listeners import Heard, Listener, Listeners
 from app.domain.triggers.run_states import Start
 from app.domain.work.events import PAST_AUTOMATIONS, Recorder
 from app.domain.work.units import Busy, Unit

@@ -14,7 +14,7 @@ from app.channels.base import Receipt, Received
 from app.config import settings
 from app.database import rows
 from app.domain.channels import arrivals, channels, visitors
-from app.domain.receiving import receptions
+from app.domain.receiving import arrival_processing
 from app.lib import ids
 from app.models.arrivals import Arrival
 from app.models.channels import Channel
@@ -521,7 +521,7 @@ def converse(api: Api, page: Page, status: str = "sent") -> str:
 
 
 def process(page: Page) -> None:
-    receptions.work(arrivals.sender_key(page.channel.id, page.visitor.id))
+    arrival_processing.work(arrivals.sender_key(page.channel.id, page.visitor.id))
 
 
 def make_message(api: Api, conversation_id: str, text: str, status: str = "sent") -> None:

@@ -12,8 +12,8 @@ from app.api import docs, openapi, parsing, problems
 from app.api.openapi.problems import response_name
 from app.api.parsing.blueprints import Blueprint, Nothing
 from app.api.schemas import Query, ResponseBody
-from app.lib.problems import PROBLEMS
-from app.lib.schemas import RequestBody, Schema
+from app.lib.base_schemas import RequestBody, Schema
+from app.problems import PROBLEMS
 
 BASE = "https://bellhop.test"
 

@@ -18,7 +18,7 @@ from flask.testing import FlaskClient
 from app import database
 from app.api.lists import PageQuery
 from app.api.openapi import documents
-from app.lib.problems import problem_document
+from app.problems import problem_document
 from tests import billing, people, surface
 from tests.automations import carry_on
 from tests.cast import Api, replay, working

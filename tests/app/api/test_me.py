@@ -10,7 +10,7 @@ import pytest
 from app import database
 from app.domain.people import tokens
 from app.lib import clock, json
-from app.lib.tokens import new as new_token
+from app.lib.token_format import new as new_token
 from tests.cast import Api, in_threads, one, until
 
 

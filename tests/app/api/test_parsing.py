@@ -13,7 +13,7 @@ from app.api.openapi.problems import response_name
 from app.api.parsing.blueprints import Blueprint
 from app.api.schemas import Query
 from app.errors import MAX_FAULTS
-from app.lib.schemas import RequestBody
+from app.lib.base_schemas import RequestBody
 
 BASE = "https://bellhop.test"
 

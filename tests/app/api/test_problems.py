@@ -20,7 +20,7 @@ from app.errors import (
     SettingsError,
     Unauthenticated,
 )
-from app.lib.problems import PROBLEMS, problem_document, problem_of_error
+from app.problems import PROBLEMS, problem_document, problem_of_error
 
 BASE = "https://bellhop.test"
 

@@ -18,8 +18,8 @@ from werkzeug.test import TestResponse
 from app.database import rows
 from app.domain.people import tokens
 from app.lib import clock, cursors, ids
-from app.lib.problems import PROBLEMS
-from app.lib.tokens import new as new_token
+from app.lib.token_format import new as new_token
+from app.problems import PROBLEMS
 from tests.billing import close_february
 from tests.cast import Api, found, one, row_counts
 from tests.talks import make_channel, make_member, receive

@@ -9,7 +9,7 @@ import pytest
 
 from app import database
 from app.domain import writes
-from app.domain.automations import controls, walks
+from app.domain.automations import bulk_changes, controls
 from app.lib import ids
 from app.models.runs import STATUSES, UNFINISHED, Run, RunStep
 from tests.cast import Api, all_of, elsewhere, event_bodies, one, row_counts, rung_on
@@ -370,7 +370,7 @@ def test_a_dry_run_counts_and_changes_nothing(api: Api, automation_id: str, cont
 def test_all_unfinished_runs_are_cancelled(
     api: Api, automation_id: str, contact_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(walks, "PART", 2)
+    monkeypatch.setattr(bulk_changes, "PART", 2)
     runs = [start(api, automation_id, contact_id) for _ in range(8)]
     for run_id, status in zip(runs, STATUSES, strict=False):
         become(run_id, status)
@@ -492,7 +492,7 @@ def test_the_end_of_a_pause_waits_for_no_transaction(api: Api, automation_id: st
 def test_the_runs_of_a_deleted_automation_are_cancelled_and_can_be_read(
     api: Api, automation_id: str, contact_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(walks, "PART", 2)
+    monkeypatch.setattr(bulk_changes, "PART", 2)
     runs = [start(api, automation_id, contact_id) for _ in range(5)]
     become(runs[0], "completed")
 

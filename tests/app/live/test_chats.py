@@ -12,7 +12,7 @@ from app.domain.channels import visitors
 from app.domain.insight.updates import Update
 from app.domain.receiving import identifications
 from app.lib import ids
-from app.live import documents
+from app.live import representations
 from app.models.channels import Channel
 from app.models.conversations import Conversation, Message
 from tests import talks
@@ -127,8 +127,8 @@ def test_a_visitor_that_comes_back_makes_nobody_read_other_conversations(
     ear.close()
     say(own, "1")
     say(other, "Elsewhere")
-    loaded, load = list[Update](), documents.load
-    monkeypatch.setattr(documents, "load", lambda updates: load(loaded.extend(updates) or updates))
+    loaded, load = list[Update](), representations.load
+    monkeypatch.setattr(representations, "load", lambda updates: load(loaded.extend(updates) or updates))
     ear.open()
 
     ear.until(lambda _: texts(ear) == ["1"])

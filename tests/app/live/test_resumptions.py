@@ -14,9 +14,9 @@ from app.domain.insight.updates import Place
 from app.domain.people import notifications
 from app.live import resumptions, streams
 from app.live.listeners import Listener, Pass
-from app.live.reader import Begun, Reader
 from app.live.resumptions import Resumptions
 from app.live.streams import Parcel
+from app.live.update_reader import Begun, Reader
 from tests.cast import Api, until
 
 USAGE = {"meter": "contacts", "used": 81, "percent": 81, "included": 100}

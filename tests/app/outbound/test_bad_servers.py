@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.lib.connections import LONGEST_BODY
-from app.lib.faults import judge
 from app.outbound import Reason
+from app.outbound.failure_reasons import judge
+from app.outbound.http_connections import LONGEST_BODY
 from tests.app.outbound.world import (
     CHUNKED,
     CLOSED,

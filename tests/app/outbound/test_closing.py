@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.lib import dialling
-from app.outbound import Answer
+from app.outbound import Answer, dialling
 from tests.app.outbound.world import (
     AMPLE,
     CLOSED,

@@ -12,8 +12,8 @@ from typing import ClassVar
 
 import pytest
 
-from app.lib import names as lookups
 from app.outbound import Answer
+from app.outbound import names as lookups
 from tests.app.outbound.world import (
     AMPLE,
     HUNG_MS,

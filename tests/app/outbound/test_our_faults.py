@@ -6,8 +6,7 @@ import pytest
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
-from app.lib import dialling
-from app.outbound import Answer
+from app.outbound import Answer, dialling
 from tests.app.outbound.world import OK, World
 
 

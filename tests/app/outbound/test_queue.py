@@ -11,9 +11,8 @@ from itertools import chain, repeat
 
 import pytest
 
-from app import outbound as door
-from app.lib import pool
-from app.outbound import Answer
+from app.outbound import Answer, pool
+from app.outbound import clients as door
 from tests.app.outbound.world import (
     AMPLE,
     AUTHORITY,

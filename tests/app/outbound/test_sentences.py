@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from app.lib.addresses import NEVER_DIALLED_V4, NEVER_DIALLED_V6
-from app.lib.answers import ERROR_CODES
 from app.outbound import Reason
+from app.outbound.answers import ERROR_CODES
 from tests.app.outbound.world import (
     ROOT,
 )

@@ -17,8 +17,8 @@ from typing import Any
 
 import trustme
 
-from app.lib.names import Resolver
 from app.outbound import Answer, Outbound
+from app.outbound.names import Resolver
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

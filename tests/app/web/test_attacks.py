@@ -179,7 +179,9 @@ def test_no_form_without_its_token_changes_anything(scene: Scene, subtests: pyte
 
 
 def test_only_mail_programs_may_send_a_form_without_its_token(app: Flask) -> None:
-    assert app.extensions["pages"].extensions["csrf"]._exempt_views == {"app.web.notification_pages.unsubscribe"}
+    assert app.extensions["pages"].extensions["csrf"]._exempt_views == {
+        "app.web.settings.notification_pages.unsubscribe"
+    }
 
 
 def test_a_token_in_the_address_is_none(scene: Scene, subtests: pytest.Subtests) -> None:

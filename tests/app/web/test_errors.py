@@ -7,7 +7,7 @@ import re
 import pytest
 from flask import Flask
 
-from app.web import start
+from app.web.people import start
 from tests.cast import database_away
 from tests.pages import Person
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.domain.automations.definitions.checks import exit_faults, faults
+from app.domain.automations.definitions.json_schemas import SCHEMAS
 from app.domain.automations.definitions.loops import loop
-from app.domain.automations.definitions.schemas import SCHEMAS
+from app.domain.automations.definitions.validation import exit_faults, faults
 
 __all__ = ["SCHEMAS", "exit_faults", "faults", "listened_keys", "loop"]
 

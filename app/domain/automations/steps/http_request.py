@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from app.config import settings
-from app.domain.automations.steps import values
+from app.domain.automations.steps import templated_values
 from app.domain.automations.steps.base import Done, Failed, Kind, Moment, Outcome, Wait
-from app.domain.automations.steps.values import TooLong
+from app.domain.automations.steps.templated_values import TooLong
 from app.errors import Fault
 from app.lib import json
 from app.lib.addresses import LONGEST_ADDRESS, check_address
-from app.lib.requests import NAME, RESERVED, VALUE
+from app.outbound.wire_format import NAME, RESERVED, VALUE
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 MOST_HEADERS = 20
@@ -84,7 +84,7 @@ def _rendered_body(moment: Moment, headers: dict[str, str]) -> str:
     template = moment.step.fields["body"]
     is_text = isinstance(template, str)
     try:
-        rendered = values.rendered(moment, template, MOST_BODY_BYTES)
+        rendered = templated_values.rendered(moment, template, MOST_BODY_BYTES)
     except TooLong as error:
         raise _Unsendable("not_sent", _TOO_LONG) from error
     if not any(name.lower() == "content-type" for name in headers):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.domain.automations.steps import values
+from app.domain.automations.steps import templated_values
 from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed, Wait
 from app.domain.channels import channels
 from app.domain.conversations import conversations, messages, quiet_hours
@@ -87,8 +87,8 @@ def _text(moment: Moment) -> str:
 def _template(moment: Moment) -> Any:
     """The channel's template with its texts rendered, at any depth."""
     try:
-        return values.rendered(moment, moment.step.fields.get("template"), MOST_TEMPLATE_BYTES)
-    except values.TooLong as error:
+        return templated_values.rendered(moment, moment.step.fields.get("template"), MOST_TEMPLATE_BYTES)
+    except templated_values.TooLong as error:
         detail = f"The texts of the template are longer than {MOST_TEMPLATE_BYTES // 1024} KiB together."
         raise StepFailed("template", detail) from error
 

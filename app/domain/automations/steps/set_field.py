@@ -8,7 +8,7 @@ from typing import Any
 from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed
 from app.domain.contacts import contacts
 from app.errors import Fault
-from app.lib import formats
+from app.lib import normalization
 
 LONGEST_NAME = 100 + len("custom_fields.")
 LONGEST_TEXT = 255
@@ -16,10 +16,10 @@ LONGEST_TEXT = 255
 CUSTOM = "custom_fields."
 
 _FORMATS: Mapping[str, Callable[[str], str]] = {
-    "email": formats.email,
-    "phone": formats.phone,
-    "locale": formats.locale,
-    "timezone": formats.timezone,
+    "email": normalization.email,
+    "phone": normalization.phone,
+    "locale": normalization.locale,
+    "timezone": normalization.timezone,
 }
 _TEXTS = ("external_id", "first_name", "last_name")
 _KEPT = ("id", "tags", "custom_fields", "identities", "suggested_merges", "created_at", "updated_at")
@@ -57,7 +57,7 @@ def _payload(field: str, value: Any) -> dict[str, Any]:
     if field == "opted_out":
         return {field: _boolean(value)}
     if field not in (*_FORMATS, *_TEXTS):
-        return {"custom_fields": {field.removeprefix(CUSTOM): formats.custom_value(value)}}
+        return {"custom_fields": {field.removeprefix(CUSTOM): normalization.custom_value(value)}}
     return {field: None if value is None else _text(field, value)}
 
 

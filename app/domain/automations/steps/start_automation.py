@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import cast
 
-from app.domain.automations.steps import values
+from app.domain.automations.steps import templated_values
 from app.domain.automations.steps.base import Done, Failed, Kind, Moment, Outcome, StepFailed
-from app.domain.automations.steps.values import TooLong
+from app.domain.automations.steps.templated_values import TooLong
 from app.domain.triggers import run_states
 from app.domain.triggers.run_states import MOST_DEPTH, Reentry, Start
 from app.lib import json
@@ -56,7 +56,9 @@ def _find(moment: Moment, automation_id: str) -> Automation | None:
 
 def _variables(moment: Moment) -> dict[str, object]:
     try:
-        rendered: dict[str, object] = values.rendered(moment, moment.step.fields.get("variables", {}), MOST_BYTES)
+        rendered: dict[str, object] = templated_values.rendered(
+            moment, moment.step.fields.get("variables", {}), MOST_BYTES
+        )
     except TooLong as error:
         raise StepFailed("limit", _TOO_LONG) from error
     if len(json.dumps(rendered)) > MOST_BYTES:

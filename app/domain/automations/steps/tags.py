@@ -7,7 +7,7 @@ from typing import Any
 
 from app.domain.automations.steps.base import Moment, StepFailed
 from app.errors import Fault
-from app.lib import formats
+from app.lib import normalization
 
 FIELDS: Mapping[str, Mapping[str, Any]] = {
     "tag": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "The tag; a template."}
@@ -17,7 +17,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {
 def rendered(moment: Moment) -> str:
     """The step's tag. Raises StepFailed if the text is none."""
     try:
-        return formats.tag(moment.render(moment.step.fields["tag"]))
+        return normalization.tag(moment.render(moment.step.fields["tag"]))
     except ValueError as error:
         raise StepFailed("error", str(error)) from error
 
@@ -27,6 +27,6 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
     tag = step.get("tag")
     if isinstance(tag, str) and "{" not in tag:
         try:
-            formats.tag(tag)
+            normalization.tag(tag)
         except ValueError as error:
             yield Fault(f"{pointer}/tag", str(error))

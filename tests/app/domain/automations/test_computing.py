@@ -9,7 +9,7 @@ import pytest
 from app import mailbox
 from app.database import transaction
 from app.domain.automations import executions
-from app.domain.automations.turns import Turns
+from app.domain.automations.fairness import Turns
 from app.domain.people import workspaces
 from app.domain.triggers import batches, run_states
 from app.domain.work import units
@@ -117,7 +117,7 @@ def test_workspaces_that_have_computed_least_go_first() -> None:
 
 
 def test_what_was_computed_long_ago_counts_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.domain.automations.turns.SPAN_SECONDS", 0.0)
+    monkeypatch.setattr("app.domain.automations.fairness.SPAN_SECONDS", 0.0)
     turns = Turns()
     for owner in ("a", "b", "b"):
         with turns.of(owner):

@@ -17,8 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from app import database, mailbox
 from app.database import rows
-from app.domain.automations import controls, counts, courses, executions, requests
-from app.domain.automations.requests import Outcome
+from app.domain.automations import controls, counts, executions, http_requests, interpreter
+from app.domain.automations.http_requests import Outcome
 from app.domain.automations.steps import send_message, start_automation
 from app.domain.triggers import run_states
 from app.lib import ids
@@ -193,7 +193,7 @@ class Runs(RuleBasedStateMachine):
         dispatches = self._requests()
         waiting = {run["id"]: run for run in self.world.runs if (run["waits_for"], run["answer"]) == ("response", None)}
         assert {each.run_id for each in dispatches} == waiting.keys()
-        assert requests.record([Outcome(each, answered(200)) for each in late]) == []
+        assert http_requests.record([Outcome(each, answered(200)) for each in late]) == []
         for dispatch in dispatches:
             self._answer(dispatch, waiting[dispatch.run_id])
 
@@ -360,23 +360,23 @@ class Runs(RuleBasedStateMachine):
         named = [run for run in self.world.runs if run["id"]]
         return self.random.choice(named) if named else None
 
-    def _requests(self) -> list[requests.Dispatch]:
+    def _requests(self) -> list[http_requests.Dispatch]:
         due = "UPDATE run_requests SET due_at = now(), next_attempt_at = NULL, leased_until = NULL"
         rows(f"{due} WHERE workspace_id = %s", (self.workspace_id,))
-        return requests.claim({self.workspace_id: 1_000})[0]
+        return http_requests.claim({self.workspace_id: 1_000})[0]
 
-    def _answer(self, dispatch: requests.Dispatch, run: Any) -> None:
+    def _answer(self, dispatch: http_requests.Dispatch, run: Any) -> None:
         answer = self.random.choice(["whole", "whole", "refused", "late"])
         if answer == "late":
-            assert requests.record([Outcome(dispatch, failed(Reason.LATE, "30 seconds", 30_000))]) == []
+            assert http_requests.record([Outcome(dispatch, failed(Reason.LATE, "30 seconds", 30_000))]) == []
             run["tries"] += 1
             if run["tries"] == 3:
                 self.world.wake(run, answer={"body": "", "error": {"code": "timeout"}})
         elif answer == "refused":
-            assert requests.record([Outcome(dispatch, answered(400, b"No"))]) == []
+            assert http_requests.record([Outcome(dispatch, answered(400, b"No"))]) == []
             self.world.wake(run, answer={"body": "No", "error": {"code": "status"}})
         else:
-            assert requests.record([Outcome(dispatch, answered(200, b'{"tag": "b"}'))]) == []
+            assert http_requests.record([Outcome(dispatch, answered(200, b'{"tag": "b"}'))]) == []
             self.world.wake(run, answer={"body": {"tag": "b"}, "error": None})
 
     def _write(self, kind: str, payload: Mapping[str, Any], resource_id: str) -> None:
@@ -421,9 +421,9 @@ class Runs(RuleBasedStateMachine):
         real_carry_out, real_carry_on = executions._carry_out, executions._carry_on
 
         def carry_on(claimed: Claimed, *further: Any) -> Any:
-            if (course := real_carry_on(claimed, *further)) is not None:
+            if (interpreter := real_carry_on(claimed, *further)) is not None:
                 carried.append(claimed.id)
-            return course
+            return interpreter
 
         def carry_out(batch: Sequence[Claimed]) -> list[Claimed]:
             carried.clear()
@@ -454,7 +454,7 @@ class Runs(RuleBasedStateMachine):
 
 
 def test_runs_do_what_the_interpreter_says(empty: None, client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(courses, "MOST_AT_ONCE", LIMITS["most_at_once"])
+    monkeypatch.setattr(interpreter, "MOST_AT_ONCE", LIMITS["most_at_once"])
     monkeypatch.setattr(send_message, "MOST_IDENTICAL", LIMITS["most_identical"])
     monkeypatch.setattr(run_states, "MOST_DEPTH", LIMITS["most_depth"])
     monkeypatch.setattr(start_automation, "MOST_DEPTH", LIMITS["most_depth"])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from app.domain.deliveries import causes
-from app.lib.answers import ERROR_CODES
+from app.outbound.answers import ERROR_CODES
 
 
 @pytest.mark.parametrize("code", ERROR_CODES)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.domain.deliveries import attempts, reproductions
-from app.lib import requests
+from app.outbound import wire_format
 from tests.conftest import Servers
 
 ADDRESS = "https://shop.example/hooks?key=$(touch pwned)'`\"&x=[1-3]"
@@ -33,9 +33,9 @@ def run(command: str, directory: str) -> subprocess.CompletedProcess[str]:
 def test_the_head_is_what_the_sender_sends() -> None:
     head = reproductions.head("dlv_1", "https://shop.example:8443/hooks?a=b", BODY)
 
-    target = requests.read_target("https://shop.example:8443/hooks?a=b", ())
-    assert isinstance(target, requests.Target)
-    sent = requests.post_bytes(target, attempts.headers_of("dlv_1", reproductions.SIGNATURE), BODY)
+    target = wire_format.read_target("https://shop.example:8443/hooks?a=b", ())
+    assert isinstance(target, wire_format.Target)
+    sent = wire_format.post_bytes(target, attempts.headers_of("dlv_1", reproductions.SIGNATURE), BODY)
     assert f"{head}\n\n".replace("\n", "\r\n").encode() + BODY == sent
 
 

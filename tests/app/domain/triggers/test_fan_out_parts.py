@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from app.database import rows
 from app.domain import writes
-from app.domain.triggers import fan_out_parts, listeners, run_states, triggers
+from app.domain.triggers import automation_listeners, fan_out_parts, run_states, triggers
 from app.domain.triggers.run_states import Start
 from app.domain.work.units import Unit
 from app.mailbox import serving
@@ -257,9 +257,9 @@ def test_an_automation_gets_no_event_from_before_it_listened(
         patched.setattr(triggers, "MOST_LOOKS", 0)
         tag(workspace_id, contact_id, "vip")
     make_automation(workspace_id, {"triggers": [VIP]})
-    listeners.listen(workspace_id, again, ())
-    listeners.listen(workspace_id, again, {"tag.added:vip"})
-    listeners.listen(workspace_id, before, {"tag.added:vip", "contact.created"})
+    automation_listeners.listen(workspace_id, again, ())
+    automation_listeners.listen(workspace_id, again, {"tag.added:vip"})
+    automation_listeners.listen(workspace_id, before, {"tag.added:vip", "contact.created"})
 
     apply(workspace_id)
 
@@ -305,7 +305,7 @@ def test_listening_replaces_what_was_listened_to(workspace_id: str) -> None:
     automation_id = make_automation(workspace_id, {"triggers": [VIP]}, exits=[BYE])
     since = rows("SELECT key, since FROM automation_listeners WHERE key = 'tag.added:vip'")
 
-    listeners.listen(workspace_id, automation_id, {"tag.added:vip", "sale.recorded"})
+    automation_listeners.listen(workspace_id, automation_id, {"tag.added:vip", "sale.recorded"})
 
     keys = "SELECT key FROM automation_listeners WHERE automation_id = %s ORDER BY key"
     assert all_of(keys, automation_id) == ["sale.recorded", "tag.added:vip"]

@@ -9,7 +9,7 @@ import pytest
 from app.database import rows
 from app.domain import writes
 from app.domain.automations import counts, run_history
-from app.domain.triggers import listeners, run_states, triggers
+from app.domain.triggers import automation_listeners, run_states, triggers
 from app.domain.work.units import Unit
 from app.lib import ids
 from app.mailbox import serving
@@ -112,7 +112,7 @@ def test_events_start_nothing_in_other_workspaces(api: Api, others: Api) -> None
     assert [run.automation_id for run in runs_of(other)] == [theirs]
 
 
-@pytest.mark.parametrize("kind", sorted(listeners.UNHEARD))
+@pytest.mark.parametrize("kind", sorted(automation_listeners.UNHEARD))
 def test_what_bellhop_sends_triggers_nothing(workspace_id: str, contact_id: str, kind: str) -> None:
     make_automation(workspace_id, {"triggers": [{"event": kind}]})
 

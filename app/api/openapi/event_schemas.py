@@ -1,0 +1,84 @@
+"""Schemas of event bodies, one for each kind of event, made from the catalogue's samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.api.openapi import examples
+from app.domain.webhooks import catalogue
+
+_SAMPLES: Mapping[str, dict[str, Any]] = {
+    kind["kind"]: kind["sample"] for kind in catalogue.represent(str(examples.identifier("workspace")))
+}
+# What the API shows in the same form; a body with all of its members refers to it.
+_RESOURCES = {name.lower(): name for name in ("Contact", "Sale", "Booking", "Conversation", "Message", "Run")}
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """The schema of each kind's body by its name among the components, and the union of all, told apart by `kind`."""
+    of_kinds = {
+        name_of(kind): _of_body({"const": kind}, body["data"])
+        | {"description": catalogue.KINDS[kind].description, "example": body}
+        for kind, body in _SAMPLES.items()
+    }
+    union = {
+        "description": "What a webhook delivers. More kinds may be added: ignore those that you do not know. Once its "
+        "contact has been erased, an event is an ErasedBody.",
+        "oneOf": [reference(kind) for kind in _SAMPLES],
+        "discriminator": {
+            "propertyName": "kind",
+            "mapping": {kind: reference(kind)["$ref"] for kind in _SAMPLES},
+        },
+    }
+    erased = _of_body({}, {"contact": {"id": examples.identifier("contact")}})
+    erased["description"] = "What is left of an event whose contact has been erased."
+    return of_kinds | {"WebhookBody": union, "ErasedBody": erased}
+
+
+def name_of(kind: str) -> str:
+    """The component of a kind's body: `ContactCreatedBody` for `contact.created`."""
+    return "".join(part.title() for part in kind.replace(".", "_").split("_")) + "Body"
+
+
+def reference(kind: str) -> dict[str, str]:
+    """A reference to the schema of a kind's body."""
+    return {"$ref": f"#/components/schemas/{name_of(kind)}"}
+
+
+def sample(kind: str) -> dict[str, Any]:
+    """A whole body of that kind."""
+    return _SAMPLES[kind]
+
+
+def _of_body(kind: dict[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
+    text = {"type": "string"}
+    properties = {
+        "id": text,
+        "kind": text | kind,
+        "created_at": text | {"format": "date-time"},
+        "workspace_id": text,
+        "data": _object({name: _of_member(name, value) for name, value in data.items()}),
+    }
+    return _object(properties)
+
+
+def _of_member(name: str, value: Any) -> dict[str, Any]:
+    """The schema of a member of `data`: the resource, if the value is a whole one, otherwise what it looks like."""
+    if name in _RESOURCES and isinstance(value, dict) and len(value) > 1:
+        return {"$ref": f"#/components/schemas/{_RESOURCES[name]}"}
+    return _of_value(name, value)
+
+
+def _of_value(name: str, value: Any) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return _object({inner: _of_value(inner, what) for inner, what in value.items()})
+    if isinstance(value, list):
+        return {"type": "array", "items": _of_value(name, value[0])}
+    if isinstance(value, str):
+        return {"type": "string"} | ({"format": "date-time"} if name.endswith("_at") else {})
+    return {"type": "boolean" if isinstance(value, bool) else "integer"}
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "required": list(properties), "properties": properties}

@@ -1,0 +1,31 @@
+"""The rate limit: refuses requests above it, and reports it in every response.
+
+The headers are those of draft-ietf-httpapi-ratelimit-headers-11.
+"""
+
+from __future__ import annotations
+
+from flask import Flask, Response, g
+
+from app.domain.people import rate_limits
+from app.errors import RateLimited
+
+
+def install(app: Flask) -> None:
+    """Adds the RateLimit headers to the response to every request that was counted."""
+    app.after_request(_report)
+
+
+def count_request(token_id: str) -> None:
+    """Counts a request to the token. Raises RateLimited if none is left."""
+    standing = g.standing = rate_limits.count_request(token_id)
+    if standing is not None and not standing.is_within:
+        raise RateLimited(standing.quota, standing.seconds)
+
+
+def _report(response: Response) -> Response:
+    standing = g.get("standing")
+    if standing is not None:
+        response.headers.add("RateLimit-Policy", f'"default";q={standing.quota};w=60')
+        response.headers.add("RateLimit", f'"default";r={standing.left};t={standing.seconds}')
+    return response

@@ -1,0 +1,96 @@
+"""The command `python -m app replay`: sends chosen deliveries again and shows how far it has got."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from app import mailbox
+from app.commands.command_lines import Command, print_json
+from app.domain import writes
+from app.domain.deliveries import replay_batches, replay_choices, replays
+from app.domain.jobs import jobs
+from app.domain.jobs.jobs import Write
+from app.domain.people import workspaces
+from app.domain.webhooks import catalogue
+from app.errors import Conflict, Fault, Invalid
+from app.lib import ids
+from app.models.replays import Replay
+from app.outbound.answers import ERROR_CODES
+
+PAUSE_SECONDS = 0.2
+SHOWN_EVERY_SECONDS = 1.0
+
+
+class _Time(click.ParamType[str]):
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The time with its zone, by default UTC, in ISO 8601."""
+        try:
+            at = datetime.fromisoformat(value)
+            return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+        except (ValueError, OverflowError):
+            self.fail(f"'{value}' is no time such as 2026-11-21T10:00Z.", param, ctx)
+
+
+@click.command("replay", cls=Command)
+@click.argument("workspace_id", metavar="WORKSPACE")
+@click.option("--endpoint", "endpoint_ids", multiple=True, metavar="ENDPOINT_ID", help="Only of these endpoints.")
+@click.option(
+    "--status",
+    "statuses",
+    multiple=True,
+    type=click.Choice(replay_choices.STATUSES),
+    help="Only with these statuses; by default failed and held.",
+)
+@click.option("--kind", "kinds", multiple=True, type=click.Choice(list(catalogue.KINDS)), metavar="KIND")
+@click.option("--error-code", "error_codes", multiple=True, type=click.Choice(ERROR_CODES), metavar="CODE")
+@click.option("--status-code", "status_codes", multiple=True, type=click.IntRange(100, 599), metavar="CODE")
+@click.option("--since", type=_Time(), help="Created at this time or later.")
+@click.option("--until", type=_Time(), help="Created before this time.")
+@click.option("--per-second", type=click.IntRange(1, replays.MOST_PER_SECOND), metavar="NUMBER")
+@click.option("--canary", is_flag=True, help="Send one, then wait until the replay is continued.")
+@click.option("--dry-run", is_flag=True, help="Only count what would go out.")
+def replay(workspace_id: str, per_second: int | None, canary: bool, dry_run: bool, **given: Any) -> None:
+    """Send chosen deliveries of a workspace again; prints the replay as JSON when it ends or waits.
+
+    Options that are given several times choose any of their values. Interrupting the command does not end the replay.
+    """
+    workspaces.find(workspace_id)
+    chosen = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items() if value}
+    if not chosen:
+        raise Invalid(Fault("/filter", "give at least one option that chooses deliveries"))
+    if dry_run:
+        print_json(replays.preview(workspace_id, chosen))
+        return
+    payload = {"filter": chosen, "per_second": per_second, "canary": canary}
+    job, _ = jobs.accept(Write(workspace_id, "replays.create", payload, ids.new("cmd"), replay_id := ids.new("rpl")))
+    # Applied in this process, after the writes accepted before it, so that no worker has to run.
+    while not (ended := jobs.wait(job, seconds=0)).is_finished:
+        writes.work(workspace_id)
+        time.sleep(PAUSE_SECONDS)
+    if ended.problem:
+        raise Conflict(ended.problem["detail"])
+    _follow(replay_id)
+    print_json(replays.represent(replays.find(workspace_id, replay_id)))
+
+
+def _follow(replay_id: str) -> None:
+    """Works on the replay, beside any workers, and says how far it has got, until it ends or waits for somebody."""
+    said = 0.0
+    while True:
+        mailbox.wake_and_ring(replays.WAITING)
+        replay_batches.work(replay_id)
+        found: Replay = Replay.get_by_id(replay_id)
+        waits = found.due_at is None and found.wakes_at is None
+        if waits or time.monotonic() > said + SHOWN_EVERY_SECONDS:
+            said = time.monotonic()
+            click.echo(f"{found.state}: {found.sent:,} sent, {found.skipped:,} skipped of {found.count:,}", err=True)
+        if waits:
+            return
+        if found.due_at is None:
+            time.sleep(PAUSE_SECONDS)

@@ -1,0 +1,128 @@
+"""Bulk changes: change many runs of an automation in small transactions, each run once, never waiting for a lock.
+
+A bulk change goes through the identifiers of the runs, in ascending order. Its caller keeps the position between parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.database import rows
+from app.domain.work.changes import Change
+from app.domain.work.units import Busy, Unit
+from app.models import sets
+from app.models.automations import Enrolment
+from app.models.contacts import Contact
+from app.models.runs import UNFINISHED, Run
+from app.models.sets import Key
+
+# The most runs that one transaction changes, and holds locks on.
+PART = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Unfinished runs of an automation: of these statuses, from one identifier to another, of one contact if given.
+
+    `first_id` is inclusive, `last_id` exclusive.
+    """
+
+    workspace_id: str
+    automation_id: str
+    statuses: Sequence[str] = field(default=UNFINISHED)
+    contact_id: str | None = None
+    first_id: str = ""
+    last_id: str = "run_~"
+
+    def has(self, run: Run) -> bool:
+        """Whether the run is chosen, as it is now."""
+        return (
+            run.automation_id == self.automation_id
+            and run.status in self.statuses
+            and self.contact_id in (None, run.contact_id)
+            and self.first_id <= run.id < self.last_id
+        )
+
+
+def go_on(change: Change, choice: Choice, after: str, alter: Callable[[Unit, Run], object]) -> str | None:
+    """Alters the next chosen runs after that identifier; returns the one to go on after, None if that was the end.
+
+    Locks each run's contact before the run. If another transaction holds one, the next part begins with its run; raises
+    Busy if none could be altered.
+    """
+    unit, found = change.unit, rows(_CHOSEN[choice.contact_id is not None], _values(choice, after, PART))
+    if not found:
+        return None
+    unit.read(sets.key(Contact, choice.workspace_id, "id", contact_id) for _, contact_id in found)
+    unit.read(key for run_id, contact_id in found for key in _behind_contact(unit, choice, run_id, contact_id))
+    held_up = [run_id for run_id, contact_id in found if not _has_altered(unit, choice, run_id, contact_id, alter)]
+    if len(held_up) == len(found):
+        raise Busy
+    passed = [run_id for run_id, _ in found if not held_up or run_id < held_up[0]]
+    if held_up:
+        return passed[-1] if passed else after
+    return passed[-1] if len(found) == PART else None
+
+
+def count(choice: Choice, most: int) -> int:
+    """How many runs are chosen now, counted up to `most`."""
+    chosen = _CHOSEN[choice.contact_id is not None]
+    return int(rows(f"SELECT count(*) FROM ({chosen}) AS chosen", _values(choice, "", most))[0][0])
+
+
+def _behind_contact(unit: Unit, choice: Choice, run_id: str, contact_id: str) -> Iterator[Key]:
+    """The keys to read once the contact is locked. While another transaction has it, its runs must not be locked."""
+    if unit.is_free(sets.key(Contact, choice.workspace_id, "id", contact_id)):
+        yield sets.key(Run, choice.workspace_id, "id", run_id)
+        yield sets.key(Enrolment, choice.workspace_id, "id", Enrolment.id_of(contact_id, choice.automation_id))
+
+
+def _has_altered(
+    unit: Unit, choice: Choice, run_id: str, contact_id: str, alter: Callable[[Unit, Run], object]
+) -> bool:
+    """Alters the run if it is still among the chosen; False if another transaction holds what that needs."""
+    try:
+        with unit.attempt():
+            unit.get(Contact, choice.workspace_id, "id", contact_id)
+            run = unit.get(Run, choice.workspace_id, "id", run_id)
+            if run is not None and choice.has(run):
+                alter(unit, run)
+    except Busy:
+        return False
+    return True
+
+
+def _values(choice: Choice, after: str, limit: int) -> dict[str, Any]:
+    return {
+        "workspace_id": choice.workspace_id,
+        "automation_id": choice.automation_id,
+        "statuses": list(choice.statuses),
+        "contact_id": choice.contact_id,
+        "first_id": max(choice.first_id, after),
+        "last_id": choice.last_id,
+        "after": after,
+        "limit": limit,
+    }
+
+
+# The next runs, by whether the contact is given: in pairs, so that no other order than the index's will do.
+_CHOSEN = {
+    False: """
+        SELECT next.id, next.contact_id FROM unnest(%(statuses)s::text[]) AS state(status) CROSS JOIN LATERAL (
+            SELECT id, contact_id FROM runs
+            WHERE workspace_id = %(workspace_id)s AND id > %(after)s
+                AND (automation_id, status, id) >= (%(automation_id)s, state.status, %(first_id)s)
+                AND (automation_id, status, id) < (%(automation_id)s, state.status, %(last_id)s)
+            ORDER BY automation_id, status, id LIMIT %(limit)s) AS next
+        ORDER BY next.id LIMIT %(limit)s
+    """,
+    True: """
+        SELECT id, contact_id FROM runs
+        WHERE workspace_id = %(workspace_id)s AND id > %(after)s AND status = ANY(%(statuses)s)
+            AND automation_id = %(automation_id)s
+            AND (contact_id, id) >= (%(contact_id)s, %(first_id)s) AND (contact_id, id) < (%(contact_id)s, %(last_id)s)
+        ORDER BY contact_id, id LIMIT %(limit)s
+    """,
+}

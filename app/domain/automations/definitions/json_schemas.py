@@ -1,0 +1,102 @@
+"""JSON Schemas of definitions, made from the table of step kinds; components of the OpenAPI document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.domain.automations.steps import KINDS
+from app.domain.automations.steps.base import Kind
+from app.domain.triggers import conditions
+from app.lib import normalization
+
+MOST_STEPS = 500
+MOST_TRIGGERS = 64
+DEEPEST = 10
+ID = "^[A-Za-z0-9_-]{1,64}$"
+
+# What may start a run or end it: something that happened to a contact, and not by Bellhop's own message.
+EVENTS = (
+    *("contact.created", "contact.updated", "tag.added", "tag.removed"),
+    *("sale.recorded", "booking.created", "booking.cancelled"),
+    *("message.received", "conversation.opened", "conversation.closed", "conversation.assigned"),
+    *("automation.started", "automation.completed", "automation.failed", "automation.cancelled"),
+)
+TAG_EVENTS = ("tag.added", "tag.removed")
+
+_CONDITION = {"$ref": "#/components/schemas/Condition"}
+_TRIGGER = {"$ref": "#/components/schemas/Trigger"}
+_STEPS = {"type": "array", "items": {"$ref": "#/components/schemas/Step"}}
+
+
+def name_of(kind: str) -> str:
+    """The component that describes steps of the kind: `AddTagStep` for `add_tag`."""
+    return "".join(word.capitalize() for word in kind.split("_")) + "Step"
+
+
+def _of_kind(name: str, kind: Kind) -> dict[str, Any]:
+    fields = {field: dict(schema) for field, schema in kind.fields.items()}
+    for field in kind.lists:
+        fields[field] = _STEPS | fields.get(field, {})
+    for field in kind.conditions:
+        fields[field] = _CONDITION | fields.get(field, {})
+    return {
+        "type": "object",
+        "description": kind.description,
+        "required": ["id", "kind", *kind.required],
+        "additionalProperties": False,
+        "properties": {
+            "id": {"type": "string", "pattern": ID, "description": "Unique in the definition."},
+            "kind": {"type": "string", "const": name},
+            **fields,
+        },
+        "example": {"id": "step", "kind": name, **kind.example},
+    }
+
+
+SCHEMAS: Mapping[str, Mapping[str, Any]] = {
+    "Definition": {
+        "type": "object",
+        "description": "What starts an automation, and the steps that a run of it takes.",
+        "required": ["steps"],
+        "additionalProperties": False,
+        "properties": {
+            "triggers": {
+                "type": "array",
+                "maxItems": MOST_TRIGGERS,
+                "items": _TRIGGER,
+                "description": "The events that start a run. Without any, only `start` does.",
+            },
+            "steps": _STEPS | {"description": f"At most {MOST_STEPS}, those inside others included."},
+        },
+    },
+    "Trigger": {
+        "type": "object",
+        "description": "An event of a contact that starts or ends runs.",
+        "required": ["event"],
+        "additionalProperties": False,
+        "properties": {
+            "event": {"type": "string", "enum": list(EVENTS), "description": "The kind of the event."},
+            "tag": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": 100,
+                "pattern": f"^{normalization.TAG}$",
+                "description": f"Only this tag. For {' and '.join(TAG_EVENTS)}.",
+            },
+            "if": _CONDITION
+            | {"description": "Only if this holds, for `contact`, `conversation` and `trigger.event`."},
+        },
+        "example": {"event": "tag.added", "tag": "vip"},
+    },
+    **conditions.SCHEMAS,
+    "Step": {
+        "description": "A step; its members depend on its kind.",
+        "oneOf": [{"$ref": f"#/components/schemas/{name_of(name)}"} for name in KINDS],
+        "discriminator": {
+            "propertyName": "kind",
+            "mapping": {name: f"#/components/schemas/{name_of(name)}" for name in KINDS},
+        },
+    },
+    **{name_of(name): _of_kind(name, kind) for name, kind in KINDS.items()},
+}

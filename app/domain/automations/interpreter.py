@@ -1,0 +1,245 @@
+"""Interpreter: carries a run through the steps of its program, in memory, until it waits or ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+from app import bounds, mailbox
+from app.database import database
+from app.domain.automations import http_requests
+from app.domain.automations.definitions.programs import Program
+from app.domain.automations.steps import KINDS
+from app.domain.automations.steps.base import Done, FailureCode, Outcome, Step, StepFailed, Stop, Wait
+from app.domain.contacts import contacts
+from app.domain.conversations import conversations
+from app.domain.triggers import conditions, run_states
+from app.domain.work.changes import Change
+from app.domain.work.units import Unit
+from app.errors import BellhopError
+from app.lib import ids, templates
+from app.lib.json import timestamp
+from app.lib.templates import Budget, Overspent, TemplateError
+from app.models.contacts import Contact
+from app.models.runs import Run, RunRequest, RunStep
+
+# Steps that a run takes in one transaction.
+MOST_AT_ONCE = 50
+MOST_UNBROKEN = 250  # steps without a wait
+MOST_STEPS = 10_000
+_OVERSPENT = "The templates of this step take more than {:,} steps together. Use fewer or shorter ones."
+# After these waits the step begins anew; after all others it resumes.
+_ANEW = ("quiet_hours", "member")
+
+
+class Interpreter:
+    """Carries one run on. It is the `Moment` of each step that the run takes."""
+
+    def __init__(self, unit: Unit, run: Run, automation_name: str, *, is_simulated: bool = False) -> None:
+        self.unit = unit
+        self.run = Run(**run.__data__)  # as the steps change it; its status changes last
+        self.is_simulated = is_simulated
+        self.step: Step
+        self.answer: Mapping[str, Any] | None = None
+        self.taken: list[tuple[str, str]] = []  # the kind and the status of each entry of the log
+        self.ended_as: str | None = None
+        self._budget = Budget(0)
+        self._automation_name = automation_name
+        self._talks = False
+
+    @property
+    def now(self) -> datetime:
+        """The database's time."""
+        return self.unit.now
+
+    @property
+    def contact(self) -> Contact:
+        """The run's contact. Raises StepFailed and Busy."""
+        contact: Contact | None = self.unit.get(Contact, self.run.workspace_id, "id", self.run.contact_id)
+        if contact is None:
+            raise StepFailed("gone", "The contact has been deleted.")
+        return contact
+
+    @property
+    def variables(self) -> Mapping[str, Any]:
+        """What templates and conditions can name."""
+        return {
+            "contact": _with_times_as_text(contacts.represent(self.contact)),
+            "conversation": self._conversation(),
+            "trigger": {"event": self.run.event, "variables": self.run.variables},
+            "steps": self.run.saved,
+        }
+
+    def render(self, template: str) -> str:
+        """The text of a template. Raises StepFailed `template` and `limit`."""
+        if "{" not in template:
+            return template
+        try:
+            return templates.render(template, self.variables, self._budget)
+        except Overspent as error:
+            bounds.COMPUTING_PER_STEP.reached()
+            raise StepFailed("limit", _OVERSPENT.format(self._budget.most)) from error
+        except TemplateError as error:
+            raise StepFailed("template", str(error)) from error
+
+    def holds(self, condition: Mapping[str, Any]) -> bool:
+        """Whether the condition holds now."""
+        return conditions.holds(condition, self.variables)
+
+    def change(self, payload: Mapping[str, Any], resource_id: str | None = None) -> Change:
+        """A change with the run as its cause."""
+        cause = run_states.cause_of(self.run)
+        return Change(self.run.workspace_id, payload, resource_id, "runs", None, cause, self.unit)
+
+    def go(self, program: Program) -> None:
+        """Takes steps until the run waits, ends, or has taken MOST_AT_ONCE, and puts it into the unit.
+
+        In a unit that has lasted long, it takes one.
+        """
+        self._talks = program.talks and not self.is_simulated
+        if self.run.started_at is None:
+            self._start(program)
+        for _ in range(MOST_AT_ONCE):
+            if self.run.step is None:
+                self._finish("completed")
+                return
+            if not self._take(program.steps[self.run.step]):
+                return
+            if self.unit.is_long:
+                break
+        self._put(status="running", due_at=self.now)
+        if not self.is_simulated:
+            run_states.ring(self.run.workspace_id)
+
+    def hold(self) -> None:
+        """Holds the run where it is, for as long as its automation is paused."""
+        self._put(status="held", reason="pause", due_at=None)
+
+    def fail(self, code: FailureCode, text: str) -> None:
+        """Ends the run as failed, at the step that it had reached."""
+        self._finish("failed", failure={"code": code, "detail": text, "step": self.run.step})
+
+    def _conversation(self) -> Mapping[str, Any]:
+        found = conversations.of_run(self.unit, self.run) if self._talks else None
+        return _with_times_as_text(conversations.represent(found)) if found else {}
+
+    def _start(self, program: Program) -> None:
+        # Of a replay, the step is known already.
+        self.run.step = self.run.step or program.first
+        self.run.started_at = self.now
+        started = Run(**{**self.run.__data__, "status": "running"})
+        run_states.record(self.unit, started, "automation.started", self._automation_name)
+
+    def _take(self, step: Step) -> bool:
+        """Takes a step, or the rest of it; returns whether the run goes on."""
+        self.step = step
+        self._budget = Budget(bounds.COMPUTING_PER_STEP.most)
+        resumes = self.run.waits_for is not None and self.run.waits_for not in _ANEW
+        self.answer, self.run.waits_for, self.run.answer, self.run.reason = self.run.answer, None, None, None
+        try:
+            if not resumes:
+                self._check_limits()
+            with self.unit.attempt():
+                outcome = KINDS[step.kind].resume(self) if resumes else KINDS[step.kind].begin(self)
+        except (StepFailed, BellhopError) as error:
+            self._fail_at(step, error)
+            return False
+        finally:
+            self.unit.computed += self._budget.spent
+        return self._apply(step, outcome)
+
+    def _check_limits(self) -> None:
+        self.run.taken += 1
+        self.run.unbroken += 1
+        if self.run.unbroken > MOST_UNBROKEN:
+            raise StepFailed("limit", f"The run took {MOST_UNBROKEN} steps without a wait.")
+        if self.run.taken > MOST_STEPS:
+            raise StepFailed("limit", f"The run took {MOST_STEPS:,} steps.")
+
+    def _apply(self, step: Step, outcome: Outcome) -> bool:
+        if isinstance(outcome, Wait):
+            self._wait(step, outcome)
+            return False
+        if isinstance(outcome, Stop):
+            self._log(step, "succeeded", outcome.text)
+            self._finish("completed")
+            return False
+        is_done = isinstance(outcome, Done)
+        code = None if is_done else outcome.code  # type: ignore[union-attr]
+        self._log(step, "succeeded" if is_done else "failed", outcome.text, outcome.input, outcome.output, code)
+        run_states.count(self.unit, self.run, f"step:{self.run.version}:{step.id}")
+        if outcome.saved:
+            self.run.saved = {**self.run.saved, **outcome.saved}
+        self._set(outcome.run_fields)
+        self.run.step = step.inside[outcome.to] if outcome.to else step.next
+        return True
+
+    def _wait(self, step: Step, wait: Wait) -> None:
+        self._log(step, "waiting", wait.text, wait.input)
+        self._set(wait.run_fields)
+        self.run.wait += 1
+        self.run.unbroken = 0
+        self.run.deaths = 0  # it got past the step that may have killed workers
+        self.run.waits_for, self.run.resume_at = wait.waits_for, wait.until
+        status = {"response": "running", "member": "held"}.get(wait.waits_for, "waiting")
+        self._put(status=status, due_at=None)
+        if wait.request is not None:
+            self._request(wait.request)
+
+    def _request(self, request: Mapping[str, Any]) -> None:
+        run = self.run
+        self.unit.append(
+            RunRequest(
+                id=ids.new("req"),
+                workspace_id=run.workspace_id,
+                run_id=run.id,
+                wait=run.wait,
+                key=uuid4(),
+                request=request,
+                due_at=self.now,
+            )
+        )
+        database.after_commit(partial(mailbox.ring, http_requests.MAIL, run.workspace_id))
+
+    def _fail_at(self, step: Step, error: StepFailed | BellhopError) -> None:
+        code, text = (error.code, error.text) if isinstance(error, StepFailed) else ("error", error.detail)
+        self._log(step, "failed", text, code=code)
+        self.fail(code, text)
+
+    def _log(
+        self, step: Step, status: str, text: str, given: Any = None, output: Any = None, code: str | None = None
+    ) -> None:
+        self.run.logged += 1
+        self.taken.append((step.kind, status))
+        self.unit.append(
+            RunStep(
+                id=ids.new("stp"),
+                workspace_id=self.run.workspace_id,
+                run_id=self.run.id,
+                number=self.run.logged,
+                step=step.id,
+                kind=step.kind,
+                status=status,
+                at=self.now,
+                detail={"input": given, "output": output, "code": code, "text": text},
+            )
+        )
+
+    def _set(self, fields: Mapping[str, Any]) -> None:
+        for name, value in fields.items():
+            setattr(self.run, name, value)
+
+    def _finish(self, status: Any, failure: Mapping[str, Any] | None = None) -> None:
+        self.ended_as = status
+        run_states.finish(self.unit, self.run, status, automation_name=self._automation_name, failure=failure)
+
+    def _put(self, **fields: Any) -> None:
+        run_states.change(self.unit, self.run, leased_until=None, **fields)
+
+
+def _with_times_as_text(resource: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The resource as JSON has it, which templates show and conditions compare."""
+    return {name: timestamp(value) if isinstance(value, datetime) else value for name, value in resource.items()}

@@ -1,0 +1,92 @@
+"""Pointers: where a request is invalid, as RFC 6901 pointers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import marshmallow
+from marshmallow import ValidationError, fields
+
+from app.errors import Fault, Invalid
+
+_BAD_TEXT = "The text contains a character that cannot be stored (U+0000 or half of a surrogate pair)."
+
+
+# marshmallow takes ten times as long for an unknown field as for a known one.
+_MANY = 1_000
+
+
+def load(schema: marshmallow.Schema, value: dict[str, Any]) -> Any:
+    """`value`, validated and converted by `schema`. Raises Invalid."""
+    if len(value) > _MANY and schema.unknown == marshmallow.RAISE:
+        known = {field.data_key or name for name, field in schema.load_fields.items()}
+        raise Invalid(*(Fault(pointer(key), "Unknown field.") for key in value if key not in known))
+    try:
+        return schema.load(value)
+    except ValidationError as error:
+        raise Invalid(*_faults(error.messages, "", schema)) from error
+
+
+def pointer(*parts: object) -> str:
+    """The RFC 6901 pointer to `parts`: `pointer("tags", 0)` is `/tags/0`."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def refuse_bad_text(value: Any) -> None:
+    """Raises Invalid if a string in `value` contains U+0000 or a lone surrogate."""
+    try:
+        places = list(_bad_texts(value, ""))
+    except RecursionError:
+        return
+    if places:
+        raise Invalid(*(Fault(place, _BAD_TEXT) for place in places))
+
+
+def _bad_texts(value: Any, at: str) -> Iterator[str]:
+    if isinstance(value, str):
+        if _is_bad(value):
+            yield at
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _bad_texts(inner, f"{at}/{index}")
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if _is_bad(key):
+                yield at
+            else:
+                yield from _bad_texts(inner, at + pointer(key))
+
+
+def _is_bad(text: str) -> bool:
+    return "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _faults(messages: object, at: str, shape: object) -> Iterator[Fault]:
+    """marshmallow's error messages as faults. `shape` is the schema or field that they are about."""
+    if isinstance(messages, dict):
+        for key, inner in messages.items():
+            if key == "_schema":
+                yield from _faults(inner, at, shape)
+            elif isinstance(shape, fields.Mapping) and isinstance(inner, dict) and inner.keys() <= {"key", "value"}:
+                # For mappings marshmallow adds a level that separates a wrong key from a wrong value.
+                yield from _faults(inner.get("key", []), at + pointer(key), None)
+                yield from _faults(inner.get("value", []), at + pointer(key), shape.value_field)
+            else:
+                yield from _faults(inner, at + pointer(key), _inside(shape, key))
+    elif isinstance(messages, list):
+        for message in messages:
+            yield from _faults(message, at, shape)
+    else:
+        yield Fault(at, str(messages))
+
+
+def _inside(shape: object, key: object) -> object:
+    """The schema or field at `key` of `shape`; None if there is none."""
+    if isinstance(shape, fields.List):
+        return shape.inner
+    if isinstance(shape, fields.Nested):
+        shape = shape.schema
+    if isinstance(shape, marshmallow.Schema):
+        return shape if isinstance(key, int) else shape.fields.get(str(key))
+    return None

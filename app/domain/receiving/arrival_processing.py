@@ -1,0 +1,174 @@
+"""Arrival processing: what has arrived, from many senders in one transaction, each sender's in its order.
+
+What an arrival changes is written together with its outcome, so it counts once, whenever its worker dies. It needs
+nothing but its contact's lock: neither a workspace's queued writes nor an import holds it up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+from peewee import DatabaseError, InterfaceError
+
+from app import mailbox, metrics, sql
+from app.channels.base import Arrival
+from app.database import count, transaction
+from app.domain.channels import arrivals
+from app.domain.channels.arrivals import MAIL
+from app.domain.receiving import arrival_effects, arrival_reads, receipts
+from app.domain.triggers import batches
+from app.domain.work.changes import Change
+from app.domain.work.events import Cause
+from app.domain.work.units import Busy, Unit
+from app.mailbox import Claimed
+from app.models.arrivals import Arrival as Stored
+from app.models.channels import Channel
+
+log = structlog.get_logger(__name__)
+
+# See writes.BATCH.
+BATCH = 50
+# The pause before retrying what needs a row that another transaction holds.
+BUSY_SECONDS = 0.005
+# What breaks this often, or whose workers die this often while they work on it alone, is given up.
+MOST_ERRORS = 5
+MOST_DEATHS = 3
+_DIED = f"{MOST_DEATHS} workers died of it."
+
+
+class Unreadable(Exception):
+    """What is stored is no arrival that this version knows."""
+
+
+class Deadly(Exception):
+    """Too many workers have died of the arrival."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """An arrival that is taken up, and the channel that it came over; `item` is None if it cannot be read."""
+
+    stored: Stored
+    channel: Channel
+    item: Arrival | None
+
+
+def work(*sender_keys: str) -> None:
+    """Processes what these senders have sent, together, until nothing is left or the slice is over."""
+    mailbox.serve_together(MAIL, sender_keys, BATCH, _work_on)
+
+
+def _work_on(batch: Sequence[Claimed]) -> None:
+    is_suspect = any(claimed.is_suspect for claimed in batch)
+    if busy := _process_singly(batch) if is_suspect else _process(batch, set()):
+        mailbox.release(MAIL, busy)
+        time.sleep(BUSY_SECONDS)
+
+
+def _process_singly(batch: Sequence[Claimed]) -> Sequence[Claimed]:
+    """For arrivals whose last worker did not say what became of them: one that kills its worker shows itself."""
+    busy: list[Claimed] = []
+    stuck: set[str] = set()
+    for number, claimed in enumerate(batch):
+        # Not those before: one that is to be tried again later would have a lease.
+        with mailbox.in_progress(MAIL, claimed, batch[number:]):
+            busy += _process([claimed], stuck)
+    return busy
+
+
+def _process(batch: Sequence[Claimed], stuck: set[str]) -> Sequence[Claimed]:
+    """Processes the batch in one transaction; returns those that need what another transaction holds.
+
+    So do those of senders who are `stuck`, and the function adds more of these: an arrival of theirs has to come first.
+    """
+    with transaction():
+        if not mailbox.holding(MAIL, batch):
+            log.warning("arrivals.not_held", arrivals=len(batch))
+            return batch
+        taken = _take_up(batch)
+        items = [(each.channel, each.item) for each in taken if each.item is not None]
+        results = batches.run(
+            _tasks(taken, stuck),
+            arrival_reads.needs(items),
+            then=partial(arrival_reads.read, items),
+            in_order=False,
+        )
+        _record(taken, results)
+    busy = {each.stored.id for each, result in zip(taken, results, strict=True) if isinstance(result, Busy)}
+    return [claimed for claimed in batch if claimed.id in busy]
+
+
+def _take_up(batch: Sequence[Claimed]) -> list[Received]:
+    stored = Stored.batch([claimed.id for claimed in batch])
+    found = Channel.select().where(Channel.id.in_(list({each.channel_id for each in stored})))
+    channels: Mapping[str, Channel] = {channel.id: channel for channel in found}
+    return [Received(each, channels[each.channel_id], _read(each)) for each in stored]
+
+
+def _read(stored: Stored) -> Arrival | None:
+    try:
+        return arrivals.read(stored)
+    except Exception:
+        log.exception("arrival.unreadable", request_id=stored.trace_id, arrival=stored.id)
+        return None
+
+
+def _tasks(taken: Sequence[Received], stuck: set[str]) -> list[Callable[[Unit], bool]]:
+    before = frozenset(stuck)
+
+    def do(unit: Unit, number: int) -> bool:
+        if number == 0:  # all of the tasks may be done again
+            stuck.intersection_update(before)
+        return _do(taken[number], stuck, unit)
+
+    return [partial(do, number=number) for number in range(len(taken))]
+
+
+def _do(received: Received, stuck: set[str], unit: Unit) -> bool:
+    """Applies the arrival, unless an earlier one of its sender is `stuck`: then raises Busy. False: it is to wait."""
+    stored, channel = received.stored, received.channel
+    if stored.sender_key in stuck:
+        raise Busy
+    if stored.deaths > MOST_DEATHS:
+        raise Deadly
+    cause = Cause(None, stored.trace_id)
+    change = Change(stored.workspace_id, {}, None, "arrivals.apply", None, cause, unit)
+    try:
+        if received.item is None:
+            raise Unreadable
+        return channel.deleted_at is not None or arrival_effects.apply(change, channel, received.item)
+    except (DatabaseError, InterfaceError):
+        raise
+    except Busy:
+        stuck.add(stored.sender_key)
+        raise
+    except Exception:
+        if stored.errors + 1 < MOST_ERRORS:
+            stuck.add(stored.sender_key)
+        raise
+
+
+def _record(taken: Sequence[Received], results: Sequence[bool | Exception]) -> None:
+    """Writes down what became of the arrivals, but for those that are busy."""
+    ended = [each for each in zip(taken, results, strict=True) if not isinstance(each[1], Busy)]
+    problems = [_problem(each.stored, result) if isinstance(result, Exception) else None for each, result in ended]
+    ends = [isinstance(result, Deadly) or each.stored.errors + 1 >= MOST_ERRORS for each, result in ended]
+    values = {
+        "ids": sql.array(each.stored.id for each, _ in ended),
+        "waits": sql.array(result is False for _, result in ended),
+        "problems": sql.array(problems),
+        "ends": sql.array(ends),
+        "kept_seconds": receipts.KEPT.total_seconds(),
+    }
+    count(sql.prepared("record_arrivals"), values)
+    for problem, is_end in zip(problems, ends, strict=True):
+        metrics.ARRIVALS.labels("processed" if problem is None else "failed" if is_end else "retried").inc()
+
+
+def _problem(stored: Stored, error: Exception) -> str:
+    log.error("arrival.broke", request_id=stored.trace_id, arrival=stored.id, kind=stored.kind, exc_info=error)
+    return _DIED if isinstance(error, Deadly) else type(error).__name__

@@ -1,0 +1,154 @@
+"""Automation listeners: which automations an event may start, and which may end their runs because of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from app import sql
+from app.database import count, rows
+from app.domain.triggers.conditions import holds
+from app.domain.triggers.run_states import Reentry
+from app.domain.work.events import Happening
+from app.lib import json
+from app.lib.caches import Cache
+
+# What Bellhop sends triggers nothing, so that two automations cannot answer each other; nor does a deletion.
+UNHEARD = frozenset({"message.sent", "message.delivered", "message.read", "message.failed", "contact.deleted"})
+
+Trigger = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Heard:
+    """An event, for those that listen. `after`: the last automation that it has been passed to.
+
+    `recorded_at`: when it was recorded, if that was in an earlier transaction.
+    """
+
+    workspace_id: str
+    event: Happening
+    after: str = ""
+    recorded_at: datetime | None = None
+
+    @property
+    def keys(self) -> set[str]:
+        """The keys of those that may be waiting for it; none if nothing can follow from it."""
+        event = self.event
+        if event.contact_id is None or event.only is not None or event.kind in UNHEARD:
+            return set()
+        return {_key(event.kind, None), _key(event.kind, event.tag)}
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The body that receivers get, read."""
+        return dict(json.loads(self.event.body))
+
+    @cached_property
+    def variables(self) -> dict[str, Any]:
+        """What conditions can name."""
+        data = self.document["data"]
+        named = {name: data.get(name) for name in ("contact", "conversation")}
+        return named | {"trigger": {"event": self.document, "variables": {}}, "steps": {}}
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """An automation that listens. `triggers` are those of its published version; none if it may not start runs."""
+
+    id: str
+    name: str
+    version: int
+    reentry: Reentry | None
+    triggers: Sequence[Trigger]
+    exits: Sequence[Trigger]
+
+    def starts(self, heard: Heard) -> bool:
+        """Whether the event is one of its triggers."""
+        return any(_is_of(trigger, heard) for trigger in self.triggers)
+
+    def exits_on(self, heard: Heard) -> bool:
+        """Whether the event is one of its exits."""
+        return any(_is_of(trigger, heard) for trigger in self.exits)
+
+
+class Listeners:
+    """Those that listen to some keys of a workspace. Finding them takes one statement, however many they are."""
+
+    def __init__(self, workspace_id: str, keys: Collection[str]) -> None:
+        found = rows(_FIND, {"workspace_id": workspace_id, "keys": sql.array(keys)}) if keys else []
+        starting = {(id, version) for _, _, id, _, version, _, _, is_open in found if is_open}
+        triggers = _triggers(starting)
+        listeners = {
+            id: Listener(id, name, version, reentry, triggers[id, version] if is_open else (), exits)
+            for _, _, id, name, version, reentry, exits, is_open in found
+        }
+        self._by_key: dict[str, list[tuple[datetime, Listener]]] = {}
+        for key, since, id, *_ in found:
+            self._by_key.setdefault(key, []).append((since, listeners[id]))
+
+    def of(self, heard: Heard) -> Iterator[Listener]:
+        """Those that the event is still to be passed to, in the order of their identifiers."""
+        at = heard.recorded_at
+        keyed = [each for key in heard.keys for each in self._by_key.get(key, ())]
+        listening = {listener.id: listener for since, listener in keyed if at is None or since <= at}
+        return (listening[id] for id in sorted(listening) if id > heard.after)
+
+
+def listen(workspace_id: str, automation_id: str, keys: Collection[str]) -> None:
+    """Replaces what the automation listens to.
+
+    An event that was recorded before the automation listened to its key starts nothing, whenever that is looked at.
+    """
+    stale = "DELETE FROM automation_listeners WHERE automation_id = %s AND key <> ALL(%s)"
+    count(stale, (automation_id, list(keys)))
+    count(
+        """
+        INSERT INTO automation_listeners (workspace_id, key, automation_id) SELECT %s, unnest(%s::text[]), %s
+        ON CONFLICT DO NOTHING
+        """,
+        (workspace_id, list(keys), automation_id),
+    )
+
+
+def _key(kind: str, tag: str | None) -> str:
+    return kind if tag is None else f"{kind}:{tag}"
+
+
+def _is_of(trigger: Trigger, heard: Heard) -> bool:
+    if trigger["event"] != heard.event.kind or trigger.get("tag") not in (None, heard.event.tag):
+        return False
+    condition = trigger.get("if")
+    return condition is None or holds(condition, heard.variables)
+
+
+def _triggers(versions: Collection[tuple[str, int]]) -> dict[tuple[str, int], Sequence[Trigger]]:
+    """The triggers of these versions; one statement reads those that this process has not seen lately."""
+    known = {version: _TRIGGERS.get(version) for version in versions}
+    if missing := [version for version, triggers in known.items() if triggers is None]:
+        read = """
+            SELECT version.automation_id, version.number, version.definition->'triggers'
+            FROM automation_versions version JOIN unnest(%s::text[], %s::int[]) AS sought(automation_id, number)
+                ON version.automation_id = sought.automation_id AND version.number = sought.number
+        """
+        for automation_id, number, triggers in rows(read, tuple(map(list, zip(*missing, strict=True)))):
+            known[automation_id, number] = triggers or []
+            _TRIGGERS.put((automation_id, number), triggers or [], 1)
+    return {version: triggers or () for version, triggers in known.items()}
+
+
+# Versions never change.
+_TRIGGERS: Cache[tuple[str, int], Sequence[Trigger]] = Cache(10_000)
+
+_FIND = sql.prepared(
+    "find_listeners",
+    """
+    SELECT listener.key, listener.since, automation.id, automation.name, automation.version, automation.reentry,
+        automation.exits, automation.version IS NOT NULL AND automation.status IN ('published', 'paused')
+    FROM automation_listeners listener JOIN automations automation ON automation.id = listener.automation_id
+    WHERE listener.workspace_id = %(workspace_id)s AND listener.key = ANY(%(keys)s::text[])
+    """,
+)

@@ -1,0 +1,214 @@
+"""Template filters: what templates can do to values, each within limits on what it takes and gives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import wraps
+from inspect import signature
+from math import isfinite
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from liquid import Environment
+from liquid.builtin.expressions import KeywordArgument
+from liquid.builtin.expressions.filtered import Filter
+from liquid.exceptions import FilterArgumentError, UnknownFilterError
+from liquid.undefined import Undefined
+
+from app.lib import clock, json, normalization
+
+LONGEST_TEXT = 64 * 1024
+LONGEST_LIST = 10_000
+LARGEST_NUMBER = 2**63
+LONGEST_TIME = 100
+
+# A tag has no '<' inside: text full of them would otherwise be searched to its end from each.
+_HTML_TAG = re.compile(r"<[^<>]*>")
+
+
+def text_of(value: Any) -> str:
+    """The value as templates print it: objects as JSON, times as the API shows them, nothing for nil."""
+    if isinstance(value, str):
+        return value
+    if value is None or isinstance(value, Undefined):
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return "".join(map(text_of, value))
+    if isinstance(value, dict):
+        return json.dumps(value).decode()
+    return json.timestamp(value) if isinstance(value, datetime) else str(value)
+
+
+def cost(value: Any) -> int:
+    """What it costs to work on the value, in the units of a template's budget."""
+    if isinstance(value, str):
+        return len(value) // 64
+    if isinstance(value, (list, dict)):
+        return len(value) + sum(map(cost, value.values() if isinstance(value, dict) else value))
+    return len(value) if isinstance(value, range) else 0
+
+
+def within_limits(value: Any) -> Any:
+    """The value itself. Raises FilterArgumentError if it is longer or larger than templates may handle."""
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        raise _refused(f"a text has more than {LONGEST_TEXT:,} characters")
+    if isinstance(value, list) and len(value) > LONGEST_LIST:
+        raise _refused(f"a list has more than {LONGEST_LIST:,} elements")
+    if isinstance(value, (int, float)) and not (isfinite(value) and abs(value) <= LARGEST_NUMBER):
+        raise _refused("a number is out of range")
+    return value
+
+
+def check(used: Filter) -> None:
+    """Raises LiquidError if there is no such filter, or not with these arguments."""
+    if used.name not in FILTERS:
+        known = ", ".join(sorted(FILTERS))
+        raise UnknownFilterError(
+            f"there is no filter '{used.name[:LONGEST_TIME]}'; there are {known}", token=used.token
+        )
+    parameters = list(signature(FILTERS[used.name]).parameters.values())[1:]
+    positional = [each for each in parameters if each.kind is not each.KEYWORD_ONLY]
+    least = sum(each.default is each.empty for each in positional)
+    named = {each.name for each in used.args if isinstance(each, KeywordArgument)}
+    if not least <= len(used.args) - len(named) <= len(positional):
+        many = f"{least}" if least == len(positional) else f"{least} to {len(positional)}"
+        raise FilterArgumentError(f"the number of arguments of '{used.name}' must be {many}", token=used.token)
+    if unknown := named - {each.name for each in parameters if each.name != "environment"}:
+        raise FilterArgumentError(f"the filter '{used.name}' has no argument '{min(unknown)}'", token=used.token)
+
+
+def _limited(call: Callable[..., Any], *, of_text: bool) -> Callable[..., Any]:
+    """The filter, charged to the template's budget and within limits; `of_text`: given its value as text."""
+
+    @wraps(call)
+    def limited(value: Any, *arguments: Any, context: Any, **named: Any) -> Any:
+        for given in (value, *arguments, *named.values()):
+            if given is not context.env:
+                within_limits(given)
+                context.spend(cost(given))
+        result = within_limits(call(text_of(value) if of_text else value, *arguments, **named))
+        context.spend(1 + cost(result))
+        return result
+
+    limited.with_context = True  # type: ignore[attr-defined]
+    return limited
+
+
+def _replace(value: str, old: Any, new: Any = "") -> str:
+    old, new = text_of(old), text_of(new)
+    if len(value) + value.count(old) * (len(new) - len(old)) > LONGEST_TEXT:
+        raise _refused(f"a text has more than {LONGEST_TEXT:,} characters")
+    return value.replace(old, new)
+
+
+def _join(value: Any, separator: Any = " ") -> str:
+    parts = list(map(text_of, value if isinstance(value, (list, range)) else [value]))
+    if sum(map(len, parts)) + len(parts) * len(text_of(separator)) > LONGEST_TEXT:
+        raise _refused(f"a text has more than {LONGEST_TEXT:,} characters")
+    return text_of(separator).join(parts)
+
+
+def _uniq(value: Any) -> list[Any]:
+    """Compares elements by their JSON: comparing each with all others would take too long."""
+    first: dict[bytes, Any] = {}
+    for each in value if isinstance(value, list) else [value]:
+        first.setdefault(json.dumps(each), each)
+    return list(first.values())
+
+
+def _json(value: Any) -> str:
+    return json.dumps(None if isinstance(value, Undefined) else value).decode()
+
+
+def _strip_html(value: str) -> str:
+    return _HTML_TAG.sub("", value)
+
+
+def _date(value: Any, form: Any, timezone: Any = None) -> str:
+    """The time as strftime writes it, in the time zone or in UTC. What is no time stays as it is."""
+    time = _time_of(value)
+    if time is None:
+        return text_of(value)
+    if len(text_of(form)) > LONGEST_TIME:
+        raise _refused(f"the form of a date has more than {LONGEST_TIME} characters")
+    if text_of(timezone):
+        try:
+            time = time.astimezone(ZoneInfo(normalization.timezone(text_of(timezone))))
+        except ValueError as error:
+            raise _refused(str(error)) from error
+    return time.strftime(text_of(form) or "%Y-%m-%d %H:%M")
+
+
+def _adding(unit: str) -> Callable[[Any, Any], str]:
+    def add(value: Any, amount: Any) -> str:
+        time = _time_of(value)
+        if time is None:
+            raise _refused(f"'{text_of(value)[:LONGEST_TIME]}' is not a time")
+        return json.timestamp(time + timedelta(**{unit: float(text_of(amount) or 0)}))
+
+    return add
+
+
+def _time_of(value: Any) -> datetime | None:
+    """A time in RFC 3339, seconds since 1970, or "now"."""
+    if isinstance(value, datetime):
+        return value
+    text = text_of(value)
+    if text == "now":
+        return clock.now()
+    try:
+        if re.fullmatch(r"-?[0-9]{1,12}(\.[0-9]+)?", text, re.ASCII):
+            return datetime.fromtimestamp(float(text), UTC)
+        time = datetime.fromisoformat(text) if len(text) <= LONGEST_TIME else None
+    except (ValueError, OverflowError):
+        return None
+    return time.replace(tzinfo=UTC) if time and time.tzinfo is None else time
+
+
+def _refused(reason: str) -> FilterArgumentError:
+    return FilterArgumentError(reason, token=None)
+
+
+_LIQUID = Environment().filters
+_OF_TEXT: Mapping[str, Callable[..., Any]] = {
+    **{
+        name: _LIQUID[name]
+        for name in (
+            *("base64_decode", "base64_encode", "capitalize", "downcase", "escape", "lstrip", "newline_to_br"),
+            *("rstrip", "split", "squish", "strip", "strip_newlines", "truncate", "truncatewords", "upcase"),
+            *("url_decode", "url_encode"),
+        )
+    },
+    "append": lambda value, text: value + text_of(text),
+    "prepend": lambda value, text: text_of(text) + value,
+    "remove": lambda value, text: value.replace(text_of(text), ""),
+    "remove_first": lambda value, text: value.replace(text_of(text), "", 1),
+    "replace": _replace,
+    "replace_first": lambda value, old, new="": value.replace(text_of(old), text_of(new), 1),
+    "strip_html": _strip_html,
+}
+_OF_ANYTHING: Mapping[str, Callable[..., Any]] = {
+    **{
+        name: _LIQUID[name]
+        for name in (
+            *("abs", "at_least", "at_most", "ceil", "compact", "concat", "default", "divided_by", "first", "floor"),
+            *("last", "map", "minus", "modulo", "plus", "reverse", "round", "size", "slice", "sort", "sort_natural"),
+            *("sum", "times", "where"),
+        )
+    },
+    "add_days": _adding("days"),
+    "add_hours": _adding("hours"),
+    "add_minutes": _adding("minutes"),
+    "date": _date,
+    "join": _join,
+    "json": _json,
+    "uniq": _uniq,
+}
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    **{name: _limited(call, of_text=True) for name, call in _OF_TEXT.items()},
+    **{name: _limited(call, of_text=False) for name, call in _OF_ANYTHING.items()},
+}

@@ -1,0 +1,66 @@
+"""Representations: the resources of updates, as the API shows them; a statement for each kind of resource."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from app.api import resources
+from app.database import DatabaseAway
+from app.domain.automations import runs
+from app.domain.conversations import conversations, messages
+from app.domain.insight.updates import Update
+from app.domain.people import notifications
+from app.models.conversations import Conversation, Message
+from app.models.jobs import Job
+from app.models.notifications import Notification
+from app.models.runs import Run
+
+log = structlog.get_logger(__name__)
+
+_KINDS: Mapping[str, tuple[Any, Callable[[Any], dict[str, Any]]]] = {
+    "conversation": (Conversation, conversations.represent),
+    "message": (Message, messages.represent),
+    "run": (Run, runs.represent),
+    "job": (Job, resources.represent_job),
+    "notification": (Notification, notifications.represent),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A resource; the row, and what the API shows of it."""
+
+    row: Any
+    shown: dict[str, Any]
+
+
+def load(updates: Iterable[Update]) -> dict[tuple[str, str], Document]:
+    """The resources of the updates that are still there, by kind and identifier."""
+    wanted: dict[str, set[str]] = defaultdict(set)
+    for update in updates:
+        wanted[update.kind].add(update.subject_id)
+    found: dict[tuple[str, str], Document] = {}
+    for kind, subject_ids in wanted.items():
+        if kind not in _KINDS:
+            continue  # of a newer version, during a rollout
+        model, represent = _KINDS[kind]
+        for row in model.select().where(model.id.in_(sorted(subject_ids))):
+            try:
+                found[kind, row.id] = Document(row, represent(row))
+            except DatabaseAway:
+                raise
+            except Exception:  # one that cannot be shown must not end the streams
+                log.exception("live.not_shown", kind=kind, id=row.id)
+    return found
+
+
+def peers(found: Mapping[tuple[str, str], Document]) -> dict[str, tuple[str, str | None]]:
+    """The channel and the peer of the conversations that these messages are in."""
+    wanted = {document.row.conversation_id for (kind, _), document in found.items() if kind == "message"}
+    query = Conversation.select(Conversation.id, Conversation.channel_id, Conversation.peer)
+    return {each.id: (each.channel_id, each.peer) for each in query.where(Conversation.id.in_(sorted(wanted)))}

@@ -1,0 +1,158 @@
+"""The update reader: looks for updates, once for all listeners of the process, and says what each is sent.
+
+It looks fifty times a second while the process has listeners, so nothing has to ring, and losing Redis costs nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from app import metrics
+from app.database import DatabaseAway, database
+from app.domain.insight import updates
+from app.domain.insight.updates import Forgotten, Place, Update
+from app.lib import clock, vitals
+from app.live import frames, streams
+from app.live.listeners import Listener
+from app.live.streams import Parcel
+from app.realtime import Sign
+
+log = structlog.get_logger(__name__)
+
+LOOKS_EVERY_SECONDS = 0.02
+PAUSE_SECONDS = 0.5  # after the database was found to be away
+MOST_AT_ONCE = 1_000
+
+# What is sent, and the place at which all listeners are then.
+Deliver = Callable[[Sequence[Parcel], Place | None], None]
+# The place from which new listeners are sent everything.
+Begun = Callable[[Place], None]
+
+
+class Reader:
+    """Call `join` and `leave` from any thread. `deliver` is called by the reader's thread, in order."""
+
+    def __init__(self, deliver: Deliver) -> None:
+        self._deliver = deliver
+        self._news: deque[tuple[Sequence[Listener], Begun] | Listener | Sign] = deque()
+        self._awake = threading.Event()
+        self._stopping = False
+        self._listeners: dict[str, set[Listener]] = defaultdict(set)
+        self._joining: list[tuple[Sequence[Listener], Begun]] = []
+        self._place: Place | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begins to look."""
+        self._thread = vitals.start(self._run, "reader")
+
+    def stop(self) -> None:
+        """Ends the thread; returns when it has ended."""
+        self._stopping = True
+        self._awake.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def join(self, listeners: Sequence[Listener], begun: Begun) -> None:
+        """Sends them everything from a place on, with which it calls `begun` before. It is the present, or later."""
+        self._news.append((listeners, begun))
+        self._awake.set()
+
+    def leave(self, listener: Listener) -> None:
+        """Sends nothing more to a listener that is over, soon."""
+        self._news.append(listener)
+        self._awake.set()
+
+    def show(self, sign: Sign) -> None:
+        """Sends the sign to those who may see it."""
+        self._news.append(sign)
+        self._awake.set()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._awake.clear()
+            try:
+                self._round()
+            except DatabaseAway as error:
+                log.warning("live.database_away", error=str(error).strip())
+                time.sleep(PAUSE_SECONDS)
+            except Exception:
+                log.exception("live.round_failed")
+                time.sleep(PAUSE_SECONDS)
+            # Without listeners it sleeps until the next one joins.
+            self._awake.wait(LOOKS_EVERY_SECONDS if self._listeners or self._joining else None)
+        database.close()
+
+    def _round(self) -> None:
+        self._take_news()
+        if not self._listeners and not self._joining:
+            self._place = None
+            return
+        if self._place is None:
+            self._place = updates.present()
+        else:
+            self._read_on()
+        # Read on first: a listener may come from another process that was further.
+        self._admit(self._place)
+
+    def _take_news(self) -> None:
+        while self._news:
+            each = self._news.popleft()
+            if isinstance(each, Listener):
+                self._forget(each)
+            elif isinstance(each, Sign):
+                self._send(streams.signals(each, self._listeners.get(each.workspace_id, ())))
+            else:
+                self._joining.append(each)
+
+    def _forget(self, listener: Listener) -> None:
+        workspace_id = listener.admitted.workspace_id
+        if workspace_id in self._listeners:
+            self._listeners[workspace_id].discard(listener)
+            if not self._listeners[workspace_id]:
+                del self._listeners[workspace_id]
+
+    def _read_on(self) -> None:
+        """Goes on to the present; delivers what the listeners are sent of it."""
+        was_within = True
+        while self._place is not None and (was_within or self._place.until is not None):
+            was_within = self._place.until is not None
+            try:
+                found, place = updates.read(self._place, MOST_AT_ONCE)
+                parcels = self._parcels(found, place)
+            except Forgotten:  # the database was away for an hour
+                place = updates.present()
+                listeners = [each for those in self._listeners.values() for each in those]
+                parcels = [Parcel(frames.reset(place, each.admitted), [each]) for each in listeners]
+            # Only now: what fails before is read again.
+            self._place = place
+            self._send(parcels)
+
+    def _parcels(self, found: Sequence[Update], behind: Place) -> list[Parcel]:
+        by_workspace: dict[str, list[Update]] = defaultdict(list)
+        for update in found:
+            if update.workspace_id in self._listeners:
+                by_workspace[update.workspace_id].append(update)
+        parcels = []
+        for workspace_id, those in by_workspace.items():
+            parcels += streams.parcels(those, behind, self._listeners[workspace_id])
+            metrics.LIVE_SECONDS.observe(max(0.0, (clock.now() - those[0].at).total_seconds()))
+        return parcels
+
+    def _send(self, parcels: Sequence[Parcel]) -> None:
+        self._deliver(parcels, self._place)
+
+    def _admit(self, place: Place) -> None:
+        """Brings new listeners to the place of all others."""
+        joining, self._joining = self._joining, []
+        for listeners, begun in joining:
+            for each in listeners:
+                # One that is over may have left already.
+                if not each.is_over:
+                    self._listeners[each.admitted.workspace_id].add(each)
+            begun(place)

@@ -1,0 +1,8 @@
+"""The only door to other people's servers: deadlines, size caps and address checks."""
+
+from __future__ import annotations
+
+from app.outbound.answers import Answer, Reason, answered, failed
+from app.outbound.clients import BlockingOutbound, Outbound
+
+__all__ = ["Answer", "BlockingOutbound", "Outbound", "Reason", "answered", "failed"]

@@ -1,0 +1,250 @@
+"""The only door to other people's servers: deadlines, size caps and address checks."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import math
+import ssl
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import structlog
+import uvloop
+
+from app import metrics
+from app.lib import vitals
+from app.lib.addresses import Network
+from app.outbound.answers import Answer, Reason, answered, failed
+from app.outbound.deadlines import MOST_QUEUED_SECONDS, Deadlines
+from app.outbound.descriptors import raise_limit
+from app.outbound.dialling import Dialler
+from app.outbound.exchanges import Exchange
+from app.outbound.failure_reasons import judge
+from app.outbound.names import Resolver
+from app.outbound.pool import Pool
+from app.outbound.wire_format import post_bytes, read_target, request_bytes
+
+__all__ = ["Answer", "BlockingOutbound", "Outbound", "Reason", "answered", "failed"]
+
+log = structlog.get_logger(__name__)
+
+# Connections, idle ones included, each of which costs 60 KiB of memory. They also take at most half of the descriptors,
+# so that resolver threads, databases and logs have enough.
+MOST_OPEN = 2000
+LOG_SECONDS = 10  # between two log lines about the same fault of ours
+
+
+class Outbound:
+    """Sends requests to other people's servers. It belongs to the event loop of its first request.
+
+    Nothing in `allowed_networks` is refused as private. The certificates in `ca_file` are trusted beside the system's.
+    Raises the process's limit of open files where it is too low for the connections to be kept.
+    """
+
+    def __init__(
+        self,
+        *,
+        timeout_seconds: float,
+        allowed_networks: Sequence[Network],
+        ca_file: Path | None,
+        resolver: Resolver | None = None,
+    ) -> None:
+        self._timeout_seconds = timeout_seconds
+        self._read = functools.lru_cache(maxsize=4096)(functools.partial(read_target, allowed=tuple(allowed_networks)))
+        tls = ssl.create_default_context()
+        tls.minimum_version = ssl.TLSVersion.TLSv1_2  # some systems' Pythons would allow older ones
+        tls.set_alpn_protocols(["http/1.1"])
+        tls.options |= ssl.OP_NO_RENEGOTIATION  # a server could make us shake hands over and over
+        if ca_file is not None:
+            tls.load_verify_locations(ca_file)
+        self._dialler = Dialler(tls, tuple(allowed_networks), resolver)
+        self._pool = Pool(self._dialler, min(MOST_OPEN, raise_limit(2 * MOST_OPEN) // 2))
+        self._deadlines = Deadlines()
+        self._closed = False
+        self._our_faults = _OurFaults()
+
+    def post(self, address: str, body: bytes, headers: Mapping[str, str]) -> asyncio.Future[Answer]:
+        """POSTs `body` to `address` once. The timeout begins when the request leaves our own queue.
+
+        The future never fails: whatever goes wrong is in the Answer. A 2xx status line that comes in time is a success,
+        whatever happens to the rest of the response. Raises ValueError at once for headers that cannot be sent.
+        """
+        target = self._read(address)
+        if isinstance(target, str):
+            return _refused(target)
+        sent = post_bytes(target, headers, body)
+        return self._send(Exchange(target, sent, self._timeout_seconds, self._end))
+
+    def request(
+        self,
+        method: str,
+        address: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        *,
+        most_bytes: int,
+        timeout_seconds: float,
+    ) -> asyncio.Future[Answer]:
+        """Sends a request of any method once, as `post` does; the Answer has the response's headers too.
+
+        At most `most_bytes` of the response's body are kept. Raises ValueError at once for a method or a header that
+        cannot be sent, and for headers that are not the caller's to set, like Host and Content-Length.
+        """
+        target = self._read(address)
+        if isinstance(target, str):
+            return _refused(target)
+        exchange = Exchange(
+            target,
+            request_bytes(method, target, headers, body),
+            timeout_seconds,
+            self._end,
+            most_bytes=most_bytes,
+            headers=[],
+            is_bodiless=method == "HEAD",
+        )
+        return self._send(exchange)
+
+    async def close(self) -> None:
+        """Closes every connection. Safe to repeat; requests under way fail as ours."""
+        self._closed = True
+        self._pool.close()
+        self._dialler.close()
+
+    def _send(self, exchange: Exchange) -> asyncio.Future[Answer]:
+        connection = self._pool.idle_one(exchange.target.host, exchange.target.port)
+        if connection is None:
+            exchange.is_queued = True
+            self._deadlines.begin(exchange, MOST_QUEUED_SECONDS)
+            exchange.connecting = asyncio.get_running_loop().create_task(self._connect(exchange))
+        else:
+            self._deadlines.begin(exchange, exchange.timeout)
+            exchange.ask(connection)
+        return exchange.answered
+
+    async def _connect(self, exchange: Exchange) -> None:
+        target = exchange.target
+        try:
+            exchange.ask(
+                await self._pool.take(target.host, target.port, functools.partial(self._leave_queue, exchange))
+            )
+        except Exception as error:
+            exchange.end(error)
+
+    def _leave_queue(self, exchange: Exchange) -> None:
+        self._deadlines.end(exchange, MOST_QUEUED_SECONDS)
+        exchange.is_queued = False
+        exchange.began = asyncio.get_running_loop().time()
+        self._deadlines.begin(exchange, exchange.timeout)
+
+    def _end(self, exchange: Exchange) -> None:
+        self._deadlines.end(exchange, MOST_QUEUED_SECONDS if exchange.is_queued else exchange.timeout)
+        if exchange.connection is not None:
+            self._pool.give_back(exchange.target.host, exchange.target.port, exchange.connection)
+        if exchange.answered.done():
+            return  # its caller has given up
+        try:
+            answer = self._answer(exchange)
+        except Exception as mistake:
+            self._our_faults.count(Reason.NOT_SENT, mistake)
+            answer = failed(Reason.NOT_SENT, may_have_arrived=exchange.connection is not None)
+        exchange.answered.set_result(answer)
+
+    def _answer(self, exchange: Exchange) -> Answer:
+        duration_ms = round((asyncio.get_running_loop().time() - exchange.began) * 1000)
+        status = exchange.status
+        if status is None:
+            reason, fact = self._judge(exchange)
+            return failed(reason, fact, duration_ms, may_have_arrived=exchange.connection is not None)
+        return answered(
+            status,
+            exchange.kept_body(),
+            duration_ms,
+            target=exchange.redirect_target(),
+            headers=tuple(exchange.headers or ()),
+            is_whole=exchange.is_whole,
+        )
+
+    def _judge(self, exchange: Exchange) -> tuple[Reason, str]:
+        host, port = exchange.target.host, exchange.target.port
+        reason, fact = judge(exchange.failure, host, exchange.timeout)
+        is_dialling = exchange.connection is None
+        if self._closed:
+            reason, fact = Reason.NOT_SENT, ""
+        elif reason is Reason.LATE and is_dialling and self._dialler.is_resolver_silent(host, port):
+            reason, fact = Reason.RESOLVER, host
+        elif reason is Reason.DESCRIPTORS:
+            self._pool.make_room()
+        if reason.code == "ours":
+            self._our_faults.count(reason, exchange.failure)
+        return reason, fact
+
+
+class BlockingOutbound:
+    """Outbound for threads without an event loop: one loop serves them all, in a thread that starts when needed.
+
+    It owns `outbound`. Safe to use from many threads; use it first after a fork.
+    """
+
+    def __init__(self, outbound: Outbound) -> None:
+        self._outbound = outbound
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock = threading.Lock()
+
+    def request(
+        self,
+        method: str,
+        address: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        *,
+        most_bytes: int,
+        timeout_seconds: float,
+    ) -> Answer:
+        """Sends a request as `Outbound.request` does, and waits for its Answer."""
+
+        async def ask() -> Answer:
+            return await self._outbound.request(
+                method, address, body, headers, most_bytes=most_bytes, timeout_seconds=timeout_seconds
+            )
+
+        return asyncio.run_coroutine_threadsafe(ask(), self._running_loop()).result()
+
+    def close(self) -> None:
+        """Closes every connection and ends the thread. Requests under way fail as ours."""
+        with self._lock:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            asyncio.run_coroutine_threadsafe(self._outbound.close(), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = uvloop.new_event_loop()
+                vitals.start_loop(self._loop, "outbound")
+            return self._loop
+
+
+class _OurFaults:
+    """Counts faults of ours by cause, and logs each cause at most once in LOG_SECONDS."""
+
+    def __init__(self) -> None:
+        self._logged: dict[Reason, float] = {}
+
+    def count(self, reason: Reason, failure: Exception | None) -> None:
+        cause = reason.name.lower()
+        metrics.OUR_FAULTS.labels(cause).inc()
+        now = asyncio.get_running_loop().time()
+        if now - self._logged.get(reason, -math.inf) < LOG_SECONDS:
+            return
+        self._logged[reason] = now
+        unexpected = failure if reason is Reason.NOT_SENT else None
+        log.warning("outbound.our_fault", cause=cause, error=str(failure), exc_info=unexpected)
+
+
+def _refused(refusal: str) -> asyncio.Future[Answer]:
+    refused: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    refused.set_result(failed(Reason.BAD_ADDRESS, refusal, may_have_arrived=False))
+    return refused

@@ -1,0 +1,143 @@
+"""Connections with TLS to other people's servers, made only to addresses that may be dialled."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import ssl
+from collections.abc import Sequence
+from ipaddress import ip_address
+from itertools import zip_longest
+
+from app.lib.addresses import Network, is_public
+from app.outbound.http_connections import Connection
+from app.outbound.names import Ends, Names, Resolver
+
+HEAD_START_SECONDS = 0.25  # of each address of a name before the next one (RFC 8305, section 5)
+
+
+class NotPublic(OSError):
+    """A name leads to an address that is never dialled; the first argument is that address."""
+
+
+class Unreachable(OSError):
+    """Every address failed; `errors` holds what each raised."""
+
+    def __init__(self, errors: Sequence[OSError]) -> None:
+        super().__init__(errors)
+        self.errors = errors
+
+
+class Dialler:
+    """Opens connections with TLS. Belongs to one event loop."""
+
+    def __init__(self, tls: ssl.SSLContext, allowed: Sequence[Network], resolver: Resolver | None) -> None:
+        self._tls = tls
+        self._allowed = allowed
+        self._names = Names(resolver)
+
+    async def dial(self, host: str, port: int, connection: Connection) -> None:
+        """Connects `connection` to the server. Has no time limit of its own: the caller cancels it.
+
+        Raises NotPublic, UnknownName, ResolverFailed, Unreachable.
+        """
+        found = _literal(host) or await self._names.find(host, port)
+        # These very addresses are dialled next, so a DNS answer that changes between check and use gains nothing. The
+        # others are left out, so that an error is one of an address that was dialled.
+        public = [(family, ip) for family, ip in found if is_public(ip_address(ip), self._allowed)]
+        if not public:
+            raise NotPublic(found[0][1])
+        left = _alternating(public)
+        errors: list[OSError] = []
+        while (connected := await _first_connected(left, port, errors)) is not None:
+            try:
+                await self._shake_hands(connected, host, connection)
+            except OSError as error:
+                errors.append(error)
+            else:
+                return
+        raise Unreachable(errors)
+
+    def is_resolver_silent(self, host: str, port: int) -> bool:
+        """Whether a dial of this server waits for our resolver, and the delay is not the name's own."""
+        return self._names.is_resolver_silent(host, port)
+
+    def close(self) -> None:
+        """Ends every lookup. Safe to repeat."""
+        self._names.close()
+
+    async def _shake_hands(self, connected: socket.socket, host: str, connection: Connection) -> None:
+        try:
+            await asyncio.get_running_loop().create_connection(
+                lambda: connection, sock=connected, ssl=self._tls, server_hostname=host.rstrip(".")
+            )
+        except BaseException:
+            connection.abort()
+            connected.close()
+            raise
+
+
+async def _first_connected(left: list[tuple[int, str]], port: int, errors: list[OSError]) -> socket.socket | None:
+    """Connects to one of these addresses, each tried when the one before it has failed or had its head start.
+
+    Removes those it tries from `left` and appends what went wrong to `errors`. Returns None once no address is left.
+    """
+    loop = asyncio.get_running_loop()
+    tries: set[asyncio.Task[socket.socket]] = set()
+    try:
+        while left or tries:
+            if left:
+                family, ip = left.pop(0)
+                tries.add(loop.create_task(_connect(family, ip, port)))
+            timeout = HEAD_START_SECONDS if left else None
+            ended, _ = await asyncio.wait(tries, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            for each in ended:
+                tries.discard(each)
+                error = each.exception()
+                if error is None:
+                    return each.result()
+                if not isinstance(error, OSError):
+                    raise error
+                errors.append(error)
+        return None
+    finally:
+        for each in tries:
+            each.cancel()
+            each.add_done_callback(_hang_up)
+
+
+def _hang_up(connected: asyncio.Task[socket.socket]) -> None:
+    if not connected.cancelled() and connected.exception() is None:
+        connected.result().close()
+
+
+async def _connect(family: int, ip: str, port: int) -> socket.socket:
+    connection = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await asyncio.get_running_loop().sock_connect(connection, (ip, port))
+    except RuntimeError as error:
+        # The loop still holds a closed connection that had the same file descriptor.
+        connection.close()
+        raise OSError(errno.EBUSY, str(error)) from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _literal(host: str) -> Ends | None:
+    try:
+        version = ip_address(host).version
+    except ValueError:
+        return None
+    return [(socket.AF_INET if version == 4 else socket.AF_INET6, host)]
+
+
+def _alternating(ends: Ends) -> list[tuple[int, str]]:
+    """Alternates between the families, starting with that of the first address."""
+    first = [end for end in ends if end[0] == ends[0][0]]
+    others = [end for end in ends if end[0] != ends[0][0]]
+    return [end for pair in zip_longest(first, others) for end in pair if end is not None]

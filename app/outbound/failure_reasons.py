@@ -1,0 +1,102 @@
+"""Reasons of failed requests, from exceptions: whose fault each is."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import ssl
+
+from app.outbound.answers import Reason
+from app.outbound.dialling import NotPublic, Unreachable
+from app.outbound.http_connections import DeadlinePassed, NotHttp, TooLong
+from app.outbound.names import ResolverFailed, UnknownName
+from app.outbound.pool import QueueTimeout
+
+# Around OpenSSL's message, which does not always have a name: "[SSL: NAME] … (_ssl.c:1006)".
+TLS_NOISE = re.compile(r"^\[[^]]*\] | \(_ssl\.c:\d+\)$")
+TLS_REASONS = {
+    "WRONG_VERSION_NUMBER": Reason.NO_TLS,
+    "UNSUPPORTED_PROTOCOL": Reason.OLD_TLS,
+    "TLSV1_ALERT_PROTOCOL_VERSION": Reason.OLD_TLS,
+}
+# What is in neither table is a fault of ours: an error counts against the other side only if it must come from there.
+REASONS = {
+    errno.ECONNREFUSED: Reason.REFUSED,
+    errno.ECONNRESET: Reason.CLOSED,
+    errno.ECONNABORTED: Reason.CLOSED,
+    errno.EPIPE: Reason.CLOSED,
+    errno.ETIMEDOUT: Reason.LATE,
+    # Sent back by a router or a firewall on the way: it knows the network, but the host is down or filtered.
+    errno.EHOSTUNREACH: Reason.UNREACHABLE,
+    errno.EHOSTDOWN: Reason.UNREACHABLE,
+    errno.EACCES: Reason.UNREACHABLE,
+    errno.ENOPROTOOPT: Reason.UNREACHABLE,
+    # Our own routing table, interface or range of local ports.
+    errno.ENETUNREACH: Reason.NO_ROUTE,
+    errno.ENETDOWN: Reason.NO_ROUTE,
+    errno.EADDRNOTAVAIL: Reason.NO_ROUTE,
+    errno.EAFNOSUPPORT: Reason.NO_ROUTE,
+    errno.EMFILE: Reason.DESCRIPTORS,
+    errno.ENFILE: Reason.DESCRIPTORS,
+}
+
+
+def judge(failure: BaseException | None, host: str, timeout_seconds: float) -> tuple[Reason, str]:
+    """Returns why a request to `host` failed, and the fact that goes into the reason's sentence.
+
+    Anything unexpected is a fault of ours, NOT_SENT.
+    """
+    match failure:
+        case DeadlinePassed():
+            return Reason.LATE, _seconds(timeout_seconds)
+        case QueueTimeout():
+            return Reason.QUEUE, ""
+        case UnknownName():
+            return Reason.UNKNOWN_NAME, host
+        case OSError(errno=errno.EMFILE | errno.ENFILE):
+            return Reason.DESCRIPTORS, ""
+        case ResolverFailed():
+            return Reason.RESOLVER, host
+        case Unreachable(errors=errors):
+            return _judge_all([_judge_system(error, timeout_seconds) for error in errors], host)
+        case NotHttp():
+            return Reason.NOT_HTTP, ""
+        case TooLong():
+            return Reason.TOO_LONG, ""
+        case OSError():
+            return _judge_system(failure, timeout_seconds)
+    return Reason.NOT_SENT, ""
+
+
+def _judge_all(verdicts: list[tuple[Reason, str]], host: str) -> tuple[Reason, str]:
+    """One verdict on a server that was tried at several addresses: what its own side did goes before faults of ours."""
+    theirs = {verdict for verdict in verdicts if verdict[0].code != "ours"}
+    if not theirs:
+        return verdicts[0]
+    return theirs.pop() if len(theirs) == 1 else (Reason.NO_ADDRESS_REACHED, host)
+
+
+def _judge_system(error: OSError, timeout_seconds: float) -> tuple[Reason, str]:
+    match error:
+        case NotPublic():
+            return Reason.PRIVATE_ADDRESS, error.args[0]
+        case ssl.SSLCertVerificationError():
+            return Reason.BAD_CERTIFICATE, error.verify_message.rstrip(".")
+        case ssl.SSLEOFError() | ssl.SSLZeroReturnError():
+            return Reason.CLOSED, ""
+        case ssl.SSLError(reason=str() as name) if name in TLS_REASONS:
+            return TLS_REASONS[name], ""
+        case ssl.SSLError():
+            return Reason.TLS_FAILED, TLS_NOISE.sub("", str(error))
+        case ConnectionRefusedError():
+            return Reason.REFUSED, ""
+        case ConnectionError() | OSError(errno=None):  # a loop raises them without a number
+            return Reason.CLOSED, ""
+    number = error.errno or 0
+    reason = REASONS.get(number, Reason.SYSTEM)
+    return reason, {Reason.LATE: _seconds(timeout_seconds), Reason.SYSTEM: os.strerror(number)}.get(reason, "")
+
+
+def _seconds(seconds: float) -> str:
+    return "1 second" if seconds == 1 else f"{seconds:g} seconds"

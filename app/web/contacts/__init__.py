@@ -1,0 +1,1 @@
+"""Pages about contacts: found, changed, imported and exported."""

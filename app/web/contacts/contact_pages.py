@@ -1,0 +1,233 @@
+"""Contacts: found, looked at, changed, tagged and erased."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from flask import Blueprint, flash, redirect, render_template, url_for
+from werkzeug.wrappers import Response
+
+from app.domain.bodies.contacts import ContactPatch, ContactUpsert, TagBody
+from app.domain.contacts import contacts
+from app.domain.contacts.contacts import IDENTIFIERS, LONGEST_SEARCH, SHORTEST_SEARCH
+from app.errors import Conflict, Fault, Invalid
+from app.lib import normalization
+from app.models.contacts import Contact
+from app.web import lists, writes
+from app.web.access import Forbidden, page, viewer, workspace_id
+from app.web.contacts import contact_forms
+from app.web.formats import MOST_COUNTED
+from app.web.forms import checked, errors_of, typed
+
+blueprint = Blueprint("contact_pages", __name__, url_prefix="/workspaces/<workspace>/contacts")
+
+FILTERS = ("q", "email", "phone", "external_id", "tag")
+_STALE = "Somebody has changed this contact since you opened the form. Check what is below, then save it again."
+
+Answer = str | tuple[str, int] | Response
+
+
+@blueprint.get("")
+@page("contacts.see")
+def index() -> Answer:
+    """The contacts that match the filters, newest first; as a file for those who may export."""
+    given = lists.filters(*FILTERS)
+    try:
+        wanted = _wanted(given)
+    except Invalid as error:
+        nothing = lists.Page([], None, None)
+        return _list(given, nothing, 0, errors_of(error)), 422
+    if lists.wanted_format():
+        return _file(wanted)
+    shown = lists.sliced(partial(Contact.newest, workspace_id(), wanted))
+    is_all = not (shown.next_address or shown.first_address)
+    count = len(shown.rows) if is_all else Contact.count_matching(workspace_id(), wanted, MOST_COUNTED + 1)
+    return _list(given, shown, count, {})
+
+
+@blueprint.get("/new")
+@page("contacts.edit")
+def new() -> str:
+    """The form of a new contact."""
+    return _form(contact_forms.blank())
+
+
+@blueprint.post("/new")
+@page("contacts.edit")
+def create() -> Answer:
+    """Creates the contact; one that is there already is not changed."""
+    given = contact_forms.sent()
+    try:
+        fields = checked(ContactUpsert(), contact_forms.creation(given))
+        job = writes.submit("contacts.upsert", fields, check=partial(_refuse_known, fields))
+    except Invalid as error:
+        return _form(given, errors=errors_of(error)), 422
+    except Conflict as error:
+        return _form(given, errors=_errors_of_conflict(error), other_id=_other(error)), 409
+    if not job.is_finished:
+        return redirect(url_for("contact_pages.index", workspace=workspace_id()), 303)
+    return _to(str(job.resource_id), "The contact was created.")
+
+
+@blueprint.get("/<contact_id>")
+@page("contacts.see")
+def show(contact_id: str) -> str:
+    """A contact with its fields and tags."""
+    return _show(contacts.find(workspace_id(), contact_id))
+
+
+@blueprint.get("/<contact_id>/edit")
+@page("contacts.edit")
+def edit(contact_id: str) -> str:
+    """The form that changes the contact."""
+    contact = contacts.find(workspace_id(), contact_id)
+    return _form(contact_forms.of_contact(contact), contact)
+
+
+@blueprint.post("/<contact_id>/edit")
+@page("contacts.edit")
+def update(contact_id: str) -> Answer:
+    """Changes what differs."""
+    contact = contacts.find(workspace_id(), contact_id)
+    given = contact_forms.sent(contact)
+    try:
+        fields = checked(ContactPatch(), contact_forms.change(given, contact))
+        job = writes.submit("contacts.update", fields, contact.id, partial(_refuse_stale, given, contact))
+    except Invalid as error:
+        return _form(given, contact, errors_of(error)), 422
+    except Conflict as error:
+        given["seen"] = contact.updated_at.isoformat()
+        return _form(given, contact, _errors_of_conflict(error), _other(error)), 409
+    return _to(contact.id, "The contact was changed." if job.is_finished else None)
+
+
+@blueprint.post("/<contact_id>/tags")
+@page("contacts.edit")
+def add_tag(contact_id: str) -> Answer:
+    """Adds a tag; does nothing if the contact has it."""
+    return _tag("contacts.add_tag", contact_id)
+
+
+@blueprint.post("/<contact_id>/tags/remove")
+@page("contacts.edit")
+def remove_tag(contact_id: str) -> Answer:
+    """Removes a tag; does nothing if the contact does not have it."""
+    return _tag("contacts.remove_tag", contact_id)
+
+
+@blueprint.get("/<contact_id>/erase")
+@page("contacts.erase")
+def ask_to_erase(contact_id: str) -> str:
+    """Asks to type who is erased."""
+    contact = contacts.find(workspace_id(), contact_id)
+    return render_template("contacts/erase.html", contact=contact, typed="", errors={})
+
+
+@blueprint.post("/<contact_id>/erase")
+@page("contacts.erase")
+def erase(contact_id: str) -> Answer:
+    """Deletes the contact and erases its data everywhere, if its identifier was typed."""
+    said = typed("identifier")["identifier"]
+    try:
+        job = writes.submit("contacts.delete", {}, contact_id, partial(_refuse_unless_named, contact_id, said))
+    except (Invalid, Conflict) as error:
+        contact = contacts.find(workspace_id(), contact_id)
+        errors = errors_of(error) if isinstance(error, Invalid) else {"identifier": error.detail}
+        return render_template("contacts/erase.html", contact=contact, typed=said, errors=errors), 422
+    if job.is_finished:
+        flash("The contact was deleted, and its data is erased.", "good")
+    return redirect(url_for("contact_pages.index", workspace=workspace_id()), 303)
+
+
+def _wanted(given: dict[str, str]) -> dict[str, str]:
+    """The filters of the query. Raises Invalid."""
+    wanted = dict(given)
+    if "q" in given and not SHORTEST_SEARCH <= len(given["q"]) <= LONGEST_SEARCH:
+        detail = f"Search for {SHORTEST_SEARCH} to {LONGEST_SEARCH} characters."
+        raise Invalid(Fault("/q", detail))
+    if "phone" in given:
+        try:
+            wanted["phone"] = normalization.phone(given["phone"])
+        except ValueError as error:
+            raise Invalid(Fault("/phone", str(error))) from error
+    return wanted
+
+
+def _file(wanted: dict[str, str]) -> Response:
+    if not viewer().may("contacts.export"):
+        raise Forbidden.to("contacts.export")
+    found = Contact.newest(workspace_id(), wanted, None, lists.MOST_EXPORTED)
+    return lists.file_of([contacts.represent(contact) for contact in found], "contacts")
+
+
+def _refuse_known(fields: dict[str, Any]) -> None:
+    """Raises Conflict if a contact has one of the identifiers."""
+    for name in IDENTIFIERS:
+        if (value := fields.get(name)) and (found := Contact.newest(workspace_id(), {name: value}, None, 1)):
+            detail = "A contact of this workspace has this already."
+            raise Conflict(detail, conflicting_field=name, conflicting_contact_id=found[0].id)
+
+
+def _refuse_stale(given: dict[str, Any], contact: Contact) -> None:
+    if given["seen"] != contact.updated_at.isoformat():
+        raise Conflict(_STALE)
+
+
+def _refuse_unless_named(contact_id: str, said: str) -> None:
+    contact = contacts.find(workspace_id(), contact_id)
+    known = {contact.id, *(value.lower() for name in IDENTIFIERS if (value := getattr(contact, name)))}
+    if said.strip().lower() not in known:
+        raise Invalid(Fault("/identifier", "This is none of the identifiers of this contact."))
+
+
+def _tag(kind: str, contact_id: str) -> Answer:
+    contact = contacts.find(workspace_id(), contact_id)
+    given = typed("name")
+    try:
+        job = writes.submit(kind, checked(TagBody(), given), contact.id)
+    except Invalid as error:
+        return _show(contact, given["name"], errors_of(error)), 422
+    except Conflict as error:
+        return _show(contact, given["name"], {"name": error.detail}), 409
+    return _to(contact.id, "The tags were changed." if job.is_finished else None)
+
+
+def _errors_of_conflict(error: Conflict) -> dict[str, str]:
+    return {error.facts.get("conflicting_field", ""): error.detail}
+
+
+def _other(error: Conflict) -> str | None:
+    return error.facts.get("conflicting_contact_id")
+
+
+def _list(given: dict[str, str], shown: lists.Page, count: int, errors: dict[str, str]) -> str:
+    return render_template(
+        "contacts/index.html", page=shown, given=given, count=count, errors=errors, address=lists.address
+    )
+
+
+def _show(contact: Contact, tag: str = "", errors: dict[str, str] | None = None) -> str:
+    return render_template("contacts/show.html", contact=contact, tag=tag, errors=errors or {})
+
+
+def _form(
+    given: dict[str, Any],
+    contact: Contact | None = None,
+    errors: dict[str, str] | None = None,
+    other_id: str | None = None,
+) -> str:
+    return render_template(
+        "contacts/form.html",
+        given=given,
+        contact=contact,
+        errors=errors or {},
+        other_id=other_id,
+        kinds=contact_forms.KINDS,
+    )
+
+
+def _to(contact_id: str, message: str | None = None) -> Response:
+    if message:
+        flash(message, "good")
+    return redirect(url_for("contact_pages.show", workspace=workspace_id(), contact_id=contact_id), 303)

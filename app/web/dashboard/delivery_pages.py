@@ -1,0 +1,132 @@
+"""The delivery log: what was sent to endpoints, what came of it, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from flask import Blueprint, Response, flash, redirect, render_template, url_for
+from werkzeug.wrappers import Response as AnyResponse
+
+from app.domain.deliveries import causes, deliveries, explanations, reproductions
+from app.domain.webhooks import catalogue
+from app.errors import Conflict, NotFound
+from app.models.base import page_before
+from app.models.deliveries import STATUSES, Attempt, Delivery
+from app.models.endpoints import Endpoint
+from app.models.events import Event
+from app.outbound.answers import ERROR_CODES
+from app.web import event_bodies, filters, writes
+from app.web.access import page, workspace_id
+from app.web.dashboard import endpoint_choices
+from app.web.formats import MOST_COUNTED
+from app.web.lists import MOST_EXPORTED, address, file_of, page_of, wanted_format
+
+blueprint = Blueprint("delivery_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/deliveries")
+
+READERS = {
+    "endpoint_id": filters.identifier("whe"),
+    "status": filters.one_of(STATUSES),
+    "kind": filters.one_of(catalogue.KINDS),
+    "error_code": filters.one_of(ERROR_CODES),
+    "status_code": filters.status_code,
+    "since": filters.time,
+    "until": filters.time,
+}
+_CHOICES = {
+    "status": filters.choices("Any state", STATUSES),
+    "kind": filters.choices("All kinds", catalogue.KINDS),
+    "error_code": filters.choices("Any cause", ERROR_CODES),
+}
+MOST_ATTEMPTS = 50
+# Of what a receiver answered to one attempt.
+LONGEST_ANSWER = 2_000
+
+
+@blueprint.get("")
+@page("dashboard.see")
+def index() -> str | Response:
+    """The deliveries that match the filters, newest first."""
+    chosen = filters.read(READERS)
+    found = Delivery.matching(workspace_id(), chosen.values)
+    if wanted_format():
+        return file_of(_exported(list(page_before(found, Delivery, [None], MOST_EXPORTED))), "deliveries")
+    listed = page_of(found, Delivery)
+    return render_template(
+        "deliveries/index.html",
+        page=listed,
+        chosen=chosen,
+        count=Delivery.counted(workspace_id(), chosen.values, MOST_COUNTED),
+        addresses=Endpoint.addresses(workspace_id(), {delivery.endpoint_id for delivery in listed.rows}),
+        endpoints=endpoint_choices.offered("All endpoints", chosen.given.get("endpoint_id")),
+        next_attempt=lambda delivery: deliveries.represent(delivery)["next_attempt_at"],
+        choices=_CHOICES,
+        local_time=filters.local_time,
+        address=address,
+    )
+
+
+@blueprint.get("/<delivery_id>")
+@page("dashboard.see")
+def show(delivery_id: str) -> str:
+    """A delivery: its state and what comes next, the request as it is sent, and every attempt."""
+    delivery = deliveries.find(workspace_id(), delivery_id)
+    endpoint = Endpoint.get_or_none(Endpoint.id == delivery.endpoint_id)
+    event = Event.get_or_none(Event.id == delivery.event_id)
+    attempts = Attempt.latest(delivery.id, MOST_ATTEMPTS + 1)
+    body = bytes(event.body) if event else None
+    return render_template(
+        "deliveries/show.html",
+        delivery=delivery,
+        endpoint=endpoint,
+        event=event,
+        explanation=explanations.of(delivery, endpoint),
+        cause=causes.explain(delivery.last_error_code, delivery.last_status) if delivery.last_error_code else None,
+        attempts=attempts[:MOST_ATTEMPTS],
+        has_more_attempts=len(attempts) > MOST_ATTEMPTS,
+        explain=causes.explain,
+        longest_answer=LONGEST_ANSWER,
+        body=event_bodies.shown(body) if body is not None else None,
+        head=reproductions.head(delivery.id, endpoint.address, body) if endpoint and body is not None else None,
+        command=reproductions.command(delivery.id, endpoint.address, body) if endpoint and body is not None else None,
+        meanings=reproductions.MEANINGS,
+    )
+
+
+@blueprint.get("/<delivery_id>/body")
+@page("dashboard.see")
+def show_body(delivery_id: str) -> Response:
+    """The bytes that every attempt sends, as a file."""
+    delivery = deliveries.find(workspace_id(), delivery_id)
+    event = Event.get_or_none(Event.id == delivery.event_id)
+    if event is None:
+        raise NotFound(deliveries.BODY_GONE)
+    return event_bodies.file(event.id, bytes(event.body))
+
+
+@blueprint.post("/<delivery_id>/resend")
+@page("deliveries.resend")
+def resend(delivery_id: str) -> AnyResponse:
+    """Sends the delivery again, and goes to the one that it is sent as."""
+    delivery = deliveries.find(workspace_id(), delivery_id)
+    sent_as = delivery.id
+    try:
+        check = partial(deliveries.find_resendable, workspace_id(), delivery.id)
+        job = writes.submit("deliveries.resend", {"delivery_id": delivery.id}, check=check)
+    except Conflict as conflict:
+        flash(conflict.detail, "error")
+    else:
+        if job.is_finished:
+            sent_as = job.resource_id or sent_as
+            flash("It is sent again." if sent_as == delivery.id else "It is sent again, as this new delivery.", "good")
+    return redirect(url_for("delivery_pages.show", workspace=workspace_id(), delivery_id=sent_as), 303)
+
+
+def _exported(found: Sequence[Delivery]) -> list[dict[str, Any]]:
+    addresses = Endpoint.addresses(workspace_id(), {delivery.endpoint_id for delivery in found})
+    return [
+        deliveries.represent(delivery)
+        | {"endpoint_address": addresses.get(delivery.endpoint_id), "last_status": delivery.last_status}
+        for delivery in found
+    ]

@@ -1,0 +1,105 @@
+"""Endpoints as the dashboard sees them: how deliveries to each are going, and what waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response as AnyResponse
+
+from app.domain.deliveries import backlogs, sweeps
+from app.domain.insight import trends
+from app.domain.webhooks import endpoints
+from app.errors import Conflict
+from app.lib import clock
+from app.models.base import page_before
+from app.models.endpoints import Endpoint
+from app.models.sweeps import Sweep
+from app.web import filters, periods, writes
+from app.web.access import page, workspace_id
+from app.web.dashboard import delivery_charts
+from app.web.formats import MOST_COUNTED
+from app.web.lists import MOST_EXPORTED, address, file_of, page_of, wanted_format
+
+blueprint = Blueprint("endpoint_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/endpoints")
+
+STATES = ("active", "failing", "stopped")
+READERS: Mapping[str, filters.Reader] = {"q": str, "state": filters.one_of(STATES)}
+NEWEST = 10  # of the deliveries and the sweeps that a page shows
+
+
+@blueprint.get("")
+@page("dashboard.see")
+def index() -> str | Response:
+    """The endpoints that match the filters, newest first."""
+    chosen = filters.read(READERS)
+    found = _matching(chosen)
+    if wanted_format():
+        every = page_before(found, Endpoint, [None], MOST_EXPORTED)
+        return file_of([_exported(endpoint) for endpoint in every], "endpoints")
+    listed = page_of(found, Endpoint)
+    return render_template(
+        "endpoints/index.html",
+        page=listed,
+        attempts=trends.attempts_of_endpoints(workspace_id(), [endpoint.id for endpoint in listed.rows]),
+        chosen=chosen,
+        count=found.count(),  # of MOST_ENDPOINTS at most
+        states=filters.choices("Any state", STATES),
+        address=address,
+    )
+
+
+@blueprint.get("/<endpoint_id>")
+@page("dashboard.see")
+def show(endpoint_id: str) -> str:
+    """An endpoint: its state, how its deliveries are going, and what it has not got."""
+    endpoint = endpoints.find(workspace_id(), endpoint_id)
+    window = periods.chosen()
+    attempts = trends.attempts(window, workspace_id(), endpoint.id)
+    under_way = Sweep.matching(workspace_id(), {"endpoint_id": endpoint.id}).order_by(Sweep.id.desc()).limit(NEWEST)
+    return render_template(
+        "endpoints/show.html",
+        endpoint=endpoint,
+        backlog=backlogs.of(endpoint.id, MOST_COUNTED),
+        undelivered=backlogs.newest(endpoint.id, NEWEST),
+        sweeps=[sweeps.represent(sweep) for sweep in under_way if sweep.finished_at is None],
+        now=clock.now(),
+        window=window,
+        windows=periods.links(),
+        total=trends.total(attempts),
+        charts=delivery_charts.of(window, attempts),
+    )
+
+
+@blueprint.post("/<endpoint_id>/enable")
+@page("endpoints.manage")
+def enable(endpoint_id: str) -> AnyResponse:
+    """Enables the endpoint, and releases what it holds if the form says so."""
+    endpoint = endpoints.find(workspace_id(), endpoint_id)
+    release_held = request.form.get("release_held") == "true"
+    try:
+        job = writes.submit("endpoints.enable", {"release_held": release_held}, endpoint.id)
+    except Conflict as conflict:
+        flash(conflict.detail, "error")
+    else:
+        if job.is_finished:
+            flash("The endpoint is enabled." + (" What it held goes out now." if release_held else ""), "good")
+    return redirect(url_for("endpoint_pages.show", workspace=workspace_id(), endpoint_id=endpoint.id), 303)
+
+
+def _matching(chosen: filters.Filters) -> Any:
+    found = Endpoint.in_workspace(workspace_id())
+    if text := chosen.values.get("q"):
+        found = found.where(Endpoint.address.contains(text))
+    match chosen.values.get("state"):
+        case "failing":
+            found = found.where(Endpoint.state == "active", Endpoint.consecutive_failures > 0)
+        case str(state):
+            found = found.where(Endpoint.state == state)
+    return found
+
+
+def _exported(endpoint: Endpoint) -> dict[str, Any]:
+    shown = endpoints.represent(endpoint)
+    return shown | {"events": " ".join(endpoint.events), "probe_at": endpoint.probe_at}

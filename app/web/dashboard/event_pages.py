@@ -1,0 +1,81 @@
+"""Events: what happened, why, and to which endpoints it was sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response as AnyResponse
+
+from app.domain.deliveries import deliveries
+from app.domain.work import events
+from app.errors import Conflict, Invalid, NotFound
+from app.lib import ids
+from app.models.deliveries import Delivery
+from app.models.endpoints import Endpoint
+from app.web import event_bodies, writes
+from app.web.access import page, workspace_id
+from app.web.dashboard import endpoint_choices
+from app.web.forms import errors_of
+
+blueprint = Blueprint("event_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/events")
+
+MOST_DELIVERIES = 50
+
+
+@blueprint.get("/<event_id>")
+@page("dashboard.see")
+def show(event_id: str) -> str:
+    """An event with its deliveries; for as long as these are kept, even if its body is not."""
+    return _page(event_id, {})
+
+
+@blueprint.get("/<event_id>/body")
+@page("dashboard.see")
+def show_body(event_id: str) -> Response:
+    """The event's body as a file."""
+    event = events.find(workspace_id(), event_id)
+    if event.body is None:
+        raise NotFound(deliveries.BODY_GONE)
+    return event_bodies.file(event.id, bytes(event.body))
+
+
+@blueprint.post("/<event_id>/resend")
+@page("deliveries.resend")
+def resend(event_id: str) -> AnyResponse:
+    """Sends the event to one endpoint, as a new delivery, and goes to that."""
+    payload = {"event_id": event_id, "endpoint_id": request.form.get("endpoint_id", "").strip()}
+    try:
+        check = partial(deliveries.find_sendable, workspace_id(), event_id)
+        job = writes.submit("deliveries.create", payload, ids.new("dlv"), check)
+    except Invalid as invalid:
+        return Response(_page(event_id, errors_of(invalid)), 422)
+    except Conflict as conflict:
+        flash(conflict.detail, "error")
+        return redirect(_address(event_id), 303)
+    if not job.is_finished or job.resource_id is None:
+        return redirect(_address(event_id), 303)
+    flash("The event is sent again, as this new delivery.", "good")
+    return redirect(url_for("delivery_pages.show", workspace=workspace_id(), delivery_id=job.resource_id), 303)
+
+
+def _page(event_id: str, errors: Mapping[str, str]) -> str:
+    event = events.find(workspace_id(), event_id)
+    sent = Delivery.of_event(workspace_id(), event.id, MOST_DELIVERIES + 1)
+    wanted = request.form.get("endpoint_id", "")
+    return render_template(
+        "events/show.html",
+        event=event,
+        body=event_bodies.shown(bytes(event.body)) if event.body is not None else None,
+        deliveries=sent[:MOST_DELIVERIES],
+        has_more=len(sent) > MOST_DELIVERIES,
+        addresses=Endpoint.addresses(workspace_id(), {delivery.endpoint_id for delivery in sent}),
+        endpoints=endpoint_choices.offered("Choose an endpoint", wanted),
+        wanted=wanted,
+        errors=errors,
+    )
+
+
+def _address(event_id: str) -> str:
+    return url_for("event_pages.show", workspace=workspace_id(), event_id=event_id)

@@ -1,0 +1,164 @@
+"""Failures, grouped: what fails where, how often, and the way to see a group or to replay it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.client import responses as phrases
+from typing import Any, cast, get_args
+
+from flask import Blueprint, Response, render_template, request, url_for
+
+from app.domain.deliveries import causes
+from app.domain.insight import failures
+from app.domain.insight.failures import Group, Groups, Kind, Order
+from app.lib import clock
+from app.problems import PROBLEMS
+from app.web import charts, periods
+from app.web.access import page, staff, viewer, workspace_id
+from app.web.lists import address, file_of, wanted_format
+
+blueprint = Blueprint("failures", __name__)
+
+_CODES: Mapping[str, str] = {
+    "timeout": "No answer in time",
+    "refused": "No connection",
+    "reset": "Connection closed without an answer",
+    "dns": "Name not found",
+    "private_address": "Address not public",
+    "tls": "No secure connection",
+    "redirect": "Redirected",
+    "gone": "Gone for good",
+    "not_http": "Answer is not HTTP",
+    "too_long": "Answer too long",
+}
+_KINDS: Mapping[Kind | None, str] = {None: "Everything", "delivery": "Deliveries", "job": "Writes", "run": "Runs"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A group as the page shows it, with its cause in a few words and, where there is more to say, in a sentence.
+
+    `contents` leads to what is in it, `held` to what is held of it, `replay` to a replay; None: there is none.
+    """
+
+    group: Group
+    cause: str
+    meaning: str | None
+    path: str
+    contents: str
+    held: str | None
+    replay: str | None
+
+
+@blueprint.get("/workspaces/<workspace>/dashboard/failures")
+@page("dashboard.see")
+def show() -> str | Response:
+    """The failures of a workspace."""
+    return _show(workspace_id())
+
+
+@blueprint.get("/dashboard/failures")
+@staff
+def show_all() -> str | Response:
+    """The failures of all workspaces."""
+    return _show(None)
+
+
+def _show(id: str | None) -> str | Response:
+    kind = cast(Kind | None, _chosen("kind", failures.KINDS))
+    order = cast(Order, _chosen("order", get_args(Order)) or "largest")
+    window = periods.chosen()
+    found = failures.groups(id, window, kind=kind, order=order, at=clock.now())
+    if wanted_format():
+        return file_of([_exported(group) for group in found.groups], "failures")
+    return render_template(
+        "failures/index.html",
+        found=found,
+        rows=[_row(group) for group in found.groups],
+        is_all=id is None,
+        window=window,
+        windows=periods.links(),
+        kinds=[(label, address(kind=each), each == kind) for each, label in _KINDS.items()],
+        orders=[
+            ("Largest first", address(order=None), order == "largest"),
+            ("Newest first", address(order="newest"), order == "newest"),
+        ],
+        capped=_capped(found),
+        address=address,
+    )
+
+
+def _chosen(name: str, choices: tuple[str, ...]) -> str | None:
+    given = request.args.get(name)
+    return given if given in choices else None
+
+
+def _capped(found: Groups) -> Any:
+    """A filter for what was counted: 10,000+ where counting stopped."""
+    return lambda value: f"{found.counted_to:,}+" if value > found.counted_to else f"{value:,}"
+
+
+def _row(group: Group) -> Row:
+    deliveries = {"endpoint_id": group.subject, "error_code": group.code, "status_code": group.status}
+    if group.kind == "job":
+        contents = _address(group, "job_pages.index", kind=group.subject, status="failed")
+    elif group.kind == "run":
+        contents = _address(
+            group, "run_pages.index", automation_id=group.subject, status="failed", failure=group.code or None
+        )
+    else:
+        contents = _address(group, "delivery_pages.index", **deliveries, status="failed" if group.failed_now else None)
+    can_replay = viewer().membership is None or viewer().may("replays.manage")
+    return Row(
+        group=group,
+        cause=cause(group),
+        meaning=_meaning(group),
+        path=charts.spark(group.counts),
+        contents=contents,
+        held=_address(group, "delivery_pages.index", **deliveries, status="held") if group.held_now else None,
+        replay=_address(group, "replay_pages.new", **deliveries, status="failed")
+        if group.failed_now and can_replay
+        else None,
+    )
+
+
+def cause(group: Group) -> str:
+    """The cause of a group in a few words."""
+    if group.kind == "job":
+        return PROBLEMS[group.code].title if group.code in PROBLEMS else group.code
+    if group.kind == "run":
+        return group.code.replace("_", " ").capitalize() or "No cause given"
+    if group.code == "status" and group.status is not None:
+        return f"Answered {group.status} {phrases.get(group.status, '')}".rstrip()
+    said = _CODES.get(group.code, group.code.replace("_", " ").capitalize())
+    return f"{said} ({group.status})" if group.status is not None else said
+
+
+def _meaning(group: Group) -> str | None:
+    if group.kind == "delivery":
+        return causes.explain(group.code, group.status).meaning if group.code in causes.CAUSES else None
+    return PROBLEMS[group.code].detail if group.kind == "job" and group.code in PROBLEMS else None
+
+
+def _address(group: Group, endpoint: str, **filters: Any) -> str:
+    return url_for(endpoint, workspace=group.workspace_id, **filters)
+
+
+def _exported(group: Group) -> dict[str, Any]:
+    return {
+        "kind": group.kind,
+        "workspace_id": group.workspace_id,
+        "workspace_name": group.workspace_name,
+        "subject": group.subject,
+        "subject_name": group.subject_name,
+        "cause": cause(group),
+        "code": group.code,
+        "status": group.status,
+        "failed": group.failed,
+        "final": group.final,
+        "failed_now": group.failed_now,
+        "held_now": group.held_now,
+        "first_seen_at": group.first_seen_at,
+        "last_seen_at": group.last_seen_at,
+    }

@@ -1,0 +1,132 @@
+"""The overview: what happened over time, what waits, and, for staff, how the service itself is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import redis
+from flask import Blueprint, render_template
+
+from app import presence
+from app.domain.insight import failures, queues, trends
+from app.domain.insight.queues import Queue, Sample
+from app.domain.insight.trends import Window
+from app.lib import clock
+from app.models.endpoints import Endpoint
+from app.presence import Process
+from app.web import charts, periods
+from app.web.access import page, staff, workspace_id
+from app.web.charts import Chart, Series
+from app.web.dashboard import delivery_charts
+from app.web.formats import number
+
+blueprint = Blueprint("overviews", __name__)
+
+# What of a queue is shown over time.
+SAMPLED = timedelta(hours=3)
+MOST_STOPPED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """How the service itself is, as its processes say; `leader` is the scheduler that leads."""
+
+    processes: Sequence[Process]
+    leader: Process | None
+    is_known: bool = True
+
+    @property
+    def passes(self) -> Sequence[dict[str, Any]]:
+        """The scheduler's passes and what came of each, those that failed first."""
+        passes = self.leader.facts.get("passes", []) if self.leader else []
+        read = [{**each, "made_at": each["made_at"] and datetime.fromisoformat(each["made_at"])} for each in passes]
+        return sorted(read, key=lambda each: each["error"] is None)
+
+    @property
+    def checks(self) -> Sequence[dict[str, Any]]:
+        """What `python -m app check` says."""
+        return self.leader.facts.get("checks", []) if self.leader else []
+
+
+@blueprint.get("/workspaces/<workspace>/dashboard")
+@page("dashboard.see")
+def show() -> str:
+    """The overview of a workspace."""
+    window, id = periods.chosen(), workspace_id()
+    figures = _figures(window, id)
+    is_new = not figures["deliveries"].attempts and not Endpoint.in_workspace(id).exists()
+    return render_template(
+        "overviews/workspace.html",
+        **figures,
+        is_new=is_new,
+        queues=[(queue, "") for queue in queues.of_workspace(id)],
+        stopped=failures.stopped(id, MOST_STOPPED),
+    )
+
+
+@blueprint.get("/dashboard")
+@staff
+def show_all() -> str:
+    """The overview of all workspaces and of the service itself."""
+    return render_template(
+        "overviews/all.html",
+        **_figures(periods.chosen()),
+        **_sampled(),
+        stopped=failures.stopped(limit=MOST_STOPPED),
+        service=_service(),
+    )
+
+
+def _figures(window: Window, id: str = "") -> dict[str, Any]:
+    at = clock.now()
+    attempts, writes = trends.attempts(window, id, at=at), trends.writes(window, id, at=at)
+    return {
+        "window": window,
+        "windows": periods.links(),
+        "now": at,
+        "deliveries": trends.total(attempts),
+        "accepted": sum(step.accepted for step in writes),
+        "failed_writes": sum(step.failed for step in writes),
+        "charts": [*delivery_charts.of(window, attempts), _write_chart(window, writes)],
+    }
+
+
+def _write_chart(window: Window, writes: Sequence[trends.Writes]) -> Chart:
+    return charts.chart(
+        "writes",
+        f"Writes accepted per {delivery_charts.step(window)}",
+        [step.starts_at for step in writes],
+        [
+            Series("accepted", [step.accepted for step in writes]),
+            Series("of these failed", [step.failed for step in writes], is_bad=True),
+        ],
+        number,
+    )
+
+
+def _sampled() -> dict[str, Any]:
+    """Every queue as it was last sampled, with its depth over the last hours; and in which minute that was."""
+    found = queues.samples(SAMPLED)
+    return {
+        "queues": [(_last(name, samples), _spark(samples)) for name, samples in found.items()],
+        "sampled_at": max((samples[-1].starts_at for samples in found.values() if samples), default=None),
+    }
+
+
+def _last(name: str, samples: Sequence[Sample]) -> Queue:
+    return Queue(name, samples[-1].depth, samples[-1].oldest_seconds) if samples else Queue(name, 0, 0.0)
+
+
+def _spark(samples: Sequence[Sample]) -> str:
+    return charts.spark([sample.depth for sample in samples])
+
+
+def _service() -> Service:
+    try:
+        processes = presence.processes()
+    except redis.RedisError:
+        return Service([], None, is_known=False)
+    return Service(processes, next((each for each in processes if each.facts.get("leads")), None))

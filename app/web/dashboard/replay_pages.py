@@ -1,0 +1,197 @@
+"""Replays: what one would send, the ones there are, and control over each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response as AnyResponse
+
+from app.domain.bodies.replays import ReplayCreate
+from app.domain.deliveries import replay_choices, replays
+from app.domain.webhooks import catalogue
+from app.errors import Conflict, Invalid
+from app.lib import ids
+from app.models.base import page_before
+from app.models.deliveries import Delivery
+from app.models.endpoints import Endpoint
+from app.models.replays import OUTCOMES, Replay, ReplayRow
+from app.outbound.answers import ERROR_CODES
+from app.web import filters, writes
+from app.web.access import page, workspace_id
+from app.web.dashboard import endpoint_choices, replay_forms
+from app.web.dashboard.replay_forms import Asked
+from app.web.forms import checked, errors_of, typed
+from app.web.lists import MOST_EXPORTED, address, file_of, page_of, sliced, wanted_format
+
+blueprint = Blueprint("replay_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/replays")
+
+_CHOICES = {
+    "kind": filters.choices("All kinds", catalogue.KINDS),
+    "error_code": filters.choices("Any cause", ERROR_CODES),
+    "outcome": filters.choices("All", OUTCOMES),
+}
+
+
+@blueprint.get("")
+@page("dashboard.see")
+def index() -> str | Response:
+    """The replays, newest first."""
+    found = Replay.in_workspace(workspace_id())
+    if wanted_format():
+        return file_of(
+            [_flat(replay) for replay in page_before(found, Replay, [None], MOST_EXPORTED)],
+            "replays",
+        )
+    listed = page_of(found, Replay)
+    return render_template("replays/index.html", page=listed, described=replay_forms.described, address=address)
+
+
+@blueprint.get("/new")
+@page("replays.manage")
+def new() -> str:
+    """What a replay with the filter in the address would send, and the form that begins it."""
+    return _new(replay_forms.read(request.args), {}, {})
+
+
+@blueprint.post("")
+@page("replays.manage")
+def create() -> AnyResponse:
+    """Begins a replay, and goes to it."""
+    asked = replay_forms.read(request.form)
+    given = typed("per_second", "canary")
+    body: dict[str, Any] = {"filter": asked.chosen or {}, "canary": given["canary"] == "true"}
+    if given["per_second"].strip():
+        body["per_second"] = _whole(given["per_second"])
+    try:
+        checked(ReplayCreate(), body)
+        job = writes.submit("replays.create", body, ids.new("rpl"))
+    except Invalid as error:
+        return Response(_new(asked, given, errors_of(error)), 422)
+    except Conflict as conflict:
+        flash(conflict.detail, "error")
+        again: dict[str, Any] = {**asked.given, "workspace": workspace_id()}
+        return redirect(url_for("replay_pages.new", **again), 303)
+    if not job.is_finished:
+        return redirect(url_for("replay_pages.index", workspace=workspace_id()), 303)
+    return redirect(_address(str(job.resource_id)), 303)
+
+
+@blueprint.get("/<replay_id>")
+@page("dashboard.see")
+def show(replay_id: str) -> str | Response:
+    """A replay: how far it has got, and what became of each delivery."""
+    replay = replays.find(workspace_id(), replay_id)
+    outcome = filters.read({"outcome": filters.one_of(OUTCOMES)}).values.get("outcome")
+    if wanted_format():
+        rows = ReplayRow.newest(replay.id, outcome, None, MOST_EXPORTED)
+        return file_of([replays.represent_row(row) for row in rows], "replay")
+    listed = sliced(
+        lambda after, limit: ReplayRow.newest(replay.id, outcome, _number(after), limit), lambda row: str(row.number)
+    )
+    canary = ReplayRow.first_sent(replay.id) if replay.state == "canary" else None
+    wanted = {row.sent_as or row.delivery_id for row in (*listed.rows, *([canary] if canary else ()))}
+    deliveries = {each.id: each for each in Delivery.select().where(Delivery.id.in_(list(wanted)))} if wanted else {}
+    represented = replays.represent(replay)
+    return render_template(
+        "replays/show.html",
+        replay=replay,
+        chosen=represented["filter"],
+        described=replay_forms.described(replay.filter),
+        addresses=Endpoint.addresses(workspace_id(), represented["filter"]["endpoint_ids"] or ()),
+        canary=deliveries.get(str(canary.sent_as)) if canary else None,
+        page=listed,
+        deliveries=deliveries,
+        reason=replay_forms.reason,
+        outcome=outcome,
+        choices=_CHOICES,
+        address=address,
+    )
+
+
+@blueprint.post("/<replay_id>/pause")
+@page("replays.manage")
+def pause(replay_id: str) -> AnyResponse:
+    """Sends nothing more until the replay goes on."""
+    return _move(replay_id, "replays.pause", "The replay is paused.")
+
+
+@blueprint.post("/<replay_id>/continue")
+@page("replays.manage")
+def go_on(replay_id: str) -> AnyResponse:
+    """Goes on after a pause, or with the rest after the canary."""
+    return _move(replay_id, "replays.continue", "The replay goes on.")
+
+
+@blueprint.post("/<replay_id>/abort")
+@page("replays.manage")
+def abort(replay_id: str) -> AnyResponse:
+    """Ends the replay."""
+    return _move(replay_id, "replays.abort", "The replay is aborted. What it had not come to is as it was.")
+
+
+def _move(replay_id: str, kind: str, done: str) -> AnyResponse:
+    replay = replays.find(workspace_id(), replay_id)
+    try:
+        job = writes.submit(kind, {}, replay.id)
+    except Conflict as conflict:
+        flash(conflict.detail, "error")
+    else:
+        if job.is_finished:
+            flash(done, "good")
+    return redirect(_address(replay.id), 303)
+
+
+def _new(asked: Asked, given: Mapping[str, str], errors: Mapping[str, str]) -> str:
+    preview, refusal = None, None
+    if asked.chosen:
+        try:
+            preview = replays.preview(workspace_id(), asked.chosen)
+        except Conflict as conflict:
+            refusal = conflict.detail
+    endpoint_ids = {each["endpoint_id"] for each in preview["sample"]} if preview else set()
+    return render_template(
+        "replays/new.html",
+        asked=asked,
+        given=given,
+        errors={**asked.errors, **errors},
+        preview=preview,
+        refusal=refusal,
+        statuses=asked.given.get("status") or replay_choices.DEFAULT_STATUSES,
+        all_statuses=replay_choices.STATUSES,
+        reason=replay_forms.reason,
+        choices=_CHOICES,
+        endpoints=endpoint_choices.offered("All endpoints", asked.one("endpoint_id")),
+        addresses=Endpoint.addresses(workspace_id(), {*endpoint_ids, *asked.given.get("endpoint_id", ())}),
+        most_per_second=replays.MOST_PER_SECOND,
+        since=_local(asked, "since"),
+        until=_local(asked, "until"),
+    )
+
+
+def _local(asked: Asked, name: str) -> str:
+    """The time as the field for it has it; what was typed, where that is no time."""
+    try:
+        return filters.local_time(filters.time(asked.one(name))) if asked.one(name) else ""
+    except ValueError:
+        return asked.one(name)
+
+
+def _flat(replay: Replay) -> dict[str, Any]:
+    shown = replays.represent(replay)
+    return shown | {"filter": {name: value for name, value in shown["filter"].items() if value is not None}}
+
+
+def _number(after: str | None) -> str | None:
+    return after if after and after.isascii() and after.isdigit() and len(after) <= 9 else None
+
+
+def _whole(text: str) -> int | str:
+    """The number, or the text, which the check then refuses."""
+    stripped = text.strip()
+    return int(stripped) if stripped.isascii() and stripped.isdigit() and len(stripped) <= 9 else stripped
+
+
+def _address(replay_id: str) -> str:
+    return url_for("replay_pages.show", workspace=workspace_id(), replay_id=replay_id)

@@ -1,0 +1,89 @@
+"""A contact's timeline: writes, events, deliveries, runs and their steps, in one column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flask import Blueprint, Response, render_template
+
+from app.domain.insight import timelines
+from app.domain.insight.timelines import SOURCES, Entry
+from app.errors import NotFound
+from app.lib import ids
+from app.models.contacts import Contact
+from app.web import filters
+from app.web.access import page, workspace_id
+from app.web.contacts import contact_names
+from app.web.lists import MOST_EXPORTED, address, file_of, sliced, wanted_format
+
+blueprint = Blueprint("timeline_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/contacts")
+
+READERS = {"show": filters.one_of(SOURCES)}
+_CHOICES = [
+    ("", "Everything"),
+    ("events", "Writes and events"),
+    ("deliveries", "Deliveries"),
+    ("runs", "Runs and steps"),
+]
+_TONES = {"failed": "bad", "delivered": "good", "succeeded": "good", "completed": "good"}
+
+
+@blueprint.get("/<contact_id>")
+@page("dashboard.see")
+def show(contact_id: str) -> str | Response:
+    """What happened to the contact, newest first; what is kept of a deleted one, too."""
+    if not ids.is_id(contact_id, "con"):
+        raise NotFound()
+    contact = Contact.one(workspace_id(), contact_id)
+    chosen = filters.read(READERS)
+    sources = [chosen.values["show"]] if chosen.values else SOURCES
+    if wanted_format():
+        entries = timelines.newest(workspace_id(), contact_id, None, MOST_EXPORTED, sources)
+        return file_of(_exported(entries), "timeline")
+    listed = sliced(
+        lambda after, limit: timelines.newest(workspace_id(), contact_id, after, limit, sources),
+        key=lambda entry: entry.place,
+    )
+    if contact is None and not listed.rows:
+        raise NotFound()
+    return render_template(
+        "timelines/show.html",
+        contact=contact,
+        contact_id=contact_id,
+        name=contact_names.name_of(contact) if contact else contact_id,
+        page=listed,
+        labels=timelines.labels(workspace_id(), listed.rows),
+        chosen=chosen,
+        choices=_CHOICES,
+        tones=_TONES,
+        address=address,
+    )
+
+
+def _exported(entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    return [
+        {
+            "at": entry.at,
+            "what": entry.what,
+            "id": entry.row.id,
+            "kind": getattr(entry.row, "kind", None),
+            "status": getattr(entry.row, "status", None),
+            "detail": _detail(entry),
+        }
+        for entry in entries
+    ]
+
+
+def _detail(entry: Entry) -> str | None:
+    row = entry.row
+    match entry.what:
+        case "write":
+            return (row.problem or {}).get("detail")
+        case "delivery":
+            return str(row.last_error) if row.last_error else None
+        case "run":
+            return (row.failure or {}).get("detail")
+        case "step":
+            return str(row.detail["text"])
+    return None

@@ -1,0 +1,38 @@
+"""Visits: support staff say why they act in a workspace."""
+
+from __future__ import annotations
+
+from flask import Blueprint, flash, redirect, request, url_for
+from werkzeug.wrappers import Response
+
+from app.domain.people import visits
+from app.errors import Invalid
+from app.web.access import page, viewer, workspace_id
+from app.web.redirects import ours
+
+blueprint = Blueprint("visit_pages", __name__, url_prefix="/workspaces/<workspace>/visit")
+
+
+@blueprint.post("/begin")
+@page("dashboard.see")
+def begin() -> Response:
+    """Begins a visit, and goes back to where the member of staff was."""
+    signed = viewer().signed
+    try:
+        visits.begin(signed.account_id, workspace_id(), request.form.get("reason", ""), request.form.get("ticket", ""))
+    except Invalid as error:
+        flash(error.detail, "error")
+    return redirect(ours(request.form.get("next", "")) or _dashboard(), 303)
+
+
+@blueprint.post("/end")
+@page("dashboard.see")
+def end() -> Response:
+    """Ends the visit. Safe to repeat."""
+    if (visit := viewer().visit) is not None:
+        visits.end(visit.id)
+    return redirect(_dashboard(), 303)
+
+
+def _dashboard() -> str:
+    return url_for("overviews.show", workspace=workspace_id())

@@ -1,0 +1,183 @@
+"""Channels: connected, changed, given new credentials and deleted; a web chat's secret is shown once."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from flask import Blueprint, flash, redirect, render_template, url_for
+from werkzeug.wrappers import Response
+
+from app.channels.kinds import KINDS
+from app.config import settings
+from app.domain.bodies.channels import ChannelCreate, ChannelPatch
+from app.domain.channels import channels
+from app.errors import Conflict, Invalid, NotFound
+from app.lib import ids
+from app.models.channels import Channel
+from app.web import lists, writes
+from app.web.access import page, workspace_id
+from app.web.forms import checked, typed
+from app.web.settings import channel_forms
+from app.web.settings.channel_forms import Form
+
+blueprint = Blueprint("channel_pages", __name__, url_prefix="/workspaces/<workspace>/settings/channels")
+
+Answer = str | tuple[str, int] | Response
+
+
+@blueprint.get("")
+@page("channels.see")
+def index() -> str:
+    """The channels, newest first."""
+    found = Channel.in_workspace(workspace_id())
+    return render_template("channels/index.html", page=lists.page_of(found, Channel), form_of=channel_forms.form_of)
+
+
+@blueprint.get("/new")
+@page("channels.manage")
+def new() -> str:
+    """The kinds of channels, to choose one."""
+    return render_template("channels/kinds.html", kinds=channel_forms.offered())
+
+
+@blueprint.get("/new/<kind>")
+@page("channels.manage")
+def enter(kind: str) -> str:
+    """The form of a new channel."""
+    return _form(_form_of(kind), {"reopen": "true"})
+
+
+@blueprint.post("/new/<kind>")
+@page("channels.manage")
+def create(kind: str) -> Answer:
+    """Makes the channel; of a web chat it shows the secret, in this response only."""
+    form = _form_of(kind)
+    given = typed("name", "reopen") | channel_forms.given(form, "settings", "credentials")
+    body = {"kind": kind, "name": given["name"], "settings": _settings(form, given)}
+    if secrets := channel_forms.part(form, "credentials", given):
+        body["credentials"] = secrets
+    try:
+        fields = checked(ChannelCreate(), body)
+        credentials = channels.fresh_credentials(KINDS[kind], fields.pop("credentials", None))
+        payload = {**fields, "sealed_secret": channels.sealed(credentials).decode()}
+        job, was_there = writes.submit_once("channels.create", payload, ids.new("chn"))
+    except Invalid as error:
+        return _form(form, given, channel_forms.errors_of(form, error)), 422
+    except Conflict as error:
+        return _form(form, given, {"": error.detail}), 409
+    if KINDS[kind].has_provider:
+        return _to(str(job.resource_id), "The provider is being asked. Reload the page in a moment.")
+    return _secret(str(job.resource_id), None if was_there else channels.shown_once(KINDS[kind], credentials)["secret"])
+
+
+@blueprint.get("/<channel_id>")
+@page("channels.see")
+def show(channel_id: str) -> str:
+    """A channel: its state, what is left to do at its provider, and what can be done with it."""
+    return _show(channels.find(workspace_id(), channel_id))
+
+
+@blueprint.get("/<channel_id>/edit")
+@page("channels.manage")
+def edit(channel_id: str) -> str:
+    """The form that changes the name and the settings."""
+    channel = channels.find(workspace_id(), channel_id)
+    stored = {
+        name: "\n".join(value) if isinstance(value, list) else str(value) for name, value in channel.settings.items()
+    }
+    reopen = "true" if channel.settings.get("reopen", True) else ""
+    given = stored | {"name": channel.name, "reopen": reopen}
+    return _form(channel_forms.form_of(channel.kind), given, channel_id=channel.id)
+
+
+@blueprint.post("/<channel_id>/edit")
+@page("channels.manage")
+def update(channel_id: str) -> Answer:
+    """Changes the channel."""
+    channel = channels.find(workspace_id(), channel_id)
+    form = channel_forms.form_of(channel.kind)
+    given = typed("name", "reopen") | channel_forms.given(form, "settings")
+    body = {"name": given["name"], "settings": _settings(form, given)}
+    try:
+        job = writes.submit("channels.update", checked(ChannelPatch(), body), channel.id)
+    except Invalid as error:
+        return _form(form, given, channel_forms.errors_of(form, error), channel.id), 422
+    except Conflict as error:
+        return _form(form, given, {"": error.detail}, channel.id), 409
+    return _to(channel.id, "The channel was changed." if job.is_finished else None)
+
+
+@blueprint.post("/<channel_id>/reauthorize")
+@page("channels.manage")
+def reauthorize(channel_id: str) -> Answer:
+    """Replaces the credentials; a web chat gets a new secret, which is shown in this response only."""
+    channel = channels.find(workspace_id(), channel_id)
+    kind, form = channels.kind_of(channel), channel_forms.form_of(channel.kind)
+    given = channel_forms.part(form, "credentials", channel_forms.given(form, "credentials")) or None
+    try:
+        if faults := channels.credentials_faults(kind, given):
+            raise Invalid(*faults)
+        credentials = channels.fresh_credentials(kind, given)
+        payload = {"sealed_secret": channels.sealed(credentials).decode()}
+        _, was_there = writes.submit_once("channels.reauthorize", payload, channel.id)
+    except Invalid as error:
+        return _show(channel, channel_forms.errors_of(form, error)), 422
+    except Conflict as error:
+        return _show(channel, {"": error.detail}), 409
+    if kind.has_provider:
+        return _to(channel.id, "The provider is being asked. Reload the page in a moment.")
+    return _secret(channel.id, None if was_there else channels.shown_once(kind, credentials)["secret"])
+
+
+@blueprint.post("/<channel_id>/delete")
+@page("channels.manage")
+def delete(channel_id: str) -> Response:
+    """Deletes the channel."""
+    exists = partial(channels.find, workspace_id(), channel_id)
+    try:
+        job = writes.submit("channels.delete", {}, channel_id, exists)
+    except Conflict as error:
+        flash(error.detail, "error")
+        return _to(channel_id)
+    if job.is_finished:
+        flash("The channel was deleted. Its conversations are closed, and messages that waited have failed.", "good")
+    return redirect(url_for("channel_pages.index", workspace=workspace_id()), 303)
+
+
+def _form_of(kind: str) -> Form:
+    """Raises NotFound for a kind that cannot be connected on a page."""
+    found = dict(channel_forms.offered()).get(kind)
+    if found is None:
+        raise NotFound("There is no such kind of channel.")
+    return found
+
+
+def _settings(form: Form, given: dict[str, str]) -> dict[str, Any]:
+    return {**channel_forms.part(form, "settings", given), "reopen": given["reopen"] == "true"}
+
+
+def _form(
+    form: Form, given: dict[str, str], errors: dict[str, str] | None = None, channel_id: str | None = None
+) -> str:
+    return render_template("channels/form.html", form_of_kind=form, given=given, errors=errors or {}, id=channel_id)
+
+
+def _show(channel: Channel, errors: dict[str, str] | None = None) -> str:
+    return render_template(
+        "channels/show.html",
+        channel=channels.represent(channel),
+        form_of_kind=channel_forms.form_of(channel.kind),
+        script=f'<script src="{settings().base_url}/chat/{channel.id}.js" async></script>',
+        errors=errors or {},
+    )
+
+
+def _secret(channel_id: str, secret: str | None) -> str:
+    return render_template("channels/secret.html", channel_id=channel_id, secret=secret)
+
+
+def _to(channel_id: str, message: str | None = None) -> Response:
+    if message:
+        flash(message, "good")
+    return redirect(url_for("channel_pages.show", workspace=workspace_id(), channel_id=channel_id), 303)

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app import bells, database
+from app.domain.insight import checks
+from app.domain.insight.checks import Result
+from tests.conftest import Servers
+
+pytestmark = pytest.mark.usefixtures("empty")
+
+
+def test_a_check_that_finds_all_well_says_what_it_found() -> None:
+    result = checks.look("migrations")
+
+    assert result == Result("migrations", True, "up to date")
+    assert checks.look("settings").is_good
+
+
+def test_a_check_that_fails_says_why() -> None:
+    assert checks.look("writes") == Result(
+        "writes", False, "none reported in the last 15 seconds; start one as the Procfile says"
+    )
+    bells.flags().set("process:writes:host:1", b"1")
+    assert checks.look("writes") == Result("writes", True, "1 running")
+
+
+def test_a_check_of_a_server_that_is_away_is_a_result_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bells, "flags", lambda: bells.quick_client("redis://127.0.0.1:1/0"))
+
+    result = checks.look("redis")
+
+    assert not result.is_good
+    assert "\n" not in result.text
+
+
+def test_all_checks_are_made_and_redis_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [result.name for result in checks.look_at_all()] == list(checks.CHECKS)
+    asked: list[str] = []
+
+    def away() -> Any:
+        asked.append("redis")
+        return bells.quick_client("redis://127.0.0.1:1/0")
+
+    monkeypatch.setattr(bells, "flags", away)
+
+    results = {result.name: result for result in checks.look_at_all()}
+
+    assert asked == ["redis"]
+    assert results["database"].is_good
+    assert results["writes"] == Result("writes", False, "not known, as Redis does not respond")
+
+
+def test_a_check_of_a_database_without_tables_is_a_result_too(servers: Servers, bare: str) -> None:
+    assert [checks.look(name).is_good for name in ("database", "migrations", "secrets", "jobs")] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert database.rows("SELECT 1") == [(1,)]

@@ -1,0 +1,188 @@
+"""Concurrency: how many requests may be under way for each endpoint, by how it has answered lately."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Iterable
+
+from workers import pacing
+
+
+class Window:
+    """The requests under way for one endpoint, and how many there may be.
+
+    It grows by one with each success while it is full, and halves once for failures that were under way together. In
+    the fast lane a slow answer counts like a failure, and nothing more begins while one is awaited.
+    """
+
+    __slots__ = (
+        *("_awaited", "_full", "_quick", "_shrunk_at", "_size", "_slow", "_slow_lane"),
+        *("answering", "started", "waited"),
+    )
+
+    def __init__(self, *, slow_lane: bool) -> None:
+        self.answering = False  # whether the last attempt made here succeeded
+        self.started: dict[Hashable, float] = {}  # when each request under way began, oldest first
+        self.waited = 0.0  # for how long the last mail had been due
+        self._slow_lane = slow_lane
+        self._size = 1
+        self._full = False  # whether it was full when a request last began
+        self._shrunk_at = 0.0
+        self._quick = 0
+        self._slow = False
+        self._awaited: Hashable = None
+
+    def room(self, now: float) -> int:
+        """How many more requests may begin."""
+        if self.is_awaited(now) and not self._slow_lane:
+            return 0
+        return max(0, self._size - len(self.started))
+
+    def is_awaited(self, now: float) -> bool:
+        """Whether a request has been waiting for its answer for long."""
+        return bool(self.started) and now - next(iter(self.started.values())) >= pacing.SLOW_SECONDS
+
+    def turned_slow(self, now: float) -> bool:
+        """Whether an answer was slow, or a request has waited for long. Each is reported once."""
+        slow, self._slow = self._slow, False
+        if self.is_awaited(now):
+            oldest = next(iter(self.started))
+            slow |= oldest != self._awaited
+            self._awaited = oldest
+        return slow
+
+    def turned_quick(self) -> bool:
+        """Whether enough quick successes in a row have come since this was last reported."""
+        if self._quick < pacing.RECOVERED_AFTER or self.waited > pacing.FRESH_SECONDS:
+            return False
+        self._quick = 0
+        return True
+
+    def begin(self, request: Hashable, now: float, waited: float = 0.0) -> None:
+        """A request begins; its mail has been due for `waited` seconds."""
+        self.started[request] = now
+        self.waited = waited
+        self._full = len(self.started) >= self._size
+
+    def end(self, request: Hashable, succeeded: bool, seconds: float, now: float) -> None:
+        """A request has ended; `seconds` is how long it took."""
+        began = self.started.pop(request)
+        self._slow |= seconds >= pacing.SLOW_SECONDS
+        self._quick = self._quick + 1 if succeeded and seconds < pacing.SLOW_SECONDS else 0
+        if not succeeded or (seconds >= pacing.SLOW_SECONDS and not self._slow_lane):
+            self._shrink(began, now)
+        elif self._full:
+            self._size = min(self._size + 1, self._most(seconds))
+        self.answering = succeeded
+
+    def _most(self, seconds: float) -> int:
+        is_quick = seconds < pacing.SLOW_SECONDS
+        if not self._slow_lane:
+            return pacing.MOST
+        return pacing.MOST // 4 if is_quick else pacing.MOST_IN_SLOW_LANE
+
+    def _shrink(self, began: float, now: float) -> None:
+        # Once for all that were under way together.
+        if began >= self._shrunk_at:
+            self._size = max(1, self._size // 2)
+            self._shrunk_at = now
+
+
+class Windows:
+    """The windows of all endpoints of a process, by identifier. Used by one thread.
+
+    A request is named by its claim: a process that was frozen past a lease may make another for the same delivery.
+    """
+
+    def __init__(self, *, slow_lane: bool) -> None:
+        self._slow_lane = slow_lane
+        self._windows: dict[str, Window] = {}
+        self._busy: dict[str, Window] = {}
+        self._ended: set[str] = set()
+        self._fresh_at = 0.0  # when fresh mail was last claimed
+        self.under_way = 0
+        self.is_short = False  # whether an endpoint had to wait for capacity when rooms were last asked for
+
+    def rooms(self, endpoint_ids: Iterable[str], capacity: int) -> dict[str, int]:
+        """How many more requests may begin for each of the endpoints. Omits endpoints that may begin none.
+
+        `capacity` is how many the process can work on at once. Requests of an endpoint that has let one wait for long
+        are no work. Half of the capacity is for endpoints that are known to answer, so that hanging ones, however
+        many, cannot take it all.
+        """
+        now, busy = time.monotonic(), self._busy.values()
+        working = [window for window in busy if not window.is_awaited(now)]
+        left = min(capacity - _under_way(working), pacing.MOST_UNDER_WAY - self.under_way)
+        unsure_left = min(
+            capacity // 2 - _under_way(window for window in working if not window.answering),
+            pacing.MOST_UNDER_WAY // 2 - _under_way(window for window in busy if not window.answering),
+        )
+        most_each = max(pacing.MOST // 4, pacing.MOST // max(1, len(self._busy)))
+        rooms: dict[str, int] = {}
+        self.is_short = left < capacity // 8
+        if self.is_short:
+            return rooms
+        for endpoint_id in list(endpoint_ids):
+            if not left:
+                self.is_short = True  # very likely, and looking at all the others would cost more
+                break
+            window = self._of(endpoint_id)
+            wanted = min(window.room(now), most_each - len(window.started))
+            room = min(wanted, left if window.answering else min(left, unsure_left))
+            self.is_short |= room < wanted
+            if room > 0:
+                rooms[endpoint_id] = room
+                left -= room
+                unsure_left -= 0 if window.answering else room
+        return rooms
+
+    def begin(self, endpoint_id: str, request: Hashable, waited: float = 0.0) -> None:
+        """A request begins; its mail has been due for `waited` seconds."""
+        now, window = time.monotonic(), self._of(endpoint_id)
+        self._busy[endpoint_id] = window
+        window.begin(request, now, waited)
+        if waited < pacing.FRESH_SECONDS:
+            self._fresh_at = now
+        self.under_way += 1
+
+    def end(self, endpoint_id: str, request: Hashable, succeeded: bool, seconds: float) -> None:
+        """A request has ended; `seconds` is how long it took."""
+        window = self._windows[endpoint_id]
+        window.end(request, succeeded, seconds, time.monotonic())
+        self.under_way -= 1
+        self._ended.add(endpoint_id)
+        if not window.started:
+            del self._busy[endpoint_id]
+
+    def judge(self) -> tuple[set[str], set[str]]:
+        """The endpoints that turned slow, and those that recovered, since this was last called."""
+        now = time.monotonic()
+        looked_at = self._busy | {endpoint_id: self._windows[endpoint_id] for endpoint_id in self._ended}
+        slow = {endpoint_id for endpoint_id, window in looked_at.items() if window.turned_slow(now)}
+        recovered = set()
+        if self._slow_lane:
+            recovered = {id for id, window in looked_at.items() if window.turned_quick() and id not in slow}
+        self._ended.clear()
+        self._forget()
+        return slow, recovered
+
+    def backlogs(self) -> set[str]:
+        """The endpoints whose mail has waited for long while that of others is fresh."""
+        if self._slow_lane or time.monotonic() - self._fresh_at > pacing.FRESH_SECONDS:
+            return set()
+        return {endpoint_id for endpoint_id, window in self._busy.items() if window.waited > pacing.BACKLOG_SECONDS}
+
+    def _of(self, endpoint_id: str) -> Window:
+        window = self._windows.get(endpoint_id)
+        if window is None:
+            window = self._windows[endpoint_id] = Window(slow_lane=self._slow_lane)
+        return window
+
+    def _forget(self) -> None:
+        # A window that is forgotten begins small again. As many idle ones are kept as may ever be busy.
+        if len(self._windows) > pacing.MOST_UNDER_WAY + len(self._busy):
+            self._windows = dict(self._busy)
+
+
+def _under_way(windows: Iterable[Window]) -> int:
+    return sum(len(window.started) for window in windows)

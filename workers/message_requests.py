@@ -1,0 +1,127 @@
+"""Message requests: the requests to the provider that send one message, and what their answers mean."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import structlog
+
+from app.channels.base import File, Outcome, Outgoing, Request, Verdict
+from app.channels.verdicts import unanswered
+from app.database import DatabaseAway
+from app.domain.channels import media
+from app.domain.conversations.sendings import Dispatch, Sending
+from app.errors import NotFound
+from app.outbound import Answer
+from workers.backoff import Faults
+
+log = structlog.get_logger(__name__)
+
+# Messages with a file that may be under way: each file is in memory as a whole.
+MOST_FILES = 8
+FILES_PAUSE_SECONDS = 0.5
+
+_STOPPED = Verdict(Outcome.LATER)
+_BROKEN = Verdict(Outcome.FAILED, code="error", detail="Bellhop could not make the request to the provider.")
+
+_NO_FILE = Verdict(Outcome.FAILED, code="no_file", detail="The file is not there any more.")
+
+
+class NotAsked(Exception):
+    """The message was not sent, and its provider has not been asked to."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(verdict.code)
+        self.verdict = verdict
+
+
+class MessageRequests:
+    """Sends messages with `ask`, in one event loop. Once `is_stopping` is set, no message is begun any more."""
+
+    def __init__(self, ask: Callable[[Request], asyncio.Future[Answer]], is_stopping: threading.Event) -> None:
+        self._ask = ask
+        self._is_stopping = is_stopping
+        self._files = 0  # messages with a file that are under way
+        self._readers = ThreadPoolExecutor(1, thread_name_prefix="files")
+        self._faults: defaultdict[str, Faults] = defaultdict(Faults)  # by channel
+
+    async def send(self, dispatch: Dispatch) -> Sending:
+        """Sends the message once. Never raises."""
+        at: float | None = None
+        self._files += bool(dispatch.attachments)
+        try:
+            outgoing, request = await self._prepare(dispatch)
+        except NotAsked as refusal:
+            verdict = refusal.verdict
+        except Exception:
+            log.exception("message_request.not_made", message=dispatch.claimed.id, channel=dispatch.claimed.owner)
+            verdict = _BROKEN
+        else:
+            answer = await request
+            verdict, at = self._meaning(dispatch, outgoing, answer), dispatch.at
+        finally:
+            self._files -= bool(dispatch.attachments)
+        return Sending(
+            dispatch.claimed,
+            dispatch.conversation_id,
+            verdict,
+            at,
+            dispatch.kind.conversation_rate,
+            dispatch.to,
+            dispatch.account.credentials,
+        )
+
+    async def _prepare(self, dispatch: Dispatch) -> tuple[Outgoing, asyncio.Future[Answer]]:
+        """The message, and the future of the answer to the request that sends it. Raises NotAsked."""
+        kind, account = dispatch.kind, dispatch.account
+        self._check_stopping()
+        file = await self._load(dispatch.attachments[0]["id"]) if dispatch.attachments else None
+        outgoing = Outgoing(dispatch.claimed.id, dispatch.to, dispatch.text, dispatch.template, file)
+        self._check_stopping()
+        prepared: str | None = None
+        if (request := kind.preparing(account, outgoing)) is not None:
+            answer = await self._ask(request)
+            self._check_left(dispatch, answer)
+            found = kind.prepared(answer)
+            if isinstance(found, Verdict):
+                raise NotAsked(found)
+            prepared = found
+            self._check_stopping()
+        return outgoing, self._ask(kind.sending(account, outgoing, prepared))
+
+    def _meaning(self, dispatch: Dispatch, outgoing: Outgoing, answer: Answer) -> Verdict:
+        try:
+            self._check_left(dispatch, answer)
+            return dispatch.kind.sent(outgoing, answer)
+        except NotAsked as refusal:
+            return refusal.verdict
+        except Exception:
+            log.exception(
+                "message_request.answer_not_read", message=dispatch.claimed.id, channel=dispatch.claimed.owner
+            )
+            return Verdict(Outcome.UNKNOWN, code="unreadable", detail="The provider's answer could not be read.")
+
+    async def _load(self, upload_id: str) -> File:
+        if self._files > MOST_FILES:
+            raise NotAsked(Verdict(Outcome.LATER, pause_seconds=FILES_PAUSE_SECONDS))
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._readers, media.load, upload_id)
+        except NotFound:
+            raise NotAsked(_NO_FILE) from None
+        except DatabaseAway:
+            raise NotAsked(Verdict(Outcome.LATER, pause_seconds=FILES_PAUSE_SECONDS)) from None
+
+    def _check_stopping(self) -> None:
+        if self._is_stopping.is_set():
+            raise NotAsked(_STOPPED)
+
+    def _check_left(self, dispatch: Dispatch, answer: Answer) -> None:
+        """A provider that cannot be reached is tried again, at growing intervals, for as long as it takes."""
+        if not answer.may_have_arrived:
+            seconds = self._faults[dispatch.claimed.owner].pause()
+            raise NotAsked(replace(unanswered(answer), pause_seconds=seconds))
