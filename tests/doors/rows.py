@@ -46,7 +46,8 @@ def measure(tell: Callable[[str], None]) -> None:
                         began = time.monotonic()
                         answer = session.get(f"{base}?{query}", headers=headers, timeout=60)
                         seconds.append(time.monotonic() - began)
-                    assert answer.ok and (("con_0" in answer.text) == ("nobody" not in query)), name
+                    assert answer.ok, name
+                    assert ("con_0" in answer.text) == ("nobody" not in query), name
                     half, most = median(seconds), quantiles(seconds, n=20)[18]
                     tell(f"{where} {name}: median {half * 1000:.0f} ms, 95 % {most * 1000:.0f} ms")
                     if half > MEDIAN_SECONDS or most > P95_SECONDS:
