@@ -31,10 +31,10 @@ PATIENCE_SECONDS, THREADS, QUOTA = 4, 4, 60
 
 # The service's own configuration, with less patience and fewer threads to keep busy.
 CONFIGURATION = f"""
-from app import gunicorn
+from app import patience
 from app.gunicorn import *
 
-gunicorn.PATIENCE_SECONDS = {PATIENCE_SECONDS}
+patience.PATIENCE_SECONDS = {PATIENCE_SECONDS}
 threads = {THREADS}
 """
 
