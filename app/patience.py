@@ -6,121 +6,27 @@ waits without a thread until more arrives. Large bodies, and those whose end is 
 
 from __future__ import annotations
 
-import io
 import resource
+import selectors
 import socket
 import time
-from collections.abc import Callable
 from contextlib import suppress
-from enum import Enum, auto
+from functools import partial
 from typing import Any
 
-from gunicorn.http.unreader import SocketUnreader
 from gunicorn.workers.gthread import _DEFER
 
 from app.config import settings
 from app.lib.addresses import network_of
 from app.unreadable import RefusingWorker
+from app.unreader import Arrived, Unreader
 
 # Longer than any request takes: one that takes longer is waiting for its client.
 PATIENCE_SECONDS = 70
-# A client that has sent nothing for so long sends nothing more, or means harm.
-STALL_SECONDS = 10
-# What one connection may keep in memory. Larger heads are left to the parser, which refuses most of them.
-_HEAD_BYTES, _BODY_BYTES, _PART_BYTES = 32 * 1024, 64 * 1024, 16 * 1024
-_READS = object()  # what `handle` returns for a request that needs a thread to read it
-
-
-class Arrived(Enum):
-    """How much of a request has arrived."""
-
-    PART = auto()
-    ALL = auto()
-    LARGE = auto()  # part, and the rest is for a thread to read
-
-
-def arrived(data: bytes) -> tuple[Arrived, int]:
-    """Judges the beginning of a connection's bytes; and how many are missing, -1 if that is not known."""
-    end = data.find(b"\r\n\r\n")
-    if end < 0:
-        # A bare line end never ends a head: gunicorn refuses it at once.
-        is_hopeless = len(data) > _HEAD_BYTES or data.count(b"\n") != data.count(b"\r\n")
-        return (Arrived.LARGE if is_hopeless else Arrived.PART), -1
-    head = data[: end + 2].lower()
-    if b"\r\ntransfer-encoding" in head:
-        return Arrived.LARGE, -1
-    _, name, rest = head.partition(b"\r\ncontent-length:")
-    try:
-        length = int(rest.partition(b"\r\n")[0]) if name else 0
-    except ValueError:
-        return Arrived.ALL, 0  # gunicorn refuses the request
-    missing = end + 4 + length - len(data)
-    if missing <= 0:
-        return Arrived.ALL, 0
-    # Who expects 100 sends nothing before it.
-    is_for_thread = length > _BODY_BYTES or b"\r\nexpect:" in head
-    return (Arrived.LARGE if is_for_thread else Arrived.PART), missing
-
-
-class Unreader(SocketUnreader):  # type: ignore[misc]
-    """The bytes of a connection, and how fast those of the current request arrive."""
-
-    def __init__(self, sock: socket.socket, address: str, leave: Callable[[], None]) -> None:
-        super().__init__(sock)
-        self.address = address
-        self.has_place = False  # may wait in a thread
-        self.begun = time.monotonic()
-        self.is_waiting = False
-        self._leave = leave
-        self._received = self._missing = 0
-        self._waited = 0.0
-
-    def renew(self) -> None:
-        """The next request begins, with what has arrived of it already."""
-        self.begun, self._received, self._waited = time.monotonic(), self.buf.getbuffer().nbytes, 0.0
-
-    def gather(self) -> Arrived:
-        """Reads what has arrived, without waiting. At the connection's end that is all."""
-        data = self.buf.getvalue()
-        while True:
-            state, self._missing = arrived(data) if data else (Arrived.PART, 0)
-            if state is not Arrived.PART:
-                break
-            try:
-                part = self.sock.recv(_PART_BYTES, socket.MSG_DONTWAIT)
-            except BlockingIOError:
-                break
-            if not part:
-                state = Arrived.ALL
-                break
-            if not data:
-                self.begun = time.monotonic()
-            self._received += len(part)
-            data += part
-        self.buf = io.BytesIO()
-        self.buf.write(data)
-        return state
-
-    def take_place(self) -> None:
-        """A thread will read the rest."""
-        self.has_place, self._received = True, 0
-
-    def chunk(self, size_hint: int | None = None) -> bytes:
-        """Waits for more of the request, in a thread."""
-        self.begun, self.is_waiting = time.monotonic() - self._waited, True
-        try:
-            data: bytes = super().chunk(size_hint)
-        finally:
-            self._waited, self.is_waiting = time.monotonic() - self.begun, False
-        self._received += len(data)
-        if self.has_place and 0 <= self._missing <= self._received:
-            self._leave()
-        return data
-
-    def is_late(self, now: float, least_per_second: int) -> bool:
-        """Whether the client sends slower than that, but for a stall. One that has sent nothing has time."""
-        has_begun = self.is_waiting or self._received > 0
-        return has_begun and now - self.begun > STALL_SECONDS + self._received / least_per_second
+# For a client that is done to close its connection, as in gunicorn.
+_LINGER_SECONDS = 2
+# What `handle` returns, beside gunicorn's own: a thread has to read the request; the connection is being closed.
+_READS, _LINGERS = object(), object()
 
 
 class PatientWorker(RefusingWorker):
@@ -134,6 +40,9 @@ class PatientWorker(RefusingWorker):
         self._begun: dict[Any, float] = {}  # connections in a thread, oldest first
         self._waiting: list[Any] = []  # for a place in which to read a large body, oldest first
         self._readers: dict[Any, str] = {}  # the connections that have such a place, and their addresses
+        self._lingering: dict[Any, float] = {}  # connections that their clients have to close, and until when
+        # To be closed once the poller's events are handled: theirs may be among them.
+        self._cut_off: set[Any] = set()
         self._next_look = 0.0
 
     def init_process(self) -> None:
@@ -154,10 +63,13 @@ class PatientWorker(RefusingWorker):
     def accept(self, listener: Any) -> None:
         """Accepts a connection. If that is the last that may be, the one that was idle for longest is closed."""
         super().accept(listener)
-        if self.nr_conns >= self.worker_connections and self.keepalived_conns:
-            self._bounds.WEB_CONNECTIONS.reached()
+        if self.nr_conns < self.worker_connections:
+            return
+        self._bounds.WEB_CONNECTIONS.reached()
+        if self._lingering:
+            self._cut_off.add(next(iter(self._lingering)))
+        elif self.keepalived_conns:
             self.keepalived_conns[0].timeout = 0.0
-            self.murder_keepalived()
 
     def handle(self, conn: Any) -> Any:
         """Handles one request, if it has arrived or has a place. Returns whether the connection is kept."""
@@ -168,53 +80,57 @@ class PatientWorker(RefusingWorker):
                 return _DEFER if state is Arrived.PART else _READS
         self._begun[conn] = time.monotonic()
         try:
-            is_kept = super().handle(conn)
-            if is_kept:
+            if super().handle(conn):
                 unreader.renew()
-            else:
-                # Waits up to two seconds for the client to close. gunicorn would do so in the main loop, blocking all.
-                conn.close(graceful=True)
-                conn.close = lambda graceful=False: None
-            return is_kept
+                return True
+            if unreader.linger():
+                return _LINGERS
+            # gunicorn would close it once more, and wait for the client in the main loop.
+            conn.close()
+            conn.close = lambda graceful=False: None
+            return False
         finally:
             del self._begun[conn]
 
     def finish_request(self, conn: Any, fs: Any) -> None:
         """What becomes of a connection after `handle`."""
         self._leave(conn)
-        if fs.cancelled() or fs.exception() or fs.result() is not _READS:
+        result = None if fs.cancelled() or fs.exception() else fs.result()
+        if result is _READS:
+            self._wait_for_place(conn)
+        elif result is _LINGERS:
+            self._lingering[conn] = time.monotonic() + _LINGER_SECONDS
+            self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._drain, conn))
+        else:
             super().finish_request(conn, fs)
-            if conn in self.pending_conns:
+            if result is _DEFER:
                 self._keep_few_unfinished(conn)
-            return
-        self._waiting.append(conn)
-        self._give_places()
-        if conn not in self._readers:
-            is_full = len(self._readers) >= self._most_readers
-            (self._bounds.WEB_BODIES if is_full else self._bounds.WEB_BODIES_PER_ADDRESS).reached()
-            self._keep_few_unfinished(conn)
 
     def murder_pending(self) -> None:
         """Hangs up on clients that are too slow. gunicorn calls it at least once a second."""
         super().murder_pending()
         now = time.monotonic()
-        if now < self._next_look:
-            return
-        self._next_look = now + 1
+        if now >= self._next_look:
+            self._next_look = now + 1
+            self._look(now)
+        while self._cut_off:
+            self._close(self._cut_off.pop())
+
+    def _look(self, now: float) -> None:
         least = self._bounds.WEB_PROGRESS
-        for conn in [*self.pending_conns]:
-            if self._unreader(conn).is_late(now, least.most):
-                least.reached()
-                self._drop(conn)
-        for conn in [each for each in self._waiting if now - self._unreader(each).begun > PATIENCE_SECONDS]:
-            self._drop(conn)
+        late = [each for each in self.pending_conns if each.parser.unreader.is_late(now, least.most)]
+        self._cut_off.update(late)
+        self._cut_off.update(each for each in self._waiting if now - each.parser.unreader.begun > PATIENCE_SECONDS)
+        self._cut_off.update(each for each, ends in self._lingering.items() if now > ends)
         for conn, begun in [*self._begun.items()]:
-            is_late = conn.parser.unreader.is_waiting and self._unreader(conn).is_late(now, least.most)
+            is_late = conn.parser.unreader.is_waiting and conn.parser.unreader.is_late(now, least.most)
             if is_late:
-                least.reached()
+                late.append(conn)
             if is_late or now - begun > PATIENCE_SECONDS:
                 with suppress(OSError):
                     conn.sock.shutdown(socket.SHUT_RDWR)  # wakes the thread
+        for _ in late:
+            least.reached()
 
     def _unreader(self, conn: Any) -> Unreader:
         conn.init()
@@ -232,6 +148,14 @@ class PatientWorker(RefusingWorker):
             conn.parser.unreader.has_place = False
             self._give_places()
 
+    def _wait_for_place(self, conn: Any) -> None:
+        self._waiting.append(conn)
+        self._give_places()
+        if conn not in self._readers:
+            is_full = len(self._readers) >= self._most_readers
+            (self._bounds.WEB_BODIES if is_full else self._bounds.WEB_BODIES_PER_ADDRESS).reached()
+            self._keep_few_unfinished(conn)
+
     def _give_places(self) -> None:
         for conn in [*self._waiting]:
             address, theirs = conn.parser.unreader.address, [*self._readers.values()]
@@ -245,7 +169,7 @@ class PatientWorker(RefusingWorker):
 
     def _keep_few_unfinished(self, conn: Any) -> None:
         """Of too many unfinished requests, the one that began first is cut off: clients are done by then."""
-        held = [*self.pending_conns, *self._waiting]
+        held = [each for each in (*self.pending_conns, *self._waiting) if each not in self._cut_off]
         if len(held) > self._bounds.WEB_UNFINISHED.most:
             self._bounds.WEB_UNFINISHED.reached()
         elif self._by_address and len(held) > self._bounds.WEB_UNFINISHED_PER_ADDRESS.most:
@@ -256,13 +180,20 @@ class PatientWorker(RefusingWorker):
             self._bounds.WEB_UNFINISHED_PER_ADDRESS.reached()
         else:
             return
-        self._drop(min(held, key=lambda each: each.parser.unreader.begun))
+        self._cut_off.add(min(held, key=lambda each: each.parser.unreader.begun))
 
-    def _drop(self, conn: Any) -> None:
+    def _drain(self, conn: Any, _: socket.socket) -> None:
+        if conn.parser.unreader.drain():
+            self._close(conn)
+
+    def _close(self, conn: Any) -> None:
         if conn in self._waiting:
             self._waiting.remove(conn)
-        else:
-            self.pending_conns.remove(conn)
+        elif conn in self.pending_conns or conn in self._lingering:
             self.poller.unregister(conn.sock)
+            if self._lingering.pop(conn, None) is None:
+                self.pending_conns.remove(conn)
+        else:
+            return  # it has been closed, or a thread has it again
         self.nr_conns -= 1
         conn.close()
