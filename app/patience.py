@@ -141,7 +141,7 @@ class PatientWorker(RefusingWorker):
                 self.method_queue.defer(self._leave, conn)
 
             conn.parser.unreader = Unreader(conn.sock, address, leave)
-        return conn.parser.unreader  # type: ignore[no-any-return]
+        return conn.parser.unreader
 
     def _leave(self, conn: Any) -> None:
         if self._readers.pop(conn, None) is not None:

@@ -44,13 +44,15 @@ def arrived(data: bytes) -> tuple[Arrived, int]:
     missing = end + 4 + length - len(data)
     if missing <= 0:
         return Arrived.ALL, 0
-    # Who expects 100 sends nothing before it.
+    # A client that expects a 100 sends no body before it.
     is_for_thread = length > _BODY_BYTES or b"\r\nexpect:" in head
     return (Arrived.LARGE if is_for_thread else Arrived.PART), missing
 
 
 class Unreader(SocketUnreader):  # type: ignore[misc]
     """The bytes of a connection, and how fast those of the current request arrive."""
+
+    buf: io.BytesIO
 
     def __init__(self, sock: socket.socket, address: str, leave: Callable[[], None]) -> None:
         super().__init__(sock)
