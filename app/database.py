@@ -33,7 +33,7 @@ _SESSION = (
 )
 # Detects a server that vanished silently within about fifteen seconds.
 _TCP: dict[str, Any] = {
-    "connect_timeout": 2,  # the least
+    "connect_timeout": hangs.CONNECT_SECONDS,
     "keepalives_idle": 5,
     "keepalives_interval": 3,
     "keepalives_count": 3,
@@ -140,11 +140,11 @@ def watch() -> None:
 
     Workers do without it: what they do next would have to wait as well.
     """
-    vitals.start(hangs.watch.run, "hangs", _begin_probe, threading.Event())
+    vitals.start(hangs.watch.run, "hangs", _connect_beside, threading.Event())
 
 
-def _begin_probe() -> Any:
-    return psycopg2.connect(database.database, options=_SESSION, async_=True)
+def _connect_beside(**options: Any) -> Any:
+    return psycopg2.connect(database.database, options=_SESSION, **options)
 
 
 @contextmanager

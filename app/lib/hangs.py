@@ -13,6 +13,8 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import closing, suppress
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import psycopg2
@@ -21,9 +23,10 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
+CONNECT_SECONDS = 2  # libpq waits no shorter
 # For how long a statement waits before the server is probed, and how long the probe waits for each answer. With a look
-# between them, less than two attempts to connect (see `app/database.py`): a request that has waited for a thread during
-# the first makes no third, and is answered within 5 seconds.
+# between them, less than two attempts to connect: a request that has waited for a thread during the first makes no
+# third, and is answered within 5 seconds.
 PATIENCE_SECONDS = 1.0
 PROBE_SECONDS = 2.0
 LOOKS_EVERY_SECONDS = 0.25
@@ -38,9 +41,21 @@ class Connection(psycopg2.extensions.connection):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.cursor_factory = Cursor
-        # A descriptor of our own: libpq closes its one when it likes, and another file may get the number.
-        self._wire = socket.socket(fileno=os.dup(self.fileno()))
+        try:
+            # A descriptor of our own: libpq closes its one when it likes, and another file may get the number.
+            self._wire = socket.socket(fileno=os.dup(self.fileno()))
+            self.address = watch.address = self._address()
+        except OSError as error:  # such as too many open files
+            super().close()
+            raise psycopg2.OperationalError(str(error)) from error
         self._close_wire = weakref.finalize(self, self._wire.close)
+
+    def _address(self) -> dict[str, Any]:
+        """What leads to the same server again, where a name has several addresses or the URL several names."""
+        options: dict[str, Any] = {"host": self.info.host, "port": self.info.port}
+        if self._wire.family != socket.AF_UNIX:
+            options["hostaddr"] = self._wire.getpeername()[0]
+        return options
 
     def close(self) -> None:
         """Closes the connection. Safe to repeat."""
@@ -78,6 +93,7 @@ class Watch:
     def __init__(self) -> None:
         self.waiting: dict[object, float] = {}
         self.is_hanging = False
+        self.address: dict[str, Any] = {}  # of the latest connection
 
     def connect(self, connect: Callable[[], Any]) -> Any:
         """The connection that `connect` opens. Raises OperationalError at once while the server hangs."""
@@ -90,29 +106,32 @@ class Watch:
         finally:
             del self.waiting[attempt]
 
-    def run(self, begin_probe: Callable[[], Any], stopping: threading.Event) -> None:
-        """Probes the server when something has waited for long. `begin_probe` begins an asynchronous connection.
+    def run(self, connect: Callable[..., Any], stopping: threading.Event) -> None:
+        """Probes the server when something has waited for long. `connect` makes connections with options of psycopg2.
 
         If the server hangs, cuts what waits and refuses what comes, until it accepts a connection. A server that
         answers is only slow, and one that refuses connections says so to all by itself.
         """
         while not stopping.wait(LOOKS_EVERY_SECONDS):
-            if self._longest_wait() < PATIENCE_SECONDS:
+            seconds, address = self._longest_wait()
+            if seconds < PATIENCE_SECONDS:
                 continue
             try:
-                _probe(begin_probe)
+                _probe(partial(connect, **address))
             except TimeoutError:
-                self._refuse_until_it_answers(begin_probe, stopping)
+                self._refuse_until_it_answers(connect, stopping)
                 continue
             except psycopg2.Error as error:
                 log.info("database.probe_refused", error=str(error).strip())
             stopping.wait(PATIENCE_SECONDS)  # or a slow statement would make it probe all the time
 
-    def _longest_wait(self) -> float:
+    def _longest_wait(self) -> tuple[float, dict[str, Any]]:
+        """What has waited longest: for how long, and for which server."""
         now = time.monotonic()
-        return now - min(list(self.waiting.values()), default=now)
+        who, since = min(list(self.waiting.items()), key=itemgetter(1), default=(None, now))
+        return now - since, who.address if isinstance(who, Connection) else self.address
 
-    def _refuse_until_it_answers(self, begin_probe: Callable[[], Any], stopping: threading.Event) -> None:
+    def _refuse_until_it_answers(self, connect: Callable[..., Any], stopping: threading.Event) -> None:
         began = time.monotonic()
         self.is_hanging = True
         waiting = [each for each in list(self.waiting) if isinstance(each, Connection)]
@@ -120,8 +139,8 @@ class Watch:
         for connection in waiting:
             connection.cut()
         while not stopping.wait(LOOKS_EVERY_SECONDS):
-            with suppress(TimeoutError, psycopg2.Error):
-                _probe(begin_probe)
+            with suppress(psycopg2.Error):
+                connect(connect_timeout=CONNECT_SECONDS).close()  # to whichever server answers now
                 break
         self.is_hanging = False
         log.warning("database.answers", hung_seconds=round(time.monotonic() - began, 1))
@@ -130,9 +149,9 @@ class Watch:
 watch = Watch()
 
 
-def _probe(begin_probe: Callable[[], Any]) -> None:
+def _probe(connect: Callable[..., Any]) -> None:
     """Opens a connection and closes it. Raises TimeoutError, or psycopg2.Error if it is refused."""
-    with closing(begin_probe()) as probe:
+    with closing(connect(async_=True)) as probe:
         while (wanted := probe.poll()) != psycopg2.extensions.POLL_OK:
             poller = select.poll()
             is_reading = wanted == psycopg2.extensions.POLL_READ

@@ -1,4 +1,4 @@
-"""Identities: who a contact is on each kind of channel, and which contacts may be one person."""
+"""Identities: who a contact is on each kind of channel, and which contacts are or may be one person."""
 
 from __future__ import annotations
 
@@ -35,3 +35,13 @@ class SuggestedMerge(OwnedModel):
 
     class Meta:
         table_name = "suggested_merges"
+
+
+class PendingMerge(OwnedModel):
+    """`id`: a contact that has become part of `kept_id` while rows of it are still to follow."""
+
+    id = TextField(primary_key=True)
+    kept_id = TextField()
+
+    class Meta:
+        table_name = "pending_merges"

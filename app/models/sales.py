@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from peewee import DecimalField, TextField
@@ -27,6 +27,6 @@ class Sale(OwnedModel):
         table_name = "sales"
 
     @classmethod
-    def forget_contact(cls, contact_id: str) -> None:
-        """Removes the contact, and the reference, from its sales."""
-        cls.update(contact_id=None, reference=None).where(cls.contact_id == contact_id).execute()
+    def forget_contact(cls, sale_ids: Sequence[str]) -> None:
+        """Removes the contact, and the reference, from these sales."""
+        cls.update(contact_id=None, reference=None).where(cls.id.in_(sale_ids)).execute()

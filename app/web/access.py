@@ -18,7 +18,7 @@ from app.models.visits import Visit
 
 View = TypeVar("View", bound=Callable[..., Any])
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
-# Writes of a workspace are delayed if the oldest has waited for that long.
+# Writes of a workspace are delayed if the oldest has waited for that long. A form waits no longer for its own.
 DELAYED_SECONDS = 5.0
 
 

@@ -14,9 +14,8 @@ from app.domain.jobs import failed_jobs, jobs
 from app.domain.jobs.jobs import OnceKey, Write
 from app.errors import BellhopError, Conflict, Fault, IdempotencyKeyReused, Invalid
 from app.models.jobs import Job
-from app.web.access import viewer, workspace_id
+from app.web.access import DELAYED_SECONDS, viewer, workspace_id
 
-WAIT_SECONDS = 10
 STILL_QUEUED = "This was accepted and is waiting for its place in the queue. Reload the page in a moment."
 _SENT_BEFORE = "You have sent this form before, with other entries. Look at what that did, then send it again."
 
@@ -31,7 +30,7 @@ def submit(
 
     `check` raises what refuses the write at once; a second click still gets the job of the first.
     Raises what the write raises: Invalid with pointers, Conflict, NotFound. A job that has not ended after
-    WAIT_SECONDS is returned as it is, and the next page says so; at once where writes of the workspace are delayed.
+    DELAYED_SECONDS is returned as it is, and the next page says so; at once where writes of the workspace are delayed.
     """
     return submit_once(kind, payload, resource_id, check)[0]
 
@@ -45,8 +44,7 @@ def submit_once(
     """The same, and whether an earlier click of the form made the job, with that click's payload."""
     refuse_bad_text(dict(payload))
     job, was_there = _accept(_write(kind, payload, resource_id), check)
-    if not viewer().is_delayed:
-        job = jobs.wait(job, WAIT_SECONDS)
+    job = _wait(job)
     if job.status == "failed":
         raise _refusal(job)
     if not job.is_finished:
@@ -69,7 +67,7 @@ def replay(failed: Job) -> Job:
     Returns the new job, however it ended. Raises Conflict if the failed one cannot be replayed.
     """
     job, _ = failed_jobs.replay(failed, trace_id(), viewer().actor_id, _once())
-    return jobs.wait(job, WAIT_SECONDS)
+    return _wait(job)
 
 
 def trace_id() -> str:
@@ -101,6 +99,11 @@ def _told_of_earlier_forms() -> Iterator[None]:
         yield
     except IdempotencyKeyReused as error:
         raise Conflict(_SENT_BEFORE) from error
+
+
+def _wait(job: Job) -> Job:
+    """The job once it has ended, or as it is after DELAYED_SECONDS; at once where writes are delayed already."""
+    return job if viewer().is_delayed else jobs.wait(job, DELAYED_SECONDS)
 
 
 def _write(kind: str, payload: Mapping[str, Any], resource_id: str | None) -> Write:

@@ -137,6 +137,8 @@ def _carry_on_now(claimed: Claimed, unit: Unit, *, is_hopeless: bool) -> Interpr
     run = unit.get(Run, claimed.owner, "id", claimed.id)
     if run is None or run.claim != claimed.claim or run.due_at is None:
         return None
+    if run_states.adopted(unit, run) is not run:
+        return None
     if _automation(run.automation_id) not in unit.notes:
         unit.notes |= _automations([run.automation_id])
     automation = unit.notes[_automation(run.automation_id)]

@@ -16,7 +16,6 @@ from app.domain.lifecycle import talk_erasures
 from app.domain.work import events
 from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Busy
-from app.models.bookings import Booking
 from app.models.contacts import Contact
 from app.models.sales import Sale
 
@@ -51,8 +50,6 @@ def erase_late(change: Change) -> bool:
     Raises Busy.
     """
     if "after" not in (change.progress or {}):
-        Booking.delete().where(Booking.contact_id == change.target).execute()
-        Sale.forget_contact(change.target)
         change.keep(table="events", after="")
         return False
     return _go_on(change)
@@ -73,10 +70,8 @@ def kept_jobs(contact: Contact) -> Iterator[dict[str, Any]]:
 
 
 def _begin(change: Change, contact: Contact) -> None:
-    """Deletes the contact, which the unit has locked, and its bookings, and erases its first events. Raises Busy."""
+    """Deletes the contact, which the unit has locked, and erases its first events. Raises Busy."""
     Contact.delete().where(Contact.id == contact.id).execute()
-    Booking.delete().where(Booking.contact_id == contact.id).execute()
-    Sale.forget_contact(contact.id)
     _erase_kept_payloads(contact.workspace_id, contact.id, _identifiers(contact))
     talk_erasures.begin(contact)
     change.events.record("contact.deleted", {"contact": {"id": contact.id}}, contact.id)
@@ -168,6 +163,8 @@ def _identifiers(contact: Contact) -> list[str]:
 _ERASE: Mapping[str, Callable[[Change, list[str]], object]] = {
     "events": _erase_events,
     "deliveries": lambda change, ids: deliveries.erase(ids),
+    "bookings": lambda change, ids: rows("DELETE FROM bookings WHERE id = ANY(%s)", (ids,)),
+    "sales": lambda change, ids: Sale.forget_contact(ids),
     "runs": lambda change, ids: run_history.erase(change.unit, change.workspace_id, ids),
     "messages": lambda change, ids: messages.erase(ids),
     "conversations": lambda change, ids: conversations.erase(ids),

@@ -25,19 +25,19 @@ from app.models.runs import Run
 KIND = "contacts.merge"
 # The most rows that one transaction moves, and holds locks on.
 PART = 2_000
-# The most conversations that are moved with the contact at once, besides those of unfinished runs: the latest ones.
-LATEST = 500
+# The most unfinished runs that are moved with the contact at once, and the most conversations besides theirs.
+AT_ONCE = 500
 # What names a contact, besides the rows that are moved with it at once. A contact can have a million of each.
-_TABLES = ("conversations", "messages", "runs", "sales", "bookings", "events", "deliveries")
+_TABLES = ("unfinished_runs", "conversations", "messages", "runs", "sales", "bookings", "events", "deliveries")
 _FILLED = (*contacts.IDENTIFIERS, "first_name", "last_name", "locale", "timezone")
 
 
 def merge(change: Change, kept: Contact, other: Contact) -> Contact:
     """Makes `other` a part of `kept`, and returns that as it is then. The unit has locked both. Raises Busy.
 
-    `kept` gets what it does not have itself, the identities, the LATEST conversations and the unfinished runs. Earlier
-    conversations, messages, finished runs and the like follow after the commit, in a write of their own. Events keep
-    their bodies.
+    `kept` gets what it does not have itself, the identities, the latest conversations and unfinished runs, AT_ONCE of
+    each. The others, messages, finished runs and the like follow after the commit, in a write of their own. An
+    unfinished run that is due before it has followed is moved then. Events keep their bodies.
     """
     merged = _merge(change, kept, other)
     payload = {"contact_id": other.id, "is_merged": True}
@@ -103,10 +103,8 @@ def _merge(change: Change, kept: Contact, other: Contact) -> Contact:
     _move_enrolments(unit, kept, other)
     for run in unit.changed(Run) + _owned(unit, Run, other):
         if run.contact_id == other.id:
-            # The worker that has claimed it expects the other contact.
-            moved = {"contact_id": kept.id, "claim": run.claim + 1, "leased_until": None}
-            unit.put(Run(**{**run.__data__, **moved}))
-            run_states.ring(run.workspace_id)
+            run_states.move(unit, run, kept.id)
+    run_states.hand_over(unit, other, kept)
     unit.drop(other)
     merged = _united(unit, kept, other)
     unit.put(merged)
@@ -146,7 +144,7 @@ def _owned(unit: Unit, model: Any, contact: Contact) -> list[Any]:
 def _stored(unit: Unit, model: Any, contact: Contact) -> list[str]:
     note = ("of a merge", model, contact.id)
     if note not in unit.notes:
-        marks = {"id": contact.id, "latest": LATEST}
+        marks = {"id": contact.id, "most": AT_ONCE}
         unit.notes[note] = [row_id for (row_id,) in rows(_AT_ONCE[model], marks)]
     return unit.notes[note]  # type: ignore[no-any-return]
 
@@ -170,6 +168,11 @@ def _move(change: Change, other_id: str) -> bool:
     progress = change.progress or {}
     table = _TABLES[0] if "after" in progress else progress.get("table", _TABLES[0])
     for each in _TABLES[_TABLES.index(table) :]:
+        if each == "unfinished_runs":
+            if _move_unfinished_runs(change, other_id):
+                change.keep(table=each)
+                return False
+            continue
         next_ones = f"SELECT id FROM {each} WHERE contact_id = %s ORDER BY id LIMIT %s FOR NO KEY UPDATE SKIP LOCKED"
         found = [row_id for (row_id,) in rows(next_ones, (other_id, PART))]
         if found:
@@ -180,6 +183,16 @@ def _move(change: Change, other_id: str) -> bool:
             raise Busy
     _forget(change, other_id)
     return True
+
+
+def _move_unfinished_runs(change: Change, other_id: str) -> bool:
+    """Moves the next ones, which it finds by an index; returns whether there were any. Raises Busy as `_move` does."""
+    moved = rows(_MOVE_UNFINISHED, {"kept_id": change.target, "id": other_id, "limit": PART})
+    if moved:
+        run_states.ring(change.workspace_id)
+    elif rows("SELECT 1 FROM runs WHERE contact_id = %s AND finished_at IS NULL LIMIT 1", (other_id,)):
+        raise Busy
+    return bool(moved)
 
 
 def _is_deleted(change: Change) -> bool:
@@ -196,6 +209,7 @@ def _forget(change: Change, other_id: str) -> None:
         if pair[0] != pair[1]:
             rows(_SUGGEST_AGAIN, (ids.new("sgm"), change.workspace_id, *pair, reason))
     rows(_VOID, (change.workspace_id, other_id))
+    rows("DELETE FROM pending_merges WHERE id = %s", (other_id,))
 
 
 # What is moved with the contact at once, and how it is found.
@@ -203,13 +217,20 @@ _AT_ONCE: dict[Any, str] = {
     Identity: "SELECT id FROM identities WHERE contact_id = %(id)s",
     Conversation: """
         (SELECT id FROM conversations WHERE contact_id = %(id)s
-            ORDER BY coalesce(last_message_at, created_at) DESC, id DESC LIMIT %(latest)s)
-        UNION SELECT conversation_id FROM runs
-        WHERE contact_id = %(id)s AND finished_at IS NULL AND conversation_id IS NOT NULL
+            ORDER BY coalesce(last_message_at, created_at) DESC, id DESC LIMIT %(most)s)
+        UNION (SELECT conversation_id FROM runs
+            WHERE contact_id = %(id)s AND finished_at IS NULL AND conversation_id IS NOT NULL LIMIT %(most)s)
     """,
     Enrolment: "SELECT id FROM enrolments WHERE id > %(id)s || '/' AND id < %(id)s || '0'",
-    Run: "SELECT id FROM runs WHERE contact_id = %(id)s AND finished_at IS NULL",
+    Run: "SELECT id FROM runs WHERE contact_id = %(id)s AND finished_at IS NULL LIMIT %(most)s",
 }
+# A worker that has claimed one expects the other contact, so its claim ends.
+_MOVE_UNFINISHED = """
+    UPDATE runs SET contact_id = %(kept_id)s, claim = claim + 1, leased_until = NULL WHERE id IN (
+        SELECT id FROM runs WHERE contact_id = %(id)s AND finished_at IS NULL
+        LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED)
+    RETURNING id
+"""
 _DETAILS = """
     SELECT (SELECT json_agg(json_build_object('channel_kind', channel_kind, 'external_id', external_id) ORDER BY id)
             FROM identities WHERE contact_id = %(id)s),

@@ -237,12 +237,15 @@ _UNFOLLOWED = sql.prepared(
 )
 
 # Runs that events have started are started in the order of events, so they are older than the event at hand. Others may
-# have been started since it was recorded.
+# have been started since it was recorded. Runs of a contact that has become a part of this one may be still to follow.
 _UNFINISHED = """
     SELECT exit.number, runs.id
     FROM unnest(%(numbers)s::int[], %(contacts)s::text[], %(automations)s::text[], %(times)s::timestamptz[])
         AS exit(number, contact_id, automation_id, at)
-    JOIN runs ON runs.contact_id = exit.contact_id AND runs.automation_id = exit.automation_id
+    CROSS JOIN LATERAL (
+        SELECT exit.contact_id AS id UNION ALL SELECT id FROM pending_merges WHERE kept_id = exit.contact_id
+    ) AS own
+    JOIN runs ON runs.contact_id = own.id AND runs.automation_id = exit.automation_id
         AND runs.finished_at IS NULL
         AND (runs.event_id IS NOT NULL OR runs.created_at <= coalesce(exit.at, 'infinity'))
     ORDER BY exit.number, runs.id LIMIT %(limit)s

@@ -22,7 +22,7 @@ from app.models.base import OwnedModel
 from app.models.bookings import Booking
 from app.models.contacts import Contact, ContactSegment
 from app.models.conversations import Conversation, Message
-from app.models.identities import Identity, SuggestedMerge
+from app.models.identities import Identity, PendingMerge, SuggestedMerge
 from app.models.read_receipts import ReadReceipt
 from app.models.runs import Run, RunRequest, RunStep
 from app.models.sales import Sale
@@ -37,7 +37,7 @@ _MODELS: tuple[type[OwnedModel], ...] = (
 _READ: tuple[type[OwnedModel], ...] = (
     *(Booking, Sale, Identity, Contact, Conversation, Message, Upload, Enrolment, Run),
 )
-_APPENDED: tuple[type[OwnedModel], ...] = (RunStep, RunRequest, ReadReceipt, SuggestedMerge)
+_APPENDED: tuple[type[OwnedModel], ...] = (RunStep, RunRequest, ReadReceipt, SuggestedMerge, PendingMerge)
 
 
 # A unit whose tasks compute for longer commits, which unlocks its rows. PostgreSQL ends a transaction that is idle for

@@ -86,4 +86,4 @@ def test_a_form_waits_where_writes_are_applied_soon(owner: Person, api: Api, wai
 
     owner.post("contacts/new", {"email": "ada@example.com"})
 
-    assert waits == [10]
+    assert waits == [5]

@@ -116,7 +116,7 @@ def test_parts_are_small_and_the_rest_follows(
 def test_earlier_conversations_follow_except_those_of_waiting_runs(
     api: Api, kept: dict[str, Any], other: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(merges, "LATEST", 1)
+    monkeypatch.setattr(merges, "AT_ONCE", 1)
     monkeypatch.setattr(merges, "PART", 2)
     channel_ids = [talks.make_channel(api.workspace_id) for _ in range(6)]
     waited_for, *earlier, latest = [
