@@ -116,4 +116,12 @@ LEAST_FREE = Bound("least_free", 256 * 1024**2, "bytes, at least, that are free 
 COMPUTING_PER_STEP = Bound("computing_per_step", 100_000, "steps of the templates of a step together")
 COMPUTING_PER_SIMULATION = Bound("computing_per_simulation", 500_000, "steps of all templates")
 
+# Clients of `web` that are slow, in each of its processes. Half of its 16 threads always read no body.
+WEB_CONNECTIONS = Bound("web_connections", 1_000, "connections")
+WEB_UNFINISHED_PER_ADDRESS = Bound("web_unfinished_per_address", 100, "requests that have not arrived")
+WEB_UNFINISHED = Bound("web_unfinished", 500, "requests that have not arrived")
+WEB_BODIES_PER_ADDRESS = Bound("web_bodies_per_address", 4, "large bodies that arrive")
+WEB_BODIES = Bound("web_bodies", 8, "large bodies that arrive")
+WEB_PROGRESS = Bound("web_progress", 4_096, "bytes a second, at least, from the tenth second on")
+
 ALL = tuple(value for value in list(globals().values()) if isinstance(value, Bound))

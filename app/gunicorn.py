@@ -6,17 +6,15 @@ import fcntl
 import gc
 import os
 import shutil
-import socket
 import sys
 import tempfile
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from app.config import settings
 from app.errors import SettingsError
-from app.unreadable import RefusingWorker
+from app.patience import PatientWorker
 
 try:
     host = settings().listen_host
@@ -46,40 +44,6 @@ def _lock(directory: str | Path) -> None:
 # The worker processes keep their metrics in files here, so that one can report those of all. It has to be set before
 # anything imports prometheus_client, so the functions below import it when they are called.
 figures = os.environ["PROMETHEUS_MULTIPROC_DIR"] = _directory()
-
-# Longer than any request takes: one that takes longer is waiting for its client.
-PATIENCE_SECONDS = 70
-
-
-class PatientWorker(RefusingWorker):
-    """gunicorn's threaded worker, with a limit on how long a slow client can hold a thread or the main loop."""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._begun: dict[Any, float] = {}  # connections being handled, oldest first
-
-    def handle(self, conn: Any) -> Any:
-        """Handles one request. Returns whether the connection is kept."""
-        self._begun[conn] = time.monotonic()
-        try:
-            is_kept = super().handle(conn)
-            if not is_kept:
-                # Waits up to two seconds for the client to close. gunicorn would do so in the main loop, blocking all.
-                conn.close(graceful=True)
-                conn.close = lambda graceful=False: None
-            return is_kept
-        finally:
-            del self._begun[conn]
-
-    def murder_pending(self) -> None:
-        """Hangs up on clients that have held a thread for too long. gunicorn calls it at least once a second."""
-        super().murder_pending()
-        for conn, begun in list(self._begun.items()):
-            if time.monotonic() - begun < PATIENCE_SECONDS:
-                break
-            with suppress(OSError):
-                conn.sock.shutdown(socket.SHUT_RDWR)  # wakes the thread
-
 
 # gunicorn reads WEB_CONCURRENCY too, before this file, and would start no worker for 0.
 workers = settings().web_concurrency

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -31,10 +32,10 @@ PATIENCE_SECONDS, THREADS, QUOTA = 4, 4, 60
 
 # The service's own configuration, with less patience and fewer threads to keep busy.
 CONFIGURATION = f"""
-from app import gunicorn
+from app import patience
 from app.gunicorn import *
 
-gunicorn.PATIENCE_SECONDS = {PATIENCE_SECONDS}
+patience.PATIENCE_SECONDS = {PATIENCE_SECONDS}
 threads = {THREADS}
 """
 
@@ -48,8 +49,8 @@ class Web:
     process: Process
     temporary: Path
 
-    def connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+    def connect(self, address: str = "127.0.0.1") -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=30, source_address=(address, 0))
 
     def ask(self, request: bytes) -> bytes:
         """The whole answer to a request on a connection of its own."""
@@ -198,12 +199,72 @@ def test_clients_that_stall_keep_nobody_out_for_good(web: Web, api: Api, beginni
         assert web.get("/healthz") == '{"status":"alive"}'
 
 
+@pytest.mark.parametrize(
+    ("number", "beginning"),
+    [
+        (300, b"GET /healthz HTTP/1.1\r\nHost: be"),
+        (40, b"{post}Content-Length: 100\r\n\r\n{"),
+        (40, b"{post}Content-Length: 16000000\r\n\r\n{"),
+        (40, b"{post}Transfer-Encoding: chunked\r\n\r\n1"),
+    ],
+    ids=["heads", "small bodies", "large bodies", "bodies of unknown length"],
+)
+def test_clients_that_trickle_hold_up_nobody(web: Web, api: Api, number: int, beginning: bytes) -> None:
+    upload = post(api).replace(b"/contacts ", b"/contacts/import ").replace(b"/json", b"/jsonl")
+    beginning = beginning.replace(b"{post}", upload[:-2])
+    with ExitStack() as open_connections:
+        # Of many addresses, each of which has few.
+        slow = [open_connections.enter_context(web.connect(f"127.0.0.{10 + each % 20}")) for each in range(number)]
+        for connection in slow:
+            connection.sendall(beginning)
+        for connection in slow[:10]:
+            connection.sendall(b" ")
+
+        answers = [web.get("/healthz") for _ in range(20)]
+
+        # Not because they were cut off.
+        assert select.select(slow, [], [], 0)[0] == []
+        assert answers == ['{"status":"alive"}'] * 20
+
+
+def test_uploads_that_wait_for_a_place_are_all_read(web: Web, api: Api) -> None:
+    with ExitStack() as open_connections:
+        uploads = [open_connections.enter_context(web.connect()) for _ in range(THREADS * 4)]
+        for upload in uploads:
+            upload.sendall(post(api, "Content-Length: 200000") + b'{"email": "ada@example.com"')
+        for upload in uploads:
+            upload.sendall(b"}".rjust(200_000 - 27))
+
+        assert [status(read_answer(upload)) for upload in uploads] == [202] * len(uploads)
+
+
+def test_a_client_that_trickles_is_cut_off_and_counted(web: Web, api: Api) -> None:
+    with web.connect() as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: be")
+
+        assert connection.recv(1) == b""
+
+    assert 'bellhop_bounds_reached_total{bound="web_progress"}' in web.metrics()
+
+
+def test_of_too_many_unfinished_requests_of_an_address_the_oldest_is_cut_off(web: Web) -> None:
+    with ExitStack() as open_connections:
+        # One more than both processes hold together.
+        first, *others = [open_connections.enter_context(web.connect("127.0.0.99")) for _ in range(201)]
+        for connection in (first, *others):
+            connection.sendall(b"G")
+
+        assert select.select([first, *others], [], [], 30)[0]
+
+    assert 'bellhop_bounds_reached_total{bound="web_unfinished_per_address"}' in web.metrics()
+
+
 def test_clients_that_do_not_close_hold_up_nobody(web: Web) -> None:
     with ExitStack() as open_connections:
-        for _ in range(20):
-            idle = open_connections.enter_context(web.connect())
-            idle.sendall(get("/healthz", "Connection: close"))
-            assert status(read_answer(idle)) == 200
+        idle = [open_connections.enter_context(web.connect()) for _ in range(40)]
+        for connection in idle:
+            connection.sendall(get("/healthz", "Connection: close"))
+            assert status(read_answer(connection)) == 200
         began = time.monotonic()
 
         assert web.get("/healthz") == '{"status":"alive"}'

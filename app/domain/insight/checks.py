@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from ipaddress import ip_address
 
 import redis
 
@@ -85,6 +86,19 @@ def check_files() -> str:
     return f"{free // 1024**3:,} GiB are free"
 
 
+def check_proxy() -> str:
+    """`web` and `realtime` are reached through a proxy only."""
+    host, proxies = settings().listen_host, settings().trusted_proxies
+    if ip_address(host).is_loopback:
+        return f"LISTEN_HOST is {host}"
+    if not proxies:
+        raise SettingsError(
+            f"LISTEN_HOST is {host} and TRUSTED_PROXIES is 0: only a proxy that buffers requests may reach web and"
+            " realtime; set TRUSTED_PROXIES to the number of proxies in front"
+        )
+    return f"LISTEN_HOST is {host}: only the proxy may reach it"
+
+
 def check_process(process_type: str) -> Callable[[], str]:
     """The check that a process of that type is running."""
 
@@ -105,6 +119,7 @@ CHECKS: dict[str, Callable[[], str]] = {
     "secrets": check_secrets,
     "jobs": check_jobs,
     "files": check_files,
+    "proxy": check_proxy,
     **{process_type: check_process(process_type) for process_type in presence.TYPES},
 }
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from app import bells, database
+from app.config import settings
 from app.domain.insight import checks
 from app.domain.insight.checks import Result
 from tests.conftest import Servers
@@ -34,6 +36,22 @@ def test_a_check_of_a_server_that_is_away_is_a_result_too(monkeypatch: pytest.Mo
 
     assert not result.is_good
     assert "\n" not in result.text
+
+
+@pytest.mark.parametrize(
+    ("host", "proxies", "is_good"),
+    [("127.0.0.1", 0, True), ("::1", 0, True), ("0.0.0.0", 1, True), ("0.0.0.0", 0, False), ("::", 0, False)],
+)
+def test_a_service_that_strangers_reach_needs_a_proxy(
+    monkeypatch: pytest.MonkeyPatch, host: str, proxies: int, is_good: bool
+) -> None:
+    configured = replace(settings(), listen_host=host, trusted_proxies=proxies)
+    monkeypatch.setattr(checks, "settings", lambda: configured)
+
+    result = checks.look("proxy")
+
+    assert result.is_good is is_good
+    assert f"LISTEN_HOST is {host}" in result.text
 
 
 def test_all_checks_are_made_and_redis_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:

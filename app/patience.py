@@ -1,0 +1,199 @@
+"""The threaded worker of `web`: a slow client holds none of its threads, or one of the few for large bodies.
+
+A thread reads what has arrived of a request, and goes on with it only if that is all of it. Otherwise the connection
+waits without a thread until more arrives. Large bodies, and those whose end is not known, are read in a thread.
+"""
+
+from __future__ import annotations
+
+import resource
+import selectors
+import socket
+import time
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from gunicorn.workers.gthread import _DEFER
+
+from app.config import settings
+from app.lib.addresses import network_of
+from app.unreadable import RefusingWorker
+from app.unreader import Arrived, Unreader
+
+# Longer than any request takes: one that takes longer is waiting for its client.
+PATIENCE_SECONDS = 70
+# For a client that is done to close its connection, as in gunicorn.
+_LINGER_SECONDS = 2
+# What `handle` returns, beside gunicorn's own: a thread has to read the request; the connection is being closed.
+_READS, _LINGERS = object(), object()
+
+
+class PatientWorker(RefusingWorker):
+    """gunicorn's threaded worker, with bounds on what slow clients can hold of it.
+
+    Connections are kept track of in the main thread. `handle` runs in one of the others.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._begun: dict[Any, float] = {}  # connections in a thread, oldest first
+        self._waiting: list[Any] = []  # for a place in which to read a large body, oldest first
+        self._readers: dict[Any, str] = {}  # the connections that have such a place, and their addresses
+        self._lingering: dict[Any, float] = {}  # connections that their clients have to close, and until when
+        # To be closed once the poller's events are handled: theirs may be among them.
+        self._cut_off: set[Any] = set()
+        self._next_look = 0.0
+
+    def init_process(self) -> None:
+        """Begins to serve, in a process of its own."""
+        # Creates metrics, whose files belong to the process that imports them.
+        from app import bounds
+
+        self._bounds = bounds
+        # Behind a proxy that is named, one address may be everybody's.
+        self._by_address = settings().trusted_proxies == 0
+        self.worker_connections = bounds.WEB_CONNECTIONS.most
+        self.max_keepalived = self.worker_connections - self.cfg.threads
+        self._most_readers = min(bounds.WEB_BODIES.most, self.cfg.threads // 2)
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # accepting without a descriptor ends a worker
+        super().init_process()
+
+    def accept(self, listener: Any) -> None:
+        """Accepts a connection. If that is the last that may be, the one that was idle for longest is closed."""
+        super().accept(listener)
+        if self.nr_conns < self.worker_connections:
+            return
+        self._bounds.WEB_CONNECTIONS.reached()
+        if self._lingering:
+            self._cut_off.add(next(iter(self._lingering)))
+        elif self.keepalived_conns:
+            self.keepalived_conns[0].timeout = 0.0
+
+    def handle(self, conn: Any) -> Any:
+        """Handles one request, if it has arrived or has a place. Returns whether the connection is kept."""
+        unreader = self._unreader(conn)
+        if self.alive and not unreader.has_place:
+            state = unreader.gather()
+            if state is not Arrived.ALL:
+                return _DEFER if state is Arrived.PART else _READS
+        self._begun[conn] = time.monotonic()
+        try:
+            if super().handle(conn):
+                unreader.renew()
+                return True
+            if unreader.linger():
+                return _LINGERS
+            # gunicorn would close it once more, and wait for the client in the main loop.
+            conn.close()
+            conn.close = lambda graceful=False: None
+            return False
+        finally:
+            del self._begun[conn]
+
+    def finish_request(self, conn: Any, fs: Any) -> None:
+        """What becomes of a connection after `handle`."""
+        self._leave(conn)
+        result = None if fs.cancelled() or fs.exception() else fs.result()
+        if result is _READS:
+            self._wait_for_place(conn)
+        elif result is _LINGERS:
+            self._lingering[conn] = time.monotonic() + _LINGER_SECONDS
+            self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._drain, conn))
+        else:
+            super().finish_request(conn, fs)
+            if result is _DEFER:
+                self._keep_few_unfinished(conn)
+
+    def murder_pending(self) -> None:
+        """Hangs up on clients that are too slow. gunicorn calls it at least once a second."""
+        super().murder_pending()
+        now = time.monotonic()
+        if now >= self._next_look:
+            self._next_look = now + 1
+            self._look(now)
+        while self._cut_off:
+            self._close(self._cut_off.pop())
+
+    def _look(self, now: float) -> None:
+        least = self._bounds.WEB_PROGRESS
+        late = [each for each in self.pending_conns if each.parser.unreader.is_late(now, least.most)]
+        self._cut_off.update(late)
+        self._cut_off.update(each for each in self._waiting if now - each.parser.unreader.begun > PATIENCE_SECONDS)
+        self._cut_off.update(each for each, ends in self._lingering.items() if now > ends)
+        for conn, begun in [*self._begun.items()]:
+            is_late = conn.parser.unreader.is_waiting and conn.parser.unreader.is_late(now, least.most)
+            if is_late:
+                late.append(conn)
+            if is_late or now - begun > PATIENCE_SECONDS:
+                with suppress(OSError):
+                    conn.sock.shutdown(socket.SHUT_RDWR)  # wakes the thread
+        for _ in late:
+            least.reached()
+
+    def _unreader(self, conn: Any) -> Unreader:
+        conn.init()
+        if not isinstance(conn.parser.unreader, Unreader):
+            address = network_of(str(conn.client[0])) if self._by_address else ""
+
+            def leave() -> None:
+                self.method_queue.defer(self._leave, conn)
+
+            conn.parser.unreader = Unreader(conn.sock, address, leave)
+        return conn.parser.unreader
+
+    def _leave(self, conn: Any) -> None:
+        if self._readers.pop(conn, None) is not None:
+            conn.parser.unreader.has_place = False
+            self._give_places()
+
+    def _wait_for_place(self, conn: Any) -> None:
+        self._waiting.append(conn)
+        self._give_places()
+        if conn not in self._readers:
+            is_full = len(self._readers) >= self._most_readers
+            (self._bounds.WEB_BODIES if is_full else self._bounds.WEB_BODIES_PER_ADDRESS).reached()
+            self._keep_few_unfinished(conn)
+
+    def _give_places(self) -> None:
+        for conn in [*self._waiting]:
+            address, theirs = conn.parser.unreader.address, [*self._readers.values()]
+            if len(theirs) >= self._most_readers:
+                return
+            if not self._by_address or theirs.count(address) < self._bounds.WEB_BODIES_PER_ADDRESS.most:
+                self._waiting.remove(conn)
+                self._readers[conn] = address
+                conn.parser.unreader.take_place()
+                self.enqueue_req(conn)
+
+    def _keep_few_unfinished(self, conn: Any) -> None:
+        """Of too many unfinished requests, the one that began first is cut off: clients are done by then."""
+        held = [each for each in (*self.pending_conns, *self._waiting) if each not in self._cut_off]
+        if len(held) > self._bounds.WEB_UNFINISHED.most:
+            self._bounds.WEB_UNFINISHED.reached()
+        elif self._by_address and len(held) > self._bounds.WEB_UNFINISHED_PER_ADDRESS.most:
+            address = conn.parser.unreader.address
+            held = [each for each in held if each.parser.unreader.address == address]
+            if len(held) <= self._bounds.WEB_UNFINISHED_PER_ADDRESS.most:
+                return
+            self._bounds.WEB_UNFINISHED_PER_ADDRESS.reached()
+        else:
+            return
+        self._cut_off.add(min(held, key=lambda each: each.parser.unreader.begun))
+
+    def _drain(self, conn: Any, _: socket.socket) -> None:
+        if conn.parser.unreader.drain():
+            self._close(conn)
+
+    def _close(self, conn: Any) -> None:
+        if conn in self._waiting:
+            self._waiting.remove(conn)
+        elif conn in self.pending_conns or conn in self._lingering:
+            self.poller.unregister(conn.sock)
+            if self._lingering.pop(conn, None) is None:
+                self.pending_conns.remove(conn)
+        else:
+            return  # it has been closed, or a thread has it again
+        self.nr_conns -= 1
+        conn.close()

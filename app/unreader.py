@@ -1,0 +1,132 @@
+"""What has arrived of a request to `web`, and how fast."""
+
+from __future__ import annotations
+
+import io
+import socket
+import time
+from collections.abc import Callable
+from enum import Enum, auto
+
+from gunicorn.http.unreader import SocketUnreader
+
+# A client that has sent too little for so long sends nothing more, or means harm.
+STALL_SECONDS = 10
+# What one connection may keep in memory. Larger heads are left to the parser, which refuses most of them.
+_HEAD_BYTES, _BODY_BYTES, _PART_BYTES = 32 * 1024, 64 * 1024, 16 * 1024
+# What a client may send while its connection is being closed, as in gunicorn.
+_LINGER_BYTES = 64 * 1024
+
+
+class Arrived(Enum):
+    """How much of a request has arrived."""
+
+    PART = auto()
+    ALL = auto()
+    LARGE = auto()  # part, and the rest is for a thread to read
+
+
+def arrived(data: bytes) -> tuple[Arrived, int]:
+    """Judges the beginning of a connection's bytes; and how many are missing, -1 if that is not known."""
+    end = data.find(b"\r\n\r\n")
+    if end < 0:
+        # A bare line end never ends a head: gunicorn refuses it at once.
+        is_hopeless = len(data) > _HEAD_BYTES or data.count(b"\n") != data.count(b"\r\n")
+        return (Arrived.LARGE if is_hopeless else Arrived.PART), -1
+    head = data[: end + 2].lower()
+    if b"\r\ntransfer-encoding" in head:
+        return Arrived.LARGE, -1
+    _, name, rest = head.partition(b"\r\ncontent-length:")
+    try:
+        length = int(rest.partition(b"\r\n")[0]) if name else 0
+    except ValueError:
+        return Arrived.ALL, 0  # gunicorn refuses the request
+    missing = end + 4 + length - len(data)
+    if missing <= 0:
+        return Arrived.ALL, 0
+    # A client that expects a 100 sends no body before it.
+    is_for_thread = length > _BODY_BYTES or b"\r\nexpect:" in head
+    return (Arrived.LARGE if is_for_thread else Arrived.PART), missing
+
+
+class Unreader(SocketUnreader):  # type: ignore[misc]
+    """The bytes of a connection, and how fast those of the current request arrive."""
+
+    buf: io.BytesIO
+
+    def __init__(self, sock: socket.socket, address: str, leave: Callable[[], None]) -> None:
+        super().__init__(sock)
+        self.address = address
+        self.has_place = False  # may wait in a thread
+        self.begun = time.monotonic()
+        self.is_waiting = False
+        self._leave = leave
+        self._received = self._missing = 0
+        self._waited = 0.0
+
+    def renew(self) -> None:
+        """The next request begins, with what has arrived of it already."""
+        self.begun, self._received, self._waited = time.monotonic(), self.buf.getbuffer().nbytes, 0.0
+
+    def gather(self) -> Arrived:
+        """Reads what has arrived, without waiting. At the connection's end that is all."""
+        data = self.buf.getvalue()
+        while True:
+            state, self._missing = arrived(data) if data else (Arrived.PART, 0)
+            if state is not Arrived.PART:
+                break
+            try:
+                part = self.sock.recv(_PART_BYTES, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                break
+            if not part:
+                state = Arrived.ALL
+                break
+            if not data:
+                self.begun = time.monotonic()
+            self._received += len(part)
+            data += part
+        self.buf = io.BytesIO()
+        self.buf.write(data)
+        return state
+
+    def take_place(self) -> None:
+        """A thread will read the rest."""
+        self.has_place, self._received = True, 0
+
+    def chunk(self, size_hint: int | None = None) -> bytes:
+        """Waits for more of the request, in a thread."""
+        self.begun, self.is_waiting = time.monotonic() - self._waited, True
+        try:
+            data: bytes = super().chunk(size_hint)
+        finally:
+            self._waited, self.is_waiting = time.monotonic() - self.begun, False
+        self._received += len(data)
+        if self.has_place and 0 <= self._missing <= self._received:
+            self._leave()
+        return data
+
+    def drain(self) -> bool:
+        """Drops what has arrived. Returns whether the connection can be closed without losing the response."""
+        try:
+            part = self.sock.recv(_PART_BYTES, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        self._received += len(part)
+        return not part or self._received > _LINGER_BYTES
+
+    def linger(self) -> bool:
+        """Ends the response. Returns whether the client has to close the connection, too."""
+        self._received = 0
+        try:
+            self.sock.shutdown(socket.SHUT_WR)
+        except OSError:
+            return False
+        return not self.drain()
+
+    def is_late(self, now: float, least_per_second: int) -> bool:
+        """Whether the client sends slower than that, but for a stall. One that has sent nothing has time."""
+        has_begun = self.is_waiting or self._received > 0
+        return has_begun and now - self.begun > STALL_SECONDS + self._received / least_per_second
