@@ -14,7 +14,7 @@ from typing import Any
 
 from app.config import settings
 from app.errors import SettingsError
-from app.patience import PatientWorker
+from app.serving.patience import PatientWorker
 
 try:
     host = settings().listen_host

@@ -8,9 +8,9 @@ from decimal import Decimal
 from app.database import rows
 from app.domain.billing import invoices, usage
 from app.domain.billing.meters import METERS
+from app.domain.billing.months import Month
 from app.domain.billing.plans import Allowance, Plan
 from app.lib import ids
-from app.lib.months import Month
 
 BEGIN = datetime(2028, 2, 1, tzinfo=UTC)
 END = datetime(2028, 3, 1, tzinfo=UTC)

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from app.channels.base import Account, Arrival, ChannelKind, Media, Outcome, Outgoing, Request, Verdict
+from app.channels.base import Account, ChannelKind, Outcome, Outgoing, Request, Verdict
+from app.channels.webhooks import Arrival, Media
 from app.outbound import Answer
 
 

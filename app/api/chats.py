@@ -24,7 +24,7 @@ from app.channels.web_chat import WebChat
 from app.config import settings
 from app.domain.bodies.objects import object_in
 from app.domain.bodies.pointers import load
-from app.domain.channels import chats, media, visitors
+from app.domain.channels import chats, disk, media, visitors
 from app.domain.channels.chats import Said
 from app.domain.channels.visitors import Visitor
 from app.domain.people import rate_limits
@@ -131,7 +131,7 @@ def upload() -> Response:
     visitor, token = _visitor_or_new(request.headers.get("X-Visitor-Key"))
     _count(f"chat-uploads:{visitor.id}", bounds.CHAT_UPLOADS_PER_VISITOR)
     name = unquote(request.headers.get("X-File-Name", "")) or None
-    media.check_room()
+    disk.check_room()
     with spooled_body(request, media.MOST_BYTES) as body:
         size = body.tell()
         body.seek(0)

@@ -17,7 +17,7 @@ from app.api.parsing.bodies import spooled_body
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import answer, once_key, write_of
-from app.domain.channels import media
+from app.domain.channels import disk
 from app.domain.jobs import jobs
 from app.domain.lifecycle import import_lines, imports
 from app.domain.lifecycle.import_lines import LONGEST_LINE_BYTES, MOST_BYTES, MOST_LINES, memory_for
@@ -96,7 +96,7 @@ def _accept() -> tuple[Job, bool]:
     """The import's job, and whether it is a replay. The body's memory is free again when this returns."""
     _refuse_other_types()
     try:
-        media.check_room()
+        disk.check_room()
         with spooled_body(request, MOST_BYTES) as body, memory_for(body.tell()):
             body.seek(0)
             once, import_id = once_key(body.read()), ids.new("imp")

@@ -17,7 +17,7 @@ from app.api.parsing.bodies import spooled_body
 from app.api.responses import respond, time
 from app.api.schemas import Query, ResponseBody
 from app.api.writes import once_key
-from app.domain.channels import media
+from app.domain.channels import disk, media
 
 blueprint = Blueprint("uploads", __name__, description="Files for messages.")
 
@@ -62,7 +62,7 @@ def upload_file(query: dict[str, Any]) -> Response:
     once_key(b"")  # refuses one that is malformed; sent twice, a file is there twice, and one of them expires
     if request.headers.get("Content-Encoding", "identity") != "identity":
         raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
-    media.check_room()
+    disk.check_room()
     try:
         with spooled_body(request, media.MOST_BYTES) as body:
             size = body.tell()

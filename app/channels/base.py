@@ -8,18 +8,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import Enum
 from typing import Any, ClassVar, Literal
 
-from app.channels.said import MOST_IDENTIFIER, Said, identifier_of, pause_of, size_of
+from app.channels.said import Said, identifier_of, pause_of
+from app.channels.webhooks import Arrival, Media
 from app.outbound import Answer
-
-ReceiptStatus = Literal["sent", "delivered", "read", "failed"]
-
-
-class BadPayload(Exception):
-    """A webhook's body is not what the provider documents. It says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,130 +98,6 @@ class Verdict(Said):
         if name == "provider_id":
             return identifier_of(value)
         return Said.kept(self, name, value)
-
-
-@dataclass(frozen=True, slots=True)
-class Media(Said):
-    """A file that the provider keeps for us. `ref` is what `locate` needs; the rest is what the sender claims."""
-
-    ref: str
-    content_type: str | None = None
-    name: str | None = None
-    bytes: int | None = None
-
-    def kept(self, name: str, value: Any) -> Any:
-        """What is kept of the field's value; what is not of its type is left out."""
-        if name == "bytes":
-            return size_of(value)
-        return Said.kept(self, name, value) if isinstance(value, str) else None
-
-
-class _Arrived(Said):
-    """An item of a webhook. Identifiers are kept as they are or not at all: two must not become one."""
-
-    __slots__ = ()
-
-    def kept(self, name: str, value: Any) -> Any:
-        """What is kept of the field's value. Raises BadPayload for an identifier that cannot be stored."""
-        if name in _IDENTIFIERS and value is not None and identifier_of(value) is None:
-            raise BadPayload(f"An identifier has 1 to {MOST_IDENTIFIER} characters, and no U+0000.")
-        if name == "formers":
-            return [self.kept("sender", each) for each in value]
-        return Said.kept(self, name, value)
-
-
-_IDENTIFIERS = frozenset({"key", "sender", "peer", "provider_id", "recipient"})
-
-
-@dataclass(frozen=True, slots=True)
-class Received(_Arrived):
-    """A message from a contact.
-
-    `key` is unique in the channel among all that webhooks bring, so that a repeated webhook is recognized. `sender` is
-    the contact's identifier at the provider, `peer` where answers go. `phone` is E.164 and attested by the provider.
-    """
-
-    key: str
-    sender: str
-    peer: str
-    provider_id: str
-    at: datetime
-    text: str | None
-    media: Sequence[Media] = ()
-    name: str | None = None
-    phone: str | None = None
-    locale: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Edited(_Arrived):
-    """A contact has changed the text of a message, or has taken it back (`text` is None)."""
-
-    key: str
-    sender: str
-    provider_id: str
-    at: datetime
-    text: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Echoed(_Arrived):
-    """A message that the business sent in the provider's own app, to `peer`, who is `recipient`.
-
-    `phone` is the recipient's, as in Received.
-    """
-
-    key: str
-    recipient: str
-    peer: str
-    provider_id: str
-    at: datetime
-    text: str | None
-    media: Sequence[Media] = ()
-    phone: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt(_Arrived):
-    """What has become of a message that was sent. `message_id` is ours, if the provider repeats it."""
-
-    key: str
-    recipient: str
-    provider_id: str
-    at: datetime
-    status: ReceiptStatus
-    message_id: str | None = None
-    code: str | None = None
-    detail: str | None = None
-    is_opt_out: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Blocked(_Arrived):
-    """A contact has blocked us, or no longer does."""
-
-    key: str
-    sender: str
-    at: datetime
-    is_blocked: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Moved(_Arrived):
-    """A contact has another identifier at the provider now, such as by a change of number.
-
-    `formers` are those it may be known by, the most likely one first; `sender`, `peer` and `phone` as in Received.
-    """
-
-    key: str
-    sender: str
-    peer: str
-    at: datetime
-    formers: Sequence[str]
-    phone: str | None = None
-
-
-Arrival = Received | Edited | Echoed | Receipt | Blocked | Moved
 
 
 class ChannelKind(ABC):

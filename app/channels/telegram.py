@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from app.channels import telegram_updates
-from app.channels.base import Account, Arrival, ChannelKind, File, Media, Outcome, Outgoing, Rate, Request, Verdict
+from app.channels.base import Account, ChannelKind, File, Outcome, Outgoing, Rate, Request, Verdict
 from app.channels.telegram_answers import result_of, verdict_of
 from app.channels.verdicts import repeatable
+from app.channels.webhooks import Arrival, Media
 from app.lib import json, multipart
 from app.outbound import Answer
 

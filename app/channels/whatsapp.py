@@ -10,7 +10,8 @@ from datetime import timedelta
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from app.channels.base import Account, Arrival, ChannelKind, File, Media, Outcome, Outgoing, Rate, Request, Verdict
+from app.channels.base import Account, ChannelKind, File, Outcome, Outgoing, Rate, Request, Verdict
+from app.channels.webhooks import Arrival, Media
 from app.channels.whatsapp_answers import judge
 from app.channels.whatsapp_hooks import arrivals_in
 from app.lib import json, multipart

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from app.domain.billing import charges, plans, usage
+from app.domain.billing.months import Month
 from app.domain.billing.plans import Plan
 from app.lib import clock
-from app.lib.months import Month
 
 
 def represent(workspace_id: str) -> dict[str, Any]:

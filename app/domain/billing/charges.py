@@ -8,8 +8,8 @@ from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+from app.domain.billing.months import Month
 from app.domain.billing.plans import Allowance, Plan
-from app.lib.months import Month
 
 _CENT = Decimal("0.01")
 

@@ -10,9 +10,9 @@ from peewee import fn
 
 from app.database import count, rows, transaction
 from app.domain.billing import charges, plans, usage
+from app.domain.billing.months import Month
 from app.domain.billing.plans import PLANS
 from app.lib import ids
-from app.lib.months import Month
 from app.models.invoices import Invoice, Unbilled
 from app.models.workspaces import Workspace
 

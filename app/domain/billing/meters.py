@@ -9,8 +9,8 @@ from typing import Protocol
 
 from app import sql
 from app.database import count, rows
+from app.domain.billing.months import Month
 from app.lib import ids
-from app.lib.months import Month
 
 
 class Meter(Protocol):

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from app.database import count, now, rows, transaction
+from app.domain.billing.months import Month
 from app.errors import Unavailable
-from app.lib.months import Month
 
 
 @dataclass(frozen=True, slots=True)

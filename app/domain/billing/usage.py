@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from app.database import count, now, rows, transaction
 from app.domain.billing.meters import METERS, Meter
-from app.lib.months import Month
+from app.domain.billing.months import Month
 
 # A row becomes visible when its transaction commits, some time after its machine's clock made its identifier.
 SETTLED_AFTER = timedelta(minutes=5)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from app.database import now, rows
 from app.domain.billing import plans, usage
+from app.domain.billing.months import Month
 from app.domain.people import notifications
-from app.lib.months import Month
 
 PERCENT = 80
 

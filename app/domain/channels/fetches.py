@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from cryptography.fernet import InvalidToken
 
 from app import logs, mailbox, metrics
-from app.channels.base import Account, ChannelKind, Media, Outcome, Verdict
+from app.channels.base import Account, ChannelKind, Outcome, Verdict
+from app.channels.webhooks import Media
 from app.database import count
 from app.domain.channels import channels, media
 from app.errors import TooLarge, Unavailable

@@ -6,7 +6,6 @@ A file's row is stored before the file and deleted after it, so no file is left 
 from __future__ import annotations
 
 import hmac
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -15,9 +14,10 @@ from typing import Any
 import structlog
 from peewee import fn
 
-from app import bounds, metrics
+from app import bounds
 from app.bounds import Bound
-from app.channels.base import File, Media
+from app.channels.base import File
+from app.channels.webhooks import Media
 from app.config import settings
 from app.database import count, rows, transaction
 from app.domain.channels import allowances
@@ -74,23 +74,6 @@ def admit(workspace_id: str, size: int, allowed: Mapping[str, Bound] | None = No
     Raises TooMuchStored.
     """
     allowances.take(size, {workspace_id: bounds.STORED_PER_WORKSPACE, **(allowed or {})})
-
-
-def check_room() -> None:
-    """Raises Unavailable while the disk of MEDIA_DIR is nearly full."""
-    free = free_bytes()
-    metrics.MEDIA_FREE.set(free)
-    if free < bounds.LEAST_FREE.most:
-        bounds.LEAST_FREE.reached()
-        raise Unavailable("There is too little room for files at this moment. Try again later.")
-
-
-def free_bytes() -> int:
-    """How many bytes are free under MEDIA_DIR, or where it will be made."""
-    place = Path(settings().media_dir).absolute()
-    while not place.exists():
-        place = place.parent
-    return shutil.disk_usage(place).free
 
 
 def check_uploads(workspace_id: str, upload_ids: Sequence[str]) -> None:

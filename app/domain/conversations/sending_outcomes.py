@@ -9,8 +9,9 @@ from typing import Any
 import structlog
 
 from app import logs, metrics, sql
-from app.channels.base import Blocked, Outcome, Verdict
+from app.channels.base import Outcome, Verdict
 from app.channels.verdicts import UNREACHABLE
+from app.channels.webhooks import Blocked
 from app.database import count, rows, transaction
 from app.domain.channels import arrivals, channels
 from app.domain.conversations import messages

@@ -14,7 +14,7 @@ import redis
 from app import bells, bounds, database, migrations, presence
 from app.config import settings
 from app.database import DatabaseAway, DatabaseRefuses
-from app.domain.channels import media
+from app.domain.channels import disk
 from app.domain.jobs import jobs
 from app.domain.work import secrets
 from app.errors import BellhopError, SettingsError, first_line
@@ -80,7 +80,7 @@ def check_jobs() -> str:
 
 def check_files() -> str:
     """There is room for files."""
-    free = media.free_bytes()
+    free = disk.free_bytes()
     if free < bounds.LEAST_FREE.most:
         raise SettingsError(f"only {free // 1024**2:,} MiB are free under MEDIA_DIR: uploads are refused")
     return f"{free // 1024**3:,} GiB are free"

@@ -4,8 +4,8 @@ import pytest
 
 from app import database
 from app.domain.billing import plans, usage
+from app.domain.billing.months import Month
 from app.lib import clock
-from app.lib.months import Month
 from tests.billing import count_until, plan
 from tests.cast import Api, all_of
 

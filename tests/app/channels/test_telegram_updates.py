@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from app.channels.base import Account, BadPayload, Blocked, ChannelKind, Edited, Media, Received
+from app.channels.base import Account, ChannelKind
 from app.channels.kinds import KINDS
+from app.channels.webhooks import BadPayload, Blocked, Edited, Media, Received
 from tests.providers.telegram import TOKEN
 from tests.providers.telegram_people import Person
 

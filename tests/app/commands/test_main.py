@@ -11,10 +11,10 @@ from app.commands import main as commands
 from app.commands import members as member_commands
 from app.config import settings
 from app.database import rows
+from app.domain.billing.months import Month
 from app.domain.people import tokens
 from app.domain.webhooks import endpoints
 from app.lib import clock, vault
-from app.lib.months import Month
 from tests.cast import Api, accept, all_of, apply, make_endpoint, one
 from tests.conftest import Keys, Servers
 

@@ -7,8 +7,8 @@ import pytest
 from app.database import now
 from app.domain.billing import plans
 from app.domain.billing.meters import METERS
+from app.domain.billing.months import Month
 from app.domain.billing.plans import PLANS, Plan
-from app.lib.months import Month
 from tests.cast import Api, all_of
 
 

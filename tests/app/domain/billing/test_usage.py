@@ -11,8 +11,8 @@ import pytest
 from app import database, partitions
 from app.domain.billing import meters, usage
 from app.domain.billing.meters import METERS, Rows
+from app.domain.billing.months import Month
 from app.lib import ids
-from app.lib.months import Month
 from tests.billing import (
     BEGIN,
     END,

@@ -7,9 +7,9 @@ import pytest
 from app.config import settings
 from app.database import rows
 from app.domain.billing import usage_warnings
+from app.domain.billing.months import Month
 from app.domain.people import members, notifications, workspaces
 from app.lib import clock, ids
-from app.lib.months import Month
 from app.models.endpoints import Endpoint
 from app.models.notifications import Notification
 from tests.cast import Api, all_of, in_threads, make_endpoint, one

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from app import unreader
-from app.unreader import Arrived, Unreader, arrived
+from app.serving import unreader
+from app.serving.unreader import Arrived, Unreader, arrived
 
 HEAD = b"POST / HTTP/1.1\r\nHost: bellhop.test\r\n"
 SMALL, LARGE = HEAD + b"content-length: 4\r\n\r\n", HEAD + b"Content-Length:65537\r\n\r\n"

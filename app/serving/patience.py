@@ -18,8 +18,8 @@ from gunicorn.workers.gthread import _DEFER
 
 from app.config import settings
 from app.lib.addresses import network_of
-from app.unreadable import RefusingWorker
-from app.unreader import Arrived, Unreader
+from app.serving.unreadable import RefusingWorker
+from app.serving.unreader import Arrived, Unreader
 
 # Longer than any request takes: one that takes longer is waiting for its client.
 PATIENCE_SECONDS = 70

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 
-from app.lib.months import Month
+from app.domain.billing.months import Month
 
 AHEAD, BEHIND = timezone(timedelta(hours=14)), timezone(timedelta(hours=-12))
 
