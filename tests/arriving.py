@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 from app.channels.base import Account, Outcome, Request, Verdict
+from app.channels.inbound import Arrival, BadPayload, Echoed, Media, Receipt, Received
 from app.channels.kinds import KINDS
-from app.channels.webhooks import Arrival, BadPayload, Echoed, Media, Receipt, Received
 from app.database import rows
 from app.domain.channels import arrivals
 from app.domain.receiving import arrival_processing

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from app.channels.base import Account, ChannelKind, Outcome, Outgoing, Request, Verdict
-from app.channels.webhooks import Arrival, Media
+from app.channels.inbound import Arrival, Media
 from app.outbound import Answer
 
 

@@ -7,7 +7,7 @@ from flask import Blueprint, Response, request
 from app.api.parsing.bodies import spooled_body
 from app.api.request_ids import request_id
 from app.api.responses import respond
-from app.channels.webhooks import BadPayload
+from app.channels.inbound import BadPayload
 from app.domain.channels import channels, hooks
 from app.errors import Malformed
 

@@ -12,8 +12,8 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any, ClassVar, Literal
 
+from app.channels.inbound import Arrival, Media
 from app.channels.said import Said, identifier_of, pause_of
-from app.channels.webhooks import Arrival, Media
 from app.outbound import Answer
 
 

@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 from app.channels import telegram_updates
 from app.channels.base import Account, ChannelKind, File, Outcome, Outgoing, Rate, Request, Verdict
+from app.channels.inbound import Arrival, Media
 from app.channels.telegram_answers import result_of, verdict_of
 from app.channels.verdicts import repeatable
-from app.channels.webhooks import Arrival, Media
 from app.lib import json, multipart
 from app.outbound import Answer
 

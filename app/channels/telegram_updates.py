@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from app.channels.webhooks import Arrival, BadPayload, Blocked, Edited, Media, Received
+from app.channels.inbound import Arrival, BadPayload, Blocked, Edited, Media, Received
 from app.lib import json
 
 # Members of a message that hold one file. An animation repeats itself as a document.

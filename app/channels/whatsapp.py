@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from app.channels.base import Account, ChannelKind, File, Outcome, Outgoing, Rate, Request, Verdict
-from app.channels.webhooks import Arrival, Media
+from app.channels.inbound import Arrival, Media
 from app.channels.whatsapp_answers import judge
 from app.channels.whatsapp_hooks import arrivals_in
 from app.lib import json, multipart

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from app.channels.webhooks import (
+from app.channels.inbound import (
     Arrival,
     BadPayload,
     Blocked,

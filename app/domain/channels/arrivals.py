@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from app import mailbox, metrics, sql
-from app.channels.webhooks import Arrival, BadPayload, Blocked, Echoed, Edited, Media, Moved, Receipt, Received
+from app.channels.inbound import Arrival, BadPayload, Blocked, Echoed, Edited, Media, Moved, Receipt, Received
 from app.config import settings
 from app.database import count, database, rows
 from app.errors import NotFound

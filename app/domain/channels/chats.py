@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from app import bounds, realtime
+from app.channels.inbound import Media, Receipt, Received
 from app.channels.web_chat import WebChat
-from app.channels.webhooks import Media, Receipt, Received
 from app.database import rows
 from app.domain.channels import arrivals, media
 from app.domain.channels.visitors import Visitor

@@ -10,7 +10,7 @@ from cryptography.fernet import InvalidToken
 
 from app import logs, mailbox, metrics
 from app.channels.base import Account, ChannelKind, Outcome, Verdict
-from app.channels.webhooks import Media
+from app.channels.inbound import Media
 from app.database import count
 from app.domain.channels import channels, media
 from app.errors import TooLarge, Unavailable

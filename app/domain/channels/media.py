@@ -17,7 +17,7 @@ from peewee import fn
 from app import bounds
 from app.bounds import Bound
 from app.channels.base import File
-from app.channels.webhooks import Media
+from app.channels.inbound import Media
 from app.config import settings
 from app.database import count, rows, transaction
 from app.domain.channels import allowances

@@ -10,8 +10,8 @@ import structlog
 
 from app import logs, metrics, sql
 from app.channels.base import Outcome, Verdict
+from app.channels.inbound import Blocked
 from app.channels.verdicts import UNREACHABLE
-from app.channels.webhooks import Blocked
 from app.database import count, rows, transaction
 from app.domain.channels import arrivals, channels
 from app.domain.conversations import messages

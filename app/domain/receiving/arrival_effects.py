@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from app import mailbox
-from app.channels.webhooks import Arrival, Blocked, Echoed, Edited, Media, Moved, Receipt, Received
+from app.channels.inbound import Arrival, Blocked, Echoed, Edited, Media, Moved, Receipt, Received
 from app.database import database
 from app.domain.channels import channels, fetches, media, provider_messages
 from app.domain.contacts import contacts

@@ -15,7 +15,7 @@ import structlog
 from peewee import DatabaseError, InterfaceError
 
 from app import mailbox, metrics, sql
-from app.channels.webhooks import Arrival
+from app.channels.inbound import Arrival
 from app.database import count, transaction
 from app.domain.channels import arrivals
 from app.domain.channels.arrivals import MAIL

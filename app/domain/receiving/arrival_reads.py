@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from app.channels.webhooks import Arrival, Blocked, Echoed, Moved, Received
+from app.channels.inbound import Arrival, Blocked, Echoed, Moved, Received
 from app.domain.channels import provider_messages
 from app.domain.channels.provider_messages import Name, Place
 from app.domain.conversations import peers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from app.channels.webhooks import Receipt
+from app.channels.inbound import Receipt
 from app.domain.channels import provider_messages
 from app.domain.contacts import contacts
 from app.domain.conversations import messages

@@ -10,7 +10,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from app import bells, realtime
-from app.channels.webhooks import Receipt, Received
+from app.channels.inbound import Receipt, Received
 from app.config import settings
 from app.database import rows
 from app.domain.channels import arrivals, channels, visitors

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.channels.base import Account, ChannelKind
+from app.channels.inbound import ReceiptStatus
 from app.channels.kinds import KINDS
-from app.channels.webhooks import ReceiptStatus
 from tests.providers import telegram, whatsapp
 from tests.providers.base import Provider, Reply
 from tests.providers.telegram_people import Person

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from app.channels.base import File, Outcome, Outgoing
+from app.channels.inbound import Arrival, BadPayload, Blocked, Echoed, Edited, Receipt, Received
 from app.channels.kinds import KINDS
-from app.channels.webhooks import Arrival, BadPayload, Blocked, Echoed, Edited, Receipt, Received
 from app.outbound import Reason, failed
 from tests.app.channels.asking import ask, fetch, send
 from tests.app.channels.conformance import ASKED_PAUSE, EXAMPLES, Example

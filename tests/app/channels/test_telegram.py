@@ -11,8 +11,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from app.channels.base import Account, ChannelKind, File, Outcome, Outgoing, Request, Verdict
+from app.channels.inbound import Media
 from app.channels.kinds import KINDS
-from app.channels.webhooks import Media
 from app.outbound import Answer, Outbound, Reason, answered, failed
 from tests.providers.base import Reply, Trouble
 from tests.providers.telegram import TOKEN, Telegram, refused, throttled

@@ -15,8 +15,8 @@ from telegram import error as errors
 from telegram.request import HTTPXRequest
 
 from app.channels.base import Account, ChannelKind, File, Outcome, Outgoing, Request
+from app.channels.inbound import Media
 from app.channels.kinds import KINDS
-from app.channels.webhooks import Media
 from app.outbound import Answer, Outbound
 from tests.providers.base import Call, Reply
 from tests.providers.telegram import TOKEN, Telegram, parameters_of, refused, throttled

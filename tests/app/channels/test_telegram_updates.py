@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from app.channels.base import Account, ChannelKind
+from app.channels.inbound import BadPayload, Blocked, Edited, Media, Received
 from app.channels.kinds import KINDS
-from app.channels.webhooks import BadPayload, Blocked, Edited, Media, Received
 from tests.providers.telegram import TOKEN
 from tests.providers.telegram_people import Person
 

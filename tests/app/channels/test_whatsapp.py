@@ -13,7 +13,7 @@ import pywa
 from jsonschema import Draft202012Validator
 
 from app.channels.base import File, Outcome, Outgoing, Verdict
-from app.channels.webhooks import Media
+from app.channels.inbound import Media
 from app.channels.whatsapp import WhatsApp
 from app.outbound import answered
 from tests.app.channels.asking import ask, fetch, send

@@ -13,7 +13,7 @@ from pywa.types.message import DeletedMessage, EditedMessage
 from pywa.types.system import PhoneNumberChange
 from pywa.utils import webhook_updates_validator
 
-from app.channels.webhooks import BadPayload, Blocked, Echoed, Edited, Media, Moved, Receipt, Received
+from app.channels.inbound import BadPayload, Blocked, Echoed, Edited, Media, Moved, Receipt, Received
 from app.channels.whatsapp import WhatsApp
 from tests.providers.whatsapp import (
     CREDENTIALS,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.channels.webhooks import Arrival, BadPayload, Blocked, Echoed, Edited, Media, Receipt, Received
+from app.channels.inbound import Arrival, BadPayload, Blocked, Echoed, Edited, Media, Receipt, Received
 from app.database import rows, transaction
 from app.domain.channels import arrivals
 from app.errors import NotFound

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from app.channels.base import File
-from app.channels.webhooks import Media
+from app.channels.inbound import Media
 from app.config import settings
 from app.database import rows
 from app.domain.channels import media

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app import database
-from app.channels.webhooks import Media
+from app.channels.inbound import Media
 from app.config import settings
 from app.database import rows
 from app.domain import writes

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.channels.webhooks import Blocked, Edited
+from app.channels.inbound import Blocked, Edited
 from app.database import rows
 from app.models.channels import Channel
 from app.models.contacts import Contact

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app import mailbox
-from app.channels.webhooks import Blocked, Edited, Media, Receipt
+from app.channels.inbound import Blocked, Edited, Media, Receipt
 from app.database import rows
 from app.domain.channels import arrivals, fetches
 from app.domain.conversations import messages

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.channels.webhooks import Moved
+from app.channels.inbound import Moved
 from app.database import rows
 from app.domain.channels import arrivals
 from app.models.channels import Channel
