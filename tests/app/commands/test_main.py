@@ -399,7 +399,7 @@ def test_check_says_a_line_for_each_part_and_fails_while_no_process_runs(run: Ru
 
     lines = done.output.splitlines()
     assert done.exit_code == 1
-    assert [line.split(":")[0] for line in lines[:7]] == [
+    assert [line.split(":")[0] for line in lines[:8]] == [
         "ok     settings",
         "ok     database",
         "ok     redis",
@@ -407,8 +407,9 @@ def test_check_says_a_line_for_each_part_and_fails_while_no_process_runs(run: Ru
         "ok     secrets",
         "ok     jobs",
         "ok     files",
+        "ok     proxy",
     ]
-    assert [line.split(":")[0] for line in lines[7:]] == [f"WRONG  {name}" for name in presence.TYPES]
+    assert [line.split(":")[0] for line in lines[8:]] == [f"WRONG  {name}" for name in presence.TYPES]
 
 
 def test_check_is_content_when_everything_is_there(run: Run) -> None:
