@@ -107,10 +107,12 @@ WAITING = Bound("waiting", 12, "requests that wait, in each `web` process")
 # Files, in an hour. A message has ten files of 16 MiB at most.
 STORED_PER_ADDRESS = Bound("stored_per_address", 160 * 1024**2, "bytes of visitors' files an hour")
 STORED_PER_NEW_VISITOR = Bound("stored_per_new_visitor", 48 * 1024**2, "bytes an hour before a first message")
-STORED_PER_CHANNEL = Bound("stored_per_channel", 2 * 1024**3, "bytes of visitors' files an hour")
-STORED_PER_WORKSPACE = Bound("stored_per_workspace", 4 * 1024**3, "bytes of uploads an hour")
+STORED_PER_CHANNEL = Bound("stored_per_channel", 2 * 1024**3, "bytes of contacts' files an hour")
+STORED_BY_CONTACTS = Bound("stored_by_contacts", 4 * 1024**3, "bytes of contacts' files an hour, in a workspace")
+# Apart from the contacts': what strangers send keeps no member from sending a file.
+STORED_PER_WORKSPACE = Bound("stored_per_workspace", 4 * 1024**3, "bytes of uploads with a token an hour")
 # What 16 requests of `web` can store at one moment.
-LEAST_FREE = Bound("least_free", 256 * 1024**2, "bytes, at least, that are free under `MEDIA_DIR`")
+LEAST_FREE = Bound("least_free", 256 * 1024**2, "bytes, at least, that are free under `MEDIA_DIR` and `TMPDIR`")
 
 # Computing. A template's steps are counted, not its seconds: what a run does must not depend on how busy a machine is.
 COMPUTING_PER_STEP = Bound("computing_per_step", 100_000, "steps of the templates of a step together")

@@ -6,9 +6,8 @@ message, or a file for it; nothing is stored before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import IO, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from flask import Blueprint, Response, g, request
@@ -16,15 +15,15 @@ from marshmallow import fields
 from marshmallow.validate import Length, Regexp
 
 from app import bounds
-from app.api.parsing.bodies import spooled_body
 from app.api.request_ids import request_id
 from app.api.responses import BareResponse, respond
+from app.api.uploads import admitted_file
 from app.bounds import Bound
 from app.channels.web_chat import WebChat
 from app.config import settings
 from app.domain.bodies.objects import object_in
 from app.domain.bodies.pointers import load
-from app.domain.channels import chats, disk, media, visitors
+from app.domain.channels import chats, media, visitors
 from app.domain.channels.chats import Said
 from app.domain.channels.visitors import Visitor
 from app.domain.people import rate_limits
@@ -131,11 +130,8 @@ def upload() -> Response:
     visitor, token = _visitor_or_new(request.headers.get("X-Visitor-Key"))
     _count(f"chat-uploads:{visitor.id}", bounds.CHAT_UPLOADS_PER_VISITOR)
     name = unquote(request.headers.get("X-File-Name", "")) or None
-    disk.check_room()
-    with spooled_body(request, media.MOST_BYTES) as body:
-        size = body.tell()
-        body.seek(0)
-        kept = chats.upload(visitor, _address(), name, _parts(body), size)
+    with admitted_file(chats.allowances_of(visitor, _address())) as content:
+        kept = media.store(visitor.workspace_id, name, content, visitor_id=visitor.id)
     return respond(201, {**media.represent(kept), **({"token": token} if token else {})})
 
 
@@ -229,8 +225,3 @@ def _body() -> dict[str, Any]:
     if len(raw) > MOST_BODY_BYTES:
         raise TooLarge(f"The body is larger than {MOST_BODY_BYTES // 1024} KiB.")
     return object_in(raw)
-
-
-def _parts(body: IO[bytes]) -> Iterator[bytes]:
-    while part := body.read(_PART_BYTES):
-        yield part

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
-from typing import IO, Any
+from typing import Any
 
 from flask import Response, request
 from marshmallow import fields, validate
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
+from app import bounds
 from app.api.authentication import authorize, caller
 from app.api.lists import envelope
 from app.api.parsing.blueprints import Blueprint
@@ -17,7 +19,8 @@ from app.api.parsing.bodies import spooled_body
 from app.api.responses import respond, time
 from app.api.schemas import Query, ResponseBody
 from app.api.writes import once_key
-from app.domain.channels import disk, media
+from app.bounds import Bound
+from app.domain.channels import allowances, disk, media
 
 blueprint = Blueprint("uploads", __name__, description="Files for messages.")
 
@@ -62,17 +65,27 @@ def upload_file(query: dict[str, Any]) -> Response:
     once_key(b"")  # refuses one that is malformed; sent twice, a file is there twice, and one of them expires
     if request.headers.get("Content-Encoding", "identity") != "identity":
         raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
-    disk.check_room()
-    try:
-        with spooled_body(request, media.MOST_BYTES) as body:
-            size = body.tell()
-            body.seek(0)
-            media.admit(caller().workspace_id, size)
-            stored = media.store(caller().workspace_id, query.get("name"), _parts(body))
-    except RequestEntityTooLarge as error:
-        raise RequestEntityTooLarge(f"The file is larger than {media.MOST_BYTES // 1024**2} MiB.") from error
+    workspace_id = caller().workspace_id
+    with admitted_file({workspace_id: bounds.STORED_PER_WORKSPACE}) as content:
+        stored = media.store(workspace_id, query.get("name"), content)
     return respond(201, {"data": media.represent(stored)})
 
 
-def _parts(body: IO[bytes]) -> Iterator[bytes]:
-    return iter(partial(body.read, _PART_BYTES), b"")
+@contextmanager
+def admitted_file(allowed: Mapping[str, Bound]) -> Iterator[Iterator[bytes]]:
+    """The request's body, to be stored in the block: refused before it is read where the disk or these are exhausted.
+
+    Raises Unavailable, TooMuchStored, and RequestEntityTooLarge.
+    """
+    disk.check_room()
+    length = request.content_length
+    size = media.MOST_BYTES if length is None else min(length, media.MOST_BYTES)
+    try:
+        with allowances.taken(size, allowed), spooled_body(request, media.MOST_BYTES) as body:
+            found = body.tell()
+            body.seek(0)
+            yield iter(partial(body.read, _PART_BYTES), b"")
+        if found < size:  # it did not say how long it is
+            allowances.give_back(size - found, allowed)
+    except RequestEntityTooLarge as error:
+        raise RequestEntityTooLarge(f"The file is larger than {media.MOST_BYTES // 1024**2} MiB.") from error

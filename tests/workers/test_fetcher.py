@@ -18,6 +18,7 @@ from app.models.channels import Channel
 from app.models.conversations import Message
 from app.models.uploads import Upload
 from tests.arriving import arrive, make_post, received
+from tests.bounding import set_bound
 from tests.cast import Api, one, rung_on, until
 from tests.conftest import Servers
 from tests.providers.base import Call, Provider, Reply, Trouble
@@ -188,6 +189,32 @@ def test_without_room_on_the_disk_it_is_fetched_later(
 
     upload = fetched(fetcher, channel)
     assert (upload.file is not None, upload.tries) == (True, 0)
+
+
+@pytest.mark.parametrize("bound", ["STORED_PER_CHANNEL", "STORED_BY_CONTACTS"])
+def test_beyond_the_allowance_it_is_fetched_when_the_hour_is_over(
+    fetcher: Fetcher, channel: Channel, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    set_bound(monkeypatch, bound, 1)
+    send(channel)
+    fetcher.wake(channel.id)
+    until(lambda: one("SELECT next_attempt_at IS NOT NULL FROM uploads"))
+
+    row = Upload.get()
+    assert (row.tries, row.problem) == (0, "The channel's contacts sent too much within an hour.")
+    assert one("SELECT next_attempt_at > now() + interval '55 minutes' FROM uploads")
+    assert one("SELECT coalesce(sum(bytes), 0) FROM stored_bytes") == 0
+
+
+def test_while_the_disk_is_nearly_full_nothing_is_asked_for(
+    fetcher: Fetcher, channel: Channel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_bound(monkeypatch, "LEAST_FREE", 2**60)
+    send(channel)
+    fetcher.wake(channel.id)
+    until(lambda: one("SELECT next_attempt_at IS NOT NULL FROM uploads"))
+
+    assert (Upload.get().problem, shelf.calls) == ("There was no room for the file.", [])
 
 
 def test_the_files_of_a_channel_that_was_deleted_are_given_up(fetcher: Fetcher, channel: Channel, shelf: Shelf) -> None:

@@ -7,12 +7,24 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from app import sql
 from app.bounds import Bound
 from app.database import count, rows, transaction
 from app.errors import TooMuchStored
+
+
+@contextmanager
+def taken(size: int, bounds: Mapping[str, Bound]) -> Iterator[None]:
+    """Takes the bytes of a file that is stored in the block, and gives them back if it raises. Raises TooMuchStored."""
+    take(size, bounds)
+    try:
+        yield
+    except BaseException:
+        give_back(size, bounds)
+        raise
 
 
 def take(size: int, bounds: Mapping[str, Bound]) -> None:
@@ -26,6 +38,17 @@ def take(size: int, bounds: Mapping[str, Bound]) -> None:
             if stored > bound.most:
                 bound.reached()
                 raise TooMuchStored(math.ceil(seconds))
+
+
+def give_back(size: int, bounds: Mapping[str, Bound]) -> None:
+    """Gives back bytes that were taken and not stored."""
+    count(
+        """
+        UPDATE stored_bytes SET bytes = greatest(bytes - %s, 0) WHERE key IN (
+            SELECT key FROM stored_bytes WHERE key = ANY(%s::bytea[]) AND ends_at > now() ORDER BY key FOR UPDATE)
+        """,
+        (size, [_key(name, bound) for name, bound in bounds.items()]),
+    )
 
 
 def forget_old(limit: int = 10_000) -> int:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from app import bounds, realtime
+from app.bounds import Bound
 from app.channels.inbound import Media, Receipt, Received
 from app.channels.web_chat import WebChat
 from app.database import rows
@@ -16,7 +17,6 @@ from app.errors import Conflict, Fault, Invalid
 from app.lib import clock
 from app.models.channels import Channel
 from app.models.conversations import Message
-from app.models.uploads import Upload
 
 MOST_SHOWN = 50
 # Files that a visitor may have uploaded without having sent them.
@@ -60,16 +60,19 @@ def say(channel: Channel, visitor: Visitor, said: Said) -> None:
     arrivals.store(channel, [received])
 
 
-def upload(visitor: Visitor, address: str, name: str | None, content: Iterable[bytes], size: int) -> Upload:
-    """Keeps a file for a message to come. Raises Conflict for too many, and what `media.admit` and `store` raise."""
+def allowances_of(visitor: Visitor, address: str) -> dict[str, Bound]:
+    """What the visitor's next file counts towards. Raises Conflict while too many wait for their message."""
     waiting = rows("SELECT count(*) FROM uploads WHERE visitor_id = %s AND message_id IS NULL", (visitor.id,))[0][0]
     if waiting >= MOST_UPLOADS:
         raise Conflict("Send the files that are uploaded first.")
-    allowed = {address: bounds.STORED_PER_ADDRESS, visitor.channel_id: bounds.STORED_PER_CHANNEL}
+    allowed = {
+        address: bounds.STORED_PER_ADDRESS,
+        visitor.channel_id: bounds.STORED_PER_CHANNEL,
+        visitor.workspace_id: bounds.STORED_BY_CONTACTS,
+    }
     if visitor.contact_id is None:
         allowed[visitor.id] = bounds.STORED_PER_NEW_VISITOR
-    media.admit(visitor.workspace_id, size, allowed)
-    return media.store(visitor.workspace_id, name, content, visitor_id=visitor.id)
+    return allowed
 
 
 def message_ids(channel_id: str, peer: str | None, limit: int) -> list[str]:

@@ -1,8 +1,9 @@
-"""Room for files on the disk of MEDIA_DIR."""
+"""Room for files on the disks of MEDIA_DIR and of the temporary directory."""
 
 from __future__ import annotations
 
 import shutil
+import tempfile
 from pathlib import Path
 
 from app import bounds, metrics
@@ -11,17 +12,17 @@ from app.errors import Unavailable
 
 
 def check_room() -> None:
-    """Raises Unavailable while the disk of MEDIA_DIR is nearly full."""
-    free = free_bytes()
-    metrics.MEDIA_FREE.set(free)
-    if free < bounds.LEAST_FREE.most:
+    """Raises Unavailable while a disk that files are written to is nearly full."""
+    if free_bytes() < bounds.LEAST_FREE.most:
         bounds.LEAST_FREE.reached()
         raise Unavailable("There is too little room for files at this moment. Try again later.")
 
 
 def free_bytes() -> int:
-    """How many bytes are free under MEDIA_DIR, or where it will be made."""
+    """How many bytes are free under MEDIA_DIR, or where it will be made, and where bodies wait: the fewer of both."""
     place = Path(settings().media_dir).absolute()
     while not place.exists():
         place = place.parent
-    return shutil.disk_usage(place).free
+    free = min(shutil.disk_usage(each).free for each in (place, tempfile.gettempdir()))
+    metrics.MEDIA_FREE.set(free)
+    return free

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cryptography.fernet import InvalidToken
 
-from app import logs, mailbox, metrics
+from app import bounds, logs, mailbox, metrics
 from app.channels.base import Account, ChannelKind, Outcome, Verdict
 from app.channels.inbound import Media
 from app.database import count
-from app.domain.channels import channels, media
-from app.errors import TooLarge, Unavailable
+from app.domain.channels import allowances, channels, disk, media
+from app.errors import TooLarge, TooMuchStored, Unavailable
 from app.mailbox import Claimed, Mail, Waiting
 from app.models.channels import Channel
 
-MAIL = Mail(table="uploads", owner="channel_id", queue="fetches", carries=("source", "tries"))
+MAIL = Mail(table="uploads", owner="channel_id", queue="fetches", carries=("source", "tries", "workspace_id"))
 WAITING = Waiting(MAIL, "next_attempt_at")
 
 # Of the request that asks where a file is, and of that which fetches it.
@@ -30,6 +30,7 @@ TOO_LARGE = Verdict(
     Outcome.FAILED, code="too_large", detail=f"The file has more than {media.MOST_BYTES // 1024**2} MiB."
 )
 _NO_CHANNEL = Verdict(Outcome.FAILED, code="channel_deleted", detail="The channel was deleted before.")
+_TOO_MUCH = Verdict(Outcome.LATER, code="too_much", detail="The channel's contacts sent too much within an hour.")
 _NO_ROOM = Verdict(Outcome.LATER, code="no_room", detail="There was no room for the file.")
 _UNREADABLE = Verdict(Outcome.LATER, code="unreadable", detail="The channel's credentials could not be read.")
 
@@ -87,16 +88,19 @@ def record(fetched: Sequence[Fetched]) -> None:
 
 
 def _dispatch(claimed: Claimed, channel: Channel | None) -> Dispatch | Fetched:
-    source, tries = claimed.carried
+    source, tries, _ = claimed.carried
     if channel is None or source is None:
         return Fetched(claimed, tries, verdict=_NO_CHANNEL)
     wanted = Media(**source)
     if (wanted.bytes or 0) > media.MOST_BYTES:
         return Fetched(claimed, tries, verdict=TOO_LARGE)
     try:
+        disk.check_room()
         account = channels.account_of(channel)
     except InvalidToken:
         return Fetched(claimed, tries, verdict=_UNREADABLE, is_ours=True)
+    except Unavailable:
+        return Fetched(claimed, tries, verdict=_NO_ROOM, is_ours=True)
     return Dispatch(claimed, channels.kind_of(channel), account, wanted, tries)
 
 
@@ -104,8 +108,14 @@ def _keep(fetched: Fetched) -> Fetched | None:
     """Keeps the content; returns what came of it if that was not possible."""
     if fetched.content is None:
         return fetched
+    channel_id, workspace_id = fetched.claimed.owner, fetched.claimed.carried[2]
+    allowed = {channel_id: bounds.STORED_PER_CHANNEL, workspace_id: bounds.STORED_BY_CONTACTS}
     try:
-        media.keep(fetched.claimed.id, fetched.content)
+        with allowances.taken(len(fetched.content), allowed):
+            media.keep(fetched.claimed.id, fetched.content)
+    except TooMuchStored as error:
+        verdict = replace(_TOO_MUCH, pause_seconds=error.retry_after_seconds)
+        return Fetched(fetched.claimed, fetched.tries, verdict=verdict, is_ours=True)
     except TooLarge:
         return Fetched(fetched.claimed, fetched.tries, verdict=TOO_LARGE)
     except Unavailable:

@@ -14,13 +14,10 @@ from typing import Any
 import structlog
 from peewee import fn
 
-from app import bounds
-from app.bounds import Bound
 from app.channels.base import File
 from app.channels.inbound import Media
 from app.config import settings
 from app.database import count, rows, transaction
-from app.domain.channels import allowances
 from app.domain.work.units import Unit
 from app.errors import Fault, Invalid, NotFound, TooLarge, Unavailable
 from app.lib import file_types, files, ids, json, keys
@@ -66,14 +63,6 @@ def store(
         (_relative(upload_id), content_type, length, upload_id),
     )
     return Upload.get_by_id(upload_id)
-
-
-def admit(workspace_id: str, size: int, allowed: Mapping[str, Bound] | None = None) -> None:
-    """Takes the bytes of a file that is to be stored from its workspace's allowance, and from those `allowed`.
-
-    Raises TooMuchStored.
-    """
-    allowances.take(size, {workspace_id: bounds.STORED_PER_WORKSPACE, **(allowed or {})})
 
 
 def check_uploads(workspace_id: str, upload_ids: Sequence[str]) -> None:

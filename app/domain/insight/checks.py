@@ -82,7 +82,7 @@ def check_files() -> str:
     """There is room for files."""
     free = disk.free_bytes()
     if free < bounds.LEAST_FREE.most:
-        raise SettingsError(f"only {free // 1024**2:,} MiB are free under MEDIA_DIR: uploads are refused")
+        raise SettingsError(f"only {free // 1024**2:,} MiB are free under MEDIA_DIR or TMPDIR: uploads are refused")
     return f"{free // 1024**3:,} GiB are free"
 
 

@@ -534,9 +534,9 @@ def make_message(api: Api, conversation_id: str, text: str, status: str = "sent"
     )
 
 
-@pytest.mark.parametrize("whose", ["NEW_VISITOR", "ADDRESS", "CHANNEL", "WORKSPACE"])
+@pytest.mark.parametrize("whose", ["PER_NEW_VISITOR", "PER_ADDRESS", "PER_CHANNEL", "BY_CONTACTS"])
 def test_files_have_an_allowance_of_bytes(page: Page, monkeypatch: pytest.MonkeyPatch, whose: str) -> None:
-    set_bound(monkeypatch, f"STORED_PER_{whose}", 11)
+    set_bound(monkeypatch, f"STORED_{whose}", 11)
     headers = {**page.headers, "X-Visitor-Key": KEY}
     first = page.client.post(f"/chat/{page.channel.id}/uploads", data=b"0123456789", headers=headers)
     second = page.client.post(f"/chat/{page.channel.id}/uploads", data=b"01", headers=headers)

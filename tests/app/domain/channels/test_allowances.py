@@ -26,6 +26,17 @@ def test_what_goes_beyond_one_allowance_is_taken_from_none() -> None:
     allowances.take(2, {"visitor": TEN, "channel": HUNDRED})
 
 
+def test_what_was_not_stored_is_given_back() -> None:
+    allowances.take(4, {"channel": HUNDRED})
+
+    with pytest.raises(OSError, match="full"), allowances.taken(6, {"visitor": TEN, "channel": HUNDRED}):
+        raise OSError("The disk is full.")
+    with allowances.taken(5, {"visitor": TEN, "channel": HUNDRED}):
+        pass
+
+    assert sorted(all_of("SELECT bytes FROM stored_bytes")) == [5, 9]
+
+
 def test_each_name_has_an_allowance_of_its_own() -> None:
     for name in "abc":
         allowances.take(10, {name: TEN})
