@@ -1,7 +1,7 @@
 # Everything a newcomer needs: `make up`, `make test`, `make bench`. The only prerequisite is Python 3.11 or later.
 
 .DEFAULT_GOAL := help
-.PHONY: help up test conformance browser chaos bench check lock clean FORCE
+.PHONY: help up test journeys conformance browser chaos bench check lock clean FORCE
 
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -17,6 +17,7 @@ unexport PYTHONHOME
 help:
 	@echo "make up     run the whole service here, with its own PostgreSQL, Redis and a webhook receiver"
 	@echo "make test   every check and every test"
+	@echo "make journeys  the stories over the whole service alone"
 	@echo "make conformance  third-party tools against the API and its document; SEED=… changes their examples"
 	@echo "make browser  the pages in Chromium: stories, accessibility, safety"
 	@echo "make chaos  ten minutes of load and random faults, then the count; SECONDS=… and SEED=… change it"
@@ -34,6 +35,10 @@ $(RUNNING): $(STAMP) FORCE
 
 test: check
 	$(BIN)/python -m pytest -n 2 --ignore tests/journeys --ignore tests/conformance --ignore tests/browser
+	@$(MAKE) --no-print-directory $(if $(BESIDE),--jobs=2 --output-sync=target --keep-going) journeys $(BESIDE)
+
+# The whole service in real processes. BESIDE names what shares the machine with it, as the stories mostly wait.
+journeys: $(STAMP)
 	$(BIN)/python -m pytest tests/journeys --durations=10
 
 conformance: $(STAMP) $(TOOLS)

@@ -116,6 +116,9 @@ LEAST_FREE = Bound("least_free", 256 * 1024**2, "bytes, at least, that are free 
 COMPUTING_PER_STEP = Bound("computing_per_step", 100_000, "steps of the templates of a step together")
 COMPUTING_PER_SIMULATION = Bound("computing_per_simulation", 500_000, "steps of all templates")
 
+# A caller is a token or the cookies of a browser. The other threads are always the others'.
+WEB_PER_CALLER = Bound("web_per_caller", 12, "requests under way, in each `web` process")
+
 # Clients of `web` that are slow, in each of its processes. Half of its 16 threads always read no body.
 WEB_CONNECTIONS = Bound("web_connections", 1_000, "connections")
 WEB_UNFINISHED_PER_ADDRESS = Bound("web_unfinished_per_address", 100, "requests that have not arrived")

@@ -39,7 +39,10 @@ class Post(Wire):
     def arrivals(self, account: Account, body: bytes) -> Sequence[Arrival]:
         if not body.startswith(b"\x80"):
             raise BadPayload("It is no pickle.")
-        return list(pickle.loads(body))
+        items = list(pickle.loads(body))
+        if not body.endswith(pickle.STOP):
+            raise BadPayload("Something follows the pickle.", items)
+        return items
 
     def locating(self, account: Account, media: Media) -> Request:
         return Request("GET", f"{account.settings['files']}/where/{media.ref}")

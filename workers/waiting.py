@@ -34,13 +34,14 @@ class WaitingConsumer(_RedisConsumer):
 
     def __next__(self) -> MessageProxy | None:
         try:
-            if not self.message_cache:
+            if self.message_cache:
+                return self._fetch()
+            if self.outstanding_message_count >= self.prefetch:
+                self._room.wait(self._longest)
+                self._room.clear()
                 if self.outstanding_message_count >= self.prefetch:
-                    self._room.wait(self._longest)
-                    self._room.clear()
-                else:
-                    return self._fetch_in_turn()
-            return self._fetch()
+                    return None
+            return self._fetch_in_turn()
         except redis.ConnectionError as error:
             raise ConnectionClosed(error) from None
 

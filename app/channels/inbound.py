@@ -14,7 +14,11 @@ ReceiptStatus = Literal["sent", "delivered", "read", "failed"]
 
 
 class BadPayload(Exception):
-    """A webhook's body is not what the provider documents. It says what is wrong."""
+    """A webhook's body is not what the provider documents. It says what is wrong, and has what could be read of it."""
+
+    def __init__(self, detail: str, readable: Sequence[Arrival] = ()) -> None:
+        super().__init__(detail)
+        self.readable = readable
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from app.lib import clock
 
 # No provider may pause a channel for longer.
 LONGEST_PAUSE_SECONDS = 3600.0
-# Enough for every provider's identifiers, and an index of PostgreSQL takes as much in any script.
-MOST_IDENTIFIER = 512
+# Enough for every provider's identifiers, and what our columns take.
+MOST_IDENTIFIER = 255
 MOST_BYTES = 2**53
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from app.channels.inbound import (
@@ -37,32 +38,51 @@ _STATUSES: Mapping[str, ReceiptStatus] = {
 _MOVES = ("user_changed_number", "customer_changed_number", "user_changed_user_id")
 
 
+_UNDOCUMENTED = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
+
+
 def arrivals_in(body: bytes, phone_number_id: str) -> Sequence[Arrival]:
-    """What the webhook brings for this phone number. Raises BadPayload.
+    """What the webhook brings for this phone number. Raises BadPayload, with the items that could be read.
 
     An app has one address for webhooks, so there can be those of other numbers among them.
     """
+    found: list[Arrival] = []
+    unreadable: list[str] = []
     try:
-        document = json.loads(body)
-        found: list[Arrival] = []
-        for entry in document["entry"]:
+        for entry in json.loads(body)["entry"]:
             for change in entry["changes"]:
                 value = change["value"]
                 if phone_number_id == value.get("metadata", {}).get("phone_number_id", phone_number_id):
-                    found.extend(_arrivals(value))
-        return found
-    except BadPayload:
-        raise
-    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
-        raise BadPayload(f"It is not what WhatsApp documents: {type(error).__name__}.") from error
+                    for read in _reads(value):
+                        _collect(read, found, unreadable)
+    except _UNDOCUMENTED as error:
+        unreadable.append(_what_is_wrong(error))
+    if unreadable:
+        raise BadPayload(unreadable[0], found)
+    return found
 
 
-def _arrivals(value: Mapping[str, Any]) -> Iterator[Arrival]:
+def _reads(value: Mapping[str, Any]) -> Iterator[Callable[[], Arrival | None]]:
     for name, read in _READERS.items():
         for item in value.get(name, ()):
-            arrival = None if _is_of_group(item) else read(item, value)
-            if arrival is not None:
-                yield arrival
+            if not _is_of_group(item):
+                yield partial(read, item, value)
+
+
+def _collect(read: Callable[[], Arrival | None], found: list[Arrival], unreadable: list[str]) -> None:
+    try:
+        arrival = read()
+    except BadPayload as error:
+        unreadable.append(str(error))
+    except _UNDOCUMENTED as error:
+        unreadable.append(_what_is_wrong(error))
+    else:
+        if arrival is not None:
+            found.append(arrival)
+
+
+def _what_is_wrong(error: Exception) -> str:
+    return f"It is not what WhatsApp documents: {type(error).__name__}."
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app import sql
 from app.database import rows
 from app.mailbox.mail import Mail
 
@@ -16,22 +17,21 @@ def overdue(mail: Mail, seconds: float, limit: int, after: str = "") -> tuple[li
     """
     first = f"""
         SELECT mail.{mail.owner} AS owner, mail.due_at, {mail.paused_until} AS paused_until FROM {mail.table} mail
-        WHERE mail.due_at IS NOT NULL AND mail.{mail.owner} > %s AND {mail.is_free}
+        WHERE mail.due_at IS NOT NULL AND mail.{mail.owner} > %(after)s AND {mail.is_free}
         ORDER BY mail.{mail.owner}, mail.{mail.order} LIMIT 1
     """
-    heads = rows(
-        f"""
+    query = f"""
         WITH RECURSIVE heads AS (
             ({first})
             UNION ALL
-            SELECT next.* FROM heads CROSS JOIN LATERAL ({first.replace("%s", "heads.owner")}) AS next
+            SELECT next.* FROM heads CROSS JOIN LATERAL ({first.replace("%(after)s", "heads.owner")}) AS next
         )
         SELECT owner, extract(epoch FROM now() - due_at)::float,
             extract(epoch FROM now() - greatest(due_at, paused_until))::float
-        FROM heads LIMIT %s
-        """,
-        (after, limit + 1),
-    )
+        FROM heads LIMIT %(limit)s
+    """
+    statement = sql.prepared(f"overdue_{mail.queue.replace('-', '_')}", query)
+    heads = rows(statement, {"after": after, "limit": limit + 1})
     # One more than is looked at says whether there are more; else the next look might find itself at the end.
     looked_at = heads[:limit]
     overdue = [owner for owner, due_for, _ in looked_at if due_for > seconds]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app import sql
 from app.database import rows
 from app.mailbox.mail import Mail, ring
 
@@ -24,7 +25,9 @@ def wake(waiting: Waiting) -> list[str]:
     One process at a time does so for a table; in any other the call returns nothing, at once. So does it skip a row
     that is locked, until the next call. The caller rings for the owners.
     """
-    return [owner for (owner,) in rows(_WAKE.format(mail=waiting.mail, column=waiting.column), {"limit": BATCH})]
+    query = _WAKE.format(mail=waiting.mail, column=waiting.column)
+    statement = sql.prepared(f"wake_{waiting.mail.table}_{waiting.column}", query)
+    return [owner for (owner,) in rows(statement, {"limit": BATCH})]
 
 
 def wake_and_ring(waiting: Waiting) -> int:

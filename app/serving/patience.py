@@ -18,6 +18,7 @@ from gunicorn.workers.gthread import _DEFER
 
 from app.config import settings
 from app.lib.addresses import network_of
+from app.serving.turns import Turns
 from app.serving.unreadable import RefusingWorker
 from app.serving.unreader import Arrived, Unreader
 
@@ -25,8 +26,9 @@ from app.serving.unreader import Arrived, Unreader
 PATIENCE_SECONDS = 70
 # For a client that is done to close its connection, as in gunicorn.
 _LINGER_SECONDS = 2
-# What `handle` returns, beside gunicorn's own: a thread has to read the request; the connection is being closed.
-_READS, _LINGERS = object(), object()
+# What `handle` returns, beside gunicorn's own: a thread has to read the request; its caller has as many under way as it
+# may; the connection is being closed.
+_READS, _QUEUES, _LINGERS = object(), object(), object()
 
 
 class PatientWorker(RefusingWorker):
@@ -55,6 +57,7 @@ class PatientWorker(RefusingWorker):
         self._by_address = settings().trusted_proxies == 0
         self.worker_connections = bounds.WEB_CONNECTIONS.most
         self.max_keepalived = self.worker_connections - self.cfg.threads
+        self._turns = Turns(min(bounds.WEB_PER_CALLER.most, self.cfg.threads * 3 // 4))
         self._most_readers = min(bounds.WEB_BODIES.most, self.cfg.threads // 2)
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # accepting without a descriptor ends a worker
@@ -78,6 +81,8 @@ class PatientWorker(RefusingWorker):
             state = unreader.gather()
             if state is not Arrived.ALL:
                 return _DEFER if state is Arrived.PART else _READS
+            if not self._turns.take(conn, unreader.caller()):
+                return _QUEUES
         self._begun[conn] = time.monotonic()
         try:
             if super().handle(conn):
@@ -95,9 +100,15 @@ class PatientWorker(RefusingWorker):
     def finish_request(self, conn: Any, fs: Any) -> None:
         """What becomes of a connection after `handle`."""
         self._leave(conn)
+        if (following := self._turns.end(conn)) is not None:
+            self.enqueue_req(following)
         result = None if fs.cancelled() or fs.exception() else fs.result()
         if result is _READS:
             self._wait_for_place(conn)
+        elif result is _QUEUES:
+            self._bounds.WEB_PER_CALLER.reached()
+            if self._turns.wait(conn, conn.parser.unreader.caller()):
+                self.enqueue_req(conn)
         elif result is _LINGERS:
             self._lingering[conn] = time.monotonic() + _LINGER_SECONDS
             self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._drain, conn))

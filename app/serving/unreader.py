@@ -90,6 +90,13 @@ class Unreader(SocketUnreader):  # type: ignore[misc]
         self.buf.write(data)
         return state
 
+    def caller(self) -> str:
+        """Who calls, as the request says: its token or else its cookies; empty without."""
+        head = self.buf.getvalue().partition(b"\r\n\r\n")[0]
+        lines = head.lower().split(b"\r\n")
+        named = [line for name in (b"authorization:", b"cookie:") for line in lines if line.startswith(name)]
+        return named[0].decode("latin-1") if named else ""
+
     def take_place(self) -> None:
         """A thread will read the rest."""
         self.has_place, self._received = True, 0

@@ -238,6 +238,24 @@ def test_uploads_that_wait_for_a_place_are_all_read(web: Web, api: Api) -> None:
         assert [status(read_answer(upload)) for upload in uploads] == [202] * len(uploads)
 
 
+def test_one_token_leaves_threads_to_others_and_all_its_requests_are_answered(web: Web, api: Api) -> None:
+    def waiting(seconds: int) -> bytes:
+        return post(api, f"Prefer: wait={seconds}", "Content-Length: 26") + b'{"email":"a@example.com"}\n'
+
+    with ExitStack() as open_connections:
+        # No worker runs, so each is under way until its time is over.
+        requests = [open_connections.enter_context(web.connect()) for _ in range(THREADS * 4)]
+        for request in requests:
+            request.sendall(waiting(3))
+
+        answers = [web.get("/healthz") for _ in range(4)]
+
+        assert select.select(requests, [], [], 0)[0] == []
+        assert answers == ['{"status":"alive"}'] * 4
+        assert {status(read_answer(request)) for request in requests} == {202}
+    assert 'bellhop_bounds_reached_total{bound="web_per_caller"}' in web.metrics()
+
+
 def test_a_client_that_trickles_is_cut_off_and_counted(web: Web, api: Api) -> None:
     with web.connect() as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: be")

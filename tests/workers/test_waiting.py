@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
@@ -38,6 +39,24 @@ def test_the_newest_bell_is_heard_beside_a_backlog_and_the_oldest_are_not_forgot
 
     assert [owner for owner, _ in heard] == ["ws_5", "ws_0", "ws_4", "ws_1", "ws_3", "ws_2"]
     assert [out_of_turn for _, out_of_turn in heard] == [True, False] * 3
+
+
+def test_one_that_is_always_full_hears_the_newest_bell_too(broker: WaitingBroker) -> None:
+    for number in range(5):
+        bells.ring("writes", f"ws_{number}")
+        bells.flush(20)
+    consumer = WaitingConsumer(broker, "writes", prefetch=2, timeout=20_000)
+    message, heard = next(consumer), []
+
+    for _ in range(4):
+        ending = threading.Timer(0.05, consumer.ack, [message])
+        ending.start()
+        message = next(consumer)
+        ending.join()
+        assert message is not None
+        heard.append(message.args[0])
+
+    assert heard == ["ws_0", "ws_3", "ws_1", "ws_2"]
 
 
 def test_bells_for_overdue_mail_take_no_place_among_new_ones(

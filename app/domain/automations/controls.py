@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from app import mailbox
+from app import mailbox, sql
 from app.database import rows
 from app.domain.automations import bulk_changes
 from app.domain.automations.bulk_changes import Choice
@@ -65,7 +65,7 @@ def release_held(limit: int = 1_000) -> int:
     Up to `limit` of a workspace at a time. The step that each takes next ends its hold. A run that is locked is left to
     the next call.
     """
-    owners = [owner for (owner,) in rows(_RELEASE, {"limit": limit})]
+    owners = [owner for (owner,) in rows(sql.prepared("release_held", _RELEASE), {"limit": limit})]
     for owner in set(owners):
         mailbox.ring(run_states.MAIL, owner)
     return len(owners)

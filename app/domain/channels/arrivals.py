@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from app import mailbox, metrics, sql
-from app.channels.inbound import Arrival, BadPayload, Blocked, Echoed, Edited, Media, Moved, Receipt, Received
+from app.channels.inbound import Arrival, Blocked, Echoed, Edited, Media, Moved, Receipt, Received
 from app.config import settings
 from app.database import count, database, rows
 from app.errors import NotFound
@@ -28,7 +28,6 @@ WAITING = Waiting(MAIL, "next_attempt_at")
 
 # Providers repeat webhooks for a week.
 KEYS_KEPT_DAYS = 8
-LONGEST_NAME = 255
 _KINDS: Mapping[str, type[Arrival]] = {
     "received": Received,
     "edited": Edited,
@@ -44,7 +43,7 @@ def store(channel: Channel, items: Sequence[Arrival], *, trace_id: str | None = 
     """Stores the items in their order, and rings for them; returns how many are new.
 
     Items whose key came in over the channel in the last eight days are left out. One statement, durable when the
-    transaction around it commits. Raises BadPayload, and stores nothing, for names that cannot be stored.
+    transaction around it commits.
     """
     if not items:
         return 0
@@ -57,7 +56,7 @@ def store(channel: Channel, items: Sequence[Arrival], *, trace_id: str | None = 
             "trace_id": trace_id or ids.new("hook"),
             "ids": sql.array(ids.new("arr") for _ in items),
             "senders": sql.array(senders),
-            "keys": sql.array(_checked(item.key) for item in items),
+            "keys": sql.array(item.key for item in items),
             "kinds": sql.array(_NAMES[type(item)] for item in items),
             "payloads": sql.array(_written(item) for item in items),
         },
@@ -70,8 +69,8 @@ def store(channel: Channel, items: Sequence[Arrival], *, trace_id: str | None = 
 
 
 def sender_key(channel_id: str, sender: str) -> str:
-    """The owner of a sender's mail; `sender` is the provider's name for it. Raises BadPayload."""
-    return f"{channel_id}/{_checked(sender)}"
+    """The owner of a sender's mail; `sender` is the provider's name for it."""
+    return f"{channel_id}/{sender}"
 
 
 def read(stored: Stored) -> Arrival:
@@ -124,12 +123,6 @@ def _sender_of(item: Arrival) -> str:
     if isinstance(item, Moved):
         return item.formers[0]  # after what came from it under that name
     return item.recipient if isinstance(item, (Echoed, Receipt)) else item.sender
-
-
-def _checked(name: str) -> str:
-    if not 0 < len(name) <= LONGEST_NAME or "\0" in name:
-        raise BadPayload(f"An identifier has 1 to {LONGEST_NAME} characters, and no U+0000.")
-    return name
 
 
 def _written(item: Arrival) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from cryptography.fernet import InvalidToken
 
 from app.channels.base import Account
+from app.channels.inbound import BadPayload
 from app.domain.channels import arrivals, channels
 from app.errors import InsufficientScope, NotFound, Unavailable
 from app.lib import ids
@@ -35,12 +36,18 @@ def take(channel: Channel, headers: Mapping[str, str], body: bytes, *, trace_id:
     """Stores what the webhook brings, to be processed afterwards; returns how much of it is new.
 
     Names of headers are in lower case. Raises InsufficientScope, and has looked at nothing, if it does not come from
-    the provider; BadPayload if it cannot be read.
+    the provider; BadPayload if some of it cannot be read. The rest is stored: the provider repeats the webhook, perhaps
+    for days, and keys show what came before.
     """
     kind, account = channels.kind_of(channel), _account(channel)
     if not kind.is_genuine(account, headers, body):
         raise InsufficientScope("The webhook is not signed as the channel's provider does it.")
-    return arrivals.store(channel, kind.arrivals(account, body), trace_id=trace_id)
+    try:
+        items = kind.arrivals(account, body)
+    except BadPayload as error:
+        arrivals.store(channel, error.readable, trace_id=trace_id)
+        raise
+    return arrivals.store(channel, items, trace_id=trace_id)
 
 
 def _account(channel: Channel) -> Account:

@@ -43,7 +43,9 @@ def count_outcomes() -> int:
     """
     _begin(_OUTCOMES)
     ends, length, counted = time.monotonic() + SLICE_SECONDS, MINUTE, 0
-    while (found := _count_slice(length)) is not None:
+    # Once, before any rows are read: what was running then is not counted, what was not is visible.
+    [(settled,)] = rows(_SETTLED, (LAG_SECONDS,))
+    while (found := _count_slice(length, settled)) is not None:
         counted += found
         length = max(length / 2, SHORTEST_SLICE) if found > MANY_IN_A_SLICE else min(length * 2, LONGEST_SLICE)
         if time.monotonic() > ends:
@@ -82,16 +84,14 @@ def _begin(name: str) -> None:
     count(begun, (name, LOOKS_BACK))
 
 
-def _count_slice(length: timedelta) -> int | None:
-    """Counts a slice; None if nothing has settled or another scheduler is counting."""
+def _count_slice(length: timedelta, settled: datetime) -> int | None:
+    """Counts a slice; None if there is nothing before `settled` or another scheduler is counting."""
     with transaction():
         progress = "SELECT counted_until FROM figure_progress WHERE name = %s FOR UPDATE SKIP LOCKED"
         behind = rows(progress, (_OUTCOMES,))
         if not behind:
             return None
         since = behind[0][0]
-        # In a statement of its own, before the rows are read: what is not running any more is then visible.
-        [(settled,)] = rows(_SETTLED, (LAG_SECONDS,))
         if settled <= since:
             return None
         until = min(since + length, settled)

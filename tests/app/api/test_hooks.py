@@ -91,8 +91,11 @@ def test_an_oversized_webhook_is_refused_unread(client: FlaskClient, channel: Ch
     assert hook(client, channel, b"x" * (POST.most_hook_bytes + 1)).status_code == 413
 
 
-def test_an_identifier_that_cannot_be_stored_is_malformed(client: FlaskClient, channel: Channel) -> None:
-    assert hook(client, channel, pickle.dumps([received(key="x" * 300)])).status_code == 400
+def test_what_can_be_read_of_a_malformed_webhook_is_stored_once(client: FlaskClient, channel: Channel) -> None:
+    body = pickle.dumps([received("Hi")]) + b"and what cannot be read"
+
+    assert [hook(client, channel, body).status_code for _ in range(2)] == [400, 400]
+    assert one("SELECT count(*) FROM arrivals") == 1
 
 
 @pytest.mark.parametrize(

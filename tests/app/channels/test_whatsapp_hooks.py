@@ -197,6 +197,14 @@ def test_a_contact_stops_marketing_messages_and_resumes_them(wish: str, is_block
     assert blocked == Blocked(f"preference {USER_ID} {AT} {wish}", USER_ID, WHEN, is_blocked)
 
 
+def test_what_can_be_read_is_kept_beside_what_cannot() -> None:
+    bad = [message("wamid.2", text="Hi") | {"timestamp": "soon"}, message("x" * 256, text="Hi")]
+    with pytest.raises(BadPayload) as refused:
+        arrivals(webhook(messages=[message("wamid.1", text="Hi"), *bad, message("wamid.3", text="Hi")]))
+
+    assert [each.key for each in refused.value.readable] == ["wamid.1", "wamid.3"]
+
+
 @pytest.mark.parametrize(
     "body",
     [

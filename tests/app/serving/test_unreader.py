@@ -152,3 +152,18 @@ def test_a_client_that_goes_on_sending_is_not_listened_to_for_long(wire: Wire) -
         drained.append(wire.unreader.drain())
 
     assert drained == [False, False, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (b"", ""),
+        (b"Cookie: session=1\r\n", "cookie: session=1"),
+        (b"Cookie: session=1\r\nAUTHORIZATION: Bearer x\r\n", "authorization: bearer x"),
+    ],
+)
+def test_a_caller_is_known_by_its_token_or_its_cookies(wire: Wire, lines: bytes, expected: str) -> None:
+    wire.client.sendall(HEAD + lines + b"\r\n")
+    wire.unreader.gather()
+
+    assert wire.unreader.caller() == expected

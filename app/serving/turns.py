@@ -1,0 +1,54 @@
+"""Turns: how many requests of one caller the threads of `web` have at one time. Its others queue."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, defaultdict, deque
+from typing import Any
+
+
+class Turns:
+    """Who has a turn, and who waits for one. A turn that ends is the next one's of the same caller, in their order."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._callers: dict[Any, str] = {}  # of connections that have a turn
+        self._taken: Counter[str] = Counter()
+        self._waiting: defaultdict[str, deque[Any]] = defaultdict(deque)
+
+    def take(self, conn: Any, caller: str) -> bool:
+        """Whether the connection has a turn, which it takes if one is free. Without a caller it needs none."""
+        with self._lock:
+            return not caller or conn in self._callers or self._give(conn, caller)
+
+    def wait(self, conn: Any, caller: str) -> bool:
+        """The same; a connection that has no turn is in the queue then."""
+        with self._lock:
+            has_turn = self._give(conn, caller)
+            if not has_turn:
+                self._waiting[caller].append(conn)
+            return has_turn
+
+    def end(self, conn: Any) -> Any | None:
+        """Ends the connection's turn, if it has one. Returns the connection whose turn it is now."""
+        with self._lock:
+            caller = self._callers.pop(conn, None)
+            if caller is None:
+                return None
+            self._taken[caller] -= 1
+            following = self._waiting[caller].popleft() if caller in self._waiting else None
+            if following is not None:
+                self._give(following, caller)
+            if not self._taken[caller]:
+                del self._taken[caller]
+            if not self._waiting.get(caller):
+                self._waiting.pop(caller, None)
+            return following
+
+    def _give(self, conn: Any, caller: str) -> bool:
+        is_free = self._taken[caller] < self._most
+        if is_free:
+            self._taken[caller] += 1
+            self._callers[conn] = caller
+        return is_free
