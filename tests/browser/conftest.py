@@ -7,14 +7,16 @@ from contextlib import ExitStack
 from itertools import count
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, BrowserContext
 
 from tests.browser.chromium import chromium
 from tests.browser.services import Service, Workspace, serving
+from tests.browser.shop import Chat, Shop, Widget, opened
 from tests.browser.visitors import Visitor, visiting
 
 _figures = pytest.StashKey[list[str]]()
 Visit = Callable[..., Visitor]
+NewBrowser = Callable[..., BrowserContext]
 _numbers = count(1)
 
 
@@ -49,6 +51,39 @@ def visit(service: Service, browser: Browser) -> Iterator[Visit]:
         service.receiver.answers.clear()
         service.receiver.behaviour = None
         service.receiver.clear()
+
+
+@pytest.fixture
+def shop() -> Iterator[Shop]:
+    with opened() as shop:
+        yield shop
+
+
+@pytest.fixture
+def chat(service: Service, workspace: Workspace, shop: Shop) -> Chat:
+    chat = Chat(service, workspace, shop.origin)
+    shop.script = chat.script
+    return chat
+
+
+@pytest.fixture
+def fresh(browser: Browser) -> Iterator[NewBrowser]:
+    """Makes a browser profile of its own; arguments are those of a Playwright context."""
+    with ExitStack() as opened:
+
+        def fresh(**options: object) -> BrowserContext:
+            context = opened.enter_context(browser.new_context(**options))
+            context.set_default_timeout(15_000)
+            return context
+
+        yield fresh
+
+
+@pytest.fixture
+def widget(fresh: NewBrowser, chat: Chat, shop: Shop) -> Iterator[Widget]:
+    widget = Widget(fresh(), shop.origin)
+    yield widget
+    assert widget.faults == []
 
 
 @pytest.fixture

@@ -18,31 +18,36 @@ from tests.chatting import SECRET
 from tests.journeys.waiting import wait_until
 
 _PAGE = """<!doctype html><html lang="en" dir="{direction}"><head><meta charset="utf-8"><title>A shop</title>
-<meta name="viewport" content="width=device-width"></head><body><main><h1>Flowers</h1><p>Fresh every day.</p>
-<button>Buy</button></main><script src="{script}" async {attributes}></script></body></html>"""
+<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/style.css"></head>
+<body><main><h1>Flowers</h1><p>Fresh every day.</p><button>Buy</button></main>
+<script src="{script}" async {attributes}></script></body></html>"""
+# As strict as a shop may be: the chat needs nothing but its own scripts and requests.
+_POLICY = "default-src 'none'; script-src http:; connect-src {connect}; img-src http: data:; style-src 'self'"
 
 
 class Shop:
-    """A server whose every page includes the script at `script`, with these attributes."""
+    """A server whose every page includes the script at `script`, with these attributes.
+
+    `style` is the style sheet of its pages, and `connect` what they may send requests to.
+    """
 
     def __init__(self) -> None:
         self.script = ""
         self.attributes = ""
         self.direction = "ltr"
+        self.style = ""
+        self.connect = "http:"
         shop = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 page = _PAGE.format(script=escape(shop.script), attributes=shop.attributes, direction=shop.direction)
-                self.send_response(200 if self.path == "/" else 404)
-                self.send_header("Content-Type", "text/html; charset=utf-8")
-                # As strict as a shop may be: the chat needs nothing but its own scripts and requests.
-                policy = (
-                    "default-src 'none'; script-src http:; connect-src http:; img-src http: data:; style-src 'self'"
-                )
-                self.send_header("Content-Security-Policy", policy)
+                kind, content = ("css", shop.style) if self.path == "/style.css" else ("html", page)
+                self.send_response(200 if self.path in ("/", "/style.css") else 404)
+                self.send_header("Content-Type", f"text/{kind}; charset=utf-8")
+                self.send_header("Content-Security-Policy", _POLICY.format(connect=shop.connect))
                 self.end_headers()
-                self.wfile.write(page.encode())
+                self.wfile.write(content.encode())
 
             def log_message(self, format: str, *args: object) -> None:
                 pass
@@ -120,7 +125,9 @@ class Widget:
     def __init__(self, context: BrowserContext, address: str) -> None:
         self.page: Page = context.new_page()
         self.faults: list[str] = []
+        self.said: list[str] = []
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on("console", lambda message: self.said.append(message.text))
         self.page.goto(address)
         self.launcher = self.page.get_by_role("button", name=re.compile("Open the chat"))
         self.panel = self.page.get_by_role("dialog", name="Ask a florist")

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-
 import pytest
-from playwright.sync_api import Browser, BrowserContext, FilePayload, expect
+from playwright.sync_api import FilePayload, expect
 
-from tests.browser.services import Service, Workspace
+from tests.browser.conftest import NewBrowser
+from tests.browser.services import Workspace
 from tests.browser.shop import Chat, Shop, Widget, opened
 from tests.browser.test_accessibility import AXE, GRAVE
 from tests.chatting import signed
 from tests.journeys.waiting import wait_until
 
-NewBrowser = Callable[..., BrowserContext]
 PICTURE: FilePayload = {
     "name": "tulip.png",
     "mimeType": "image/png",
@@ -24,39 +21,6 @@ PICTURE: FilePayload = {
     ),
 }
 HOSTILE = "<img src=x onerror=ran()><script>ran()</script> \u202egnp.exe \u200b javascript:ran()"
-
-
-@pytest.fixture
-def shop() -> Iterator[Shop]:
-    with opened() as shop:
-        yield shop
-
-
-@pytest.fixture
-def chat(service: Service, workspace: Workspace, shop: Shop) -> Chat:
-    chat = Chat(service, workspace, shop.origin)
-    shop.script = chat.script
-    return chat
-
-
-@pytest.fixture
-def fresh(browser: Browser) -> Iterator[NewBrowser]:
-    """Makes a browser profile of its own; arguments are those of a Playwright context."""
-    with ExitStack() as opened:
-
-        def fresh(**options: object) -> BrowserContext:
-            context = opened.enter_context(browser.new_context(**options))
-            context.set_default_timeout(15_000)
-            return context
-
-        yield fresh
-
-
-@pytest.fixture
-def widget(fresh: NewBrowser, chat: Chat, shop: Shop) -> Iterator[Widget]:
-    widget = Widget(fresh(), shop.origin)
-    yield widget
-    assert widget.faults == []
 
 
 def test_a_stranger_asks_and_sees_the_answer_come(widget: Widget, chat: Chat) -> None:
@@ -122,6 +86,7 @@ def test_two_tabs_are_one_visitor(widget: Widget, chat: Chat, shop: Shop) -> Non
     second.expect("From the first")
 
     second.say("From the second")
+    second.expect_sent()
     widget.page.bring_to_front()
 
     widget.expect("From the first", "From the second")

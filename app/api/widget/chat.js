@@ -18,6 +18,7 @@ const labels = {
   again: "Try again",
   offline: "No connection. Messages are sent once it is back.",
   refused: "The file could not be sent.",
+  blocked: "The chat does not work on this page. Nothing can be sent from here.",
   ...JSON.parse(script?.dataset.labels || "{}"),
 };
 
@@ -68,7 +69,7 @@ const form = make("form", {}, attach, text, send);
 const close = make("button", named(labels.close), icon("M6 6l12 12M18 6L6 18"));
 const header = make("header", {}, make("h2", { textContent: config.name }), close);
 const panel = make("div", { className: "panel", hidden: true, attributes: { role: "dialog", "aria-label": config.name } }, header, log, status, form);
-root.append(launcher, panel);
+root.append(make("div", { className: "chat" }, launcher, panel));
 
 const shown = new Map();
 let problem = "";
@@ -85,7 +86,7 @@ function render() {
   for (const each of all) {
     const key = each.client_id || each.id;
     keys.add(key);
-    const look = JSON.stringify([each.text, each.attachments, each.isWaiting, each.failed]);
+    const look = JSON.stringify([each.text, each.attachments, each.isWaiting, each.failed, session.isBlocked]);
     let item = shown.get(key);
     if (item?.look !== look) {
       const made = draw(each);
@@ -114,7 +115,9 @@ function render() {
   badge.hidden = isSeen || !unread;
   badge.textContent = unread;
   launcher.setAttribute("aria-label", badge.hidden ? labels.open : `${labels.open}, ${unread} ${labels.unread}`);
-  const note = session.isOffline && session.state.outbox.length ? labels.offline : session.typing > Date.now() ? `${labels.them} ${labels.typing}` : problem;
+  if (session.isBlocked && root.activeElement && form.contains(root.activeElement)) log.focus();
+  form.hidden = session.isBlocked;
+  const note = session.isBlocked ? labels.blocked : session.isOffline && session.state.outbox.length ? labels.offline : session.typing > Date.now() ? `${labels.them} ${labels.typing}` : problem;
   if (status.textContent !== note) status.textContent = note;
   if (isSeen && unread) session.read();
 }
@@ -124,8 +127,10 @@ function draw(message) {
   const item = make("li", { className: isOwn ? "own" : "" }, make("span", { className: "unseen", textContent: `${isOwn ? labels.you : labels.them}: ` }));
   if (message.text) item.append(linked(message.text));
   for (const each of message.attachments || []) if (each.address) item.append(attachment(each));
-  if (message.failed) item.append(make("small", { textContent: `${labels.failed}. ` }), make("button", { type: "button", textContent: labels.again, onclick: () => session.again(message.client_id) }));
-  else if (message.isWaiting) {
+  if (message.failed) {
+    item.append(make("small", { textContent: `${labels.failed}. ` }));
+    if (!session.isBlocked) item.append(make("button", { type: "button", textContent: labels.again, onclick: () => session.again(message.client_id) }));
+  } else if (message.isWaiting) {
     item.classList.add("waiting");
     item.append(make("small", { className: "unseen", textContent: ` (${labels.waiting})` }));
   }
@@ -159,7 +164,7 @@ function toggle(isOpen) {
     log.scrollTop = log.scrollHeight;
     session.refresh();
   }
-  (isOpen ? text : launcher).focus();
+  (isOpen ? (form.hidden ? log : text) : launcher).focus();
 }
 
 async function showOlder() {
@@ -206,7 +211,11 @@ window.Bellhop = {
   open: () => toggle(true),
   close: () => toggle(false),
 };
-const place = () => document.body.append(host);
+// Beside the body, so that its transforms and filters do not move what is fixed to the window.
+const place = () => {
+  host.dir = document.body.dir;
+  document.documentElement.append(host);
+};
 if (document.body) place();
 else addEventListener("DOMContentLoaded", place);
 render();

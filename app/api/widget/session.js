@@ -3,6 +3,7 @@
 
 const STORE = `bellhop-chat:${config.channel}`;
 const HOME = `${config.base}/chat/${config.channel}`;
+const STREAM = `${config.live}/live/chat`;
 const NOTHING = { key: null, token: null, user: null, outbox: [] };
 const PAGE = 50;
 const POLL = { open: 4000, closed: 30000 };
@@ -19,6 +20,9 @@ class Session {
     this.identity = null;
     this.isOpen = false;
     this.isOffline = false;
+    this.isBlocked = false;
+    this.isStreamBlocked = false;
+    this.refusals = new Set();
     this.typing = 0;
     this.pause = 1000;
     this.load();
@@ -31,6 +35,7 @@ class Session {
       this.changed();
     });
     addEventListener("online", () => this.resume());
+    document.addEventListener("securitypolicyviolation", (event) => this.noteRefusal(event));
     document.addEventListener("visibilitychange", () => (document.hidden ? this.stream?.abort() : this.resume()));
     this.resume();
   }
@@ -79,7 +84,24 @@ class Session {
     this.listen();
   }
 
+  // A Content-Security-Policy refuses every request of its kind: only the page's author can change that.
+  noteRefusal({ disposition, effectiveDirective: directive, blockedURI: address }) {
+    const origin = [HOME, STREAM].map((each) => new URL(each).origin).find((each) => address.startsWith(each));
+    if (!origin || disposition !== "enforce") return;
+    const refusal = `Bellhop: the Content-Security-Policy of this page blocks the chat. Add ${origin} to ${directive}.`;
+    if (!this.refusals.has(refusal)) console.error(refusal);
+    this.refusals.add(refusal);
+    if (directive !== "connect-src") return;
+    // Some browsers name the origin alone.
+    const isOf = (place) => address.startsWith(place) || place.startsWith(address);
+    this.isBlocked ||= isOf(HOME);
+    this.isStreamBlocked ||= isOf(STREAM);
+    this.wake?.();
+    this.changed();
+  }
+
   async ask(path, body, headers = {}) {
+    if (this.isBlocked) return { ok: false, status: 0 };
     if (this.state.token) headers.Authorization = `Bearer ${this.state.token}`;
     const options = { headers, credentials: "omit", referrerPolicy: "origin" };
     if (body !== undefined) Object.assign(options, { method: "POST", body: body instanceof Blob ? body : JSON.stringify(body) });
@@ -143,7 +165,7 @@ class Session {
         this.listen();
       } else if (answer.status === 409) {
         this.save({ token: null, key: null, user: null });
-      } else if ([0, 401, 429].includes(answer.status) || answer.status >= 500) {
+      } else if (!this.isBlocked && ([0, 401, 429].includes(answer.status) || answer.status >= 500)) {
         const asked = Number(answer.headers?.get("Retry-After")) * 1000;
         await Promise.race([wait(Math.max(asked || 0, this.pause)), new Promise((wake) => (this.wake = wake))]);
         this.pause = Math.min(this.pause * 2, 30000);
@@ -215,7 +237,7 @@ class Session {
   async listen() {
     if (this.isListening) return;
     this.isListening = true;
-    for (let pause = 1000; this.state.token && !document.hidden; pause = Math.min(pause * 2, 30000)) {
+    for (let pause = 1000; this.state.token && !document.hidden && !this.isBlocked; pause = Math.min(pause * 2, 30000)) {
       const began = Date.now();
       await this.follow();
       if (Date.now() - began > 20000) pause = 1000;
@@ -228,10 +250,11 @@ class Session {
   }
 
   async follow() {
+    if (this.isStreamBlocked) return;
     this.stream = new AbortController();
     try {
       const headers = { Authorization: `Bearer ${this.state.token}`, Accept: "text/event-stream" };
-      const answer = await fetch(`${config.live}/live/chat`, { headers, credentials: "omit", signal: this.stream.signal });
+      const answer = await fetch(STREAM, { headers, credentials: "omit", signal: this.stream.signal });
       if (!answer.ok) return;
       this.refresh();
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
