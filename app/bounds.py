@@ -9,7 +9,7 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from app import metrics
@@ -55,23 +55,22 @@ class Places:
 
 
 class Rates:
-    """Of a bound on what each key does in a minute, in this process: everybody's minute begins at the same time."""
+    """What each key does in a minute, in this process: everybody's minute begins at the same time."""
 
-    def __init__(self, bound: Callable[[], Bound]) -> None:
-        self._bound = bound
+    def __init__(self) -> None:
         self._counts: Counter[Hashable] = Counter()
         self._ends_at = 0.0
 
-    def take(self, key: Hashable) -> int:
-        """Counts it and returns 0; or in how many seconds the key may do it again."""
+    def take(self, key: Hashable, bound: Bound) -> int:
+        """Counts it and returns 0; or in how many seconds the key may do it again. A key has one bound."""
         now = time.monotonic()
         if now >= self._ends_at:
             # Forgets all keys at once, so that made-up ones take no memory for longer.
             self._counts, self._ends_at = Counter(), now + 60
         self._counts[key] += 1
-        if self._counts[key] <= self._bound().most:
+        if self._counts[key] <= bound.most:
             return 0
-        self._bound().reached()
+        bound.reached()
         return math.ceil(self._ends_at - now)
 
 

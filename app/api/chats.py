@@ -18,7 +18,7 @@ from app import bounds
 from app.api.request_ids import request_id
 from app.api.responses import BareResponse, respond
 from app.api.uploads import admitted_file
-from app.bounds import Bound
+from app.bounds import Bound, Rates
 from app.channels.web_chat import WebChat
 from app.config import settings
 from app.domain.bodies.objects import object_in
@@ -37,7 +37,7 @@ blueprint = Blueprint("chats", __name__, url_prefix="/chat/<channel_id>")
 
 # A text of the longest length, each character escaped, and what is around it.
 MOST_BODY_BYTES = 32 * 1024
-_PART_BYTES = 64 * 1024
+_without_redis = Rates()
 _HEADERS = "authorization, content-type, x-file-name, x-visitor-key"
 _CLIENT_ID = Regexp(r"^[A-Za-z0-9_-]{1,64}\Z", error="An id is 1 to 64 characters of A-Z, a-z, 0-9, - and _.")
 
@@ -210,7 +210,11 @@ def _new_visitors_of(channel: Channel) -> Bound:
 
 def _count(name: str, bound: Bound) -> None:
     standing = rate_limits.count(name, bound.most)
-    if standing is not None and not standing.is_within:
+    if standing is None:
+        # Strangers are counted while Redis is away, too, by each process for itself.
+        if seconds := _without_redis.take(name, bound):
+            raise RateLimited(bound.most, seconds)
+    elif not standing.is_within:
         bound.reached()
         raise RateLimited(bound.most, standing.seconds)
 

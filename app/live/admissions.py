@@ -28,8 +28,8 @@ class Crowd:
         self._descriptors = max(descriptors - OWN_DESCRIPTORS, 1)
         self._requests = 0
         self._taken: Counter[tuple[str, Hashable]] = Counter()
-        self._of_addresses = Rates(lambda: bounds.LIVE_OPENINGS_PER_ADDRESS)
-        self._of_actors = Rates(lambda: bounds.LIVE_OPENINGS_PER_ACTOR)
+        self._of_addresses = Rates()
+        self._of_actors = Rates()
 
     @property
     def most_heads(self) -> int:
@@ -66,7 +66,8 @@ class Crowd:
 
     def count_opening(self, address: str, credential: str) -> None:
         """Raises TooManyStreams if this address or credential opens streams too fast."""
-        if seconds := self._of_addresses.take(address) or self._of_actors.take(credential):
+        seconds = self._of_addresses.take(address, bounds.LIVE_OPENINGS_PER_ADDRESS)
+        if seconds := seconds or self._of_actors.take(credential, bounds.LIVE_OPENINGS_PER_ACTOR):
             raise TooManyStreams("You open too many live streams.", seconds)
 
     def _leave(self) -> None:

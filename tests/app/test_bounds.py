@@ -31,12 +31,12 @@ def test_a_place_that_is_left_can_be_taken_again() -> None:
 
 def test_each_key_has_a_rate_and_its_minute_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     bound, now = Bound("two_a_minute", 2, "times a minute"), 1_000.0
-    rates = Rates(lambda: bound)
+    rates = Rates()
     monkeypatch.setattr(bounds.time, "monotonic", lambda: now)
 
-    assert [rates.take(key) for key in "aaab"] == [0, 0, 60, 0]
+    assert [rates.take(key, bound) for key in "aaab"] == [0, 0, 60, 0]
     now += 59
-    assert rates.take("a") == 1
+    assert rates.take("a", bound) == 1
     now += 1
-    assert rates.take("a") == 0
+    assert rates.take("a", bound) == 0
     assert reached(bound) == 2

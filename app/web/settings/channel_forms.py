@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from app import bounds
 from app.channels.kinds import KINDS
 from app.errors import Invalid
 from app.web.forms import typed
@@ -21,6 +22,8 @@ class Field:
     wrong: str
     belongs_to: Literal["settings", "credentials"] = "credentials"
     is_list: bool = False
+    # Of a number: what it is where none is given.
+    otherwise: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,14 @@ FORMS: Mapping[str, Form] = {
                 "Give origins such as https://shop.example, without a path, at most 50.",
                 "settings",
                 is_list=True,
+            ),
+            Field(
+                "new_visitors_per_minute",
+                "New visitors a minute",
+                "Further ones are asked to try again, so that nobody can flood your inbox. At most 6,000.",
+                "Give a number from 1 to 6,000.",
+                "settings",
+                otherwise=bounds.NEW_VISITORS_PER_CHANNEL.most,
             ),
         ),
         "Paste this line into your pages, before </body>:",
@@ -118,9 +129,17 @@ def part(form: Form, name: str, typed_in: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for field in form.fields:
         if field.belongs_to == name:
-            text = typed_in.get(field.name, "").strip()
-            found[field.name] = [line.strip() for line in text.splitlines() if line.strip()] if field.is_list else text
+            found[field.name] = _value(field, typed_in.get(field.name, "").strip())
     return found
+
+
+def _value(field: Field, text: str) -> str | int | list[str]:
+    if field.is_list:
+        return [line.strip() for line in text.splitlines() if line.strip()]
+    if field.otherwise is None:
+        return text
+    # What is no number is refused like any other wrong value.
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text or field.otherwise
 
 
 def errors_of(form: Form, error: Invalid) -> dict[str, str]:

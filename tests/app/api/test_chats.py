@@ -411,6 +411,24 @@ def test_messages_are_taken_while_redis_is_away(page: Page, monkeypatch: pytest.
     assert len(stored()) == 1
 
 
+def test_visitors_are_counted_while_redis_is_away(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_bound(monkeypatch, "NEW_VISITORS_PER_ADDRESS", 3)
+
+    def fail(*_: object, **__: object) -> None:
+        raise redis.ConnectionError
+
+    monkeypatch.setattr(bells.flags(), "execute_command", fail)
+    page.client.environ_base["REMOTE_ADDR"] = "192.0.2.77"
+    answers = []
+    for number in range(4):
+        page.token = None
+        answers.append(page.say(key=str(number) * 32))
+    page.client.environ_base["REMOTE_ADDR"] = "127.0.0.1"
+
+    assert [answer.status_code for answer in answers] == [202, 202, 202, 429]
+    assert int(answers[3].headers["Retry-After"]) <= 60
+
+
 # Who the visitor is
 
 

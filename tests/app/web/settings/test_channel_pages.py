@@ -64,7 +64,11 @@ def test_a_web_chat_is_made_as_by_the_api_and_its_secret_shown_once(owner: Perso
 
     found = api.get(f"channels/{channel_id}").json["data"]
     assert (found["name"], found["state"]) == ("Shop", "connected")
-    assert found["settings"] == {"origins": ["https://shop.example", "https://www.shop.example"], "reopen": True}
+    assert found["settings"] == {
+        "origins": ["https://shop.example", "https://www.shop.example"],
+        "new_visitors_per_minute": 300,
+        "reopen": True,
+    }
     assert channels.account_of(Channel.get_by_id(channel_id)).credentials == {"secret": secret}
     assert secret not in owner.get(f"{CHANNELS}/{channel_id}").text
     assert secret not in everything_stored()
@@ -95,6 +99,8 @@ def test_a_second_click_makes_no_second_channel_and_shows_no_secret(owner: Perso
         ({"name": ""}, "A name has 1 to 255 characters"),
         ({"origins": "shop.example"}, "Give origins such as https://shop.example"),
         ({"origins": "https://shop.example/path"}, "Give origins such as https://shop.example"),
+        ({"new_visitors_per_minute": "many"}, "Give a number from 1 to 6,000."),
+        ({"new_visitors_per_minute": "0"}, "Give a number from 1 to 6,000."),
     ],
 )
 def test_a_bad_form_is_shown_again_with_what_was_typed(owner: Person, changes: dict[str, Any], sentence: str) -> None:
@@ -126,11 +132,17 @@ def test_a_channel_is_changed(owner: Person, api: Api) -> None:
     channel_id, _ = made(owner)
     assert "https://www.shop.example" in owner.page(f"{CHANNELS}/{channel_id}/edit")
 
-    answer = owner.post(f"{CHANNELS}/{channel_id}/edit", {"name": "Wool", "origins": "https://wool.example"})
+    answer = owner.post(
+        f"{CHANNELS}/{channel_id}/edit",
+        {"name": "Wool", "origins": "https://wool.example", "new_visitors_per_minute": "20"},
+    )
 
     assert answer.status_code == 303
     found = api.get(f"channels/{channel_id}").json["data"]
-    assert (found["name"], found["settings"]) == ("Wool", {"origins": ["https://wool.example"], "reopen": False})
+    assert (found["name"], found["settings"]) == (
+        "Wool",
+        {"origins": ["https://wool.example"], "new_visitors_per_minute": 20, "reopen": False},
+    )
 
 
 def test_a_web_chat_gets_a_new_secret(owner: Person) -> None:
