@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from tests.doors.services import tenant
+from tests.doors.templates import HOSTILE, attack, runner
 from tests.journeys.audit import rows, unfinished
 from tests.journeys.load import Load
 from tests.journeys.shops import Shop, open_shop, open_shops
@@ -14,6 +16,7 @@ from tests.stack.receiver import Receiver
 from tests.stack.stack import Stack
 
 QUEUE = 2000
+RUNS = 20
 CLIENTS = 4
 WORKSPACES, ENDPOINTS, WRITES = 4, 1_000, 25
 
@@ -91,6 +94,17 @@ def _has_mail(stack: Stack) -> bool:
 def _waiting(stack: Stack, shop: Shop) -> int:
     query = "SELECT count(*) FROM jobs WHERE workspace_id = %s AND due_at IS NOT NULL"
     return int(rows(stack, query, shop.workspace_id)[0][0])
+
+
+def test_runs_with_a_thousand_templates_end_and_hold_up_no_other_workspaces(stack: Stack) -> None:
+    attacker, run = tenant(stack, "Attacker"), runner(stack, tenant(stack, "Victim"))
+    attack(attacker, [HOSTILE], RUNS)
+
+    run()  # of another workspace; it waits until the run has completed
+
+    ended = "SELECT status, failure->>'code' FROM runs WHERE workspace_id = %s AND finished_at IS NOT NULL"
+    expected = [("failed", "limit")] * RUNS
+    wait_until(lambda: rows(stack, ended, attacker.workspace_id) == expected, 60, "the attacker's runs have ended")
 
 
 def _time_writes_while(is_busy: Callable[[], bool], quiet: Shop) -> list[float]:
