@@ -1,0 +1,61 @@
+"""Ten minutes of writes, reads and runs: the memory of every process after the first two and after all of them."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+
+import psutil
+
+from app.lib import ids
+from tests.doors.services import PROCESSES, Tenant, service, tenant
+from tests.doors.templates import published
+from tests.stack.stack import Stack
+
+SECONDS = float(os.environ.get("SECONDS_OF_LOAD", "600"))
+TENANTS, PAUSE_SECONDS = 4, 0.1
+STEPS = [{"id": "tag", "kind": "add_tag", "tag": "vip"}]
+
+
+def measure(tell: Callable[[str], None]) -> None:
+    with service(settings={"RATE_LIMIT": "0"}) as stack:
+        is_over, done = threading.Event(), [0] * TENANTS
+        working = [
+            threading.Thread(target=work, args=(tenant(stack, f"Tenant {number}"), is_over, done, number))
+            for number in range(TENANTS)
+        ]
+        for thread in working:
+            thread.start()
+        time.sleep(SECONDS / 5)
+        early = sizes(stack)
+        time.sleep(SECONDS * 4 / 5)
+        late = sizes(stack)
+        is_over.set()
+        for thread in working:
+            thread.join()
+    tell(f"{sum(done):,} writes and as many runs and reads in {SECONDS:.0f} s")
+    for name, size in early.items():
+        tell(f"{name:16} {size:6.1f} MiB after {SECONDS / 5:.0f} s, {late[name]:6.1f} at the end")
+
+
+def work(owner: Tenant, is_over: threading.Event, done: list[int], number: int) -> None:
+    """Creates contacts, each of whom starts a run, and reads them."""
+    caller, automation_id = owner.caller(), published(owner, STEPS)
+    while not is_over.wait(PAUSE_SECONDS):
+        contact = caller.apply("POST", "contacts", {"external_id": ids.new("con")}).data
+        caller.call("POST", f"automations/{automation_id}/start", {"contact_id": contact["id"]})
+        caller.get("contacts?limit=20")
+        done[number] += 1
+
+
+def sizes(stack: Stack) -> dict[str, float]:
+    """MiB that are each type's own, its children's included."""
+    found: dict[str, float] = {}
+    for kind in PROCESSES:
+        for pid in stack.processes.pids(kind):
+            leader = psutil.Process(pid)
+            for each in (leader, *leader.children(recursive=True)):
+                found[kind] = found.get(kind, 0.0) + each.memory_full_info().uss / 1024**2
+    return found
