@@ -1,4 +1,4 @@
-"""Sixteen connections send bodies of 100 MiB, with their length, without it, and compressed: reads of another workspace."""
+"""Sixteen connections send bodies of 100 MiB, with a length, without, and compressed: reads of another workspace."""
 
 from __future__ import annotations
 
