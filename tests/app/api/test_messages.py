@@ -124,6 +124,14 @@ def test_two_queued_messages_do_not_share_a_file(api: Api, conversation_id: str)
     assert one("SELECT count(*) FROM messages WHERE direction = 'out'") == 1
 
 
+def test_another_workspaces_file_is_refused_at_once(api: Api, others: Api, conversation_id: str) -> None:
+    theirs = media.store(others.workspace_id, "map.png", PNG)
+
+    refused = api.post(f"conversations/{conversation_id}/messages", {"attachments": [{"upload_id": theirs.id}]})
+
+    assert (refused.status_code, refused.json["errors"][0]["pointer"]) == (422, "/attachments/0/upload_id")
+
+
 def test_a_template_needs_no_text(api: Api, conversation_id: str) -> None:
     message = sent(api, f"conversations/{conversation_id}/messages", {"template": {"name": "hello"}})
 
