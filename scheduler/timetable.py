@@ -158,6 +158,6 @@ class Timetable:
 
 
 def _check() -> int:
-    """Has the pages show what `python -m app check` says. Returns 0: what is wrong is no work that was done."""
+    """Has the pages show what `python -m app check` says. Returns 0: a check does no work."""
     presence.tell("checks", [asdict(result) for result in checks.look_at_all()])
     return 0

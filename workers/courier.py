@@ -23,7 +23,7 @@ CAPACITY = 400
 MOST_BYTES = 65_536
 # After a cycle, so that outcomes and bells share the statements of the next.
 GATHERING_SECONDS = 0.005
-# A channel that has reached its rate is looked into no more often than this, and gets what it missed together.
+# A channel that has reached its rate is looked into no more often than this; slots it missed are claimed together.
 CLOSED_SECONDS = 0.05
 _UNRECORDED = Verdict(Outcome.UNKNOWN, code="error", detail="Bellhop could not record what the provider answered.")
 

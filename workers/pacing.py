@@ -14,8 +14,8 @@ MOST_UNDER_WAY = 1000
 MOST_LAG_SECONDS = 0.015
 # The desk waits this long after a cycle, so that outcomes and bells share the statements of the next.
 GATHERING_SECONDS = 0.005
-# After a cycle the slow lane's desk waits this many times as long as the cycle took, which is long while processors are
-# scarce: what is late or slow already leaves them to others.
+# After each cycle the slow lane sleeps this many cycle times, which are long while processors are scarce, so that late
+# and slow deliveries leave them to others.
 GIVING_WAY = 3
 # Cycles in a row in which a mailbox filled its window, after which it is rung for: other processes may have room.
 CALL_EVERY = 8

@@ -174,7 +174,7 @@ def continue_replay(replay_id: str) -> Response:
 @authorize("webhooks")
 @accepts_write(ReplaySchema)
 def abort_replay(replay_id: str) -> Response:
-    """End the replay. What it has sent goes its way; the rest stays as it is."""
+    """End the replay. Deliveries it has sent are not recalled; the rest are unchanged."""
     return _move("replays.abort", replay_id, "aborted")
 
 

@@ -145,7 +145,7 @@ class ChannelKind(ABC):
 
     @abstractmethod
     def disconnecting(self, account: Account) -> Sequence[Request]:
-        """The requests that end the connection; that they fail does not matter."""
+        """The requests that end the connection. Failures are ignored."""
 
     @abstractmethod
     def preparing(self, account: Account, outgoing: Outgoing) -> Request | None:

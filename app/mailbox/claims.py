@@ -8,8 +8,8 @@ from app import sql
 from app.database import count, rows, transaction
 from app.mailbox.mail import Claimed, Mail
 
-# Of exclusive mail. A batch under way is also protected by its lock, so this only bounds how long the mail of a dead
-# worker waits.
+# Lease of exclusive mail. A batch under way is also protected by its lock, so this only bounds how long the mail of a
+# dead worker waits.
 LEASE_SECONDS = 5
 
 

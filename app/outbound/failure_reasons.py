@@ -70,7 +70,7 @@ def judge(failure: BaseException | None, host: str, timeout_seconds: float) -> t
 
 
 def _judge_all(verdicts: list[tuple[Reason, str]], host: str) -> tuple[Reason, str]:
-    """One verdict on a server that was tried at several addresses: what its own side did goes before faults of ours."""
+    """One verdict on a server that was tried at several addresses: the server's errors take precedence over ours."""
     theirs = {verdict for verdict in verdicts if verdict[0].code != "ours"}
     if not theirs:
         return verdicts[0]

@@ -1,5 +1,5 @@
 -- Marks new notifications announced, and makes one e-mail for each owner of their workspaces, unless one waits already.
--- That one is touched: whoever sends it holds its lock until it is known whether it says all there is to say.
+-- That one is touched: its sender locks it until its content is final.
 WITH announced AS (
     UPDATE notifications SET is_announced = true
     WHERE id IN (SELECT id FROM notifications WHERE NOT is_announced ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED)

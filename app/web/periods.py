@@ -9,7 +9,7 @@ from app.web.lists import address
 
 
 def chosen() -> Window:
-    """The window that the address asks for; the default for one that there is not."""
+    """The window that the address asks for; the default if it is unknown."""
     return WINDOWS.get(request.args.get("window", ""), DEFAULT)
 
 

@@ -185,7 +185,7 @@ def tell_typing(conversation: Conversation, author: dict[str, str]) -> None:
 
 
 def erase(conversation_ids: Sequence[str]) -> None:
-    """Closes these conversations, whose contact is deleted. No event tells of it, as `contact.deleted` does."""
+    """Closes these conversations, whose contact is deleted. Records no event; `contact.deleted` covers it."""
     rows("DELETE FROM read_receipts WHERE conversation_id = ANY(%s)", (list(conversation_ids),))
     rows(
         """

@@ -144,7 +144,7 @@ def _refusal(
     is_closed: bool,
     opted_out: bool | None,
 ) -> Verdict | None:
-    """Why the message may not be sent any more, which was right when it was queued."""
+    """Why a message that was valid when queued may not be sent now."""
     if opted_out is None or not (text or template or attachments):
         return Verdict(Outcome.FAILED, code="gone", detail="The contact was deleted before the message was sent.")
     refusal = sending_checks.refusal(kind, has_template=bool(template), opted_out=opted_out, is_open=not is_closed)

@@ -23,7 +23,7 @@ def _lane(queue: str, condition: str) -> Mail:
         queue=queue,
         order="due_at",
         carries=("event_id", "kind", "tries"),
-        # What waits for a probe shows no lack of workers.
+        # Waiting for a probe is not worker lag.
         paused_until="(SELECT probe_at FROM endpoints WHERE endpoints.id = mail.endpoint_id)",
         guard=f"""EXISTS (
             SELECT FROM endpoints

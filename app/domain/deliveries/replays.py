@@ -170,7 +170,7 @@ def _move(change: Change, state: str) -> Effect:
 
 
 def _set_state(replay_id: str, state: str) -> None:
-    # A replay that goes on still has its limit: a pause makes up for nothing.
+    # A resumed replay keeps its limit and does not catch up.
     count(
         """
         UPDATE replays

@@ -60,7 +60,7 @@ def _count_failure(endpoint: Endpoint, answer: Answer, is_probe: bool) -> None:
         _stop(endpoint, "The receiver answered 410 Gone.")
     elif endpoint.consecutive_failures >= threshold:
         metrics.ENDPOINTS_STOPPED.labels("failures").inc()
-        # A reason is not erased with a contact, whose data the target of a redirect may repeat.
+        # Omit the redirect's target: it may hold contact data, and reasons are never erased.
         _stop(endpoint, f"{threshold} attempts in a row failed. The last: {answer.error_without_target}")
     else:
         endpoint.probe_at = _next_probe(endpoint.consecutive_failures)

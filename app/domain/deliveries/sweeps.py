@@ -103,7 +103,7 @@ def count_matching(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> int:
-    """How many deliveries a resend is about now, with or without their bodies."""
+    """How many deliveries a resend would match now, with or without their bodies."""
     chosen, parameters = choice("resend", statuses, kinds, since, until)
     counted = f"SELECT count(*) FROM deliveries WHERE endpoint_id = %s AND {chosen}"
     return int(rows(counted, (endpoint_id, *parameters))[0][0])

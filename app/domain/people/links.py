@@ -137,7 +137,7 @@ def use(token: str, password: str) -> Open:
 
 
 def invitations(workspace_id: str) -> list[Invitation]:
-    """The open invitations of a workspace, newest first, the newest of very many."""
+    """The open invitations of a workspace, newest first, capped."""
     found = rows(
         """
         SELECT links.id, email, role, links.created_at, expires_at

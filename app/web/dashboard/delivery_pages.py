@@ -40,7 +40,7 @@ _CHOICES = {
     "error_code": filters.choices("Any cause", ERROR_CODES),
 }
 MOST_ATTEMPTS = 50
-# Of what a receiver answered to one attempt.
+# The longest part shown of a receiver's answer to one attempt.
 LONGEST_ANSWER = 2_000
 
 

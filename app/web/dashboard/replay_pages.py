@@ -128,7 +128,7 @@ def go_on(replay_id: str) -> AnyResponse:
 @page("replays.manage")
 def abort(replay_id: str) -> AnyResponse:
     """Ends the replay."""
-    return _move(replay_id, "replays.abort", "The replay is aborted. What it had not come to is as it was.")
+    return _move(replay_id, "replays.abort", "The replay is aborted. Deliveries it had not reached are unchanged.")
 
 
 def _move(replay_id: str, kind: str, done: str) -> AnyResponse:

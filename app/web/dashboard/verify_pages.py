@@ -85,7 +85,7 @@ def _endpoints(text: str) -> list[Endpoint]:
 
 
 def _time(text: str) -> datetime:
-    """Unix seconds or RFC 3339; now for nothing."""
+    """Unix seconds or RFC 3339; empty means now."""
     if not text:
         return clock.now()
     try:
