@@ -16,42 +16,39 @@ MOST_WORKSPACES = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A kind of thing that has identifiers: where it is kept, what it is called, and the path of its page.
+    """A kind of thing that has identifiers: where it is kept, and what it is called.
 
-    `title` and `parent` are SQL: what people know it by, and whose page shows it if it has none of its own.
+    `title` and `parent` are SQL: what people know it by, and what it belongs to, if that shows it.
     """
 
     name: str
     table: str
     title: str
-    path: str
     parent: str = "NULL"
     condition: str = "true"
     workspace: str = "workspace_id"
 
 
-# By the prefix of their identifiers. Paths begin after that of the workspace.
+# By the prefix of their identifiers.
 TYPES: Mapping[str, Type] = {
-    "dlv": Type("delivery", "deliveries", "kind || ', ' || status", "dashboard/deliveries/{id}"),
-    "evt": Type("event", "events", "kind", "dashboard/events/{id}"),
-    "job": Type("job", "jobs", "kind || ', ' || status", "dashboard/jobs/{id}"),
-    "run": Type("run", "runs", "status", "dashboard/runs/{id}"),
-    "con": Type(
-        "contact", "contacts", "coalesce(nullif(concat_ws(' ', first_name, last_name), ''), email)", "contacts/{id}"
-    ),
-    "whe": Type("endpoint", "endpoints", "address", "dashboard/endpoints/{id}", condition="state <> 'deleted'"),
-    "aut": Type("automation", "automations", "name", "dashboard/runs?automation_id={id}"),
-    "swp": Type("sweep", "sweeps", "action", "dashboard/endpoints/{parent}", parent="endpoint_id"),
-    "rpl": Type("replay", "replays", "state || ', ' || count || ' deliveries'", "dashboard/replays/{id}"),
-    "imp": Type("import", "imports", "total || ' lines'", "contacts/imports/{id}"),
-    "cnv": Type("conversation", "conversations", "status", "dashboard/contacts/{parent}", parent="contact_id"),
-    "msg": Type("message", "messages", "direction", "dashboard/contacts/{parent}", parent="contact_id"),
-    "sal": Type("sale", "sales", "amount || ' ' || currency", "dashboard/contacts/{parent}", parent="contact_id"),
-    "bkg": Type("booking", "bookings", "title", "dashboard/contacts/{parent}", parent="contact_id"),
-    "inv": Type("invoice", "invoices", "'No. ' || number", "settings/billing/invoices/{id}"),
-    "tok": Type("token", "tokens", "name", "settings/developers/tokens"),
-    "mem": Type("member", "members", "role", "settings/members"),
-    "ws": Type("workspace", "workspaces", "name", "dashboard", workspace="id"),
+    "dlv": Type("delivery", "deliveries", "kind || ', ' || status"),
+    "evt": Type("event", "events", "kind"),
+    "job": Type("job", "jobs", "kind || ', ' || status"),
+    "run": Type("run", "runs", "status"),
+    "con": Type("contact", "contacts", "coalesce(nullif(concat_ws(' ', first_name, last_name), ''), email)"),
+    "whe": Type("endpoint", "endpoints", "address", condition="state <> 'deleted'"),
+    "aut": Type("automation", "automations", "name"),
+    "swp": Type("sweep", "sweeps", "action", parent="endpoint_id"),
+    "rpl": Type("replay", "replays", "state || ', ' || count || ' deliveries'"),
+    "imp": Type("import", "imports", "total || ' lines'"),
+    "cnv": Type("conversation", "conversations", "status", parent="contact_id"),
+    "msg": Type("message", "messages", "direction", parent="contact_id"),
+    "sal": Type("sale", "sales", "amount || ' ' || currency", parent="contact_id"),
+    "bkg": Type("booking", "bookings", "title", parent="contact_id"),
+    "inv": Type("invoice", "invoices", "'No. ' || number"),
+    "tok": Type("token", "tokens", "name"),
+    "mem": Type("member", "members", "role"),
+    "ws": Type("workspace", "workspaces", "name", workspace="id"),
 }
 
 
@@ -59,7 +56,7 @@ TYPES: Mapping[str, Type] = {
 class Found:
     """Something that the text names. `matched` says by what: `id`, `email`, `phone`, `external_id` or `trace`.
 
-    `path` is that of its page, from the root; None if nothing shows it any more.
+    `parent` is the identifier of what it belongs to, where its type has that.
     """
 
     type: str
@@ -67,7 +64,7 @@ class Found:
     workspace_id: str
     workspace_name: str
     title: str | None
-    path: str | None
+    parent: str | None
     matched: str
 
 
@@ -144,10 +141,7 @@ def _shown(type: Type, condition: str) -> str:
 def _found(
     type: Type, matched: str, id: str, workspace_id: str, workspace_name: str, title: str | None, parent: str | None
 ) -> Found:
-    path = None
-    if parent is not None or "{parent}" not in type.path:
-        path = f"/workspaces/{workspace_id}/{type.path.format(id=id, parent=parent)}"
-    return Found(type.name, id, workspace_id, workspace_name, title, path, matched)
+    return Found(type.name, id, workspace_id, workspace_name, title, parent, matched)
 
 
 # As the unique indexes of contacts compare them.

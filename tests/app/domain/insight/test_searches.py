@@ -10,6 +10,7 @@ from app import database
 from app.domain.insight import searches
 from app.domain.insight.searches import TYPES, Found
 from app.lib import ids
+from app.web.dashboard.searches import path_of
 from tests.automations import make_automation
 from tests.cast import Api, all_of, one
 from tests.figures import failed_run
@@ -75,10 +76,11 @@ def test_every_identifier_is_found_with_its_page(places: Mapping[str, str], api:
     assert (inside.type, inside.id, inside.matched) == (TYPES[prefix].name, places[prefix], "id")
     assert inside.title
     assert inside.workspace_name == "Ours"
-    assert inside.path
-    assert inside.path.startswith(f"/workspaces/{api.workspace_id}/")
-    assert "{" not in inside.path
-    assert "None" not in inside.path
+    path = path_of(inside)
+    assert path
+    assert path.startswith(f"/workspaces/{api.workspace_id}/")
+    assert "{" not in path
+    assert "None" not in path
 
 
 @pytest.mark.parametrize("prefix", TYPES)
@@ -162,7 +164,7 @@ def test_a_sale_whose_contact_is_deleted_has_no_page(api: Api) -> None:
 
     [inside] = found(sale["id"], api.workspace_id)
 
-    assert inside.path is None
+    assert path_of(inside) is None
 
 
 def test_a_search_over_too_many_workspaces_says_so(api: Api, others: Api, monkeypatch: pytest.MonkeyPatch) -> None:
