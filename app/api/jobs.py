@@ -9,7 +9,6 @@ from typing import Any
 from flask import Response
 from marshmallow import fields, validate
 
-from app.api import resources
 from app.api.authentication import authorize, caller, require
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.openapi.problems import response_name
@@ -18,6 +17,7 @@ from app.api.request_ids import request_id
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept, answer, once_key
+from app.domain import resources
 from app.domain.bodies.jobs import WHY_DISCARDED, DiscardBody
 from app.domain.jobs import failed_jobs, jobs
 from app.models.jobs import STATUSES, Job

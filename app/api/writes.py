@@ -9,11 +9,11 @@ from typing import Any
 from flask import Response
 from flask.globals import request_ctx
 
-from app.api import resources
 from app.api.authentication import caller
 from app.api.problems import problem_response
 from app.api.request_ids import request_id
 from app.api.responses import BareResponse, respond
+from app.domain import resources
 from app.domain.jobs import jobs
 from app.domain.jobs.jobs import OnceKey, Write
 from app.errors import BellhopError, Fault, Invalid, NotFound

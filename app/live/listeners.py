@@ -10,7 +10,7 @@ from app import bounds, metrics
 from app.domain.channels import channels, visitors
 from app.domain.people import sessions
 from app.errors import InsufficientScope, NotFound, Unauthenticated
-from app.web.cookies import Cookies
+from app.serving.cookies import Cookies
 
 _NO_SESSION = "Sign in first: this stream is for members of a workspace."
 _NO_VISITOR = "Send the token of a visitor as 'Authorization: Bearer …'."

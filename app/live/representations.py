@@ -9,8 +9,8 @@ from typing import Any
 
 import structlog
 
-from app.api import resources
 from app.database import DatabaseAway
+from app.domain import resources
 from app.domain.automations import runs
 from app.domain.conversations import conversations, messages
 from app.domain.insight.updates import Update

@@ -1,1 +1,1 @@
-"""How `web` reads requests: what slow clients may hold of it, and what becomes of requests that cannot be parsed."""
+"""How `web` reads requests: slow clients, requests that cannot be parsed, and the cookie that holds a session."""

@@ -10,7 +10,8 @@ from flask_wtf import CSRFProtect
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app import config
-from app.web import access, assets, cookies, errors, formats, navigation
+from app.serving import cookies
+from app.web import access, assets, errors, formats, navigation
 from app.web.contacts import contact_pages, export_pages, import_pages
 from app.web.dashboard import (
     delivery_pages,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import Flask
 
-from app.web.cookies import Cookies
+from app.serving.cookies import Cookies
 from tests import pages
 from tests.app.live.conftest import cookie
 from tests.cast import Api
