@@ -12,9 +12,10 @@ from pathlib import Path
 from flask import Blueprint, Response, request
 
 from app.api.responses import BareResponse
+from app.channels.web_chat import WebChat
 from app.config import settings
 from app.database import DatabaseAway
-from app.domain.channels import visitors
+from app.domain.channels import media, visitors
 from app.lib import json
 from app.lib.caches import Cache
 
@@ -56,5 +57,8 @@ def _name_of(channel_id: str) -> str:
 
 
 def _script(channel_id: str, name: str) -> bytes:
-    facts = {"channel": channel_id, "name": name, "base": settings().base_url, "live": settings().realtime_url}
+    facts = {
+        **{"channel": channel_id, "name": name, "base": settings().base_url, "live": settings().realtime_url},
+        **{"mostCharacters": WebChat.most_characters, "mostBytes": media.MOST_BYTES},
+    }
     return _BEFORE + json.dumps(facts) + _AFTER

@@ -20,6 +20,7 @@ PICTURE: FilePayload = {
         "1f15c4890000000d49444154789c6360000002000001e221bc330000000049454e44ae426082"
     ),
 }
+ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
 HOSTILE = "<img src=x onerror=ran()><script>ran()</script> \u202egnp.exe \u200b javascript:ran()"
 
 
@@ -257,6 +258,40 @@ def test_the_first_message_may_be_a_picture(widget: Widget, chat: Chat) -> None:
     widget.expect_sent()
     assert chat.texts() == [None, "Do you have these?"]
     assert chat.count("visitors") == chat.count("conversations") == 1
+
+
+def test_a_text_that_is_too_long_is_kept_and_says_so(widget: Widget, chat: Chat) -> None:
+    widget.open().say("🌷" * 4_097)
+
+    expect(widget.status).to_contain_text("1 characters too many")
+    expect(widget.box).to_have_value("🌷" * 4_097)
+    expect(widget.box).to_have_attribute("aria-invalid", "true")
+    widget.say("🌷" * 4_096)
+
+    widget.expect_sent()
+    expect(widget.status).to_have_text("")
+    assert chat.texts() == ["🌷" * 4_096]
+
+
+@pytest.mark.parametrize(
+    ("bytes", "status", "reason"),
+    [
+        (16 * 1024**2 + 1, None, "MiB at most: 16"),
+        (1, 413, "MiB at most: 16"),
+        (1, 429, "Try again"),
+        (1, 422, "sent."),
+    ],
+)
+def test_a_file_that_is_refused_says_why(
+    widget: Widget, chat: Chat, bytes: int, status: int | None, reason: str
+) -> None:
+    if status is not None:
+        widget.page.context.route("**/uploads", lambda route: route.fulfill(status=status, headers=ANY_ORIGIN))
+    file = FilePayload(name="tulips.bin", mimeType="application/octet-stream", buffer=b"x" * bytes)
+    widget.open().page.get_by_label("Attach a file").set_input_files(file)
+
+    expect(widget.status).to_contain_text(reason)
+    assert chat.texts() == []
 
 
 def test_older_messages_come_at_the_top_and_nothing_jumps(widget: Widget, chat: Chat) -> None:

@@ -18,6 +18,10 @@ const labels = {
   again: "Try again",
   offline: "No connection. Messages are sent once it is back.",
   refused: "The file could not be sent.",
+  large: "The file is too large. MiB at most:",
+  busy: "The file could not be sent now. Try again in a few minutes.",
+  left: "characters left",
+  long: "characters too many. Please shorten your message.",
   blocked: "The chat does not work on this page. Nothing can be sent from here.",
   ...JSON.parse(script?.dataset.labels || "{}"),
 };
@@ -60,7 +64,8 @@ const list = make("ol");
 const older = make("button", { type: "button", className: "older", hidden: true, textContent: labels.older });
 const log = make("div", { className: "log", tabIndex: 0, attributes: { role: "log", "aria-live": "polite", "aria-label": labels.messages } }, older, list);
 const status = make("div", { className: "status", attributes: { role: "status" } });
-const text = make("textarea", { rows: 1, maxLength: 4096, attributes: { "aria-label": labels.write, placeholder: labels.write, dir: "auto" } });
+const text = make("textarea", { rows: 1, attributes: { "aria-label": labels.write, "aria-describedby": "left", placeholder: labels.write, dir: "auto" } });
+const left = make("div", { id: "left", className: "left", hidden: true });
 const file = make("input", { type: "file", className: "unseen", attributes: { "aria-label": labels.attach } });
 const clip = make("span", {}, icon("M20 11l-8 8a5 5 0 0 1-7-7l9-9a3.500 3.500 0 0 1 5 5l-9 9a2 2 0 0 1-3-3l8-8"));
 const attach = make("label", {}, file, clip);
@@ -68,7 +73,7 @@ const send = make("button", { ...named(labels.send), type: "submit", className: 
 const form = make("form", {}, attach, text, send);
 const close = make("button", named(labels.close), icon("M6 6l12 12M18 6L6 18"));
 const header = make("header", {}, make("h2", { textContent: config.name }), close);
-const panel = make("div", { className: "panel", hidden: true, attributes: { role: "dialog", "aria-label": config.name } }, header, log, status, form);
+const panel = make("div", { className: "panel", hidden: true, attributes: { role: "dialog", "aria-label": config.name } }, header, log, status, left, form);
 root.append(make("div", { className: "chat" }, launcher, panel));
 
 const shown = new Map();
@@ -188,21 +193,40 @@ root.addEventListener("keydown", (event) => {
     form.requestSubmit();
   }
 });
-text.oninput = () => session.tell();
+// Characters as the server counts them: an emoji is one.
+const excess = () => [...text.value.trim()].length - config.mostCharacters;
+function measure() {
+  const over = excess();
+  left.hidden = over <= -200;
+  left.textContent = over > 0 ? `${over} ${labels.long}` : `${-over} ${labels.left}`;
+  text.setAttribute("aria-invalid", over > 0);
+  if (over <= 0 && problem) tell("");
+}
+function tell(sentence) {
+  problem = sentence;
+  render();
+}
+text.oninput = () => {
+  session.tell();
+  measure();
+};
 form.onsubmit = (event) => {
   event.preventDefault();
   const said = text.value.trim();
   if (!said) return;
+  // The text stays. Screen readers hear why it was not sent.
+  if (excess() > 0) return tell(left.textContent);
   text.value = problem = "";
+  measure();
   session.send(said);
   log.scrollTop = log.scrollHeight;
   text.focus();
 };
 file.onchange = async () => {
   const [chosen] = file.files;
-  problem = chosen && !(await session.attach(chosen)) ? labels.refused : "";
+  const reason = chosen && (await session.attach(chosen));
   file.value = "";
-  render();
+  tell(reason === "large" ? `${labels.large} ${config.mostBytes / 2 ** 20}` : reason ? labels[reason] : "");
 };
 document.addEventListener("visibilitychange", () => render());
 

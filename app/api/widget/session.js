@@ -180,14 +180,17 @@ class Session {
     this.flush();
   }
 
+  // Says why the file was not sent, by the name of a label; nothing if it was.
   async attach(file) {
+    if (file.size > config.mostBytes) return "large";
     const key = this.state.key || random();
     const answer = await this.ask("/uploads", file, { "X-File-Name": encodeURIComponent(file.name), "X-Visitor-Key": key });
-    if (!answer.ok) return false;
+    if (answer.status === 413) return "large";
+    if ([0, 401, 429].includes(answer.status) || answer.status >= 500) return "busy";
+    if (!answer.ok) return "refused";
     const { id, token } = await answer.json();
     if (token) this.save({ key, token });
     this.send(null, [id]);
-    return true;
   }
 
   async refresh() {

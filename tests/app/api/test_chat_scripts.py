@@ -32,6 +32,8 @@ def test_the_script_knows_its_channel_and_is_small(client: FlaskClient, channel:
         "name": "Chat",
         "base": "https://bellhop.test",
         "live": "https://bellhop.test",
+        "mostCharacters": 4096,
+        "mostBytes": 16 * 1024**2,
     }
     assert len(response.data) <= MOST_BYTES
     assert SECRET not in response.text
@@ -69,7 +71,7 @@ def test_what_is_served_is_made_of_its_sources() -> None:
     assert widget.SERVED.read_text() == widget.minified()
 
 
-def facts(script: str) -> dict[str, str]:
+def facts(script: str) -> dict[str, str | int]:
     return dict(json.loads(script[script.rindex('({"channel"') + 1 :].rpartition(")")[0]))
 
 
