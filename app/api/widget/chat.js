@@ -20,8 +20,8 @@ const labels = {
   refused: "The file could not be sent.",
   large: "The file is too large. MiB at most:",
   busy: "The file could not be sent now. Try again in a few minutes.",
-  left: "characters left",
-  long: "characters too many. Please shorten your message.",
+  left: "Characters left:",
+  long: "Characters too many:",
   blocked: "The chat does not work on this page. Nothing can be sent from here.",
   ...JSON.parse(script?.dataset.labels || "{}"),
 };
@@ -198,7 +198,7 @@ const excess = () => [...text.value.trim()].length - config.mostCharacters;
 function measure() {
   const over = excess();
   left.hidden = over <= -200;
-  left.textContent = over > 0 ? `${over} ${labels.long}` : `${-over} ${labels.left}`;
+  left.textContent = over > 0 ? `${labels.long} ${over}` : `${labels.left} ${-over}`;
   text.setAttribute("aria-invalid", over > 0);
   if (over <= 0 && problem) tell("");
 }
@@ -214,8 +214,8 @@ form.onsubmit = (event) => {
   event.preventDefault();
   const said = text.value.trim();
   if (!said) return;
-  // The text stays. Screen readers hear why it was not sent.
-  if (excess() > 0) return tell(left.textContent);
+  // The text stays, and below it stands why.
+  if (excess() > 0) return tell(labels.failed);
   text.value = problem = "";
   measure();
   session.send(said);
