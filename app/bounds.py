@@ -9,7 +9,8 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from app import metrics
@@ -99,9 +100,25 @@ LIVE_HEAD = Bound("live_head", 32 * 1024, "bytes of a head")
 LIVE_BUFFER = Bound("live_buffer", 512 * 1024, "bytes that wait for a stream")
 LIVE_RESUMED = Bound("live_resumed", 5_000, "updates that a listener has missed")
 
-# Requests that wait for their job, by `Prefer: wait` or on a page. `web` has 16 threads.
-WAITING_PER_WORKSPACE = Bound("waiting_per_workspace", 8, "requests that wait, in each `web` process")
-WAITING = Bound("waiting", 12, "requests that wait, in each `web` process")
+# Requests that wait for their job, by `Prefer: wait` or on a page, and simulations. `web` has 16 threads.
+WAITING_PER_WORKSPACE = Bound("waiting_per_workspace", 8, "requests that wait or simulate, in each `web` process")
+WAITING = Bound("waiting", 12, "requests that wait or simulate, in each `web` process")
+_WAITING, _WAITING_OF_WORKSPACES = Places(WAITING), Places(WAITING_PER_WORKSPACE)
+
+
+@contextmanager
+def waiting(workspace_id: str) -> Iterator[bool]:
+    """A place for a request that holds a thread of `web` for long; False if the workspace or the process has none."""
+    has_one = _WAITING_OF_WORKSPACES.take(workspace_id)
+    has_both = has_one and _WAITING.take(None)
+    try:
+        yield has_both
+    finally:
+        if has_both:
+            _WAITING.leave(None)
+        if has_one:
+            _WAITING_OF_WORKSPACES.leave(workspace_id)
+
 
 # Files, in an hour. A message has ten files of 16 MiB at most.
 STORED_PER_ADDRESS = Bound("stored_per_address", 160 * 1024**2, "bytes of visitors' files an hour")

@@ -113,6 +113,14 @@ class TooManyStreams(BellhopError):
         self.retry_after_seconds = retry_after_seconds
 
 
+class TooManySimulations(BellhopError):
+    """The workspace, or all together, have as many simulations under way as they may."""
+
+    slug = "rate-limited"
+    detail = "Too many simulations are under way at this moment. Try again in a second."
+    retry_after_seconds = 1
+
+
 class SignInRefused(BellhopError):
     """Address and password are not those of an account. Which of them is wrong is not told."""
 

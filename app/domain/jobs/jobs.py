@@ -13,7 +13,6 @@ from peewee import SQL
 from structlog.contextvars import bind_contextvars
 
 from app import bounds, mailbox, metrics, sql
-from app.bounds import Places
 from app.database import database, rows, transaction
 from app.domain.people.tokens import UNRESTRICTED
 from app.errors import IdempotencyKeyReused, NotFound
@@ -36,8 +35,6 @@ MAIL = Mail(
 IDEMPOTENCY_WINDOW = "24 hours"
 # Later than a key is free, by longer than a statement may take: who finds it taken can still read its job.
 KEY_FORGOTTEN_AFTER = "24 hours 1 minute"
-# For requests that wait for their job.
-_PLACES, _PLACES_OF_WORKSPACES = Places(bounds.WAITING), Places(bounds.WAITING_PER_WORKSPACE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,17 +185,10 @@ def wait(job: Job, seconds: float) -> Job:
 
     A place is a thread of `web`, which others need.
     """
-    if job.is_finished or not _PLACES_OF_WORKSPACES.take(job.workspace_id):
+    if job.is_finished:
         return job
-    try:
-        if not _PLACES.take(None):
-            return job
-        try:
-            return _wait(job, seconds)
-        finally:
-            _PLACES.leave(None)
-    finally:
-        _PLACES_OF_WORKSPACES.leave(job.workspace_id)
+    with bounds.waiting(job.workspace_id) as has_place:
+        return _wait(job, seconds) if has_place else job
 
 
 def _wait(job: Job, seconds: float) -> Job:

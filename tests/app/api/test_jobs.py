@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
 from app import bounds
 from app.domain.contacts import contacts
-from app.domain.jobs import jobs
 from app.domain.jobs.jobs import KINDS
 from tests.cast import Api, found, one, working
 
@@ -336,17 +336,14 @@ def test_every_kind_can_be_asked_for(api: Api, kind: str) -> None:
 
 
 def test_a_request_waits_only_where_there_is_a_place(api: Api) -> None:
-    for _ in range(bounds.WAITING_PER_WORKSPACE.most):
-        assert jobs._PLACES_OF_WORKSPACES.take(api.workspace_id)
-    try:
+    with ExitStack() as waiting:
+        for _ in range(bounds.WAITING_PER_WORKSPACE.most):
+            assert waiting.enter_context(bounds.waiting(api.workspace_id))
         began = time.monotonic()
         answer = api.post("contacts", {"email": "ada@example.com"}, headers={"Prefer": "wait=20"})
         seconds = time.monotonic() - began
         with working():
             other = found(api.client, "Other").post("contacts", {"email": "a@b.example"}, headers={"Prefer": "wait=20"})
-    finally:
-        for _ in range(bounds.WAITING_PER_WORKSPACE.most):
-            jobs._PLACES_OF_WORKSPACES.leave(api.workspace_id)
 
     assert (answer.status_code, answer.json["data"]["status"]) == (202, "queued")
     assert "Preference-Applied" not in answer.headers

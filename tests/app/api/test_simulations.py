@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
+from app import bounds
 from tests.bounding import set_bound
 from tests.cast import Api, row_counts
 
@@ -105,3 +107,16 @@ def test_a_simulation_that_computes_for_long_fails_with_limit(api: Api, monkeypa
 
     assert (found["status"], found["failure"]["code"]) == ("failed", "limit")
     assert 0 < len(found["steps"]) < 10
+
+
+def test_a_simulation_needs_a_place_which_it_gives_back(api: Api) -> None:
+    automation_id = api.automation(*TWO_STEPS)["id"]
+
+    with ExitStack() as waiting:
+        for _ in range(bounds.WAITING_PER_WORKSPACE.most):
+            waiting.enter_context(bounds.waiting(api.workspace_id))
+        answer = api.post(f"automations/{automation_id}/simulate")
+    for _ in range(bounds.WAITING_PER_WORKSPACE.most + 1):
+        simulate(api, automation_id)
+
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "1")
