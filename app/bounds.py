@@ -133,6 +133,8 @@ LEAST_FREE = Bound("least_free", 256 * 1024**2, "bytes, at least, that are free 
 # Computing. A template's steps are counted, not its seconds: what a run does must not depend on how busy a machine is.
 COMPUTING_PER_STEP = Bound("computing_per_step", 100_000, "steps of the templates of a step together")
 COMPUTING_PER_SIMULATION = Bound("computing_per_simulation", 500_000, "steps of all templates")
+# Of four. A second would only make two compute at half the speed, and all others wait longer for the interpreter.
+RUNS_HEAVY = Bound("runs_heavy", 1, "threads of an `automations` process for workspaces whose runs compute for long")
 
 # A caller is a token or the cookies of a browser. The other threads are always the others'.
 WEB_PER_CALLER = Bound("web_per_caller", 12, "requests under way, in each `web` process")

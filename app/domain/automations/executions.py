@@ -17,7 +17,7 @@ from app import mailbox, metrics
 from app.database import transaction
 from app.domain.automations import controls
 from app.domain.automations.definitions import programs
-from app.domain.automations.fairness import Turns
+from app.domain.automations.fairness import Room, Turns
 from app.domain.automations.interpreter import Interpreter
 from app.domain.conversations import messages
 from app.domain.triggers import batches, run_states
@@ -38,14 +38,26 @@ BATCH = 100
 BUSY_SECONDS = 0.005
 # A run fails when this many workers have died of it, each while it worked on this run alone.
 MOST_DEATHS = 3
-# Which workspaces have kept this process busy lately.
-_TURNS = Turns()
+# Which workspaces have kept this process busy lately, and the threads for those that have for long.
+_TURNS, _ROOM = Turns(), Room()
 _BROKEN = "A fault of Bellhop's stopped this run. Support can see why."
 
 
 def work(*workspace_ids: str) -> None:
-    """Carries out the due runs of these workspaces, together, until none is left or the slice is over."""
-    mailbox.serve_shared(MAIL, workspace_ids, BATCH, _work_on)
+    """Carries out the due runs of these workspaces, together, until none is left or the slice is over.
+
+    Those of heavy ones come last, apart from the others, and only if there is a thread for them.
+    """
+    heavy = [each for each in workspace_ids if _TURNS.is_heavy(each)]
+    mailbox.serve_shared(MAIL, [each for each in workspace_ids if each not in heavy], BATCH, _work_on)
+    if heavy and _ROOM.enter(*heavy):
+        try:
+            mailbox.serve_shared(MAIL, heavy, BATCH, _work_on)
+        finally:
+            if turned_away := _ROOM.leave():
+                mailbox.hear(MAIL, *turned_away)  # or the flags of their bells would keep them from ringing
+                for workspace_id in turned_away:
+                    mailbox.ring(MAIL, workspace_id)
 
 
 def _work_on(batch: Sequence[Claimed]) -> None:
@@ -73,7 +85,8 @@ def _carry_out(batch: Sequence[Claimed]) -> list[Claimed]:
     """Carries the runs on in one transaction, each as far as it gets; returns those that another transaction holds."""
     batch = _TURNS.ordered(batch)
     with transaction():
-        tasks = [partial(_carry_on, claimed) for claimed in batch]
+        light = {claimed.owner for claimed in batch if not _TURNS.is_heavy(claimed.owner)}
+        tasks = [partial(_carry_on, claimed, was_light=claimed.owner in light) for claimed in batch]
         contacts = [_contact(claimed) for claimed in batch]
         results = batches.run(tasks, contacts, then=partial(_read_runs, batch), in_order=False)
         for number, result in enumerate(results):
@@ -126,8 +139,15 @@ def _automation(automation_id: str) -> tuple[str, str]:
     return ("automation of runs", automation_id)
 
 
-def _carry_on(claimed: Claimed, unit: Unit, *, is_hopeless: bool = False) -> Interpreter | None:
-    """Carries the run on; returns None if it has changed since it was claimed. Raises Busy."""
+def _carry_on(
+    claimed: Claimed, unit: Unit, *, was_light: bool = False, is_hopeless: bool = False
+) -> Interpreter | None:
+    """Carries the run on; returns None if it has changed since it was claimed.
+
+    Raises Busy, also where the workspace has become heavy since the batch began: the thread is for others.
+    """
+    if was_light and _TURNS.is_heavy(claimed.owner):
+        raise Busy
     with _TURNS.of(claimed.owner):
         return _carry_on_now(claimed, unit, is_hopeless=is_hopeless)
 

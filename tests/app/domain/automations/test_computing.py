@@ -1,4 +1,4 @@
-"""How long runs may compute: a step within its budget, a batch within half a second, the heaviest workspaces last."""
+"""How long runs may compute: a step within its budget, a batch within half a second, heavy workspaces apart."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from app import mailbox
 from app.database import transaction
-from app.domain.automations import executions
-from app.domain.automations.fairness import Turns
+from app.domain.automations import executions, fairness
+from app.domain.automations.fairness import Room, Turns
 from app.domain.people import workspaces
 from app.domain.triggers import batches, run_states
 from app.domain.work import units
@@ -18,7 +18,7 @@ from app.models.runs import Run
 from tests.app.domain.automations.test_executions import NAME, TAG, log_of, make_contact, read, started
 from tests.automations import carry_on
 from tests.bounding import set_bound
-from tests.cast import one
+from tests.cast import one, rung_on
 
 pytestmark = pytest.mark.usefixtures("empty")
 
@@ -102,8 +102,15 @@ def test_tasks_that_are_left_have_no_effect(workspace_id: str, monkeypatch: pyte
     assert done == [0, 0]
 
 
-def test_workspaces_that_have_computed_least_go_first() -> None:
-    turns = Turns()
+@pytest.fixture
+def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
+    """Counts every run, however short, in a process that has carried out none."""
+    monkeypatch.setattr(fairness, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(executions, "_TURNS", Turns())
+    return executions._TURNS
+
+
+def test_workspaces_that_have_computed_least_go_first(turns: Turns) -> None:
     batch = [Claimed(f"run_{number}", owner, 1, (), 0.0, False) for number, owner in enumerate("aabbc")]
     assert turns.ordered(batch) == batch
 
@@ -116,15 +123,83 @@ def test_workspaces_that_have_computed_least_go_first() -> None:
     assert [each.id for each in turns.ordered(batch)][-2:] == ["run_0", "run_1"]
 
 
-def test_what_was_computed_long_ago_counts_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.domain.automations.fairness.SPAN_SECONDS", 0.0)
-    turns = Turns()
+def test_what_was_computed_long_ago_counts_no_more(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fairness, "SPAN_SECONDS", 0.0)
     for owner in ("a", "b", "b"):
         with turns.of(owner):
             pass
     batch = [Claimed("run_1", "a", 1, (), 0.0, False), Claimed("run_2", "b", 1, (), 0.0, False)]
 
     assert turns.ordered(batch) == batch
+
+
+def test_runs_that_compute_for_an_instant_make_no_workspace_heavy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fairness, "HEAVY_SECONDS", 0.0)
+    turns = Turns()
+
+    with turns.of("light"):
+        pass
+    monkeypatch.setattr(fairness, "LEAST_SECONDS", 0.0)
+    with turns.of("heavy"):
+        pass
+
+    assert [turns.is_heavy(each) for each in ("light", "heavy")] == [False, True]
+
+
+def test_workspaces_without_a_thread_are_named_once_to_the_one_that_leaves() -> None:
+    room = Room()
+
+    assert [room.enter("a"), room.enter("b", "c"), room.enter("b")] == [True, False, False]
+    assert room.leave() == {"b", "c"}
+    assert room.enter("b")
+    assert room.leave() == set()
+
+
+def test_heavy_workspaces_wait_for_a_thread_and_are_rung_for(
+    workspace_id: str, contact_id: str, turns: Turns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = workspaces.create("Light")[0].id
+    heavy, light = started(workspace_id, contact_id, TAG), started(other, make_contact(other, "a@example.com"), TAG)
+    monkeypatch.setattr(fairness, "HEAVY_SECONDS", 0.0)
+    with turns.of(workspace_id):
+        pass
+
+    assert executions._ROOM.enter()
+    executions.work(workspace_id, other)
+    without = read(heavy).status, read(light).status
+    assert executions._ROOM.leave() == {workspace_id}
+    executions.work(workspace_id)
+
+    assert (without, read(heavy).status) == (("queued", "completed"), "completed")
+
+
+def test_a_batch_leaves_the_runs_of_a_workspace_that_becomes_heavy(
+    workspace_id: str, contact_id: str, turns: Turns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [started(workspace_id, each, TAG) for each in (contact_id, make_contact(workspace_id, "b@example.com"))]
+    monkeypatch.setattr(fairness, "HEAVY_SECONDS", 0.0)
+
+    left = executions._carry_out(mailbox.claim(run_states.MAIL, {workspace_id: 10}, 5))
+    mailbox.release(run_states.MAIL, left)
+    carry_on(workspace_id)
+
+    assert [claimed.id for claimed in left] == [runs[1].id]
+    assert {run.status for run in map(read, runs)} == {"completed"}
+
+
+def test_who_had_no_thread_is_rung_for_when_one_is_free(
+    workspace_id: str, contact_id: str, turns: Turns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started(workspace_id, contact_id, TAG)
+    monkeypatch.setattr(fairness, "HEAVY_SECONDS", 0.0)
+    monkeypatch.setattr(executions, "_work_on", lambda batch: executions.work("ws_other"))
+    for each in (workspace_id, "ws_other"):
+        with turns.of(each):
+            pass
+
+    executions.work(workspace_id)
+
+    assert "ws_other" in rung_on("runs")
 
 
 def test_a_run_fails_where_a_loop_would_take_more_than_a_template_may(workspace_id: str, contact_id: str) -> None:

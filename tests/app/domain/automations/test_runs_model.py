@@ -420,8 +420,8 @@ class Runs(RuleBasedStateMachine):
         everything: list[str] = []
         real_carry_out, real_carry_on = executions._carry_out, executions._carry_on
 
-        def carry_on(claimed: Claimed, *further: Any) -> Any:
-            if (interpreter := real_carry_on(claimed, *further)) is not None:
+        def carry_on(claimed: Claimed, *further: Any, **options: Any) -> Any:
+            if (interpreter := real_carry_on(claimed, *further, **options)) is not None:
                 carried.append(claimed.id)
             return interpreter
 
