@@ -100,9 +100,10 @@ LIVE_HEAD = Bound("live_head", 32 * 1024, "bytes of a head")
 LIVE_BUFFER = Bound("live_buffer", 512 * 1024, "bytes that wait for a stream")
 LIVE_RESUMED = Bound("live_resumed", 5_000, "updates that a listener has missed")
 
-# Requests that wait for their job, by `Prefer: wait` or on a page, and simulations. `web` has 16 threads.
-WAITING_PER_WORKSPACE = Bound("waiting_per_workspace", 8, "requests that wait or simulate, in each `web` process")
-WAITING = Bound("waiting", 12, "requests that wait or simulate, in each `web` process")
+# Requests that wait for their job, by `Prefer: wait` or on a page, and those that compute: simulations, and the checks
+# of large definitions. `web` has 16 threads.
+WAITING_PER_WORKSPACE = Bound("waiting_per_workspace", 8, "requests that wait or compute, in each `web` process")
+WAITING = Bound("waiting", 12, "requests that wait or compute, in each `web` process")
 _WAITING, _WAITING_OF_WORKSPACES = Places(WAITING), Places(WAITING_PER_WORKSPACE)
 
 

@@ -113,11 +113,11 @@ class TooManyStreams(BellhopError):
         self.retry_after_seconds = retry_after_seconds
 
 
-class TooManySimulations(BellhopError):
-    """The workspace, or all together, have as many simulations under way as they may."""
+class TooMuchComputing(BellhopError):
+    """The workspace, or all together, have as many requests under way that compute for long as they may."""
 
     slug = "rate-limited"
-    detail = "Too many simulations are under way at this moment. Try again in a second."
+    detail = "Too many simulations and large definitions are being worked on at this moment. Try again in a second."
     retry_after_seconds = 1
 
 

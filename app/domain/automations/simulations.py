@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from app import bounds
+from app.domain.automations import computing
 from app.domain.automations.definitions import programs
 from app.domain.automations.interpreter import MOST_UNBROKEN, Interpreter
 from app.domain.work.units import Unit
-from app.errors import TooManySimulations
 from app.lib import clock, ids
 from app.models import sets
 from app.models.automations import Automation
@@ -20,8 +19,6 @@ from app.models.contacts import Contact
 from app.models.runs import Run, RunStep
 from app.models.sets import Key
 
-# Each thread that computes delays all others of its process, so one does.
-_COMPUTING = threading.Lock()
 _OVERSPENT = "The templates take more than {:,} steps together: too many for one simulation."
 
 
@@ -58,13 +55,10 @@ def simulate(
     """Runs the automation's draft for the contact (None: one without data); returns the run as it ended, and its log.
 
     Waits are over at once. Each wait for a reply gets the next of `replies`; when there is none left, it times out.
-    Raises TooManySimulations.
+    Raises TooMuchComputing.
     """
-    with bounds.waiting(automation.workspace_id) as has_place:
-        if not has_place:
-            raise TooManySimulations()
-        with _COMPUTING:
-            return _simulate(automation, contact, variables, replies)
+    with computing.alone(automation.workspace_id):
+        return _simulate(automation, contact, variables, replies)
 
 
 def _simulate(

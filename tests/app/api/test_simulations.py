@@ -109,14 +109,21 @@ def test_a_simulation_that_computes_for_long_fails_with_limit(api: Api, monkeypa
     assert 0 < len(found["steps"]) < 10
 
 
-def test_a_simulation_needs_a_place_which_it_gives_back(api: Api) -> None:
+def test_what_computes_for_long_needs_a_place_which_it_gives_back(api: Api) -> None:
     automation_id = api.automation(*TWO_STEPS)["id"]
+    call = {"id": "call", "kind": "http_request", "method": "POST", "address": "https://shop.example/hooks"}
+    small, large = (
+        {"name": "Call", "definition": {"steps": [{**call, "body": ["{{ contact.id }}" + " " * length]}]}}
+        for length in (100, 4_000)
+    )
 
     with ExitStack() as waiting:
         for _ in range(bounds.WAITING_PER_WORKSPACE.most):
             waiting.enter_context(bounds.waiting(api.workspace_id))
-        answer = api.post(f"automations/{automation_id}/simulate")
+        refused = [api.post(f"automations/{automation_id}/simulate"), api.post("automations", large)]
+        accepted = api.post("automations", small)
     for _ in range(bounds.WAITING_PER_WORKSPACE.most + 1):
         simulate(api, automation_id)
 
-    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "1")
+    assert [(answer.status_code, answer.headers["Retry-After"]) for answer in refused] == [(429, "1")] * 2
+    assert (accepted.status_code, api.post("automations", large).status_code) == (202, 202)
