@@ -134,6 +134,8 @@ LEAST_FREE = Bound("least_free", 256 * 1024**2, "bytes, at least, that are free 
 # Computing. A template's steps are counted, not its seconds: what a run does must not depend on how busy a machine is.
 COMPUTING_PER_STEP = Bound("computing_per_step", 100_000, "steps of the templates of a step together")
 COMPUTING_PER_SIMULATION = Bound("computing_per_simulation", 500_000, "steps of all templates")
+# Five automations that all start all five would begin twelve million otherwise, ten deep.
+RUNS_OF_CHAIN = Bound("runs_of_chain", 1_000, "runs of a contact that follow from one cause")
 # Of four. A second would only make two compute at half the speed, and all others wait longer for the interpreter.
 RUNS_HEAVY = Bound("runs_heavy", 1, "threads of an `automations` process for workspaces whose runs compute for long")
 

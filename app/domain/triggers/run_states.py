@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
-from app import mailbox
+from app import bounds, mailbox
 from app.database import database, rows
 from app.domain.contacts import contacts
 from app.domain.work.events import Cause
@@ -25,6 +25,8 @@ WAITING = Waiting(MAIL, "resume_at")
 
 # A start that is this many automations away from the outside is refused.
 MOST_DEPTH = 10
+# From this depth on the runs of a chain are counted.
+_NEVER_MANY = 3
 
 Reentry = Literal["every", "after_finish", "once"]
 
@@ -50,6 +52,20 @@ class Start:
     run_id: str | None = None
     step: str | None = None
     saved: Mapping[str, Any] = field(default_factory=dict)
+
+
+def is_overgrown(unit: Unit, start: Start) -> bool:
+    """Whether as many runs of the contact as may follow from the same cause. Counts once for each unit."""
+    if start.depth < _NEVER_MANY:
+        return False
+    most, chain = bounds.RUNS_OF_CHAIN.most, ("chain", start.contact_id, start.trace_id)
+    if chain not in unit.notes:
+        [(number,)] = rows(_OF_CHAIN, (start.trace_id, start.contact_id, most))
+        unit.notes[chain] = number
+    is_so = unit.notes[chain] >= most
+    if is_so:
+        bounds.RUNS_OF_CHAIN.reached()
+    return bool(is_so)
 
 
 def keeps_out(unit: Unit, start: Start, reentry: Reentry) -> str | None:
@@ -262,3 +278,10 @@ def _made(unit: Unit, start: Start, **fields: Any) -> Run:
     unit.put(run)
     count(unit, run, run.status)
     return run
+
+
+# The latest runs of the contact: those of a chain that grows are among them.
+_OF_CHAIN = """
+    SELECT count(*) FILTER (WHERE trace_id = %s)
+    FROM (SELECT trace_id FROM runs WHERE contact_id = %s ORDER BY id DESC LIMIT %s) AS latest
+"""

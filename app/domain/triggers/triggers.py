@@ -215,7 +215,7 @@ def _begin(unit: Unit, consequence: Consequence) -> None:
         event_id=event.id,
         depth=event.cause.depth + 1,
     )
-    if start.depth > run_states.MOST_DEPTH:
+    if start.depth > run_states.MOST_DEPTH or run_states.is_overgrown(unit, start):
         run_states.count(unit, start, "refused:depth")
     elif run_states.keeps_out(unit, start, listener.reentry or "after_finish"):
         run_states.count(unit, start, "refused:reentry")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from app import bounds
 from app.domain.automations.steps import templated_values
 from app.domain.automations.steps.base import Done, Failed, Kind, Moment, Outcome, StepFailed
 from app.domain.automations.steps.templated_values import TooLong
@@ -39,6 +40,8 @@ def begin(moment: Moment) -> Outcome:
         parent_id=moment.run.id,
         depth=moment.run.depth + 1,
     )
+    if run_states.is_overgrown(moment.unit, start):
+        raise StepFailed("limit", _OVERGROWN.format(bounds.RUNS_OF_CHAIN.most))
     if other_id := run_states.keeps_out(moment.unit, start, cast(Reentry, automation.reentry or "every")):
         run_states.count(moment.unit, start, "refused:reentry")
         return Failed("reentry", f"The contact has entered '{automation.name}' already, with run {other_id}.", given)
@@ -66,6 +69,7 @@ def _variables(moment: Moment) -> dict[str, object]:
     return rendered
 
 
+_OVERGROWN = "Automations have started {:,} runs of the contact from one cause: the most that they may."
 _TOO_LONG = f"The variables are longer than {MOST_BYTES // 1024} KiB."
 
 KIND = Kind(

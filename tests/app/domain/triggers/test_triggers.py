@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 
 import pytest
@@ -16,6 +17,7 @@ from app.mailbox import serving
 from app.models.runs import Run
 from tests.app.domain.triggers.triggering import BYE, VIP, adding, do, make_contact, start_of, tag, unfollowed
 from tests.automations import carry_on, deltas, make_automation, runs_of
+from tests.bounding import set_bound
 from tests.cast import Api, accept, all_of, apply, event_bodies, event_kinds, in_threads, one
 
 
@@ -184,6 +186,42 @@ def test_a_chain_of_automations_ends_after_ten_runs(workspace_id: str, contact_i
     ]
     assert {run.status for run in runs_of(contact_id)} == {"completed"}
     assert deltas()[a, "refused:depth"] == 1
+
+
+def test_a_chain_that_spreads_ends_where_it_has_many_runs(
+    workspace_id: str, contact_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_bound(monkeypatch, "RUNS_OF_CHAIN", 12)
+    change = {"id": "change", "kind": "set_field", "field": "first_name", "value": "{{ contact.first_name | plus: 1 }}"}
+    definition = {"triggers": [VIP, BYE, {"event": "contact.updated"}], "steps": [change]}
+    automation_ids = [make_automation(workspace_id, definition, reentry="every") for _ in range(3)]
+
+    tag(workspace_id, contact_id, "vip")
+    carry_on(workspace_id)
+    one_chain = Counter(run.depth for run in runs_of(contact_id))
+    rows("UPDATE runs SET trace_id = 'another cause'")
+    tag(workspace_id, contact_id, "bye")
+    carry_on(workspace_id)
+
+    assert one_chain == {1: 3, 2: 9}
+    assert Counter(run.depth for run in runs_of(contact_id)) == {1: 6, 2: 18}
+    assert [deltas()[id, "refused:depth"] for id in automation_ids] == [18] * 3
+
+
+def test_a_step_starts_none_where_a_chain_has_many_runs(
+    workspace_id: str, contact_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_bound(monkeypatch, "RUNS_OF_CHAIN", 2)
+    following = None
+    for trigger in ([], [], [], [VIP]):
+        steps = [{"id": "next", "kind": "start_automation", "automation_id": following}] if following else []
+        following = make_automation(workspace_id, {"triggers": trigger, "steps": steps})
+
+    tag(workspace_id, contact_id, "vip")
+    carry_on(workspace_id)
+
+    assert [run.status for run in runs_of(contact_id)] == ["completed", "failed"]
+    assert runs_of(contact_id)[-1].failure["code"] == "limit"
 
 
 def test_automations_that_start_each_other_fail_after_ten(workspace_id: str, contact_id: str) -> None:
