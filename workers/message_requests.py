@@ -97,7 +97,7 @@ class MessageRequests:
     def _meaning(self, dispatch: Dispatch, outgoing: Outgoing, answer: Answer) -> Verdict:
         try:
             self._check_left(dispatch, answer)
-            return dispatch.kind.sent(outgoing, answer)
+            return self._paused(dispatch, dispatch.kind.sent(outgoing, answer))
         except NotAsked as refusal:
             return refusal.verdict
         except Exception:
@@ -121,7 +121,14 @@ class MessageRequests:
             raise NotAsked(_STOPPED)
 
     def _check_left(self, dispatch: Dispatch, answer: Answer) -> None:
-        """A provider that cannot be reached is tried again, at growing intervals, for as long as it takes."""
+        """A provider that cannot be reached is tried again, at growing intervals."""
         if not answer.may_have_arrived:
             seconds = self._faults[dispatch.claimed.owner].pause()
             raise NotAsked(replace(unanswered(answer), pause_seconds=seconds))
+
+    def _paused(self, dispatch: Dispatch, verdict: Verdict) -> Verdict:
+        """A provider that fails gets messages at growing intervals: what becomes of each is not known."""
+        if verdict.outcome is Outcome.UNKNOWN and verdict.pauses == "channel":
+            return replace(verdict, pause_seconds=self._faults[dispatch.claimed.owner].pause())
+        self._faults.pop(dispatch.claimed.owner, None)
+        return verdict

@@ -150,6 +150,21 @@ def test_an_upload_that_fails_is_made_again_and_the_message_is_sent_once(
     assert (whatsapp.files(), paths(whatsapp)) == ([PDF], ["media", "media", "messages"])
 
 
+def test_a_provider_that_fails_is_spared_for_a_moment_and_then_gets_what_waits(
+    api: Api, example: Example, courier: Courier
+) -> None:
+    channel_id, talk = talk_on(api, example)
+    example.provider.happens(Reply(500), path={"telegram": "/sendMessage"}.get(example.name, "/messages"))
+    first, second = queue(api, talk, "one"), queue(api, talk, "two")
+
+    courier.wake(channel_id)
+    until(lambda: status_of(second) == "sent")
+
+    assert (status_of(first), Message.get_by_id(first).failure["code"]) == ("unknown", "provider_error")
+    assert one("SELECT paused_until FROM channels") is not None
+    assert courier._requests._faults == {}
+
+
 def test_an_upload_that_is_refused_fails_the_message(api: Api, whatsapp: Example, courier: Courier) -> None:
     channel_id, talk = talk_on(api, whatsapp)
     whatsapp.provider.happens(refusal(100, "Invalid parameter"), path="/media")

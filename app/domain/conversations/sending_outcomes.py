@@ -11,7 +11,6 @@ import structlog
 from app import logs, metrics, sql
 from app.channels.base import Outcome, Verdict
 from app.channels.inbound import Blocked
-from app.channels.verdicts import UNREACHABLE
 from app.database import count, rows, transaction
 from app.domain.channels import arrivals, channels
 from app.domain.conversations import messages
@@ -35,6 +34,7 @@ _STATUSES = {
     Outcome.LATER: "queued",
     Outcome.UNAUTHORIZED: "queued",
 }
+_PAUSING = (Outcome.LATER, Outcome.UNKNOWN)
 
 
 def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]]:
@@ -46,8 +46,8 @@ def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]
     """
     if not sendings:
         return [], {}
-    # First, so that nobody claims more of a channel that is throttled or refuses our credentials.
-    _pause([each for each in sendings if each.verdict.outcome is Outcome.LATER and each.verdict.pauses == "channel"])
+    # First, so that nobody claims more of a channel that is throttled, fails or refuses our credentials.
+    _pause([each for each in sendings if each.verdict.outcome in _PAUSING and each.verdict.pauses == "channel"])
     _require_reauthorization([each for each in sendings if each.verdict.outcome is Outcome.UNAUTHORIZED])
     blocked = [each for each in sendings if each.verdict.is_opt_out]
     with transaction():
@@ -168,8 +168,7 @@ def _failure(verdict: Verdict) -> str | None:
     """Why the message failed or is unknown; of one that its provider puts off, what it fails with in the end."""
     code, detail = verdict.code or "error", verdict.detail
     if verdict.outcome is Outcome.LATER:
-        # A provider that is not reached has put nothing off.
-        if verdict.code in (None, UNREACHABLE):
+        if verdict.code is None:  # we put it off, not the provider
             return None
         code, detail = "expired", f"The provider did not take it for a day. {detail or ''}".rstrip()
     elif verdict.outcome not in (Outcome.FAILED, Outcome.UNKNOWN):

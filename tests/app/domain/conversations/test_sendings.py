@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -324,12 +324,27 @@ def test_a_message_that_is_sent_again_has_another_day(api: Api, channel_id: str)
     assert status_of(message_id) == "queued"
 
 
-@pytest.mark.parametrize("code", [None, "unreachable"])
-def test_what_has_not_left_waits_for_as_long_as_it_takes(api: Api, channel_id: str, code: str | None) -> None:
+@pytest.mark.parametrize(("code", "status"), [(None, "queued"), ("unreachable", "failed")])
+def test_a_message_expires_whose_provider_is_not_reached_for_a_day_but_not_by_our_own_delays(
+    api: Api, channel_id: str, code: str | None, status: str
+) -> None:
     [message_id] = post(open_talk(api, channel_id), "Hello")
-    put_off(channel_id)
+    put_off(channel_id, "unreachable")
     rows("UPDATE messages SET put_off_at = put_off_at - interval '25 hours'")
 
     put_off(channel_id, code)
 
-    assert status_of(message_id) == "queued"
+    assert status_of(message_id) == status
+
+
+@pytest.mark.parametrize("pauses", ["channel", "conversation"])
+def test_a_provider_that_fails_pauses_the_channel_unless_the_contact_is_the_reason(
+    api: Api, channel_id: str, pauses: Literal["channel", "conversation"]
+) -> None:
+    [message_id] = post(open_talk(api, channel_id), "Hello")
+    [dispatch] = claim(channel_id).dispatches
+
+    finish(dispatch, Verdict(Outcome.UNKNOWN, code="provider_error", pause_seconds=5, pauses=pauses))
+
+    assert status_of(message_id) == "unknown"
+    assert one("SELECT paused_until > now() FROM channels") is (True if pauses == "channel" else None)
