@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from app import metrics
+from app.errors import Overloaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +63,16 @@ class Rates:
         self._counts: Counter[Hashable] = Counter()
         self._ends_at = 0.0
 
-    def take(self, key: Hashable, bound: Bound) -> int:
-        """Counts it and returns 0; or in how many seconds the key may do it again. A key has one bound."""
+    def take(self, key: Hashable, bound: Bound, number: int = 1) -> int:
+        """Counts it, so many times, and returns 0; or in how many seconds the key may do it again.
+
+        A key has one bound.
+        """
         now = time.monotonic()
         if now >= self._ends_at:
             # Forgets all keys at once, so that made-up ones take no memory for longer.
             self._counts, self._ends_at = Counter(), now + 60
-        self._counts[key] += 1
+        self._counts[key] += number
         if self._counts[key] <= bound.most:
             return 0
         bound.reached()
@@ -80,6 +84,9 @@ CHAT_REQUESTS_PER_VISITOR = Bound("chat_requests_per_visitor", 120, "requests a 
 CHAT_REQUESTS_PER_ADDRESS = Bound("chat_requests_per_address", 1_200, "requests a minute")
 CHAT_UPLOADS_PER_VISITOR = Bound("chat_uploads_per_visitor", 20, "files a minute")
 NEW_VISITORS_PER_ADDRESS = Bound("new_visitors_per_address", 30, "visitors a minute")
+
+# What providers' webhooks bring, in each `web` process.
+ARRIVALS_PER_WORKSPACE = Bound("arrivals_per_workspace", 120_000, "messages and statuses of webhooks a minute")
 
 # Unless the channel's `new_visitors_per_minute` says otherwise.
 NEW_VISITORS_PER_CHANNEL = Bound("new_visitors_per_channel", 300, "visitors a minute")
@@ -100,11 +107,12 @@ LIVE_HEAD = Bound("live_head", 32 * 1024, "bytes of a head")
 LIVE_BUFFER = Bound("live_buffer", 512 * 1024, "bytes that wait for a stream")
 LIVE_RESUMED = Bound("live_resumed", 5_000, "updates that a listener has missed")
 
-# Requests that wait for their job, by `Prefer: wait` or on a page, and those that compute: simulations, and the checks
-# of large definitions. `web` has 16 threads.
-WAITING_PER_WORKSPACE = Bound("waiting_per_workspace", 8, "requests that wait or compute, in each `web` process")
-WAITING = Bound("waiting", 12, "requests that wait or compute, in each `web` process")
+# Requests that wait for their job, by `Prefer: wait` or on a page, and those that take long: simulations, large
+# definitions and large webhooks. `web` has 16 threads.
+WAITING_PER_WORKSPACE = Bound("waiting_per_workspace", 8, "requests that wait or take long, in each `web` process")
+WAITING = Bound("waiting", 12, "requests that wait or take long, in each `web` process")
 _WAITING, _WAITING_OF_WORKSPACES = Places(WAITING), Places(WAITING_PER_WORKSPACE)
+_ALONE = threading.Lock()
 
 
 @contextmanager
@@ -119,6 +127,19 @@ def waiting(workspace_id: str) -> Iterator[bool]:
             _WAITING.leave(None)
         if has_one:
             _WAITING_OF_WORKSPACES.leave(workspace_id)
+
+
+@contextmanager
+def alone(workspace_id: str) -> Iterator[None]:
+    """Runs the block while no other one runs here. Raises Overloaded if as many wait for that as may.
+
+    For requests that compute for long: a second one would delay all others without being done earlier.
+    """
+    with waiting(workspace_id) as has_place:
+        if not has_place:
+            raise Overloaded()
+        with _ALONE:
+            yield
 
 
 # Files, in an hour. A message has ten files of 16 MiB at most.

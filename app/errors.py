@@ -113,12 +113,24 @@ class TooManyStreams(BellhopError):
         self.retry_after_seconds = retry_after_seconds
 
 
-class TooMuchComputing(BellhopError):
-    """The workspace, or all together, have as many requests under way that compute for long as they may."""
+class Overloaded(BellhopError):
+    """The workspace, or all together, have as many requests under way that take long as they may."""
 
     slug = "rate-limited"
-    detail = "Too many simulations and large definitions are being worked on at this moment. Try again in a second."
+    detail = "Too many requests that take long are under way at this moment. Try again in a second."
     retry_after_seconds = 1
+
+
+class TooManyArrivals(BellhopError):
+    """Webhooks bring more than they may within a minute, which ends in `retry_after_seconds`."""
+
+    slug = "rate-limited"
+
+    def __init__(self, most: int, retry_after_seconds: int) -> None:
+        super().__init__(
+            f"A workspace takes {most:,} items of webhooks a minute. Try again in {retry_after_seconds} s."
+        )
+        self.retry_after_seconds = retry_after_seconds
 
 
 class SignInRefused(BellhopError):

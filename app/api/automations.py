@@ -9,6 +9,7 @@ from typing import Any
 from flask import Response, request
 from marshmallow import ValidationError, fields, post_load, validate, validates_schema
 
+from app import bounds
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
@@ -16,7 +17,7 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept, must_exist, once_key
-from app.domain.automations import automations, computing, definitions
+from app.domain.automations import automations, definitions
 from app.domain.contacts import contacts
 from app.errors import Invalid
 from app.lib import ids, normalization
@@ -64,10 +65,10 @@ class AutomationFields(RequestBody):
     def can_run(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
         """The fields unchanged. Raises Invalid, with a pointer to each fault, for a definition that cannot run.
 
-        Raises TooMuchComputing.
+        Raises Overloaded.
         """
         is_large = len(request.get_data()) > _LARGE_BYTES
-        with computing.alone(caller().workspace_id) if is_large else nullcontext():
+        with bounds.alone(caller().workspace_id) if is_large else nullcontext():
             faults = [
                 *(definitions.faults(data["definition"], "/definition") if "definition" in data else ()),
                 *(definitions.exit_faults(data["exits"], "/exits") if "exits" in data else ()),

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 
 from app import bounds
-from app.domain.automations import computing
 from app.domain.automations.definitions import programs
 from app.domain.automations.interpreter import MOST_UNBROKEN, Interpreter
 from app.domain.work.units import Unit
@@ -55,9 +54,9 @@ def simulate(
     """Runs the automation's draft for the contact (None: one without data); returns the run as it ended, and its log.
 
     Waits are over at once. Each wait for a reply gets the next of `replies`; when there is none left, it times out.
-    Raises TooMuchComputing.
+    Raises Overloaded.
     """
-    with computing.alone(automation.workspace_id):
+    with bounds.alone(automation.workspace_id):
         return _simulate(automation, contact, variables, replies)
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from cryptography.fernet import InvalidToken
 
+from app import bounds
+from app.bounds import Rates
 from app.channels.base import Account
-from app.channels.inbound import BadPayload
+from app.channels.inbound import Arrival, BadPayload
 from app.domain.channels import arrivals, channels
-from app.errors import InsufficientScope, NotFound, Unavailable
+from app.errors import InsufficientScope, NotFound, TooManyArrivals, Unavailable
 from app.lib import ids
 from app.models.channels import Channel
+
+_LATELY = Rates()
 
 
 def find(kind: str, channel_id: str) -> Channel:
@@ -37,7 +41,7 @@ def take(channel: Channel, headers: Mapping[str, str], body: bytes, *, trace_id:
 
     Names of headers are in lower case. Raises InsufficientScope, and has looked at nothing, if it does not come from
     the provider; BadPayload if some of it cannot be read. The rest is stored: the provider repeats the webhook, perhaps
-    for days, and keys show what came before.
+    for days, and keys show what came before. Raises TooManyArrivals, and has stored nothing.
     """
     kind, account = channels.kind_of(channel), _account(channel)
     if not kind.is_genuine(account, headers, body):
@@ -45,8 +49,15 @@ def take(channel: Channel, headers: Mapping[str, str], body: bytes, *, trace_id:
     try:
         items = kind.arrivals(account, body)
     except BadPayload as error:
-        arrivals.store(channel, error.readable, trace_id=trace_id)
+        _store(channel, error.readable, trace_id)
         raise
+    return _store(channel, items, trace_id)
+
+
+def _store(channel: Channel, items: Sequence[Arrival], trace_id: str) -> int:
+    bound = bounds.ARRIVALS_PER_WORKSPACE
+    if seconds := _LATELY.take(channel.workspace_id, bound, len(items)):
+        raise TooManyArrivals(bound.most, seconds)
     return arrivals.store(channel, items, trace_id=trace_id)
 
 

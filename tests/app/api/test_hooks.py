@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import pickle
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
+from app import bounds
+from app.bounds import Rates
 from app.database import rows
-from app.domain.channels import channels
+from app.domain.channels import channels, hooks
 from app.models.channels import Channel
 from tests.arriving import POST, make_post, process, received
+from tests.bounding import set_bound
 from tests.cast import Api, one, out_of_room, rung_on
 from tests.conftest import Keys
 
@@ -96,6 +100,36 @@ def test_what_can_be_read_of_a_malformed_webhook_is_stored_once(client: FlaskCli
 
     assert [hook(client, channel, body).status_code for _ in range(2)] == [400, 400]
     assert one("SELECT count(*) FROM arrivals") == 1
+
+
+def test_a_large_webhook_needs_a_place_and_is_to_be_sent_again(
+    client: FlaskClient, channel: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.api.hooks._LARGE_BYTES", 1_000)
+    large = pickle.dumps([received("Hi " * 1_000)])
+
+    with ExitStack() as waiting:
+        for _ in range(bounds.WAITING_PER_WORKSPACE.most):
+            waiting.enter_context(bounds.waiting(channel.workspace_id))
+        refused, small = hook(client, channel, large), hook(client, channel, pickle.dumps([received("Hello")]))
+    again = hook(client, channel, large)
+
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
+    assert (small.status_code, again.status_code) == (200, 200)
+
+
+def test_a_workspace_takes_so_many_items_a_minute(
+    client: FlaskClient, channel: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_bound(monkeypatch, "ARRIVALS_PER_WORKSPACE", 2)
+    monkeypatch.setattr(hooks, "_LATELY", Rates())
+    bodies = [pickle.dumps([received(key=f"{number}-{place}") for place in range(2)]) for number in range(2)]
+
+    answers = [hook(client, channel, body) for body in bodies]
+
+    assert [answer.status_code for answer in answers] == [200, 429]
+    assert 0 < int(answers[1].headers["Retry-After"]) <= 60
+    assert one("SELECT count(*) FROM arrivals") == 2
 
 
 @pytest.mark.parametrize(
