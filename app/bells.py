@@ -17,6 +17,7 @@ import time
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
@@ -172,8 +173,10 @@ class Ringer:
 
 def _ring_on(queue_name: str, bells: Sequence[Bell]) -> Sequence[Bell]:
     """Rings those of a queue's bells that are not ringing, or were lost; returns them."""
+    unsent = bells
     try:
         rung_at, silent, old = _raise_flags(queue_name, bells)
+        unsent = silent
         if old and _is_empty(queue_name):
             silent += _raise_flags(queue_name, old, all_lost=True)[1]
         for together in _by_message(silent):
@@ -184,6 +187,9 @@ def _ring_on(queue_name: str, bells: Sequence[Bell]) -> Sequence[Bell]:
         metrics.REDIS_AWAY.inc()
         metrics.BELLS.labels("lost").inc(len(bells))
         log.warning("bells.lost", queue=queue_name, bells=len(bells), error=str(error))
+        # Else the flags of bells without a message would keep the scheduler from ringing for RINGING_SECONDS.
+        with suppress(redis.RedisError):
+            flags().delete(*(bell.flag for bell in unsent))
         return []
 
 

@@ -319,6 +319,19 @@ def test_a_bell_that_could_not_ring_is_logged_and_forgotten(redis_away: None) ->
     assert line["bells"] == 1
 
 
+def test_bells_whose_message_could_not_be_sent_ring_as_soon_as_one_can() -> None:
+    bells.flags().set(QUEUE, "not a list")  # so their flags are raised, and then sending fails
+    bells.ring("writes", "ws_1")
+    bells.ring("writes", "ws_2")
+    flush()
+    bells.flags().delete(QUEUE)
+
+    bells.ring("writes", "ws_1")
+
+    assert rung_on("writes") == ["ws_1"]
+    assert not bells.flags().exists(Bell("writes", "ws_2").flag)
+
+
 def test_hearing_raises_nothing_while_redis_is_away(redis_away: None) -> None:
     with capture_logs() as lines:
         bells.hear("writes", ["ws_1"])
