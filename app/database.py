@@ -6,6 +6,7 @@ import re
 import select
 import threading
 import time
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import datetime
@@ -17,7 +18,7 @@ from peewee import InterfaceError, OperationalError, PostgresqlDatabase, Program
 from app import metrics
 from app.config import settings
 from app.lib import hangs, vitals
-from app.sql import Prepared
+from app.sql import Prepared, prepared
 
 # Raised when the server is away or the connection is lost.
 DatabaseAway = (OperationalError, InterfaceError)
@@ -178,6 +179,13 @@ def rows(sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[t
     """Runs one statement and returns its rows; none if it returns no result. Raises DatabaseAway."""
     cursor = database.execute_sql(sql, parameters)
     return cursor.fetchall() if cursor.description else []
+
+
+def which_hold(conditions: Sequence[str]) -> set[str]:
+    """Those of the SQL conditions that hold. Many cost hardly more than one. Raises DatabaseAway."""
+    query = f"SELECT ARRAY[{', '.join(f'({each})' for each in conditions)}]::boolean[]"
+    [(held,)] = rows(prepared(f"which_hold_{zlib.crc32(query.encode())}", query))
+    return {condition for condition, holds in zip(conditions, held, strict=True) if holds}
 
 
 def now() -> datetime:

@@ -9,6 +9,8 @@ from app.mailbox import Mail
 
 MOST_LOOKED_AT = 1000
 
+Ring = Callable[[Collection[str]], int | None]
+
 
 class Overdue:
     """A pass over the mailboxes of one kind of mail; each call looks at the next ones, and begins again at the end.
@@ -17,9 +19,7 @@ class Overdue:
     mail's own bell rings for each.
     """
 
-    def __init__(
-        self, mail: Mail, overdue_seconds: float, ring: Callable[[Collection[str]], int | None] | None = None
-    ) -> None:
+    def __init__(self, mail: Mail, overdue_seconds: float, ring: Ring | None = None) -> None:
         self._mail = mail
         self._overdue_seconds = overdue_seconds
         self._ring = ring or self._ring_each
@@ -35,6 +35,11 @@ class Overdue:
             self._oldest_seconds = 0.0
         rung = self._ring(owners) if owners else 0
         return len(owners) if rung is None else rung
+
+    def rest(self) -> None:
+        """There is no mail: the next call begins anew."""
+        self._after, self._oldest_seconds = "", 0.0
+        metrics.OVERDUE_SECONDS.labels(self._mail.table).set(0.0)
 
     def _ring_each(self, owners: Collection[str]) -> None:
         for owner in owners:

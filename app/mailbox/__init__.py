@@ -21,7 +21,7 @@ from app.mailbox.deaths import in_progress
 from app.mailbox.mail import Claimed, Mail, hear, ring
 from app.mailbox.overdue import overdue
 from app.mailbox.serving import serve, serve_shared, serve_together
-from app.mailbox.waking import Waiting, wake, wake_and_ring
+from app.mailbox.waking import Waiting, wake, wake_all, wake_and_ring
 
 __all__ = [
     "Claimed",
@@ -38,5 +38,6 @@ __all__ = [
     "serve_shared",
     "serve_together",
     "wake",
+    "wake_all",
     "wake_and_ring",
 ]

@@ -33,6 +33,11 @@ class Mail:
         """The condition that no worker has the row."""
         return "(mail.leased_until > now()) IS NOT TRUE"
 
+    @property
+    def is_there(self) -> str:
+        """The condition that any owner has mail, whether or not a worker has it."""
+        return f"EXISTS (SELECT FROM {self.table} WHERE due_at IS NOT NULL)"
+
 
 @dataclass(frozen=True, slots=True)
 class Claimed:

@@ -44,6 +44,7 @@ from app.models.jobs import Job
 from app.outbound.answers import answered
 from app.sql import Prepared
 from app.web.formats import MOST_COUNTED
+from scheduler.timetable import Timetable
 from tests import cast, pages
 from tests.cast import Api, one
 from tests.conftest import TEMPLATE, Servers
@@ -663,7 +664,7 @@ def settle(world: World) -> None:
         lambda world: mailbox.overdue(jobs.MAIL, 1, 1000),
         lambda world: mailbox.overdue(lanes.FAST, 1, 1000),
         lambda world: mailbox.overdue(sweeps.MAIL, 1, 1000),
-        lambda world: lanes.wake_retries(),
+        lambda world: mailbox.wake_and_ring(lanes.WAITING),
         lambda world: mailbox.claim(run_states.MAIL, {world.api.workspace_id: 50}, 5),
         lambda world: mailbox.overdue(run_states.MAIL, 1, 1000),
         lambda world: mailbox.wake(run_states.WAITING),
@@ -687,6 +688,7 @@ def settle(world: World) -> None:
         lambda world: mailbox.overdue(arrivals.MAIL, 1, 500),
         lambda world: mailbox.wake(arrivals.WAITING),
         lambda world: arrivals.forget_old(100),
+        lambda world: Timetable()._holding(),
     ],
     ids=[
         *(
@@ -708,7 +710,7 @@ def settle(world: World) -> None:
         *("missing sweeps", "holders of identifiers", "old keys", "old imports", "old sweeps"),
         *("overdue replays", "replays that may send more", "old replays"),
         *("claim of messages and their outcomes", "overdue messages"),
-        *("claim of arrivals", "overdue arrivals", "receipts due", "old arrivals"),
+        *("claim of arrivals", "overdue arrivals", "receipts due", "old arrivals", "whether there is anything to do"),
     ],
 )
 def test_what_works_on_mail_finds_it_by_index(world: World, work: Callable[[World], object]) -> None:

@@ -110,6 +110,23 @@ def test_a_whole_round_tells_for_how_long_the_oldest_mail_has_been_due(monkeypat
     assert oldest() == 0
 
 
+def test_where_no_mail_is_left_the_oldest_is_forgotten_and_the_next_round_begins_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(overdue, "MOST_LOOKED_AT", 2)
+    wait_for_work("ws_1", "ws_2", "ws_3", seconds=100)
+    each = Overdue(jobs.MAIL, overdue_seconds=1)
+    each()
+    rows("UPDATE jobs SET due_at = NULL")
+
+    each.rest()
+
+    assert oldest() == 0
+    wait_for_work("ws_4", seconds=10)
+    assert each() == 1
+    assert 10 <= oldest() < 100
+
+
 def test_a_round_changes_nothing_of_the_mail() -> None:
     wait_for_work("ws_1")
     before = rows("SELECT * FROM jobs")

@@ -9,7 +9,7 @@ import pytest
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
-from app import bells, database
+from app import bells, database, mailbox
 from app.bells import Bell
 from app.config import settings
 from app.domain.deliveries import attempts, lanes
@@ -167,7 +167,7 @@ def test_an_exception_of_ours_is_no_failure_of_the_endpoint(
         until(lambda: all_of("SELECT last_error_code FROM deliveries") == ["ours"])
     assert one("SELECT attempts FROM deliveries") == one("SELECT consecutive_failures FROM endpoints") == 0
 
-    until(lanes.wake_retries)
+    until(lambda: mailbox.wake_and_ring(lanes.WAITING))
     sender.wake(endpoint_id)
 
     until(lambda: statuses() == ["delivered"])
@@ -201,7 +201,7 @@ def test_a_retry_carries_the_same_identifier_and_bytes(api: Api, sender: Sender,
 
     receiver.answers["/broken"] = 200
     database.rows("UPDATE deliveries SET next_attempt_at = now()")
-    lanes.wake_retries()
+    mailbox.wake_and_ring(lanes.WAITING)
     sender.wake(endpoint_id)
     until(lambda: statuses() == ["delivered"])
 

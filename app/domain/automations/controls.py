@@ -24,6 +24,9 @@ from app.lib import ids
 from app.models.automations import Automation
 from app.models.runs import UNFINISHED, Run
 
+# That a pause holds any run, whether or not it is over.
+IS_ANY_HELD = "EXISTS (SELECT FROM runs WHERE reason = 'pause' AND due_at IS NULL)"
+
 
 def chosen(automation: Automation, filters: Mapping[str, Any]) -> Choice:
     """The unfinished runs that match `contact_id`, `status`, `since` and `until`, and are older than `before`."""

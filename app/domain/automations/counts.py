@@ -11,6 +11,8 @@ from collections.abc import Collection, Sequence
 from app.database import rows
 from app.models.runs import STATUSES
 
+IS_ANY_NEW = "EXISTS (SELECT FROM automation_deltas)"
+
 
 def fold(limit: int = 10_000) -> int:
     """Adds up to `limit` changes to their counts; returns how many. Safe to run concurrently.

@@ -20,7 +20,8 @@ from app.models.conversations import Conversation
 # The most rows of a table that one transaction changes.
 PART = 200
 # For how long after its deletion something may still be added to a channel, or be in progress.
-_WATCHED = "1 day"
+_DELETED = "SELECT id FROM channels WHERE deleted_at > now() - interval '1 day'"
+IS_ANY_DELETED = f"EXISTS ({_DELETED})"
 DELETED = {"code": "channel_deleted", "detail": "The channel was deleted before this could be sent."}
 
 
@@ -45,9 +46,8 @@ def end_waiting(limit: int = PART) -> int:
 
     A message that a worker is sending is left to it while its lease lasts, and is `unknown` if the worker died.
     """
-    deleted = f"SELECT id FROM channels WHERE deleted_at > now() - interval '{_WATCHED}'"
     ended = 0
-    for (channel_id,) in rows(deleted):
+    for (channel_id,) in rows(_DELETED):
         ended += _fail_messages(channel_id, limit)
         ended += count(
             """

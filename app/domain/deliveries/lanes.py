@@ -34,8 +34,6 @@ def _lane(queue: str, condition: str) -> Mail:
 
 FAST = _lane("deliveries", "(endpoints.slow_until > now()) IS NOT TRUE")
 SLOW = _lane("slow-deliveries", "endpoints.slow_until > now()")
-# Retries; each joins the lane that its endpoint is in when it falls due.
-WAITING = Waiting(FAST, "next_attempt_at")
 
 
 def lease_seconds() -> float:
@@ -96,9 +94,5 @@ def speed_up(endpoint_ids: Collection[str]) -> None:
     )
 
 
-def wake_retries() -> int:
-    """Makes retries whose time has come due, a batch at most, and rings for their endpoints; returns how many."""
-    endpoint_ids = mailbox.wake(WAITING)
-    if endpoint_ids:
-        ring(set(endpoint_ids))
-    return len(endpoint_ids)
+# Retries; each joins the lane that its endpoint is in when it falls due.
+WAITING = Waiting(FAST, "next_attempt_at", ring)
