@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
+from itertools import chain
 
 from workers import pacing
 
@@ -103,8 +104,8 @@ class Windows:
         self.under_way = 0
         self.is_short = False  # whether an endpoint had to wait for capacity when rooms were last asked for
 
-    def rooms(self, endpoint_ids: Iterable[str], capacity: int) -> dict[str, int]:
-        """How many more requests may begin for each of the endpoints. Omits endpoints that may begin none.
+    def rooms(self, awake: dict[str, int], capacity: int) -> dict[str, int]:
+        """How many more requests may begin for the endpoints, `in_turn`. Omits endpoints that may begin none.
 
         `capacity` is how many the process can work on at once. Requests of an endpoint that has let one wait for long
         are no work. Half of the capacity is for endpoints that are known to answer, so that hanging ones, however
@@ -122,7 +123,9 @@ class Windows:
         self.is_short = left < capacity // 8
         if self.is_short:
             return rooms
-        for endpoint_id in list(endpoint_ids):
+        for endpoint_id in in_turn(awake):
+            if endpoint_id in rooms:
+                continue
             if not left:
                 self.is_short = True  # very likely, and looking at all the others would cost more
                 break
@@ -182,6 +185,15 @@ class Windows:
         # A window that is forgotten begins small again. As many idle ones are kept as may ever be busy.
         if len(self._windows) > pacing.MOST_UNDER_WAY + len(self._busy):
             self._windows = dict(self._busy)
+
+
+def in_turn(awake: dict[str, int]) -> Iterator[str]:
+    """The owners, the oldest first, and in every other turn the newest, so that a backlog delays nothing that is new.
+
+    `awake` says how often in a row each had more mail than room: only one that has not is new. Names some twice.
+    """
+    oldest, newest = iter(awake), (owner for owner in reversed(awake) if not awake[owner])
+    return chain(chain.from_iterable(zip(newest, oldest, strict=False)), oldest)
 
 
 def _under_way(windows: Iterable[Window]) -> int:

@@ -33,7 +33,7 @@ class Courier(Desk[Sending]):
 
     def __init__(self) -> None:
         super().__init__(sendings.TIMEOUT_SECONDS)
-        self._awake: dict[str, None] = {}  # channels that may have messages, the one to be served next first
+        self._awake: dict[str, int] = {}  # channels that may have messages; 1: more than were claimed before
         # Until when on the monotonic clock nothing is due in a channel, and until when nothing can be sent at all.
         self._timers: dict[str, float] = {}
         self._closed: dict[str, float] = {}
@@ -104,18 +104,18 @@ class Courier(Desk[Sending]):
         """Rings for the channels that may have messages."""
         for channel_id in {*self._awake, *self._timers, *self._closed, *self._rung, *self.bells}:
             mailbox.hear(outboxes.MAIL, channel_id)
-            mailbox.ring(outboxes.MAIL, channel_id)
+            mailbox.ring_again(outboxes.MAIL, channel_id)
 
     def _listen(self) -> None:
         now = time.monotonic()
         for ending in (self._timers, self._closed):
             for channel_id in [channel_id for channel_id, ends in ending.items() if ends <= now]:
                 del ending[channel_id]
-                self._awake.setdefault(channel_id)
+                self._awake.setdefault(channel_id, 1)
         while self.bells:
             channel_id = self.bells.popleft()
             self._rung.add(channel_id)
-            self._awake.setdefault(channel_id)
+            self._awake.setdefault(channel_id, 0)
         # The bell of one that is closed stays unheard: each new message would ring again.
         for channel_id in self._closed:
             self._awake.pop(channel_id, None)

@@ -12,6 +12,7 @@ from app.channels.base import Request
 from app.mailbox import Claimed, Mail
 from app.outbound import Answer, Reason, failed
 from workers.backoff import Faults
+from workers.concurrency import in_turn
 from workers.desk import Desk
 
 T = TypeVar("T")
@@ -25,7 +26,7 @@ class FairDesk(Desk[T]):
         self._mail = mail
         self._most = most
         self._most_each = most_each
-        self._awake: dict[str, None] = {}  # owners that may have mail, the one to be served next first
+        self._awake: dict[str, int] = {}  # owners that may have mail, and how often each had more than room
         self._under_way: Counter[str] = Counter()
         self.faults = Faults()  # used by the loop's thread
 
@@ -46,18 +47,17 @@ class FairDesk(Desk[T]):
         return bool(self._under_way)
 
     def claim(self) -> None:
-        """Fills the room of the owners that may have mail; the next call begins with the others."""
+        """Fills the room of the owners that may have mail; the next call goes on with the others."""
         while self.bells:
-            self._awake.setdefault(self.bells.popleft())
+            self._awake.setdefault(self.bells.popleft(), 0)
         rooms = self._rooms()
         if not rooms:
             return
         mailbox.hear(self._mail, *rooms)
         begun, full = self.begin(rooms)
         self._under_way.update([row.owner for row in begun])
-        for owner in rooms:
-            del self._awake[owner]
-        self._awake |= dict.fromkeys(full)
+        times = {owner: self._awake.pop(owner) for owner in rooms}
+        self._awake |= {owner: times[owner] + 1 for owner in full}
         if any(self._under_way[owner] < self._most_each for owner in full):
             self.look_again()  # some were dropped, so no outcome need lead to the next look
 
@@ -72,7 +72,7 @@ class FairDesk(Desk[T]):
         """Rings for the owners that may have mail."""
         for owner in {*self._awake, *self.bells}:
             mailbox.hear(self._mail, owner)
-            mailbox.ring(self._mail, owner)
+            mailbox.ring_again(self._mail, owner)
 
     def attempt(
         self, request: Request, note: Callable[[Answer, float], None], most_bytes: int, timeout_seconds: float
@@ -95,8 +95,10 @@ class FairDesk(Desk[T]):
     def _rooms(self) -> dict[str, int]:
         left = self._most - self._under_way.total()
         rooms = {}
-        for owner in self._awake:
-            if room := min(left, self._most_each - self._under_way[owner]):
+        for owner in in_turn(self._awake):
+            if not left:
+                break
+            if owner not in rooms and (room := min(left, self._most_each - self._under_way[owner])):
                 rooms[owner] = room
                 left -= room
         return rooms

@@ -215,7 +215,7 @@ class Sender:
             elif room == 0:
                 self._awake[owner] = 0 if owner in restrained else times
                 if self._awake[owner] and times % pacing.CALL_EVERY == 0:
-                    mailbox.ring(self._lane, owner)
+                    mailbox.ring_again(self._lane, owner)
 
     def _listen(self) -> None:
         now = time.monotonic()

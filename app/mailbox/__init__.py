@@ -11,14 +11,14 @@ A mailbox is all the mail of one owner: the writes of a workspace, the deliverie
 Mail is `exclusive` (one worker at a time has the mailbox, and nothing in it overtakes) or shared (several workers may,
 and what waits blocks nothing else).
 
-Bells (`app/bells.py`) only say where to look, and the scheduler looks where no bell was heard.
+Bells (`app/bells`) only say where to look, and the scheduler looks where no bell was heard.
 """
 
 from __future__ import annotations
 
 from app.mailbox.claims import claim, holding, release
 from app.mailbox.deaths import in_progress
-from app.mailbox.mail import Claimed, Mail, hear, ring
+from app.mailbox.mail import Claimed, Mail, hear, ring, ring_again
 from app.mailbox.overdue import overdue
 from app.mailbox.serving import serve, serve_shared, serve_together
 from app.mailbox.waking import Waiting, wake, wake_all, wake_and_ring
@@ -34,6 +34,7 @@ __all__ = [
     "overdue",
     "release",
     "ring",
+    "ring_again",
     "serve",
     "serve_shared",
     "serve_together",

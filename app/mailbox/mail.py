@@ -61,6 +61,11 @@ def ring(mail: Mail, owner: str) -> None:
     bells.ring(mail.queue, owner)
 
 
+def ring_again(mail: Mail, owner: str) -> None:
+    """The same for what a worker leaves in a mailbox: its bell takes a place among those that wait."""
+    bells.ring(mail.queue, owner, bells.Turn.AGAIN)
+
+
 def hear(mail: Mail, *owners: str) -> None:
     """A worker is about to look: a bell that rings from now on is a new one."""
     bells.hear(mail.queue, owners)

@@ -46,6 +46,16 @@ def test_the_response_reaches_the_run(api: Api, requester: Requester, receiver: 
     assert (received.headers["X-Shop"], received.headers["Idempotency-Key"]) == ("Wool", key)
 
 
+def test_a_workspace_that_was_just_rung_for_is_served_beside_a_backlog(requester: Requester) -> None:
+    requester._most = 40
+    requester._under_way["ws_busy"] = 20
+    requester._awake = {"ws_1": 0, "ws_2": 0, "ws_busy": 3, "ws_new": 0}
+
+    assert requester._rooms() == {"ws_new": 20}
+    requester._most = 50
+    assert requester._rooms() == {"ws_new": 20, "ws_1": 10}
+
+
 def test_at_most_64_kib_of_a_response_are_kept(api: Api, requester: Requester, receiver: Receiver) -> None:
     receiver.answers["/x"] = Answer(200, b"x" * 100_000)
     run_id, _ = make_request(api.workspace_id, receiver.url("/x"))

@@ -82,7 +82,7 @@ def test_for_a_mailbox_that_goes_on_having_more_other_processes_are_called(
     light, _ = make_endpoint(api.workspace_id, receiver.url("/light"))
     happen(api)
     rung: list[str] = []
-    monkeypatch.setattr("app.mailbox.ring", lambda mail, owner: rung.append(owner))
+    monkeypatch.setattr("app.mailbox.ring_again", lambda mail, owner: rung.append(owner))
     monkeypatch.setattr(pacing, "CALL_EVERY", 2)
 
     sender.wake(full, light)

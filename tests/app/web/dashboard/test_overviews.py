@@ -137,7 +137,7 @@ def test_staff_see_that_nothing_runs(support: Person) -> None:
 
 
 def test_the_page_is_there_without_redis(support: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bells, "flags", lambda: bells.quick_client("redis://127.0.0.1:1/0"))
+    monkeypatch.setattr(bells, "flags", lambda: bells.brokers.quick_client("redis://127.0.0.1:1/0"))
 
     assert "Redis cannot be reached" in support.page("/dashboard")
 

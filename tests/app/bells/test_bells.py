@@ -13,7 +13,7 @@ from pika.exceptions import AMQPConnectionError
 from structlog.testing import capture_logs
 
 from app import bells
-from app.bells import Bell, Ringer, sending_broker
+from app.bells import Bell, Ringer, Turn, brokers
 from tests.cast import in_threads, rung_on, until
 from tests.conftest import REDIS_SECONDS, Servers
 
@@ -86,7 +86,7 @@ def test_a_bell_that_is_ringing_is_not_rung_again() -> None:
     assert rung() == 1
 
 
-@pytest.mark.parametrize(("number", "messages"), [(10, 3), (400, 20)])
+@pytest.mark.parametrize(("number", "messages"), [(10, 3), (400, 25)])
 @pytest.mark.parametrize("queue", ["writes", "deliveries"])
 def test_bells_share_messages_and_leave_some_for_other_workers(queue: str, number: int, messages: int) -> None:
     names = [f"whe_{each}" for each in range(number)]
@@ -201,7 +201,7 @@ def test_a_bell_that_was_lost_among_others_rings_again_when_workers_have_come_pa
 def test_a_bell_that_a_worker_took_up_and_died_of_rings_again(briefly: None) -> None:
     bells.ring("writes", "ws_1")
     flush()
-    consumer = sending_broker().consume("writes")
+    consumer = brokers.sending_broker().consume("writes")
     assert next(consumer)
     assert rung() == 0
     pass_by()
@@ -282,6 +282,58 @@ def test_noting_what_was_taken_up_raises_nothing_while_redis_is_away(redis_away:
         bells.take_up("writes", 123)
 
     assert "bell.not_noted" in [line["event"] for line in lines]  # threads of other tests may log, too
+
+
+def test_a_bell_for_new_mail_rings_once_beside_one_for_overdue_mail() -> None:
+    bells.ring("writes", "ws_1", Turn.LATE)
+    flush()
+    bells.ring("writes", "ws_1", Turn.LATE)
+    flush()
+    assert rung() == 1
+
+    for turn in (Turn.NEW, Turn.NEW, Turn.LATE, Turn.AGAIN):
+        bells.ring("writes", "ws_1", turn)
+        flush()
+
+    assert rung() == 2
+
+
+def test_a_late_bell_that_was_lost_rings_again(briefly: None) -> None:
+    bells.ring("writes", "ws_1", Turn.LATE)
+    flush()
+    pass_by()
+    bells.ring("writes", "ws_1", Turn.LATE)
+    assert rung() == 1
+
+    bells.flags().delete(QUEUE)
+    bells.ring("writes", "ws_1", Turn.LATE)
+
+    assert rung() == 1
+
+
+def test_bells_have_the_places_of_their_turns() -> None:
+    for number in range(20):
+        bells.ring("writes", f"ws_{number}")
+        flush()
+    for number in range(40):
+        bells.ring("writes", f"ws_again_{number}", Turn.AGAIN)
+        flush()
+    bells.ring("writes", "ws_late", Turn.LATE)
+    bells.ring("writes", "ws_new")
+    flush()
+
+    owners = in_line()
+    assert (owners[0], owners[-1]) == ("ws_late", "ws_new")
+    mixed = [owner.startswith("ws_again") for owner in owners[1:-1]]
+    assert sum(mixed) == 40
+    assert mixed not in (sorted(mixed), sorted(mixed, reverse=True))
+    assert [owner for owner in owners if owner[3:].isdigit()] == [f"ws_{number}" for number in range(20)]
+
+
+def in_line() -> list[str]:
+    """The first owner of each message, the oldest first."""
+    messages = bells.flags().hgetall(f"{QUEUE}.msgs")
+    return [json.loads(messages[each])["args"][0] for each in bells.flags().lrange(QUEUE, 0, -1)]
 
 
 def test_ringing_from_many_threads_rings_once() -> None:
@@ -385,7 +437,7 @@ class Rabbit(RabbitmqBroker):
 @pytest.fixture
 def rabbit(monkeypatch: pytest.MonkeyPatch) -> Rabbit:
     rabbit = Rabbit()
-    monkeypatch.setattr(bells, "sending_broker", lambda: rabbit)
+    monkeypatch.setattr(brokers, "sending_broker", lambda: rabbit)
     return rabbit
 
 
