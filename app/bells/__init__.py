@@ -53,7 +53,7 @@ class Turn(Enum):
     # What a slice of time has left of a mailbox. At the new end it would be taken at once, again and again.
     AGAIN = "anywhere"
     # Overdue mail. New mail of the same owner rings beside it: that bell comes first while this one is in a backlog.
-    LATE = "at the old end"
+    LATE = "behind the oldest"
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ def is_empty(queue_name: str) -> bool:
 
 
 def send(message: Message[None], place: float) -> None:
-    """Sends the message to its queue, from 0, before all others, to 1, behind them. RabbitMQ knows only 1."""
+    """Sends the message to its queue, from 0, behind the first, to 1, behind all others. RabbitMQ knows only 1."""
     broker = sending_broker()
     if place == 1 or not isinstance(broker, RedisBroker):
         broker.enqueue(message)
@@ -78,12 +78,12 @@ def send(message: Message[None], place: float) -> None:
     broker.client.eval(_INSERT, 2, key, f"{key}.msgs", message_id, data, place)
 
 
-# What `enqueue` does, but in another place.
+# What `enqueue` does, but in another place. A consumer may just have moved the first there, to fetch it.
 _INSERT = """
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
-local next = redis.call('LINDEX', KEYS[1], math.floor(redis.call('LLEN', KEYS[1]) * ARGV[3]))
-if next then
-    redis.call('LINSERT', KEYS[1], 'BEFORE', next, ARGV[1])
+local other = redis.call('LINDEX', KEYS[1], math.floor(redis.call('LLEN', KEYS[1]) * ARGV[3]))
+if other then
+    redis.call('LINSERT', KEYS[1], 'AFTER', other, ARGV[1])
 else
     redis.call('RPUSH', KEYS[1], ARGV[1])
 end

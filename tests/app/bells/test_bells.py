@@ -323,11 +323,25 @@ def test_bells_have_the_places_of_their_turns() -> None:
     flush()
 
     owners = in_line()
-    assert (owners[0], owners[-1]) == ("ws_late", "ws_new")
-    mixed = [owner.startswith("ws_again") for owner in owners[1:-1]]
+    assert (*owners[:2], owners[-1]) == ("ws_0", "ws_late", "ws_new")
+    mixed = [owner.startswith("ws_again") for owner in owners[2:-1]]
     assert sum(mixed) == 40
     assert mixed not in (sorted(mixed), sorted(mixed, reverse=True))
     assert [owner for owner in owners if owner[3:].isdigit()] == [f"ws_{number}" for number in range(20)]
+
+
+def test_a_message_that_a_consumer_is_about_to_fetch_stays_the_first() -> None:
+    for turn in (Turn.NEW, Turn.NEW, Turn.LATE, Turn.AGAIN):
+        bells.ring("writes", f"ws_{turn.name}", turn)
+        flush()
+    newest = in_line()[-1]
+    bells.flags().lmove(QUEUE, QUEUE, "RIGHT", "LEFT")
+
+    for number in range(20):
+        bells.ring("writes", f"ws_{number}", Turn.LATE if number % 2 else Turn.AGAIN)
+        flush()
+
+    assert in_line()[0] == newest
 
 
 def in_line() -> list[str]:
