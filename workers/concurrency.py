@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterable, Iterator
-from itertools import chain
+from collections.abc import Hashable, Iterable, Reversible
 
 from workers import pacing
 
@@ -104,9 +103,11 @@ class Windows:
         self.under_way = 0
         self.is_short = False  # whether an endpoint had to wait for capacity when rooms were last asked for
 
-    def rooms(self, awake: dict[str, int], capacity: int) -> dict[str, int]:
-        """How many more requests may begin for the endpoints, `in_turn`. Omits endpoints that may begin none.
+    def rooms(self, endpoint_ids: Iterable[str], capacity: int, new: Reversible[str] = ()) -> dict[str, int]:
+        """How many more requests may begin for each of the endpoints. Omits endpoints that may begin none.
 
+        Those that are `new`, the newest of them first, get one each of half of the room, so that a backlog of the
+        others delays nothing that is new.
         `capacity` is how many the process can work on at once. Requests of an endpoint that has let one wait for long
         are no work. Half of the capacity is for endpoints that are known to answer, so that hanging ones, however
         many, cannot take it all.
@@ -123,20 +124,19 @@ class Windows:
         self.is_short = left < capacity // 8
         if self.is_short:
             return rooms
-        for endpoint_id in in_turn(awake):
-            if endpoint_id in rooms:
-                continue
-            if not left:
-                self.is_short = True  # very likely, and looking at all the others would cost more
-                break
-            window = self._of(endpoint_id)
-            wanted = min(window.room(now), most_each - len(window.started))
-            room = min(wanted, left if window.answering else min(left, unsure_left))
-            self.is_short |= room < wanted
-            if room > 0:
-                rooms[endpoint_id] = room
-                left -= room
-                unsure_left -= 0 if window.answering else room
+        for those, most, kept in ((reversed(new), 1, left // 2), (endpoint_ids, most_each, 0)):
+            for endpoint_id in those:
+                if left <= kept:
+                    self.is_short |= not kept  # very likely, and looking at all the others would cost more
+                    break
+                window, given = self._of(endpoint_id), rooms.get(endpoint_id, 0)
+                wanted = min(window.room(now), most, most_each - len(window.started)) - given
+                room = min(wanted, left if window.answering else min(left, unsure_left))
+                self.is_short |= room < wanted
+                if room > 0:
+                    rooms[endpoint_id] = given + room
+                    left -= room
+                    unsure_left -= 0 if window.answering else room
         return rooms
 
     def begin(self, endpoint_id: str, request: Hashable, waited: float = 0.0) -> None:
@@ -185,15 +185,6 @@ class Windows:
         # A window that is forgotten begins small again. As many idle ones are kept as may ever be busy.
         if len(self._windows) > pacing.MOST_UNDER_WAY + len(self._busy):
             self._windows = dict(self._busy)
-
-
-def in_turn(awake: dict[str, int]) -> Iterator[str]:
-    """The owners, the oldest first, and in every other turn the newest, so that a backlog delays nothing that is new.
-
-    `awake` says how often in a row each had more mail than room: only one that has not is new. Names some twice.
-    """
-    oldest, newest = iter(awake), (owner for owner in reversed(awake) if not awake[owner])
-    return chain(chain.from_iterable(zip(newest, oldest, strict=False)), oldest)
 
 
 def _under_way(windows: Iterable[Window]) -> int:

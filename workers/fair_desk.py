@@ -12,7 +12,6 @@ from app.channels.base import Request
 from app.mailbox import Claimed, Mail
 from app.outbound import Answer, Reason, failed
 from workers.backoff import Faults
-from workers.concurrency import in_turn
 from workers.desk import Desk
 
 T = TypeVar("T")
@@ -26,7 +25,8 @@ class FairDesk(Desk[T]):
         self._mail = mail
         self._most = most
         self._most_each = most_each
-        self._awake: dict[str, int] = {}  # owners that may have mail, and how often each had more than room
+        self._awake: dict[str, None] = {}  # owners that may have mail, the one to be served next first
+        self._new: dict[str, None] = {}  # those of them that were rung for since they last had room, the newest last
         self._under_way: Counter[str] = Counter()
         self.faults = Faults()  # used by the loop's thread
 
@@ -47,17 +47,22 @@ class FairDesk(Desk[T]):
         return bool(self._under_way)
 
     def claim(self) -> None:
-        """Fills the room of the owners that may have mail; the next call goes on with the others."""
+        """Fills the room of the owners that may have mail; the next call begins with the others."""
         while self.bells:
-            self._awake.setdefault(self.bells.popleft(), 0)
+            owner = self.bells.popleft()
+            self._awake.setdefault(owner)
+            self._new.pop(owner, None)
+            self._new[owner] = None
         rooms = self._rooms()
         if not rooms:
             return
         mailbox.hear(self._mail, *rooms)
         begun, full = self.begin(rooms)
         self._under_way.update([row.owner for row in begun])
-        times = {owner: self._awake.pop(owner) for owner in rooms}
-        self._awake |= {owner: times[owner] + 1 for owner in full}
+        for owner in rooms:
+            del self._awake[owner]
+            self._new.pop(owner, None)
+        self._awake |= dict.fromkeys(full)
         if any(self._under_way[owner] < self._most_each for owner in full):
             self.look_again()  # some were dropped, so no outcome need lead to the next look
 
@@ -94,11 +99,13 @@ class FairDesk(Desk[T]):
 
     def _rooms(self) -> dict[str, int]:
         left = self._most - self._under_way.total()
-        rooms = {}
-        for owner in in_turn(self._awake):
-            if not left:
-                break
-            if owner not in rooms and (room := min(left, self._most_each - self._under_way[owner])):
-                rooms[owner] = room
-                left -= room
+        rooms: dict[str, int] = {}
+        for owners, most, kept in ((reversed(self._new), 1, left // 2), (self._awake, self._most_each, 0)):
+            for owner in owners:
+                if left <= kept:
+                    break
+                given = rooms.get(owner, 0)
+                if (room := min(left, most - given, self._most_each - self._under_way[owner] - given)) > 0:
+                    rooms[owner] = given + room
+                    left -= room
         return rooms

@@ -46,6 +46,8 @@ class Sender:
         self._bells: deque[str] = deque()  # endpoints that it was woken for since the desk last looked
         # Endpoints whose mailboxes may have mail, and how often in a row each filled its window.
         self._awake: dict[str, int] = {}
+        # Those of them that were rung for since they last had room, the newest last.
+        self._new: dict[str, None] = {}
         # Endpoints whose limit is used up, and when it allows more, on the monotonic clock.
         self._paused: dict[str, float] = {}
         self._rung: set[str] = set()  # endpoints whose bells are not heard yet
@@ -173,12 +175,13 @@ class Sender:
         if leaving := slow if self._lane is lanes.FAST else recovered:
             for owner in leaving:
                 self._awake.pop(owner, None)
+                self._new.pop(owner, None)
             self._hear(leaving)
             lanes.ring(leaving)
 
     def _claim(self, outbound: Outbound) -> None:
         """Fills the windows of the endpoints that are awake. One whose mailbox had less than its room goes to sleep."""
-        rooms = self._windows.rooms(self._awake, self._pace.capacity)
+        rooms = self._windows.rooms(self._awake, self._pace.capacity, self._new)
         # In the slow lane the bells of full windows stay unheard, or each new delivery would ring them again.
         self._hear(self._awake if self._lane is lanes.FAST else rooms)
         if not rooms:
@@ -210,6 +213,7 @@ class Sender:
         now = time.monotonic()
         for owner, room in left.items():
             times = self._awake.pop(owner) + 1
+            self._new.pop(owner, None)
             if owner in pauses:
                 self._paused[owner] = now + pauses[owner]
             elif room == 0:
@@ -228,6 +232,8 @@ class Sender:
             # The bell of one that is paused stays unheard: each new mail would ring again.
             if owner not in self._paused:
                 self._awake.setdefault(owner, 0)
+                self._new.pop(owner, None)
+                self._new[owner] = None
 
     def _hear(self, owners: Iterable[str]) -> None:
         if heard := self._rung.intersection(owners):

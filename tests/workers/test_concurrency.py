@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from workers import pacing
-from workers.concurrency import Window, Windows, in_turn
+from workers.concurrency import Window, Windows
 
 
 def play(window: Window, now: float, count: int, *, succeeded: bool = True, seconds: float = 0.01) -> None:
@@ -113,7 +113,7 @@ def test_ten_quick_successes_in_a_row_are_a_recovery_and_a_failure_is_none() -> 
 
 def test_endpoints_that_are_not_sure_to_answer_get_half_of_the_room_at_most() -> None:
     every = Windows(slow_lane=False)
-    unsure = {f"unsure-{number}": 0 for number in range(100)}
+    unsure = [f"unsure-{number}" for number in range(100)]
 
     rooms = every.rooms(unsure, capacity=100)
 
@@ -125,23 +125,29 @@ def test_endpoints_that_are_not_sure_to_answer_get_half_of_the_room_at_most() ->
 
     every.begin("good", "first")
     every.end("good", "first", succeeded=True, seconds=0.01)
-    assert every.rooms({**unsure, "good": 0}, capacity=100) == {"good": 2}
+    assert every.rooms([*unsure, "good"], capacity=100) == {"good": 2}
 
 
-def test_the_newest_of_a_backlog_comes_first_but_no_endpoint_that_goes_on_having_more() -> None:
-    awake = {"a": 0, "b": 0, "busy": 1, "c": 0, "new": 0, "busier": 7}
+def test_what_is_new_gets_one_request_each_of_half_of_the_room_the_newest_first() -> None:
+    every = Windows(slow_lane=True)
+    endpoint_ids = [f"old-{number}" for number in range(10)] + ["new", "newer", "newest"]
+    for endpoint_id in endpoint_ids:
+        for number in range(9):
+            every.begin(endpoint_id, str(number))
+            every.end(endpoint_id, str(number), succeeded=True, seconds=0.01)
 
-    assert list(dict.fromkeys(in_turn(awake))) == ["new", "a", "c", "b", "busy", "busier"]
-    assert set(in_turn({"busy": 1, "busier": 2})) == {"busy", "busier"}
-    assert list(in_turn({})) == []
-    assert list(Windows(slow_lane=False).rooms(awake, capacity=6)) == ["new", "a", "c"]
+    rooms = every.rooms(endpoint_ids, 4, dict.fromkeys(["new", "newer", "newest"]))
+
+    assert list(rooms) == ["newest", "newer", "old-0"]
+    assert (rooms["newest"], rooms["newer"], rooms["old-0"]) == (1, 1, 2)
+    assert every.rooms(["newest"], 5, dict.fromkeys(["newest"])) == every.rooms(["newest"], 5)
 
 
 def test_requests_that_wait_take_no_room_but_there_is_a_limit_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pacing, "MOST_UNDER_WAY", 80)
     every = Windows(slow_lane=False)
-    hanging = {f"hanging-{number}": 0 for number in range(50)}
-    for endpoint_id in list(hanging)[:25]:
+    hanging = [f"hanging-{number}" for number in range(50)]
+    for endpoint_id in hanging[:25]:
         every.begin(endpoint_id, "first")
     assert sum(every.rooms(hanging, capacity=50).values()) == 0
 
@@ -153,21 +159,21 @@ def test_requests_that_wait_take_no_room_but_there_is_a_limit_for_all(monkeypatc
 def test_an_endpoint_alone_may_have_more_under_way_than_one_among_others() -> None:
     every = Windows(slow_lane=False)
     for _ in range(10):
-        requests = range(every.rooms({"it": 0}, capacity=1000)["it"])
+        requests = range(every.rooms(["it"], capacity=1000)["it"])
         for number in requests:
             every.begin("it", number)
         for number in requests:
             every.end("it", number, succeeded=True, seconds=0.01)
 
-    assert every.rooms({"it": 0}, capacity=1000) == {"it": pacing.MOST}
+    assert every.rooms(["it"], capacity=1000) == {"it": pacing.MOST}
     for name in ("second", "third", "fourth", "fifth"):
         every.begin(name, "first")
-    assert every.rooms({"it": 0}, capacity=1000) == {"it": pacing.MOST // 4}
+    assert every.rooms(["it"], capacity=1000) == {"it": pacing.MOST // 4}
 
 
 def test_there_is_never_more_room_than_is_left_for_all() -> None:
     every = Windows(slow_lane=False)
-    good = {f"good-{number}": 0 for number in range(100)}
+    good = [f"good-{number}" for number in range(100)]
     for endpoint_id in good:
         every.begin(endpoint_id, "first")
         every.end(endpoint_id, "first", succeeded=True, seconds=0.01)
@@ -242,7 +248,7 @@ def test_no_more_endpoints_are_remembered_than_may_be(monkeypatch: pytest.Monkey
     monkeypatch.setattr(pacing, "MOST_UNDER_WAY", 10)
     every = Windows(slow_lane=False)
     every.begin("busy", "first")
-    every.rooms({f"idle-{number}": 0 for number in range(100)}, capacity=1000)
+    every.rooms([f"idle-{number}" for number in range(100)], capacity=1000)
 
     every.judge()
 

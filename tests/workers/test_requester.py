@@ -47,13 +47,13 @@ def test_the_response_reaches_the_run(api: Api, requester: Requester, receiver: 
 
 
 def test_a_workspace_that_was_just_rung_for_is_served_beside_a_backlog(requester: Requester) -> None:
-    requester._most = 40
-    requester._under_way["ws_busy"] = 20
-    requester._awake = {"ws_1": 0, "ws_2": 0, "ws_busy": 3, "ws_new": 0}
+    requester._awake = dict.fromkeys(["ws_1", "ws_2", "ws_3", "ws_new"])
+    requester._new = {"ws_new": None}
+    requester._most = 41
 
+    assert requester._rooms() == {"ws_new": 1, "ws_1": 20, "ws_2": 20}
+    requester._awake = requester._new
     assert requester._rooms() == {"ws_new": 20}
-    requester._most = 50
-    assert requester._rooms() == {"ws_new": 20, "ws_1": 10}
 
 
 def test_at_most_64_kib_of_a_response_are_kept(api: Api, requester: Requester, receiver: Receiver) -> None:
