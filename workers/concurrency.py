@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterable, Reversible
+from collections.abc import Hashable, Iterable
 
 from workers import pacing
 
@@ -103,11 +103,11 @@ class Windows:
         self.under_way = 0
         self.is_short = False  # whether an endpoint had to wait for capacity when rooms were last asked for
 
-    def rooms(self, endpoint_ids: Iterable[str], capacity: int, new: Reversible[str] = ()) -> dict[str, int]:
+    def rooms(self, endpoint_ids: Iterable[str], capacity: int, new: Iterable[str] = ()) -> dict[str, int]:
         """How many more requests may begin for each of the endpoints. Omits endpoints that may begin none.
 
-        Those that are `new`, the newest of them first, get one each of half of the room, so that a backlog of the
-        others delays nothing that is new.
+        Those of them that are `new` get one each first, of half of the room, so that a backlog of the others delays
+        nothing that is new.
         `capacity` is how many the process can work on at once. Requests of an endpoint that has let one wait for long
         are no work. Half of the capacity is for endpoints that are known to answer, so that hanging ones, however
         many, cannot take it all.
@@ -124,7 +124,7 @@ class Windows:
         self.is_short = left < capacity // 8
         if self.is_short:
             return rooms
-        for those, most, kept in ((reversed(new), 1, left // 2), (endpoint_ids, most_each, 0)):
+        for those, most, kept in ((new, 1, left // 2), (endpoint_ids, most_each, 0)):
             for endpoint_id in those:
                 if left <= kept:
                     self.is_short |= not kept  # very likely, and looking at all the others would cost more

@@ -34,7 +34,6 @@ class Courier(Desk[Sending]):
     def __init__(self) -> None:
         super().__init__(sendings.TIMEOUT_SECONDS)
         self._awake: dict[str, None] = {}  # channels that may have messages, the one to be served next first
-        self._new: dict[str, None] = {}  # those of them that were rung for since they last had room, the newest last
         # Until when on the monotonic clock nothing is due in a channel, and until when nothing can be sent at all.
         self._timers: dict[str, float] = {}
         self._closed: dict[str, float] = {}
@@ -78,7 +77,7 @@ class Courier(Desk[Sending]):
         """Fills the windows of the channels that may have messages."""
         self._listen()
         self._windows.judge()
-        rooms = self._windows.rooms(self._awake, CAPACITY, self._new)
+        rooms = self._windows.rooms(self._awake, CAPACITY, self.new)
         if not rooms:
             return
         self._hear(rooms)
@@ -89,7 +88,7 @@ class Courier(Desk[Sending]):
             self._windows.begin(dispatch.claimed.owner, dispatch.claimed)
         for channel_id in rooms:
             del self._awake[channel_id]
-            self._new.pop(channel_id, None)
+            self.new.pop(channel_id, None)
         for channel_id, (seconds, is_closed) in batch.pauses.items():
             if is_closed:
                 self._closed[channel_id] = now + max(seconds, CLOSED_SECONDS)
@@ -118,12 +117,11 @@ class Courier(Desk[Sending]):
             channel_id = self.bells.popleft()
             self._rung.add(channel_id)
             self._awake.setdefault(channel_id)
-            self._new.pop(channel_id, None)
-            self._new[channel_id] = None
+            self.new.setdefault(channel_id)
         # The bell of one that is closed stays unheard: each new message would ring again.
         for channel_id in self._closed:
             self._awake.pop(channel_id, None)
-            self._new.pop(channel_id, None)
+            self.new.pop(channel_id, None)
 
     def _hear(self, channel_ids: Iterable[str]) -> None:
         if heard := self._rung.intersection(channel_ids):

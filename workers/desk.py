@@ -21,6 +21,7 @@ from app.config import settings
 from app.database import DatabaseAway
 from app.lib import vitals
 from app.outbound import Answer, Outbound
+from workers import pacing
 
 log = structlog.get_logger(__name__)
 
@@ -30,6 +31,7 @@ AWAY_SECONDS = 1.0  # after the database was found to be away
 BUSY_SECONDS = 0.02  # after a row was found locked
 # An end of a pause that is further away is looked at again: threads can wait for no more than some years.
 MOST_REST_SECONDS = 3600.0
+MOST_NEW = 100  # owners that wait for their first room in memory, where nothing new can pass all of them
 MOST_BUSY = 50  # tries at a row that stays locked
 
 T = TypeVar("T")
@@ -43,6 +45,7 @@ class Desk(ABC, Generic[T]):
 
     def __init__(self, timeout_seconds: float) -> None:
         self.bells: deque[str] = deque()  # owners that it was woken for since the desk last looked
+        self.new: dict[str, None] = {}  # owners that it was woken for since they last had room
         self.is_stopping = threading.Event()
         self.loop = uvloop.new_event_loop()
         self.outbound: Outbound
@@ -82,10 +85,11 @@ class Desk(ABC, Generic[T]):
         return None
 
     def wake(self, *owners: str) -> None:
-        """Sends what the owners have, soon, and until there is no more. Never waits."""
+        """Sends what the owners have, soon, until there is no more. Waits a moment while it has no room."""
         self._start()
         self.bells.extend(owners)
         self._news.set()
+        pacing.hold_back(lambda: len(self.new) + len(self.bells) > MOST_NEW)
 
     def stop(self) -> None:
         """Claims nothing more; returns when every request under way has ended and is recorded."""

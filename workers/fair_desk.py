@@ -26,7 +26,6 @@ class FairDesk(Desk[T]):
         self._most = most
         self._most_each = most_each
         self._awake: dict[str, None] = {}  # owners that may have mail, the one to be served next first
-        self._new: dict[str, None] = {}  # those of them that were rung for since they last had room, the newest last
         self._under_way: Counter[str] = Counter()
         self.faults = Faults()  # used by the loop's thread
 
@@ -51,8 +50,7 @@ class FairDesk(Desk[T]):
         while self.bells:
             owner = self.bells.popleft()
             self._awake.setdefault(owner)
-            self._new.pop(owner, None)
-            self._new[owner] = None
+            self.new.setdefault(owner)
         rooms = self._rooms()
         if not rooms:
             return
@@ -61,7 +59,7 @@ class FairDesk(Desk[T]):
         self._under_way.update([row.owner for row in begun])
         for owner in rooms:
             del self._awake[owner]
-            self._new.pop(owner, None)
+            self.new.pop(owner, None)
         self._awake |= dict.fromkeys(full)
         if any(self._under_way[owner] < self._most_each for owner in full):
             self.look_again()  # some were dropped, so no outcome need lead to the next look
@@ -100,7 +98,7 @@ class FairDesk(Desk[T]):
     def _rooms(self) -> dict[str, int]:
         left = self._most - self._under_way.total()
         rooms: dict[str, int] = {}
-        for owners, most, kept in ((reversed(self._new), 1, left // 2), (self._awake, self._most_each, 0)):
+        for owners, most, kept in ((self.new, 1, left // 2), (self._awake, self._most_each, 0)):
             for owner in owners:
                 if left <= kept:
                     break

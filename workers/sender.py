@@ -46,7 +46,7 @@ class Sender:
         self._bells: deque[str] = deque()  # endpoints that it was woken for since the desk last looked
         # Endpoints whose mailboxes may have mail, and how often in a row each filled its window.
         self._awake: dict[str, int] = {}
-        # Those of them that were rung for since they last had room, the newest last.
+        # Those of them that were rung for since they last had room.
         self._new: dict[str, None] = {}
         # Endpoints whose limit is used up, and when it allows more, on the monotonic clock.
         self._paused: dict[str, float] = {}
@@ -62,16 +62,11 @@ class Sender:
         self._pace = Pace()
 
     def wake(self, *endpoint_ids: str) -> None:
-        """Looks into the mailboxes of the endpoints soon, and until they are empty.
-
-        While more mailboxes wait than the process can serve at once, it returns a little later, so that other processes
-        take up the next bells.
-        """
+        """Looks into the mailboxes of the endpoints soon, until they are empty. Waits a moment while it has no room."""
         self._start()
         self._bells.extend(endpoint_ids)
         self._news.set()
-        if len(self._awake) + len(self._bells) > self._pace.capacity:
-            time.sleep(pacing.GATHERING_SECONDS)
+        pacing.hold_back(lambda: len(self._new) + len(self._bells) > self._pace.capacity // 2)
 
     def stop(self) -> None:
         """Claims nothing more; returns when every attempt under way has ended and is recorded."""
@@ -232,8 +227,7 @@ class Sender:
             # The bell of one that is paused stays unheard: each new mail would ring again.
             if owner not in self._paused:
                 self._awake.setdefault(owner, 0)
-                self._new.pop(owner, None)
-                self._new[owner] = None
+                self._new.setdefault(owner)
 
     def _hear(self, owners: Iterable[str]) -> None:
         if heard := self._rung.intersection(owners):

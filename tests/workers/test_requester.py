@@ -48,11 +48,11 @@ def test_the_response_reaches_the_run(api: Api, requester: Requester, receiver: 
 
 def test_a_workspace_that_was_just_rung_for_is_served_beside_a_backlog(requester: Requester) -> None:
     requester._awake = dict.fromkeys(["ws_1", "ws_2", "ws_3", "ws_new"])
-    requester._new = {"ws_new": None}
+    requester.new = {"ws_new": None}
     requester._most = 41
 
     assert requester._rooms() == {"ws_new": 1, "ws_1": 20, "ws_2": 20}
-    requester._awake = requester._new
+    requester._awake = requester.new
     assert requester._rooms() == {"ws_new": 20}
 
 

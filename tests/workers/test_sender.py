@@ -117,7 +117,18 @@ def test_a_process_with_much_to_do_takes_its_time_before_more_bells(
     began = time.monotonic()
     sender.wake(*(f"whe_{number}" for number in range(1000)))
 
-    assert time.monotonic() - began >= pacing.GATHERING_SECONDS
+    assert time.monotonic() - began >= pacing.HOLDING_BACK_SECONDS
+
+
+def test_bells_are_held_back_until_there_is_room_for_those_before(
+    sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pacing, "HOLDING_BACK_SECONDS", 60)
+    endpoint_ids = [f"whe_{number}" for number in range(1000)]
+
+    sender.wake(*endpoint_ids)
+
+    assert len(sender._new) + len(sender._bells) <= sender._pace.capacity // 2
 
 
 def test_a_failure_is_recorded_with_what_was_answered(api: Api, sender: Sender, receiver: Receiver) -> None:
