@@ -23,8 +23,9 @@ from workers.sender import Sender
 
 @pytest.fixture(autouse=True)
 def patience(empty: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No attempt runs out of time, and no endpoint looks slow, only because the machine is busy."""
+    """No attempt runs out of time, and no endpoint looks slow or behind, only because the machine is busy."""
     monkeypatch.setattr(pacing, "SLOW_SECONDS", 60.0)
+    monkeypatch.setattr(pacing, "BACKLOG_SECONDS", 50.0)
     monkeypatch.setenv("WEBHOOK_TIMEOUT_SECONDS", "30")
     settings.cache_clear()
     yield
@@ -99,7 +100,8 @@ def test_endpoints_that_wait_for_capacity_take_turns(
     endpoint_ids = [make_endpoint(api.workspace_id, receiver.url(path))[0] for path in paths]
     happen(api, 60)
     sender._pace.capacity = 8
-    monkeypatch.setattr("workers.pacing.MOST_UNDER_WAY", 8)
+    monkeypatch.setattr(pacing, "MOST_UNDER_WAY", 8)
+    monkeypatch.setattr(pacing, "LEAST_CAPACITY", 8)  # however busy the machine is
 
     sender.wake(*endpoint_ids)
 
