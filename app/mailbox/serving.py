@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 import structlog
 
 from app.database import DatabaseAway, rows
-from app.mailbox.claims import LEASE_SECONDS, claim, claim_exclusive, release
+from app.mailbox.claims import LEASE_SECONDS, claim, claim_exclusive
+from app.mailbox.findings import may_have_more
 from app.mailbox.mail import Claimed, Mail, hear, ring
+from app.mailbox.outcomes import release
 
 log = structlog.get_logger(__name__)
 
@@ -44,12 +45,11 @@ def serve_shared(mail: Mail, owners: Sequence[str], room: int, work: Callable[[S
     ends = time.monotonic() + SLICE_SECONDS
     while owners:
         hear(mail, *owners)
-        part = max(1, room // len(owners))
-        if not (batch := claim(mail, dict.fromkeys(owners, part), LEASE_SECONDS)):
+        rooms = dict.fromkeys(owners, max(1, room // len(owners)))
+        if not (batch := claim(mail, rooms, LEASE_SECONDS)):
             return
-        numbers = Counter(claimed.owner for claimed in batch)
-        owners = [owner for owner in owners if numbers[owner] == part]
-        for owner in owners:  # there may be more, so another worker can help
+        owners = may_have_more(rooms, batch)
+        for owner in owners:  # another worker can help
             ring(mail, owner)
         _work_on(mail, batch, work)
         if time.monotonic() > ends:

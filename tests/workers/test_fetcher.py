@@ -253,10 +253,10 @@ def test_the_file_of_a_worker_that_died_is_fetched_by_another(fetcher: Fetcher, 
 
 def test_what_is_recorded_under_an_old_claim_changes_nothing(channel: Channel) -> None:
     send(channel)
-    [dispatch], _, _ = fetches.claim({channel.id: 1})
+    [dispatch] = fetches.claim({channel.id: 1}).dispatches
     rows("UPDATE uploads SET leased_until = NULL")
     fetches.claim({channel.id: 1})
 
-    fetches.record([fetches.Fetched(dispatch.claimed, 0, verdict=fetches.TOO_LARGE)])
+    fetches.record([fetches.Fetched(dispatch.claimed, verdict=fetches.TOO_LARGE)])
 
     assert one("SELECT due_at IS NOT NULL AND problem IS NULL FROM uploads")

@@ -11,10 +11,10 @@ from cryptography.fernet import InvalidToken
 from app import mailbox
 from app.channels.base import Outcome, Request, Verdict
 from app.channels.kinds import KINDS
-from app.database import count, rows, transaction
+from app.database import rows, transaction
 from app.domain.channels import channels, outboxes
-from app.domain.channels.channel_requests import MAIL
-from app.mailbox import Claimed
+from app.domain.channels.channel_requests import MAIL, WAITING
+from app.mailbox import Claimed, PutOff
 from app.models.channels import Channel
 from app.outbound import Answer
 
@@ -58,7 +58,7 @@ def work(workspace_id: str, ask: Ask) -> None:
     while claimed := mailbox.claim(MAIL, {workspace_id: 1}, LEASE_SECONDS):
         [request] = claimed
         channel = Channel.get_by_id(request.id)
-        action = request.carried[0]
+        action = request.carried.action
         result = _connect(channel, ask) if action == "connect" else _disconnect(channel, ask)
         _record(request, channel, result)
         log.info(
@@ -105,7 +105,6 @@ def _disconnect(channel: Channel, ask: Ask) -> _Result:
 
 def _record(request: Claimed, channel: Channel, result: _Result) -> None:
     """Records the result, unless something else has been wanted of the channel since the claim."""
-    action, _, tries = request.carried
     with transaction():
         # Channels first, and in order: the verbs lock them before the request, and two may have the same account.
         rows(
@@ -117,12 +116,12 @@ def _record(request: Claimed, channel: Channel, result: _Result) -> None:
         if not _is_still_wanted(request):
             return
         if result.verdict.outcome in (Outcome.LATER, Outcome.UNKNOWN):
-            if result.is_ours or tries + 1 < MOST_TRIES[action]:
+            if result.is_ours or request.carried.tries + 1 < MOST_TRIES[request.carried.action]:
                 _put_off(request, result)
                 return
             result = _Result(Verdict(Outcome.FAILED, code="unreachable", detail=_NO_ANSWER))
-        count("DELETE FROM channel_requests WHERE id = %s", (request.id,))
-        if action == "disconnect":
+        mailbox.drop(MAIL, [request])
+        if request.carried.action == "disconnect":
             rows("UPDATE channels SET credentials = NULL, account = NULL WHERE id = %s", (channel.id,))
         else:
             _settle(channel, result)
@@ -134,25 +133,19 @@ def _is_still_wanted(request: Claimed) -> bool:
         "SELECT revision FROM channel_requests WHERE id = %s AND claim = %s FOR NO KEY UPDATE",
         (request.id, request.claim),
     )
-    if found and found[0][0] != request.carried[1]:
+    if found and found[0][0] != request.carried.revision:
         mailbox.release(MAIL, [request])
         return False
     return bool(found)
 
 
 def _put_off(request: Claimed, result: _Result) -> None:
-    tries, verdict = request.carried[2], result.verdict
-    pause = max(PAUSES_SECONDS[min(tries, len(PAUSES_SECONDS) - 1)], verdict.pause_seconds)
-    rows(
-        """
-        UPDATE channel_requests
-        SET tries = tries + %s, next_attempt_at = now() + %s * interval '1 second', due_at = NULL, leased_until = NULL
-        WHERE id = %s
-        """,
-        (0 if result.is_ours else 1, pause, request.id),
-    )
-    if request.carried[0] == "connect" and verdict.detail is not None:
-        channels.set_state(request.id, "disconnected", {"code": "connecting", "detail": verdict.detail})
+    pause = PAUSES_SECONDS[min(request.carried.tries, len(PAUSES_SECONDS) - 1)]
+    pause = max(pause, result.verdict.pause_seconds)
+    mailbox.put_off(WAITING, [PutOff(request, pause, is_spent=not result.is_ours)])
+    detail = result.verdict.detail
+    if request.carried.action == "connect" and detail is not None:
+        channels.set_state(request.id, "disconnected", {"code": "connecting", "detail": detail})
 
 
 def _settle(channel: Channel, result: _Result) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from app import mailbox
 from app.database import database, rows
@@ -19,8 +19,16 @@ from app.models.contacts import Contact
 from app.models.identities import PendingMerge
 from app.models.runs import Run
 
+
+class Carried(NamedTuple):
+    """What a claimed run brings along."""
+
+    contact_id: str
+    automation_id: str
+
+
 # Shared, and taken by time: a run executes under its contact's lock, so a contact's runs never do so side by side.
-MAIL = Mail(table="runs", owner="workspace_id", queue="runs", carries=("contact_id", "automation_id"))
+MAIL = Mail(table="runs", owner="workspace_id", queue="runs", carries=Carried)
 WAITING = Waiting(MAIL, "resume_at")
 
 # A start that is this many automations away from the outside is refused.
