@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from typing import TypeVar
 
+from app.channels.base import Request
 from app.mailbox import Claimed, Held, Mail
+from app.outbound import Answer, Reason, failed
 from workers.backoff import Faults
 from workers.desk import Desk
 
@@ -40,3 +43,12 @@ class FairDesk(Desk[D, T]):
     def end(self, outcome: T) -> None:
         """Makes room for another request of the owner."""
         self._numbers -= Counter([outcome.claimed.owner])
+
+    def ask_any(self, request: Request, most_bytes: int, timeout_seconds: float) -> asyncio.Future[Answer]:
+        """The same as `ask`, but an address that cannot be asked is an answer, too."""
+        try:
+            return self.ask(request, most_bytes, timeout_seconds)
+        except ValueError as refusal:
+            refused = self.loop.create_future()
+            refused.set_result(failed(Reason.BAD_ADDRESS, str(refusal), may_have_arrived=False))
+            return refused

@@ -41,12 +41,8 @@ class Requester(FairDesk[Dispatch, Outcome]):
 
     def send(self, dispatch: Dispatch) -> None:
         """Sends the request once."""
-        try:
-            answered = self.ask(dispatch.request, self._requests.MOST_BYTES, self._requests.TIMEOUT_SECONDS)
-        except ValueError as refusal:
-            self._receive(dispatch, failed(Reason.BAD_ADDRESS, str(refusal), may_have_arrived=False))
-        else:
-            answered.add_done_callback(lambda done: self._receive(dispatch, done.result()))
+        answered = self.ask_any(dispatch.request, self._requests.MOST_BYTES, self._requests.TIMEOUT_SECONDS)
+        answered.add_done_callback(lambda done: self._receive(dispatch, done.result()))
 
     def record(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
         """Records the answers; returns those that have to be recorded later."""
