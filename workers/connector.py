@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import structlog
@@ -10,35 +9,22 @@ import structlog
 from app.channels.base import Outcome, Verdict
 from app.domain.channels import channel_connections
 from app.domain.channels.channel_connections import Dispatch, Result
-from app.domain.channels.channel_requests import MAIL
-from app.mailbox import Found
 from workers.fair_desk import FairDesk
 
 log = structlog.get_logger(__name__)
-
-MOST_UNDER_WAY = 100
-MOST_EACH = 1  # a workspace's channels have their turns
 
 _BROKEN = Verdict(Outcome.LATER)
 
 
 class Connector(FairDesk[Dispatch, Result]):
-    """A provider is asked again if the worker dies. The owners are workspaces."""
+    """The owners are workspaces."""
 
     def __init__(self) -> None:
-        super().__init__(MAIL, channel_connections.TIMEOUT_SECONDS, MOST_UNDER_WAY, MOST_EACH)
-
-    def claim(self, rooms: Mapping[str, int]) -> Found[Dispatch, Result]:
-        """Claims what is to be asked."""
-        return channel_connections.claim(rooms)
+        super().__init__(channel_connections)
 
     def send(self, dispatch: Dispatch) -> None:
         """Asks the provider."""
         self.loop.create_task(self._ask(dispatch))
-
-    def record(self, outcomes: Sequence[Result]) -> Sequence[Result]:
-        """Records what providers have answered."""
-        return channel_connections.record(outcomes)
 
     def broken(self, outcome: Result) -> Result:
         """As if there had been no answer."""
@@ -49,8 +35,7 @@ class Connector(FairDesk[Dispatch, Result]):
         try:
             request = next(asking)
             while True:
-                most_bytes, seconds = channel_connections.MOST_BYTES, channel_connections.TIMEOUT_SECONDS
-                request = asking.send(await self.ask_any(request, most_bytes, seconds))
+                request = asking.send(await self.ask_any(request))
         except StopIteration as end:
             result = end.value
         except Exception:

@@ -4,34 +4,65 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeVar
 
 from app.channels.base import Request
-from app.mailbox import Claimed, Held, Mail
+from app.mailbox import Claimed, Found, Held, Mail
 from app.outbound import Answer, Reason, failed
 from workers.backoff import Faults
 from workers.desk import Desk
 
 D = TypeVar("D", bound=Held)
+D_co = TypeVar("D_co", bound=Held, covariant=True)
 T = TypeVar("T", bound=Held)
 
 
-class FairDesk(Desk[D, T]):
-    """Has at most `most` rows of the mail under way, and at most `most_each` of one owner."""
+class Kind(Protocol[D_co, T]):
+    """The module of a kind of mail, of which a process has at most `MOST_UNDER_WAY` rows under way.
 
-    def __init__(self, mail: Mail, timeout_seconds: float, most: int, most_each: int) -> None:
-        super().__init__(mail, timeout_seconds)
+    Of one owner `MOST_EACH` at most. `MOST_BYTES` are what is read of an answer.
+    """
+
+    MAIL: Mail
+    MOST_UNDER_WAY: int
+    MOST_EACH: int
+    MOST_BYTES: int
+    TIMEOUT_SECONDS: float
+
+    def claim(self, rooms: Mapping[str, int]) -> Found[D_co, T]:
+        """Claims up to that many rows of each owner."""
+
+    def record(self, outcomes: Sequence[T]) -> list[T]:
+        """Records the outcomes; returns those that have to be recorded later."""
+
+
+class FairDesk(Desk[D, T]):
+    """Sends what a kind of mail claims, and has it record what came of it.
+
+    What was sent by a worker that dies is sent again by another one when the lease ends.
+    """
+
+    def __init__(self, kind: Kind[D, T]) -> None:
+        super().__init__(kind.MAIL, kind.TIMEOUT_SECONDS)
         self.faults = Faults()  # used by the loop's thread
-        self._most = most
-        self._most_each = most_each
+        self._kind = kind
         self._numbers: Counter[str] = Counter()  # of rows under way, by owner
+
+    def claim(self, rooms: Mapping[str, int]) -> Found[D, T]:
+        """Claims up to that many rows of each owner."""
+        return self._kind.claim(rooms)
+
+    def record(self, outcomes: Sequence[T]) -> Sequence[T]:
+        """Records the outcomes; returns those that have to be recorded later."""
+        return self._kind.record(outcomes)
 
     def rooms(self) -> dict[str, int]:
         """What is left for each owner, the one to be served next first."""
-        left = self._most - self._numbers.total()
+        left = self._kind.MOST_UNDER_WAY - self._numbers.total()
         rooms = {}
         for owner in self.owners.awake:
-            if room := min(left, self._most_each - self._numbers[owner]):
+            if room := min(left, self._kind.MOST_EACH - self._numbers[owner]):
                 rooms[owner] = room
                 left -= room
         return rooms
@@ -44,10 +75,10 @@ class FairDesk(Desk[D, T]):
         """Makes room for another request of the owner."""
         self._numbers -= Counter([outcome.claimed.owner])
 
-    def ask_any(self, request: Request, most_bytes: int, timeout_seconds: float) -> asyncio.Future[Answer]:
-        """The same as `ask`, but an address that cannot be asked is an answer, too."""
+    def ask_any(self, request: Request) -> asyncio.Future[Answer]:
+        """Sends the request once, in the loop's thread. One that cannot be sent is answered, too."""
         try:
-            return self.ask(request, most_bytes, timeout_seconds)
+            return self.ask(request, self._kind.MOST_BYTES, self._kind.TIMEOUT_SECONDS)
         except ValueError as refusal:
             refused = self.loop.create_future()
             refused.set_result(failed(Reason.BAD_ADDRESS, str(refusal), may_have_arrived=False))

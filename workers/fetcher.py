@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 import structlog
 
 from app.channels.base import Outcome, Verdict
 from app.domain.channels import fetches, media
 from app.domain.channels.fetches import Dispatch, Fetched
-from app.mailbox import Found
 from app.outbound import Answer
 from workers.fair_desk import FairDesk
 
 log = structlog.get_logger(__name__)
-
-# Each file is in memory as a whole.
-MOST_UNDER_WAY = 12
-MOST_EACH = 4
-# Of the answer that says where a file is.
-MOST_ANSWER_BYTES = 65_536
 
 _BROKEN = Verdict(Outcome.FAILED, code="error", detail="Bellhop could not make the request for the file.")
 _CUT = Verdict(Outcome.LATER, code="cut", detail="The file did not arrive completely.")
 
 
 class Fetcher(FairDesk[Dispatch, Fetched]):
-    """A file whose worker dies is fetched again by another one when its lease ends. The owners are channels."""
+    """The owners are channels."""
 
     def __init__(self) -> None:
-        super().__init__(fetches.MAIL, fetches.FETCHING_SECONDS, MOST_UNDER_WAY, MOST_EACH)
-
-    def claim(self, rooms: Mapping[str, int]) -> Found[Dispatch, Fetched]:
-        """Claims files; those that cannot be fetched are settled."""
-        return fetches.claim(rooms)
+        super().__init__(fetches)
 
     def send(self, dispatch: Dispatch) -> None:
         """Fetches the file."""
         self.loop.create_task(self._fetch(dispatch))
-
-    def record(self, outcomes: Sequence[Fetched]) -> Sequence[Fetched]:
-        """Stores what has come."""
-        return fetches.record(outcomes)
 
     def broken(self, outcome: Fetched) -> Fetched:
         """The file is given up."""
@@ -64,14 +47,14 @@ class Fetcher(FairDesk[Dispatch, Fetched]):
 
     async def _content(self, dispatch: Dispatch) -> bytes | Verdict:
         kind, account = dispatch.kind, dispatch.account
-        located = await self.ask(kind.locating(account, dispatch.wanted), MOST_ANSWER_BYTES, fetches.ASKING_SECONDS)
+        located = await self.ask(kind.locating(account, dispatch.wanted), fetches.MOST_BYTES, fetches.ASKING_SECONDS)
         if located.is_ours:
             return _missed(located)
         found = kind.located(account, located)
         if isinstance(found, Verdict):
             return found
         # One byte more shows that the file is too large.
-        answer = await self.ask(found, media.MOST_BYTES + 1, fetches.FETCHING_SECONDS)
+        answer = await self.ask(found, media.MOST_BYTES + 1, fetches.TIMEOUT_SECONDS)
         if not answer.ok:
             return _missed(answer)
         if len(answer.body) > media.MOST_BYTES:

@@ -13,8 +13,7 @@ from app import mailbox
 from app.channels.base import Outcome, Request, Verdict
 from app.channels.kinds import KINDS
 from app.database import rows, transaction
-from app.domain.channels import channels, outboxes
-from app.domain.channels.channel_requests import MAIL, WAITING
+from app.domain.channels import channel_requests, channels, outboxes
 from app.mailbox import Claimed, Found, PutOff
 from app.models.channels import Channel
 from app.outbound import Answer
@@ -23,6 +22,9 @@ log = structlog.get_logger(__name__)
 
 Asking: TypeAlias = "Generator[Request, Answer, Result]"
 
+MAIL, WAITING = channel_requests.MAIL, channel_requests.WAITING
+# Of a process, and of a workspace in a process.
+MOST_UNDER_WAY, MOST_EACH = 100, 1
 # What is kept of an answer.
 MOST_BYTES = 65_536
 TIMEOUT_SECONDS = 10.0

@@ -29,10 +29,14 @@ class Carried(NamedTuple):
 MAIL = Mail(table="uploads", owner="channel_id", queue="fetches", carries=Carried)
 WAITING = Waiting(MAIL, "next_attempt_at")
 
+# Of the answer that says where a file is.
+MOST_BYTES = 65_536
+# Of a process, and of a channel in a process: each file is in memory as a whole.
+MOST_UNDER_WAY, MOST_EACH = 12, 4
 # Of the request that asks where a file is, and of that which fetches it.
-ASKING_SECONDS, FETCHING_SECONDS = 15.0, 30.0
+ASKING_SECONDS, TIMEOUT_SECONDS = 15.0, 30.0
 # Both, a wait for a connection before each, and the storing.
-LEASE_SECONDS = ASKING_SECONDS + FETCHING_SECONDS + 15
+LEASE_SECONDS = ASKING_SECONDS + TIMEOUT_SECONDS + 15
 # Before each further attempt; then the file is given up.
 PAUSES_SECONDS = (1.0, 5.0, 30.0, 120.0, 600.0, 3_600.0)
 TOO_LARGE = Verdict(
