@@ -95,6 +95,17 @@ def test_a_server_that_hangs_delays_no_other_workspace(
     assert answered() == 1
 
 
+def test_room_given_to_a_workspace_that_has_nothing_passes_on(
+    api: Api, others: Api, requester: Requester, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_requests, "MOST_UNDER_WAY", 1)
+    run_id, _ = make_request(api.workspace_id, receiver.url("/x"))
+
+    requester.wake(others.workspace_id, api.workspace_id)
+
+    until(lambda: answer_of(run_id))
+
+
 def test_behind_requests_that_nobody_waits_for_any_more_it_finds_the_others(
     api: Api, requester: Requester, receiver: Receiver
 ) -> None:

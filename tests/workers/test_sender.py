@@ -192,6 +192,29 @@ def test_an_outcome_that_cannot_be_recorded_yet_is_recorded_in_a_later_round(
     assert len(receiver.received) == 3
 
 
+def test_an_outcome_that_cannot_be_recorded_keeps_no_other_and_counts_as_our_fault(
+    api: Api, sender: Sender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken, _ = make_endpoint(api.workspace_id, receiver.url("/broken"))
+    good, _ = make_endpoint(api.workspace_id, receiver.url("/good"))
+    receiver.answers["/broken"] = 500
+    happen(api, 3)
+    real = attempts.record
+
+    def record(outcomes: list[attempts.Outcome]) -> list[attempts.Outcome]:
+        if any(outcome.answer.status == 500 for outcome in outcomes):
+            raise ValueError
+        return real(outcomes)
+
+    monkeypatch.setattr(attempts, "record", record)
+    sender.wake(broken, good)
+
+    until(lambda: one("SELECT count(*) FROM deliveries WHERE status = 'delivered'") == 3)
+    of_broken = "SELECT last_error_code, status, attempts, leased_until FROM deliveries WHERE endpoint_id = %s"
+    until(lambda: set(database.rows(of_broken, (broken,))) == {("ours", "pending", 0, None)})
+    assert one("SELECT min(next_attempt_at) > now() + interval '20 seconds' FROM deliveries")
+
+
 def test_a_retry_carries_the_same_identifier_and_bytes(api: Api, sender: Sender, receiver: Receiver) -> None:
     endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url("/broken"))
     receiver.answers["/broken"] = 503
