@@ -61,6 +61,10 @@ class OwnedModel(BaseModel):
             raise NotFound()
         return found
 
+    def altered(self, **columns: Any) -> Self:
+        """A copy of the row with these columns."""
+        return type(self)(**self.__data__ | columns)
+
     @classmethod
     def matching(cls, workspace_id: str, filters: Mapping[str, Any]) -> Any:
         """A query for the rows that match all given filters."""

@@ -40,7 +40,7 @@ class Interpreter:
 
     def __init__(self, unit: Unit, run: Run, automation_name: str, *, is_simulated: bool = False) -> None:
         self.unit = unit
-        self.run = Run(**run.__data__)  # as the steps change it; its status changes last
+        self.run = run.altered()  # as the steps change it; its status changes last
         self.is_simulated = is_simulated
         self.step: Step
         self.answer: Mapping[str, Any] | None = None
@@ -58,7 +58,7 @@ class Interpreter:
     @property
     def contact(self) -> Contact:
         """The run's contact. Raises StepFailed and Busy."""
-        contact: Contact | None = self.unit.get(Contact, self.run.workspace_id, "id", self.run.contact_id)
+        contact = self.unit.get(Contact, self.run.workspace_id, "id", self.run.contact_id)
         if contact is None:
             raise StepFailed("gone", "The contact has been deleted.")
         return contact
@@ -130,7 +130,7 @@ class Interpreter:
         # Of a replay, the step is known already.
         self.run.step = self.run.step or program.first
         self.run.started_at = self.now
-        started = Run(**{**self.run.__data__, "status": "running"})
+        started = self.run.altered(status="running")
         run_states.record(self.unit, started, "automation.started", self._automation_name)
 
     def _take(self, step: Step) -> bool:

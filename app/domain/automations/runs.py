@@ -121,7 +121,7 @@ def _locked(change: Change, run_id: str) -> Run:
     """The run, locked after its contact. Raises NotFound, Busy."""
     unit, workspace_id = change.unit, change.workspace_id
     unit.get(Contact, workspace_id, "id", change.payload["contact_id"])
-    run: Run | None = unit.get(Run, workspace_id, "id", run_id)
+    run = unit.get(Run, workspace_id, "id", run_id)
     if run is None:
         raise NotFound()
     return run

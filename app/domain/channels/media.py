@@ -88,9 +88,7 @@ def claim_uploads(
         found = unit.get(Upload, workspace_id, "id", upload_id) if ids.is_id(upload_id, "upl") else None
         if found is None or not _is_free(found, visitor_id) or found.expires_at <= unit.now:
             raise Invalid(_missing(index))
-        claimed = Upload(**{**found.__data__, "message_id": message_id, "expires_at": None})
-        unit.put(claimed)
-        attachments.append(_attachment(claimed))
+        attachments.append(_attachment(unit.put(found.altered(message_id=message_id, expires_at=None))))
     return attachments
 
 

@@ -47,8 +47,7 @@ def cancel(change: Change) -> Effect:
         raise NotFound()
     contact = contacts.find(change.workspace_id, booking.contact_id, change.unit)
     if booking.status == "booked":
-        cancelled = Booking(**booking.__data__ | {"status": "cancelled"})
-        change.unit.put(cancelled)
+        cancelled = change.unit.put(booking.altered(status="cancelled"))
         _record(change, "booking.cancelled", contact, cancelled)
     return Effect("changed", "booking", booking.id)
 

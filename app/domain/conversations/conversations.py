@@ -148,9 +148,7 @@ def is_later(conversation: Conversation, than: Conversation) -> bool:
 
 def alter(unit: Unit, conversation: Conversation, **fields: Any) -> Conversation:
     """Puts the conversation with these fields."""
-    altered = Conversation(**{**conversation.__data__, **fields})
-    unit.put(altered)
-    return altered
+    return unit.put(conversation.altered(**fields))
 
 
 def runs_that(unit: Unit, conversation: Conversation, condition: str) -> list[Run]:
@@ -159,16 +157,15 @@ def runs_that(unit: Unit, conversation: Conversation, condition: str) -> list[Ru
         f"SELECT id FROM runs WHERE contact_id = %s AND finished_at IS NULL AND {condition}",
         (conversation.contact_id,),
     )
-    keys = [sets.key(Run, conversation.workspace_id, "id", run_id) for (run_id,) in stored]
-    unit.read(keys)
-    found = {run.id: run for run in (unit.get(*key) for key in keys) if run is not None}
-    return list((found | {run.id: run for run in unit.changed(Run)}).values())
+    unit.read(sets.key(Run, conversation.workspace_id, "id", run_id) for (run_id,) in stored)
+    found = [unit.get(Run, conversation.workspace_id, "id", run_id) for (run_id,) in stored]
+    return list({run.id: run for run in (*found, *unit.changed(Run)) if run is not None}.values())
 
 
 def hold(change: Change, conversation_id: str) -> tuple[Contact, Conversation]:
     """The conversation and its contact, both locked. Raises NotFound, also if the contact was deleted, and Busy."""
     unit, workspace_id = change.unit, change.workspace_id
-    conversation: Conversation | None = unit.get(Conversation, workspace_id, "id", conversation_id)
+    conversation = unit.get(Conversation, workspace_id, "id", conversation_id)
     if conversation is None:
         raise NotFound
     return contacts.find(workspace_id, conversation.contact_id, unit), conversation

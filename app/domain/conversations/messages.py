@@ -114,7 +114,7 @@ def create(change: Change) -> Effect:
 def resend(change: Change) -> Effect:
     """Queues a message again that failed or whose outcome is unknown. Raises NotFound, Conflict, Busy."""
     unit = change.unit
-    message: Message | None = unit.get(Message, change.workspace_id, "id", change.target)
+    message = unit.get(Message, change.workspace_id, "id", change.target)
     if message is None:
         raise NotFound
     contact, conversation = conversations.hold(change, message.conversation_id)
@@ -122,7 +122,7 @@ def resend(change: Change) -> Effect:
         raise Conflict("Only a message that failed, or whose outcome is unknown, can be sent again.")
     channel = channels.seen_by(unit, conversation.channel_id)
     anew = dict.fromkeys(("failure", "provider_id", "provider_time", "put_off_at"))
-    again = Message(**{**message.__data__, **anew})
+    again = message.altered(**anew)
     _set_off(change, contact, conversation, channel, again)
     return Effect("changed", "message", message.id)
 
@@ -155,8 +155,7 @@ def receive(
     conversation = conversations.touch(unit, conversation or conversations.open_for(change, contact, channel_id))
     author = {"type": "contact", "id": contact.id}
     received = _made(unit, conversation, storable(text), direction="in", status="received", author=author)
-    message = replies.take(unit, conversation, Message(**received.__data__ | fields))
-    unit.put(message)
+    message = unit.put(replies.take(unit, conversation, received.altered(**fields)))
     tell(change.events, contact, conversation, message)
     return message
 
@@ -231,8 +230,7 @@ def _set_off(
         fields = outboxes.place(unit, conversation)
     else:
         fields = {"status": "sent"}
-    placed = Message(**{**message.__data__, **fields})
-    unit.put(placed)
+    placed = unit.put(message.altered(**fields))
     tell(change.events, contact, conversation, placed)
     return placed
 

@@ -101,7 +101,7 @@ def _at(change: Change, channel: Channel, to: str) -> tuple[Contact, Conversatio
     """The conversation with the recipient that `to` names on the channel."""
     unit, workspace_id, kind = change.unit, change.workspace_id, channels.kind_of(channel)
     recipient = _read(kind, to)
-    identity: Identity | None = unit.get(Identity, workspace_id, "address", f"{kind.name}:{recipient}")
+    identity = unit.get(Identity, workspace_id, "address", f"{kind.name}:{recipient}")
     if identity is not None:
         contact = contacts.find(workspace_id, identity.contact_id, unit)
     elif kind.may_open:

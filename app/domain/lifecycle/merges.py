@@ -93,21 +93,20 @@ def _merge(change: Change, kept: Contact, other: Contact) -> Contact:
     _read(unit, other)
     for identity in unit.changed(Identity) + _owned(unit, Identity, other):
         if identity.contact_id == other.id:
-            unit.put(Identity(**{**identity.__data__, "contact_id": kept.id}))
+            unit.put(identity.altered(contact_id=kept.id))
     for conversation in unit.changed(Conversation) + _owned(unit, Conversation, other):
         if conversation.contact_id == other.id:
             peers.move(unit, conversation, kept)
     for message in unit.changed(Message):
         if message.contact_id == other.id:
-            unit.put(Message(**{**message.__data__, "contact_id": kept.id}))
+            unit.put(message.altered(contact_id=kept.id))
     _move_enrolments(unit, kept, other)
     for run in unit.changed(Run) + _owned(unit, Run, other):
         if run.contact_id == other.id:
             run_states.move(unit, run, kept.id)
     run_states.hand_over(unit, other, kept)
     unit.drop(other)
-    merged = _united(unit, kept, other)
-    unit.put(merged)
+    merged = unit.put(_united(unit, kept, other))
     data = {"contact": contacts.represent(merged), "merged_contact_id": other.id}
     change.events.record("contact.merged", data, kept.id)
     return merged
@@ -118,15 +117,12 @@ def _united(unit: Unit, kept: Contact, other: Contact) -> Contact:
     filled = {name: getattr(other, name) for name in _FILLED if getattr(kept, name) is None}
     tags = [*kept.tags, *(tag for tag in other.tags if tag not in kept.tags)][: contacts.MOST_TAGS]
     custom = list({**kept.custom_fields, **other.custom_fields, **kept.custom_fields}.items())
-    return Contact(
-        **{
-            **kept.__data__,
-            **filled,
-            "tags": sorted(tags),
-            "custom_fields": dict(custom[: contacts.MOST_FIELDS]),
-            "opted_out": kept.opted_out or other.opted_out,
-            "updated_at": unit.now,
-        }
+    return kept.altered(
+        **filled,
+        tags=sorted(tags),
+        custom_fields=dict(custom[: contacts.MOST_FIELDS]),
+        opted_out=kept.opted_out or other.opted_out,
+        updated_at=unit.now,
     )
 
 
@@ -158,8 +154,7 @@ def _move_enrolments(unit: Unit, kept: Contact, other: Contact) -> None:
         own = unit.get(Enrolment, kept.workspace_id, "id", own_id)
         latest = max(each.run_id, own.run_id) if own else each.run_id
         active = each.active + (own.active if own else 0)
-        fields = {"id": own_id, "contact_id": kept.id, "run_id": latest, "active": active}
-        unit.put(Enrolment(**{**each.__data__, **fields}))
+        unit.put(each.altered(id=own_id, contact_id=kept.id, run_id=latest, active=active))
         unit.drop(each)
 
 

@@ -35,8 +35,7 @@ def apply(change: Change, channel: Channel, receipt: Receipt) -> bool:
     if receipt.is_opt_out:
         contact = contacts.set_fields(change, contact, opted_out=True)
     if message.direction == "out" and _rank(receipt.status) > _rank(message.status):
-        raised = _raised(message, receipt)
-        unit.put(raised)
+        raised = unit.put(_raised(message, receipt))
         messages.tell(change.events, contact, conversation, raised)
     return True
 
@@ -46,7 +45,7 @@ def _raised(message: Message, receipt: Receipt) -> Message:
     if receipt.status == "failed":
         failure = {"code": receipt.code or "provider", "detail": messages.storable(receipt.detail)}
     provider_id = message.provider_id or receipt.provider_id
-    return Message(**{**message.__data__, "status": receipt.status, "failure": failure, "provider_id": provider_id})
+    return message.altered(status=receipt.status, failure=failure, provider_id=provider_id)
 
 
 def _rank(status: str) -> int:

@@ -37,8 +37,8 @@ def phone_keys(workspace_id: str, phone: str | None) -> Iterator[Key]:
 
 def known(unit: Unit, channel: Channel, external_id: str) -> Contact | None:
     """The sender's contact, locked; None if the sender is not known yet. Raises Busy."""
-    identity = unit.get(*key(channel, external_id))
-    return identity and unit.get(Contact, channel.workspace_id, "id", identity.contact_id)
+    identity = _identity(unit, channel, external_id)
+    return unit.get(Contact, channel.workspace_id, "id", identity.contact_id) if identity else None
 
 
 def contact_of(
@@ -85,7 +85,7 @@ def move(
     if contact is None:
         return None
     for former in formers:
-        identity = unit.get(*key(channel, former))
+        identity = _identity(unit, channel, former)
         if identity is not None and identity.contact_id == contact.id:
             unit.drop(identity)
     _identify(unit, channel, external_id, contact)
@@ -103,9 +103,13 @@ def _joined(change: Change, contact: Contact, other: Contact) -> Contact | None:
     return None
 
 
+def _identity(unit: Unit, channel: Channel, external_id: str) -> Identity | None:
+    return unit.get(Identity, channel.workspace_id, "address", _address(channel, external_id))
+
+
 def _identify(unit: Unit, channel: Channel, external_id: str, contact: Contact) -> None:
     # The identity of a contact that was deleted is the new one's.
-    identity = unit.get(*key(channel, external_id)) or Identity(
+    identity = _identity(unit, channel, external_id) or Identity(
         id=ids.new("idn"),
         workspace_id=channel.workspace_id,
         channel_kind=channel.kind,
@@ -113,7 +117,7 @@ def _identify(unit: Unit, channel: Channel, external_id: str, contact: Contact) 
         address=_address(channel, external_id),
         created_at=unit.now,
     )
-    unit.put(Identity(**{**identity.__data__, "contact_id": contact.id}))
+    unit.put(identity.altered(contact_id=contact.id))
 
 
 def _with_phone(change: Change, contact: Contact, phone: str | None) -> Contact:
@@ -133,7 +137,7 @@ def _with_phone(change: Change, contact: Contact, phone: str | None) -> Contact:
 
 
 def _holder(unit: Unit, workspace_id: str, phone: str | None) -> Contact | None:
-    holders = [unit.get(*each) for each in phone_keys(workspace_id, phone)]
+    holders = [unit.get(Contact, *each[1:]) for each in phone_keys(workspace_id, phone)]
     return next((holder for holder in holders if holder is not None), None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,9 +32,10 @@ Reentry = Literal["every", "after_finish", "once"]
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a run begins with. `depth`: how many automations lie between it and the outside.
+    """What a run begins with, by the names of its columns.
 
-    `step`: the step that it begins with, if not the first; then `saved` are the results of those before it.
+    `depth`: how many automations lie between it and the outside. `step`: the step that it begins with, if not the
+    first; then `saved` are the results of those before it.
     """
 
     workspace_id: str
@@ -50,6 +52,9 @@ class Start:
     run_id: str | None = None
     step: str | None = None
     saved: Mapping[str, Any] = field(default_factory=dict)
+
+
+_GIVEN = [each.name for each in dataclasses.fields(Start) if each.name != "run_id"]
 
 
 def keeps_out(unit: Unit, start: Start, reentry: Reentry) -> str | None:
@@ -70,13 +75,14 @@ def begin(unit: Unit, start: Start) -> Run:
     unit.notes[_begun(run.id)] = happened[-1].id if happened else ""
     enrolment = _enrolment(unit, start)
     active = enrolment.active if enrolment else 0
-    names = ("workspace_id", "contact_id", "automation_id")
     unit.put(
         Enrolment(
             id=Enrolment.id_of(run.contact_id, run.automation_id),
+            workspace_id=run.workspace_id,
+            contact_id=run.contact_id,
+            automation_id=run.automation_id,
             run_id=run.id,
             active=active + 1,
-            **{name: getattr(run, name) for name in names},
         )
     )
     ring(run.workspace_id)
@@ -120,15 +126,14 @@ def finish(
     )
     enrolment = unit.get(Enrolment, run.workspace_id, "id", Enrolment.id_of(run.contact_id, run.automation_id))
     if enrolment is not None and enrolment.active:
-        unit.put(Enrolment(**{**enrolment.__data__, "active": enrolment.active - 1}))
+        unit.put(enrolment.altered(active=enrolment.active - 1))
     record(unit, ended, f"automation.{status}", automation_name)
     return ended
 
 
 def change(unit: Unit, run: Run, **fields: Any) -> Run:
     """Puts the run with these fields, and counts a change of its status."""
-    changed = Run(**{**run.__data__, **fields})
-    unit.put(changed)
+    changed = unit.put(run.altered(**fields))
     if changed.status != run.status:
         count(unit, run, run.status, -1)
         count(unit, run, changed.status)
@@ -231,33 +236,20 @@ def _kept(unit: Unit, contact_id: str) -> str | None:
     if note not in unit.notes:
         found = rows("SELECT kept_id FROM pending_merges WHERE id = %s", (contact_id,))
         unit.notes[note] = found[0][0] if found else None
-    kept_id: str | None = unit.notes[note]
-    return kept_id
+    return unit.notes[note]  # type: ignore[no-any-return]
 
 
 def _enrolment(unit: Unit, start: Start) -> Enrolment | None:
     return unit.get(Enrolment, start.workspace_id, "id", Enrolment.id_of(start.contact_id, start.automation_id))
 
 
-def _made(unit: Unit, start: Start, **fields: Any) -> Run:
+def _made(unit: Unit, start: Start, **columns: Any) -> Run:
     run_id = start.run_id or ids.new("run")
     run = Run(
         id=run_id,
-        workspace_id=start.workspace_id,
-        automation_id=start.automation_id,
-        version=start.version,
-        contact_id=start.contact_id,
-        variables=start.variables,
-        event=start.event,
-        depth=start.depth,
-        job_id=start.job_id,
-        event_id=start.event_id,
-        parent_id=start.parent_id,
-        trace_id=start.trace_id,
-        step=start.step,
-        saved=start.saved,
         created_at=ids.time_of(run_id),  # of a start, the time at which it was accepted
-        **fields,
+        **{name: getattr(start, name) for name in _GIVEN},
+        **columns,
     )
     unit.put(run)
     count(unit, run, run.status)
