@@ -16,6 +16,7 @@ from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept
 from app.domain.automations import automations, runs, simulations
+from app.domain.automations.steps.start_automation import MOST_BYTES, MOST_VARIABLES
 from app.domain.contacts import contacts
 from app.lib import ids, json
 from app.lib.base_schemas import RequestBody
@@ -23,8 +24,6 @@ from app.models.runs import FAILURE_CODES, STATUSES, Run, RunStep
 
 blueprint = Blueprint("runs", __name__, description="Contacts on their way through automations.")
 
-MOST_VARIABLES = 64
-MOST_BYTES = 32 * 1024
 REASONS = ("request", "exit", "reentry", "erased", "pause")
 _EXAMPLE_VARIABLES = {"order": "order-1042"}
 

@@ -13,7 +13,7 @@ from app.database import database
 from app.domain.automations import http_requests
 from app.domain.automations.definitions.programs import Program
 from app.domain.automations.steps import KINDS
-from app.domain.automations.steps.base import Done, FailureCode, Outcome, Step, StepFailed, Stop, Wait
+from app.domain.automations.steps.base import FailureCode, Outcome, Step, StepFailed, Stop, Wait
 from app.domain.contacts import contacts
 from app.domain.conversations import conversations
 from app.domain.triggers import conditions, run_states
@@ -167,9 +167,8 @@ class Interpreter:
             self._log(step, "succeeded", outcome.text)
             self._finish("completed")
             return False
-        is_done = isinstance(outcome, Done)
-        code = None if is_done else outcome.code  # type: ignore[union-attr]
-        self._log(step, "succeeded" if is_done else "failed", outcome.text, outcome.input, outcome.output, code)
+        status = "failed" if outcome.code else "succeeded"
+        self._log(step, status, outcome.text, outcome.input, outcome.output, outcome.code)
         run_states.count(self.unit, self.run, f"step:{self.run.version}:{step.id}")
         if outcome.saved:
             self.run.saved = {**self.run.saved, **outcome.saved}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from app.domain.automations.steps import templated_values
-from app.domain.automations.steps.base import Done, Failed, Kind, Moment, Outcome, StepFailed
+from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed
 from app.domain.automations.steps.templated_values import TooLong
 from app.domain.triggers import run_states
 from app.domain.triggers.run_states import MOST_DEPTH, Reentry, Start
@@ -41,7 +41,8 @@ def begin(moment: Moment) -> Outcome:
     )
     if other_id := run_states.keeps_out(moment.unit, start, cast(Reentry, automation.reentry or "every")):
         run_states.count(moment.unit, start, "refused:reentry")
-        return Failed("reentry", f"The contact has entered '{automation.name}' already, with run {other_id}.", given)
+        text = f"The contact has entered '{automation.name}' already, with run {other_id}."
+        return Done(text, given, code="reentry")
     output = {"run_id": run_states.begin(moment.unit, start).id}
     return Done(f"'{automation.name}' was started.", given, output, saved={moment.step.id: output})
 
