@@ -21,18 +21,6 @@ from app.lib import ids, json
 from app.mailbox import Mail
 from app.models.jobs import IdempotencyKey, Job
 
-MAIL = Mail(
-    table="jobs",
-    owner="workspace_id",
-    queue="writes",
-    order="position",
-    exclusive=True,
-    on_claim=", status = 'running', started_at = coalesce(mail.started_at, now())",
-    alone="""kind IN (
-        'contacts.import', 'contacts.delete', 'automations.delete', 'automations.cancel_runs', 'replays.create',
-        'channels.delete', 'contacts.merge')""",
-)
-
 IDEMPOTENCY_WINDOW = "24 hours"
 # Later than a key is free, by longer than a statement may take: who finds it taken can still read its job.
 KEY_FORGOTTEN_AFTER = "24 hours 1 minute"
@@ -44,25 +32,27 @@ _PLACES, _PLACES_OF_WORKSPACES = Places(bounds.WAITING), Places(bounds.WAITING_P
 class Kind:
     """A kind of write: the restriction that a token needs for it, and the type of the resource it is about.
 
-    `restriction`: UNRESTRICTED if it needs an unrestricted token, None if any will do.
+    `restriction`: UNRESTRICTED if it needs an unrestricted token, None if any will do. `is_long`: it is claimed without
+    others, because it takes long or is done in parts.
     """
 
     restriction: str | None
     resource_type: str
+    is_long: bool = False
 
 
 # `app/domain/writes.py` has the verb of each.
 KINDS: Mapping[str, Kind] = {
     "contacts.upsert": Kind("contacts", "contact"),
     "contacts.update": Kind("contacts", "contact"),
-    "contacts.delete": Kind("contacts", "contact"),
-    "contacts.merge": Kind("contacts", "contact"),
+    "contacts.delete": Kind("contacts", "contact", is_long=True),
+    "contacts.merge": Kind("contacts", "contact", is_long=True),
     "contacts.add_tag": Kind("contacts", "contact"),
     "contacts.remove_tag": Kind("contacts", "contact"),
     "sales.create": Kind("contacts", "sale"),
     "bookings.create": Kind("contacts", "booking"),
     "bookings.cancel": Kind("contacts", "booking"),
-    "contacts.import": Kind("contacts", "import"),
+    "contacts.import": Kind("contacts", "import", is_long=True),
     "endpoints.create": Kind("webhooks", "endpoint"),
     "endpoints.rotate_secret": Kind("webhooks", "endpoint"),
     "endpoints.test": Kind("webhooks", "delivery"),
@@ -72,19 +62,19 @@ KINDS: Mapping[str, Kind] = {
     "endpoints.resend": Kind("webhooks", "sweep"),
     "deliveries.resend": Kind("webhooks", "delivery"),
     "deliveries.create": Kind("webhooks", "delivery"),
-    "replays.create": Kind("webhooks", "replay"),
+    "replays.create": Kind("webhooks", "replay", is_long=True),
     "replays.pause": Kind("webhooks", "replay"),
     "replays.continue": Kind("webhooks", "replay"),
     "replays.abort": Kind("webhooks", "replay"),
     "automations.create": Kind("automations", "automation"),
     "automations.update": Kind("automations", "automation"),
-    "automations.delete": Kind("automations", "automation"),
+    "automations.delete": Kind("automations", "automation", is_long=True),
     "automations.publish": Kind("automations", "automation"),
     "automations.unpublish": Kind("automations", "automation"),
     "automations.pause": Kind("automations", "automation"),
     "automations.resume": Kind("automations", "automation"),
     "automations.start": Kind("automations", "run"),
-    "automations.cancel_runs": Kind("automations", "automation"),
+    "automations.cancel_runs": Kind("automations", "automation", is_long=True),
     "runs.cancel": Kind("automations", "run"),
     "runs.resume": Kind("automations", "run"),
     "runs.replay": Kind("automations", "run"),
@@ -94,10 +84,20 @@ KINDS: Mapping[str, Kind] = {
     "channels.create": Kind("inbox", "channel"),
     "channels.update": Kind("inbox", "channel"),
     "channels.reauthorize": Kind("inbox", "channel"),
-    "channels.delete": Kind("inbox", "channel"),
+    "channels.delete": Kind("inbox", "channel", is_long=True),
     "workspaces.update": Kind(UNRESTRICTED, "workspace"),
     "jobs.discard": Kind(None, "job"),
 }
+
+MAIL = Mail(
+    table="jobs",
+    owner="workspace_id",
+    queue="writes",
+    order="position",
+    exclusive=True,
+    on_claim=", status = 'running', started_at = coalesce(mail.started_at, now())",
+    alone=f"kind IN ({', '.join(repr(name) for name, kind in KINDS.items() if kind.is_long)})",
+)
 
 
 @dataclass(frozen=True, slots=True)
