@@ -12,15 +12,14 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.api.writes import accept, must_exist, once_key
 from app.domain.automations import automations, definitions
 from app.domain.contacts import contacts
 from app.errors import Invalid
 from app.lib import ids, normalization
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import STORABLE, Formatted, StrictBoolean, Time
+from app.lib.base_schemas import RequestBody, ResponseBody
+from app.lib.fields import STORABLE, Formatted, StrictBoolean, Time, time
 from app.models.automations import Automation, AutomationVersion
 from app.models.runs import UNFINISHED
 
@@ -82,39 +81,33 @@ class AutomationPatch(AutomationFields):
 
 
 class RunCountsSchema(ResponseBody):
-    queued = fields.Integer(required=True)
-    running = fields.Integer(required=True)
-    waiting = fields.Integer(required=True)
-    held = fields.Integer(required=True)
-    completed = fields.Integer(required=True)
-    failed = fields.Integer(required=True)
-    cancelled = fields.Integer(required=True)
+    queued = fields.Integer()
+    running = fields.Integer()
+    waiting = fields.Integer()
+    held = fields.Integer()
+    completed = fields.Integer()
+    failed = fields.Integer()
+    cancelled = fields.Integer()
 
 
 class AutomationSchema(ResponseBody):
-    id = fields.String(required=True)
-    name = fields.String(required=True, metadata=_NAME)
-    status = fields.String(required=True, validate=validate.OneOf(automations.STATUSES))
-    version = fields.Integer(
-        required=True, allow_none=True, metadata={"description": "The published version, or null.", "example": 1}
-    )
+    id = fields.String()
+    name = fields.String(metadata=_NAME)
+    status = fields.String(validate=validate.OneOf(automations.STATUSES))
+    version = fields.Integer(allow_none=True, metadata={"description": "The published version, or null.", "example": 1})
     definition = fields.Dict(
-        required=True, metadata={"description": "The draft: a Definition, as it was given.", "example": _DEFINITION}
+        metadata={"description": "The draft: a Definition, as it was given.", "example": _DEFINITION}
     )
-    reentry = fields.String(
-        required=True, allow_none=True, validate=validate.OneOf(automations.REENTRY), metadata=_REENTRY
-    )
-    exits = fields.List(fields.Dict(), required=True, metadata=_EXITS)
-    runs = fields.Nested(RunCountsSchema, required=True, metadata={"description": "Its runs by status."})
+    reentry = fields.String(allow_none=True, validate=validate.OneOf(automations.REENTRY), metadata=_REENTRY)
+    exits = fields.List(fields.Dict(), metadata=_EXITS)
+    runs = fields.Nested(RunCountsSchema, metadata={"description": "Its runs by status."})
     created_at = time("When the automation was created.")
     updated_at = time("When it last changed.")
 
 
 class AutomationVersionSchema(ResponseBody):
-    number = fields.Integer(required=True, metadata={"example": 1})
-    definition = fields.Dict(
-        required=True, metadata={"description": "A Definition, as it was given.", "example": _DEFINITION}
-    )
+    number = fields.Integer(metadata={"example": 1})
+    definition = fields.Dict(metadata={"description": "A Definition, as it was given.", "example": _DEFINITION})
     published_at = time("When it was published.")
 
 
@@ -138,7 +131,6 @@ class CancelledRunsSchema(ResponseBody):
     """What a write that cancels runs returns: the automation, or the count of a dry run."""
 
     data = fields.Raw(
-        required=True,
         metadata={
             "anyOf": [
                 {"$ref": "#/components/schemas/Automation"},
@@ -149,7 +141,7 @@ class CancelledRunsSchema(ResponseBody):
                     "properties": {"count": {"type": "integer", "example": 12}},
                 },
             ]
-        },
+        }
     )
 
 

@@ -12,13 +12,12 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.api.writes import accept, must_exist
 from app.domain.contacts import bookings, contacts
 from app.lib import ids
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import STORABLE, Time
+from app.lib.base_schemas import RequestBody, ResponseBody
+from app.lib.fields import STORABLE, Time, time
 from app.models.bookings import Booking
 
 blueprint = Blueprint("bookings", __name__, description="The appointments of contacts.")
@@ -43,12 +42,12 @@ class BookingCreate(RequestBody):
 
 
 class BookingSchema(ResponseBody):
-    id = fields.String(required=True)
-    contact_id = fields.String(required=True)
-    title = fields.String(required=True)
+    id = fields.String()
+    contact_id = fields.String()
+    title = fields.String()
     starts_at = time("When the booking begins.")
     ends_at = time("When the booking ends.")
-    status = fields.String(required=True, validate=validate.OneOf(STATUSES))
+    status = fields.String(validate=validate.OneOf(STATUSES))
     created_at = time("When the booking was created.")
 
 

@@ -12,14 +12,15 @@ from app.api.endpoints import SECRET
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.api.writes import accept, must_exist
 from app.channels.kinds import KINDS
 from app.domain.bodies.channels import ChannelCreate, ChannelPatch, Reauthorization
 from app.domain.channels import channels
 from app.errors import Invalid
 from app.lib import ids
+from app.lib.base_schemas import ResponseBody
+from app.lib.fields import time
 from app.models.channels import Channel
 
 blueprint = Blueprint("channels", __name__, description="The connections to providers, over which messages go.")
@@ -35,13 +36,13 @@ _HOOK_ADDRESS = {
 
 
 class ChannelSchema(ResponseBody):
-    id = fields.String(required=True)
-    kind = fields.String(required=True, validate=validate.OneOf(list(KINDS)), metadata={"example": "web_chat"})
-    name = fields.String(required=True, metadata={"example": "Shop"})
-    state = fields.String(required=True, validate=validate.OneOf(channels.STATES))
-    problem = fields.Dict(required=True, allow_none=True, metadata=_PROBLEM)
-    settings = fields.Dict(required=True, metadata={"example": {"origins": ["https://shop.example"]}})
-    hook_address = fields.String(required=True, allow_none=True, metadata=_HOOK_ADDRESS)
+    id = fields.String()
+    kind = fields.String(validate=validate.OneOf(list(KINDS)), metadata={"example": "web_chat"})
+    name = fields.String(metadata={"example": "Shop"})
+    state = fields.String(validate=validate.OneOf(channels.STATES))
+    problem = fields.Dict(allow_none=True, metadata=_PROBLEM)
+    settings = fields.Dict(metadata={"example": {"origins": ["https://shop.example"]}})
+    hook_address = fields.String(allow_none=True, metadata=_HOOK_ADDRESS)
     created_at = time("When the channel was created.")
 
 

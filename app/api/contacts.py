@@ -12,14 +12,14 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.api.writes import accept
 from app.domain.bodies.contacts import ContactPatch, ContactUpsert, MergeBody, TagBody
 from app.domain.contacts import contacts
 from app.domain.lifecycle import exports, merges
 from app.lib import normalization
-from app.lib.fields import Formatted, Time
+from app.lib.base_schemas import ResponseBody
+from app.lib.fields import Formatted, Time, time
 from app.models.contacts import Contact
 
 blueprint = Blueprint("contacts", __name__, description="The people that a workspace talks to.")
@@ -33,46 +33,40 @@ class PhoneFilter(Formatted):
 
 
 class ContactSchema(ResponseBody):
-    id = fields.String(required=True)
-    external_id = fields.String(required=True, allow_none=True)
-    email = fields.String(required=True, allow_none=True)
-    phone = fields.String(required=True, allow_none=True)
-    first_name = fields.String(required=True, allow_none=True)
-    last_name = fields.String(required=True, allow_none=True)
-    locale = fields.String(required=True, allow_none=True)
-    timezone = fields.String(required=True, allow_none=True)
-    tags = fields.List(fields.String(), required=True, metadata={"description": "Sorted."})
-    custom_fields = fields.Dict(
-        required=True, values=fields.Raw(metadata={"type": ["string", "number", "boolean", "null"]})
-    )
-    opted_out = fields.Boolean(required=True)
+    id = fields.String()
+    external_id = fields.String(allow_none=True)
+    email = fields.String(allow_none=True)
+    phone = fields.String(allow_none=True)
+    first_name = fields.String(allow_none=True)
+    last_name = fields.String(allow_none=True)
+    locale = fields.String(allow_none=True)
+    timezone = fields.String(allow_none=True)
+    tags = fields.List(fields.String(), metadata={"description": "Sorted."})
+    custom_fields = fields.Dict(values=fields.Raw(metadata={"type": ["string", "number", "boolean", "null"]}))
+    opted_out = fields.Boolean()
     created_at = time("When the contact was created.")
     updated_at = time("When it last changed.")
 
 
 class IdentitySchema(ResponseBody):
-    channel_kind = fields.String(required=True, metadata={"example": "whatsapp"})
-    external_id = fields.String(
-        required=True,
-        metadata={"description": "Who it is at the provider; not always a phone number."},
-    )
+    channel_kind = fields.String(metadata={"example": "whatsapp"})
+    external_id = fields.String(metadata={"description": "Who it is at the provider; not always a phone number."})
 
 
 class SuggestedMergeSchema(ResponseBody):
-    contact_id = fields.String(required=True, metadata={"description": "Who may be the same person."})
-    reason = fields.String(required=True, metadata={"example": "same_phone"})
+    contact_id = fields.String(metadata={"description": "Who may be the same person."})
+    reason = fields.String(metadata={"example": "same_phone"})
 
 
 class ContactItemSchema(ContactSchema):
     identities = fields.List(
-        fields.Nested(IdentitySchema), required=True, metadata={"description": "Who it is on each kind of channel."}
+        fields.Nested(IdentitySchema), metadata={"description": "Who it is on each kind of channel."}
     )
-    suggested_merges = fields.List(fields.Nested(SuggestedMergeSchema), required=True)
+    suggested_merges = fields.List(fields.Nested(SuggestedMergeSchema))
 
 
 ExportSchema = ResponseBody.from_dict(
-    {"contact": fields.Nested(ContactItemSchema, required=True)}
-    | {name: fields.List(fields.Dict(), required=True) for name in exports.SOURCES},
+    {"contact": fields.Nested(ContactItemSchema)} | {name: fields.List(fields.Dict()) for name in exports.SOURCES},
     name="ExportSchema",
 )
 

@@ -12,35 +12,34 @@ from app.api.deliveries import DeliverySchema
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.api.sweeps import SweepSchema
 from app.api.writes import accept, must_exist, once_key
 from app.domain.bodies.endpoints import EnableBody, EndpointCreate, EndpointPatch, EndpointTest
 from app.domain.deliveries import sweeps
 from app.domain.webhooks import catalogue, endpoints
 from app.lib import ids
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import STORABLE, StrictBoolean, Time
+from app.lib.base_schemas import RequestBody, ResponseBody
+from app.lib.fields import STORABLE, StrictBoolean, Time, time
 from app.models.endpoints import Endpoint
 
 blueprint = Blueprint("endpoints", __name__, description="The addresses that events are sent to.")
 
 
 class EndpointSchema(ResponseBody):
-    id = fields.String(required=True)
-    address = fields.String(required=True)
-    events = fields.List(fields.String(), required=True)
-    description = fields.String(required=True, allow_none=True)
-    state = fields.String(required=True, validate=validate.OneOf(["active", "stopped"]))
-    stop_reason = fields.String(required=True, allow_none=True)
+    id = fields.String()
+    address = fields.String()
+    events = fields.List(fields.String())
+    description = fields.String(allow_none=True)
+    state = fields.String(validate=validate.OneOf(["active", "stopped"]))
+    stop_reason = fields.String(allow_none=True)
     stopped_at = time("When the endpoint stopped.", allow_none=True)
-    consecutive_failures = fields.Integer(required=True)
+    consecutive_failures = fields.Integer()
     max_per_second = fields.Integer(
-        required=True, allow_none=True, metadata={"description": "The most deliveries in a second; null: no limit."}
+        allow_none=True, metadata={"description": "The most deliveries in a second; null: no limit."}
     )
     ordered = fields.Boolean(
-        required=True, metadata={"description": "Whether it gets one delivery at a time, in the order of events."}
+        metadata={"description": "Whether it gets one delivery at a time, in the order of events."}
     )
     created_at = time("When the endpoint was created.")
 
@@ -74,11 +73,11 @@ class ResendBody(RequestBody):
 
 
 class DryRunSchema(ResponseBody):
-    dry_run = fields.Boolean(required=True)
-    count = fields.Integer(required=True, metadata={"description": "How many deliveries would go out."})
-    gone = fields.Integer(required=True, metadata={"description": "How many more match but have lost their bodies."})
-    statuses = fields.List(fields.String(), required=True)
-    kinds = fields.List(fields.String(), required=True, allow_none=True)
+    dry_run = fields.Boolean()
+    count = fields.Integer(metadata={"description": "How many deliveries would go out."})
+    gone = fields.Integer(metadata={"description": "How many more match but have lost their bodies."})
+    statuses = fields.List(fields.String())
+    kinds = fields.List(fields.String(), allow_none=True)
     since = time("As given.", allow_none=True)
     until = time("As given.", allow_none=True)
 

@@ -13,16 +13,15 @@ from app.api.deliveries import DeliverySchema
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.api.writes import accept, must_exist
 from app.domain.deliveries import deliveries
 from app.domain.webhooks import catalogue
 from app.domain.work import events
 from app.errors import Fault, Invalid, NotFound
 from app.lib import ids
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import Time
+from app.lib.base_schemas import RequestBody, ResponseBody
+from app.lib.fields import Time, time
 from app.models.deliveries import Delivery
 from app.models.events import Event
 
@@ -30,14 +29,11 @@ blueprint = Blueprint("events", __name__, description="What happened in the work
 
 
 class EventSchema(ResponseBody):
-    id = fields.String(required=True)
-    kind = fields.String(required=True)
+    id = fields.String()
+    kind = fields.String()
     created_at = time("When the event happened.")
-    contact_id = fields.String(
-        required=True, allow_none=True, metadata={"description": "Whom it is about; null: no contact."}
-    )
+    contact_id = fields.String(allow_none=True, metadata={"description": "Whom it is about; null: no contact."})
     body = fields.Dict(
-        required=True,
         allow_none=True,
         metadata={
             "description": "What every delivery of it carries, byte for byte; null once that is not kept.",
@@ -49,7 +45,7 @@ class EventSchema(ResponseBody):
 
 class EventWithDeliveriesSchema(EventSchema):
     deliveries = fields.List(
-        fields.Nested(DeliverySchema), required=True, metadata={"description": "The newest first, 1,000 at most."}
+        fields.Nested(DeliverySchema), metadata={"description": "The newest first, 1,000 at most."}
     )
 
 

@@ -13,15 +13,15 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.api.writes import accept, must_exist
 from app.domain.channels import media
 from app.domain.conversations import conversations, messages, recipients
 from app.domain.conversations.messages import MOST_CHARACTERS, Status
 from app.errors import NotFound
 from app.lib import ids
-from app.lib.base_schemas import RequestBody
+from app.lib.base_schemas import RequestBody, ResponseBody
+from app.lib.fields import time
 from app.models.conversations import Message
 from app.models.jobs import Job
 
@@ -103,28 +103,22 @@ class MessageToContact(MessageCreate):
 
 class AuthorSchema(ResponseBody):
     type = fields.String(
-        required=True,
         metadata={
             "description": "`contact`, `member`, `api`, `automation` or `provider`; more may be added.",
             "example": "contact",
-        },
+        }
     )
-    id = fields.String(required=True, metadata={"description": "The author's identifier."})
+    id = fields.String(metadata={"description": "The author's identifier."})
 
 
 class AttachmentSchema(ResponseBody):
-    id = fields.String(required=True)
-    name = fields.String(required=True, allow_none=True, metadata={"example": "receipt.pdf"})
+    id = fields.String()
+    name = fields.String(allow_none=True, metadata={"example": "receipt.pdf"})
     content_type = fields.String(
-        required=True,
-        allow_none=True,
-        metadata={"description": "Found from the content.", "example": "application/pdf"},
+        allow_none=True, metadata={"description": "Found from the content.", "example": "application/pdf"}
     )
-    bytes = fields.Integer(
-        required=True, allow_none=True, metadata={"description": "null: still at the provider.", "example": 48213}
-    )
+    bytes = fields.Integer(allow_none=True, metadata={"description": "null: still at the provider.", "example": 48213})
     address = fields.String(
-        required=True,
         allow_none=True,
         metadata={
             "description": "Where the file is served, without a token; null while it is still at the provider.",
@@ -134,16 +128,14 @@ class AttachmentSchema(ResponseBody):
 
 
 class MessageSchema(ResponseBody):
-    id = fields.String(required=True)
-    conversation_id = fields.String(required=True)
-    direction = fields.String(required=True, validate=validate.OneOf(["in", "out"]))
-    text = fields.String(required=True, allow_none=True, metadata={"example": "Yes, please."})
-    attachments = fields.List(fields.Nested(AttachmentSchema), required=True)
-    status = fields.String(required=True, validate=validate.OneOf(get_args(Status)))
-    failure = fields.Dict(
-        required=True, allow_none=True, metadata={"description": "Why it was not sent: `code` and `detail`."}
-    )
-    author = fields.Nested(AuthorSchema, required=True)
+    id = fields.String()
+    conversation_id = fields.String()
+    direction = fields.String(validate=validate.OneOf(["in", "out"]))
+    text = fields.String(allow_none=True, metadata={"example": "Yes, please."})
+    attachments = fields.List(fields.Nested(AttachmentSchema))
+    status = fields.String(validate=validate.OneOf(get_args(Status)))
+    failure = fields.Dict(allow_none=True, metadata={"description": "Why it was not sent: `code` and `detail`."})
+    author = fields.Nested(AuthorSchema)
     provider_time = time("When the provider took it, by its clock; null: it has not said.", allow_none=True)
     created_at = time("When the message was received or queued.")
 

@@ -12,14 +12,14 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.api.writes import accept
 from app.domain.automations import automations, runs, simulations
 from app.domain.automations.steps.start_automation import MOST_BYTES, MOST_VARIABLES
 from app.domain.contacts import contacts
 from app.lib import ids, json
-from app.lib.base_schemas import RequestBody
+from app.lib.base_schemas import RequestBody, ResponseBody
+from app.lib.fields import time
 from app.models.runs import FAILURE_CODES, STATUSES, Run, RunStep
 
 blueprint = Blueprint("runs", __name__, description="Contacts on their way through automations.")
@@ -66,74 +66,66 @@ class ReplayBody(RequestBody):
 
 
 class FailureSchema(ResponseBody):
-    code = fields.String(required=True, validate=validate.OneOf(FAILURE_CODES))
+    code = fields.String(validate=validate.OneOf(FAILURE_CODES))
     detail = fields.String(
-        required=True,
         allow_none=True,
         metadata={
             "description": "A sentence; null once the contact is erased.",
             "example": "The contact has been deleted.",
         },
     )
-    step = fields.String(
-        required=True, allow_none=True, metadata={"description": "Where it failed.", "example": "mark"}
-    )
+    step = fields.String(allow_none=True, metadata={"description": "Where it failed.", "example": "mark"})
 
 
 class CauseSchema(ResponseBody):
-    job_id = fields.String(required=True, allow_none=True, metadata={"description": "The write that started it."})
-    event_id = fields.String(required=True, allow_none=True, metadata={"description": "The event that triggered it."})
-    run_id = fields.String(
-        required=True, allow_none=True, metadata={"description": "The run that started it, or that it replays."}
-    )
+    job_id = fields.String(allow_none=True, metadata={"description": "The write that started it."})
+    event_id = fields.String(allow_none=True, metadata={"description": "The event that triggered it."})
+    run_id = fields.String(allow_none=True, metadata={"description": "The run that started it, or that it replays."})
 
 
 class RunSchema(ResponseBody):
-    id = fields.String(required=True)
-    automation_id = fields.String(required=True)
+    id = fields.String()
+    automation_id = fields.String()
     version = fields.Integer(
-        required=True,
         allow_none=True,
         metadata={"description": "The version of the automation; null until its start takes effect.", "example": 1},
     )
-    contact_id = fields.String(required=True)
-    conversation_id = fields.String(required=True, allow_none=True)
-    status = fields.String(required=True, validate=validate.OneOf(STATUSES))
+    contact_id = fields.String()
+    conversation_id = fields.String(allow_none=True)
+    status = fields.String(validate=validate.OneOf(STATUSES))
     reason = fields.String(
-        required=True,
         allow_none=True,
         validate=validate.OneOf(REASONS),
         metadata={"description": "Why it is cancelled or held.", "example": None},
     )
-    variables = fields.Dict(required=True, metadata={"example": _EXAMPLE_VARIABLES})
+    variables = fields.Dict(metadata={"example": _EXAMPLE_VARIABLES})
     resume_at = time("When its wait is over at the latest.", allow_none=True)
-    failure = fields.Nested(FailureSchema, required=True, allow_none=True)
-    cause = fields.Nested(CauseSchema, required=True)
+    failure = fields.Nested(FailureSchema, allow_none=True)
+    cause = fields.Nested(CauseSchema)
     created_at = time("When its start was accepted, or its trigger happened.")
     started_at = time("When a worker first took it up.", allow_none=True)
     finished_at = time("When it ended.", allow_none=True)
 
 
 class StepDetailSchema(ResponseBody):
-    input = fields.Raw(required=True, allow_none=True, metadata={"example": None})
-    output = fields.Raw(required=True, allow_none=True, metadata={"example": None})
-    code = fields.String(required=True, allow_none=True, metadata={"description": "Why it failed.", "example": None})
-    text = fields.String(required=True, metadata={"description": "What happened, for people.", "example": "Done."})
+    input = fields.Raw(allow_none=True, metadata={"example": None})
+    output = fields.Raw(allow_none=True, metadata={"example": None})
+    code = fields.String(allow_none=True, metadata={"description": "Why it failed.", "example": None})
+    text = fields.String(metadata={"description": "What happened, for people.", "example": "Done."})
 
 
 class LogEntrySchema(ResponseBody):
-    number = fields.Integer(required=True, metadata={"example": 1})
-    id = fields.String(required=True, metadata={"description": "The step in the definition.", "example": "mark"})
-    kind = fields.String(required=True, metadata={"example": "add_tag"})
-    status = fields.String(required=True, validate=validate.OneOf(["succeeded", "failed", "waiting"]))
+    number = fields.Integer(metadata={"example": 1})
+    id = fields.String(metadata={"description": "The step in the definition.", "example": "mark"})
+    kind = fields.String(metadata={"example": "add_tag"})
+    status = fields.String(validate=validate.OneOf(["succeeded", "failed", "waiting"]))
     at = time("When it happened.")
-    detail = fields.Nested(StepDetailSchema, required=True)
+    detail = fields.Nested(StepDetailSchema)
 
 
 class RunWithStepsSchema(RunSchema):
     steps = fields.List(
         fields.Nested(LogEntrySchema),
-        required=True,
         metadata={"description": f"Its log, oldest first: the last {runs.LONGEST_LOG:,} entries."},
     )
 
@@ -151,9 +143,9 @@ class SimulationBody(RequestBody):
 
 
 class SimulationSchema(ResponseBody):
-    status = fields.String(required=True, validate=validate.OneOf(STATUSES))
-    failure = fields.Nested(FailureSchema, required=True, allow_none=True)
-    steps = fields.List(fields.Nested(LogEntrySchema), required=True)
+    status = fields.String(validate=validate.OneOf(STATUSES))
+    failure = fields.Nested(FailureSchema, allow_none=True)
+    steps = fields.List(fields.Nested(LogEntrySchema))
 
 
 class RunsOfAutomationQuery(PageQuery):

@@ -11,13 +11,12 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.api.writes import accept
 from app.domain.contacts import sales
 from app.lib import clock, ids, money
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import STORABLE, Formatted, Time, text
+from app.lib.base_schemas import RequestBody, ResponseBody
+from app.lib.fields import STORABLE, Formatted, Time, text, time
 from app.models.sales import Sale
 
 blueprint = Blueprint("sales", __name__, description="What contacts paid.")
@@ -61,16 +60,13 @@ class SaleCreate(RequestBody):
 
 
 class SaleSchema(ResponseBody):
-    id = fields.String(required=True)
-    contact_id = fields.String(
-        required=True, allow_none=True, metadata={"description": "null: the contact was deleted."}
-    )
+    id = fields.String()
+    contact_id = fields.String(allow_none=True, metadata={"description": "null: the contact was deleted."})
     amount = fields.String(
-        required=True,
-        metadata={"description": "A decimal with as many decimal places as its currency has.", "example": "19.90"},
+        metadata={"description": "A decimal with as many decimal places as its currency has.", "example": "19.90"}
     )
-    currency = fields.String(required=True, metadata={"description": "ISO 4217.", "example": "EUR"})
-    reference = fields.String(required=True, allow_none=True)
+    currency = fields.String(metadata={"description": "ISO 4217.", "example": "EUR"})
+    reference = fields.String(allow_none=True)
     occurred_at = time("When the sale happened, as given.")
     created_at = time("When the sale was recorded.")
 

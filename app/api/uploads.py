@@ -16,11 +16,12 @@ from app.api.authentication import authorize, caller
 from app.api.lists import envelope
 from app.api.parsing.blueprints import Blueprint
 from app.api.parsing.bodies import spooled_body
-from app.api.responses import respond, time
-from app.api.schemas import Query, ResponseBody
+from app.api.responses import respond
 from app.api.writes import once_key
 from app.bounds import Bound
 from app.domain.channels import allowances, disk, media
+from app.lib.base_schemas import Query, ResponseBody
+from app.lib.fields import time
 
 blueprint = Blueprint("uploads", __name__, description="Files for messages.")
 
@@ -35,12 +36,10 @@ class UploadQuery(Query):
 
 
 class UploadSchema(ResponseBody):
-    id = fields.String(required=True)
-    name = fields.String(required=True, allow_none=True, metadata={"example": "receipt.pdf"})
-    content_type = fields.String(
-        required=True, metadata={"description": "Found from the content.", "example": "application/pdf"}
-    )
-    bytes = fields.Integer(required=True, metadata={"example": 48213})
+    id = fields.String()
+    name = fields.String(allow_none=True, metadata={"example": "receipt.pdf"})
+    content_type = fields.String(metadata={"description": "Found from the content.", "example": "application/pdf"})
+    bytes = fields.Integer(metadata={"example": 48213})
     expires_at = time("When the file is deleted unless a message has it by then.")
 
 

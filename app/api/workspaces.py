@@ -11,15 +11,14 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import envelope
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.api.writes import accept
 from app.domain.people import workspaces
 from app.domain.people.tokens import UNRESTRICTED
 from app.domain.people.workspaces import MOST_OPT_OUT_WORDS
 from app.lib import normalization
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import Formatted
+from app.lib.base_schemas import RequestBody, ResponseBody
+from app.lib.fields import Formatted, time
 
 blueprint = Blueprint("workspaces", __name__, description="The workspace that a token belongs to.")
 
@@ -74,17 +73,14 @@ class WorkspacePatch(RequestBody):
 
 
 class WorkspaceSettingsSchema(ResponseBody):
-    id = fields.String(required=True)
-    name = fields.String(required=True, metadata={"example": "Demo"})
-    timezone = fields.String(required=True)
+    id = fields.String()
+    name = fields.String(metadata={"example": "Demo"})
+    timezone = fields.String()
     quiet_hours = fields.Dict(
-        required=True,
-        allow_none=True,
-        metadata={"description": _QUIET_HOURS, "example": {"from": "21:00", "to": "08:00"}},
+        allow_none=True, metadata={"description": _QUIET_HOURS, "example": {"from": "21:00", "to": "08:00"}}
     )
     opt_out_words = fields.List(
         fields.String(),
-        required=True,
         allow_none=True,
         metadata={"description": f"{_OPT_OUT_WORDS} null: the built-in words.", "example": _WORDS},
     )

@@ -1,13 +1,14 @@
-"""The base classes of schemas that read what callers send."""
+"""The base classes of schemas: what callers send, and what they get."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 import marshmallow
-from marshmallow import RAISE, ValidationError, missing
+from marshmallow import EXCLUDE, RAISE, ValidationError, missing, pre_load
 
+EMPTY = "Leave it out, or give a value."
 _MESSAGES = {"unknown": "Unknown field.", "type": "A JSON object is required."}
 
 
@@ -38,3 +39,30 @@ class Schema(marshmallow.Schema):
 
 class RequestBody(Schema):
     """The JSON object in a request, or an object inside it."""
+
+
+class Query(Schema):
+    """The query parameters of a request. One that is there without a value is an error, not a filter for nothing."""
+
+    @pre_load
+    def refuse_empty(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Raises ValidationError for every known parameter that is empty."""
+        if empty := [name for name, value in data.items() if value == "" and name in self.load_fields]:
+            raise ValidationError({name: [EMPTY] for name in empty})
+        return data
+
+
+class ResponseBody(Schema):
+    """The JSON object in a response, or an object inside it, with all of its members except the OPTIONAL ones.
+
+    Responses are not validated against it. Members may be added to it at any time, and values to its enumerations.
+    """
+
+    OPTIONAL: ClassVar[tuple[str, ...]] = ()
+
+    class Meta:
+        unknown = EXCLUDE
+
+    def on_bind_field(self, field_name: str, field_obj: marshmallow.fields.Field[Any]) -> None:
+        """Documents the member as one that is always there."""
+        field_obj.required = field_name not in self.OPTIONAL

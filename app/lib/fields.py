@@ -1,4 +1,4 @@
-"""Field types of requests."""
+"""Types of fields."""
 
 from __future__ import annotations
 
@@ -70,3 +70,8 @@ class Formatted(fields.String):
 def text(longest: int, shortest: int = 0, **options: Any) -> fields.String:
     """Nullable text of `shortest` to `longest` characters."""
     return fields.String(validate=validate.Length(shortest, longest), allow_none=True, **options)
+
+
+def time(description: str, **options: Any) -> fields.DateTime:
+    """A time in a response: RFC 3339 in UTC with milliseconds."""
+    return fields.DateTime(metadata={"description": description}, **options)

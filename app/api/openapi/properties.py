@@ -7,7 +7,7 @@ from typing import Any
 from marshmallow import Schema, fields
 
 from app.api.openapi import examples
-from app.api.schemas import Query, ResponseBody
+from app.lib.base_schemas import Query, ResponseBody
 from app.lib.fields import STORABLE_TEXT
 
 
