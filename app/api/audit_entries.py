@@ -13,39 +13,12 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.domain.jobs.jobs import KINDS
 from app.domain.work import audit
-from app.lib.base_schemas import ResponseBody
-from app.lib.fields import time
+from app.domain.work.audit import AuditEntrySchema
 from app.models.audit_entries import AuditEntry
 
 blueprint = Blueprint("audit log", __name__, description="Who changed endpoints and deliveries, and how.")
 
 ACTIONS = [name for name, kind in KINDS.items() if kind.restriction == "webhooks"]
-
-
-class ActorSchema(ResponseBody):
-    type = fields.String(validate=validate.OneOf(["token", "member", "support", "command"]))
-    id = fields.String(allow_none=True, metadata={"description": "null for a command."})
-
-
-class TargetSchema(ResponseBody):
-    type = fields.String()
-    id = fields.String()
-
-
-class AuditEntrySchema(ResponseBody):
-    id = fields.String()
-    action = fields.String(
-        metadata={"description": "The job's kind, or what was done on a page.", "example": "endpoints.enable"}
-    )
-    actor = fields.Nested(ActorSchema)
-    target = fields.Nested(TargetSchema)
-    detail = fields.Dict(metadata={"description": "The request; its members depend on the action."})
-    reason = fields.String(
-        allow_none=True,
-        metadata={"description": "Why support staff did it; null for all others.", "example": "They asked us to."},
-    )
-    ticket = fields.String(allow_none=True, metadata={"description": "Their ticket for it.", "example": "T-1042"})
-    created_at = time("When the change took effect.")
 
 
 class AuditEntryQuery(PageQuery):

@@ -15,45 +15,30 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.writes import accept, must_exist, once_key
 from app.domain.automations import automations, definitions
+from app.domain.automations.automations import AutomationSchema, AutomationVersionSchema
 from app.domain.contacts import contacts
 from app.errors import Invalid
 from app.lib import ids, normalization
 from app.lib.base_schemas import RequestBody, ResponseBody
-from app.lib.fields import STORABLE, Formatted, StrictBoolean, Time, time
+from app.lib.fields import STORABLE, Formatted, StrictBoolean, Time
 from app.models.automations import Automation, AutomationVersion
 from app.models.runs import UNFINISHED
 
 blueprint = Blueprint("automations", __name__, description="What happens to contacts, step by step, and when.")
 
-_NAME = {"description": "For people; it need not be unique.", "example": "Welcome new customers"}
-_DEFINITION = {
-    "triggers": [{"event": "tag.added", "tag": "vip"}],
-    "steps": [
-        {"id": "pause", "kind": "wait", "seconds": 3600},
-        {"id": "mark", "kind": "add_tag", "tag": "welcomed"},
-    ],
-}
-_EXITS: dict[str, Any] = {
-    "description": "What ends a contact's runs, in the shape of triggers.",
-    "example": [{"event": "sale.recorded"}],
-}
-_REENTRY = {
-    "description": "Whether a contact may enter again: `every` time, `after_finish` of its run, or only `once`. null: "
-    "`every` for `start`, `after_finish` for triggers.",
-    "example": "after_finish",
-}
-
 
 class AutomationFields(RequestBody):
     """The fields of an automation. `name` and `definition` are required to create one and optional in a change."""
 
-    name = Formatted(normalization.name, metadata={**normalization.NAME_SCHEMA, **_NAME})
-    definition = fields.Dict(metadata={"$ref": "#/components/schemas/Definition", "example": _DEFINITION})
-    reentry = fields.String(allow_none=True, validate=validate.OneOf(automations.REENTRY), metadata=_REENTRY)
+    name = Formatted(normalization.name, metadata={**normalization.NAME_SCHEMA, **automations.ABOUT_NAME})
+    definition = fields.Dict(metadata={"$ref": "#/components/schemas/Definition", "example": automations.EXAMPLE})
+    reentry = fields.String(
+        allow_none=True, validate=validate.OneOf(automations.REENTRY), metadata=automations.ABOUT_REENTRY
+    )
     exits = fields.List(
         fields.Dict(metadata={"$ref": "#/components/schemas/Trigger"}),
         validate=validate.Length(max=20),
-        metadata=_EXITS,
+        metadata=automations.ABOUT_EXITS,
     )
 
     @post_load
@@ -78,37 +63,6 @@ class AutomationCreate(AutomationFields):
 
 class AutomationPatch(AutomationFields):
     """The body that changes an automation."""
-
-
-class RunCountsSchema(ResponseBody):
-    queued = fields.Integer()
-    running = fields.Integer()
-    waiting = fields.Integer()
-    held = fields.Integer()
-    completed = fields.Integer()
-    failed = fields.Integer()
-    cancelled = fields.Integer()
-
-
-class AutomationSchema(ResponseBody):
-    id = fields.String()
-    name = fields.String(metadata=_NAME)
-    status = fields.String(validate=validate.OneOf(automations.STATUSES))
-    version = fields.Integer(allow_none=True, metadata={"description": "The published version, or null.", "example": 1})
-    definition = fields.Dict(
-        metadata={"description": "The draft: a Definition, as it was given.", "example": _DEFINITION}
-    )
-    reentry = fields.String(allow_none=True, validate=validate.OneOf(automations.REENTRY), metadata=_REENTRY)
-    exits = fields.List(fields.Dict(), metadata=_EXITS)
-    runs = fields.Nested(RunCountsSchema, metadata={"description": "Its runs by status."})
-    created_at = time("When the automation was created.")
-    updated_at = time("When it last changed.")
-
-
-class AutomationVersionSchema(ResponseBody):
-    number = fields.Integer(metadata={"example": 1})
-    definition = fields.Dict(metadata={"description": "A Definition, as it was given.", "example": _DEFINITION})
-    published_at = time("When it was published.")
 
 
 class CancelRunsBody(RequestBody):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import Response
 from marshmallow import fields
 
@@ -12,17 +10,12 @@ from app.api.lists import envelope
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.domain.billing import billing
+from app.domain.billing.charges import money
 from app.domain.billing.meters import METERS
 from app.lib.base_schemas import ResponseBody
 from app.lib.fields import time
 
 blueprint = Blueprint("billing", __name__, description="The plan and the usage.")
-
-
-def money(description: str, **options: Any) -> fields.String:
-    """A schema's field for an amount in a response: a decimal string."""
-    metadata = {"description": description, "pattern": r"^[0-9]+(\.[0-9]+)?$", "example": "49.00"}
-    return fields.String(metadata=metadata, **options)
 
 
 class PlanSchema(ResponseBody):

@@ -15,14 +15,14 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.writes import accept, must_exist
 from app.domain.contacts import bookings, contacts
+from app.domain.contacts.bookings import STATUSES, BookingSchema
 from app.lib import ids
-from app.lib.base_schemas import RequestBody, ResponseBody
-from app.lib.fields import STORABLE, Time, time
+from app.lib.base_schemas import RequestBody
+from app.lib.fields import STORABLE, Time
 from app.models.bookings import Booking
 
 blueprint = Blueprint("bookings", __name__, description="The appointments of contacts.")
 
-STATUSES = ("booked", "cancelled")
 SHORTEST = timedelta(milliseconds=1)  # the precision of times in the API
 
 
@@ -39,16 +39,6 @@ class BookingCreate(RequestBody):
         """Raises ValidationError unless the booking ends after it begins."""
         if data["ends_at"] - data["starts_at"] < SHORTEST:
             raise ValidationError("This must be after starts_at.", "ends_at")
-
-
-class BookingSchema(ResponseBody):
-    id = fields.String()
-    contact_id = fields.String()
-    title = fields.String()
-    starts_at = time("When the booking begins.")
-    ends_at = time("When the booking ends.")
-    status = fields.String(validate=validate.OneOf(STATUSES))
-    created_at = time("When the booking was created.")
 
 
 class BookingQuery(PageQuery):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Response
-from marshmallow import fields, validate
 
 from app.api.authentication import authorize, caller
 from app.api.endpoints import SECRET
@@ -17,33 +16,12 @@ from app.api.writes import accept, must_exist
 from app.channels.kinds import KINDS
 from app.domain.bodies.channels import ChannelCreate, ChannelPatch, Reauthorization
 from app.domain.channels import channels
+from app.domain.channels.channels import ChannelSchema
 from app.errors import Invalid
 from app.lib import ids
-from app.lib.base_schemas import ResponseBody
-from app.lib.fields import time
 from app.models.channels import Channel
 
 blueprint = Blueprint("channels", __name__, description="The connections to providers, over which messages go.")
-
-_PROBLEM = {
-    "description": "Why it is not connected, with `code` and `detail`; `connecting` while the provider is asked.",
-    "example": None,
-}
-_HOOK_ADDRESS = {
-    "description": "Where the provider sends what contacts write; null for web chat, which has no provider.",
-    "example": "https://bellhop.example/hooks/telegram/chn_01kaj5bd40e6rr3f5y2kq0w9xz",
-}
-
-
-class ChannelSchema(ResponseBody):
-    id = fields.String()
-    kind = fields.String(validate=validate.OneOf(list(KINDS)), metadata={"example": "web_chat"})
-    name = fields.String(metadata={"example": "Shop"})
-    state = fields.String(validate=validate.OneOf(channels.STATES))
-    problem = fields.Dict(allow_none=True, metadata=_PROBLEM)
-    settings = fields.Dict(metadata={"example": {"origins": ["https://shop.example"]}})
-    hook_address = fields.String(allow_none=True, metadata=_HOOK_ADDRESS)
-    created_at = time("When the channel was created.")
 
 
 @blueprint.route("/workspaces/<workspace>/channels", methods=["GET"])

@@ -16,10 +16,12 @@ from app.api.responses import respond
 from app.api.writes import accept
 from app.domain.bodies.contacts import ContactPatch, ContactUpsert, MergeBody, TagBody
 from app.domain.contacts import contacts
+from app.domain.contacts.contacts import ContactSchema
 from app.domain.lifecycle import exports, merges
+from app.domain.lifecycle.merges import ContactItemSchema
 from app.lib import normalization
 from app.lib.base_schemas import ResponseBody
-from app.lib.fields import Formatted, Time, time
+from app.lib.fields import Formatted, Time
 from app.models.contacts import Contact
 
 blueprint = Blueprint("contacts", __name__, description="The people that a workspace talks to.")
@@ -30,39 +32,6 @@ class PhoneFilter(Formatted):
 
     def _deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
         return super()._deserialize("+" + value.strip().lstrip("+"), *args, **options)
-
-
-class ContactSchema(ResponseBody):
-    id = fields.String()
-    external_id = fields.String(allow_none=True)
-    email = fields.String(allow_none=True)
-    phone = fields.String(allow_none=True)
-    first_name = fields.String(allow_none=True)
-    last_name = fields.String(allow_none=True)
-    locale = fields.String(allow_none=True)
-    timezone = fields.String(allow_none=True)
-    tags = fields.List(fields.String(), metadata={"description": "Sorted."})
-    custom_fields = fields.Dict(values=fields.Raw(metadata={"type": ["string", "number", "boolean", "null"]}))
-    opted_out = fields.Boolean()
-    created_at = time("When the contact was created.")
-    updated_at = time("When it last changed.")
-
-
-class IdentitySchema(ResponseBody):
-    channel_kind = fields.String(metadata={"example": "whatsapp"})
-    external_id = fields.String(metadata={"description": "Who it is at the provider; not always a phone number."})
-
-
-class SuggestedMergeSchema(ResponseBody):
-    contact_id = fields.String(metadata={"description": "Who may be the same person."})
-    reason = fields.String(metadata={"example": "same_phone"})
-
-
-class ContactItemSchema(ContactSchema):
-    identities = fields.List(
-        fields.Nested(IdentitySchema), metadata={"description": "Who it is on each kind of channel."}
-    )
-    suggested_merges = fields.List(fields.Nested(SuggestedMergeSchema))
 
 
 ExportSchema = ResponseBody.from_dict(

@@ -14,52 +14,12 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.writes import accept
 from app.domain.deliveries import deliveries
-from app.lib.base_schemas import ResponseBody
-from app.lib.fields import Time, Whole, time
+from app.domain.deliveries.deliveries import DeliverySchema, DeliveryWithAttemptsSchema
+from app.lib.fields import Time, Whole
 from app.models.deliveries import STATUSES, Delivery
 from app.outbound.answers import ERROR_CODES
 
 blueprint = Blueprint("deliveries", __name__, description="Events on their way to endpoints.")
-
-
-class DeliverySchema(ResponseBody):
-    id = fields.String(metadata={"description": "Also sent as X-Service-Delivery, in every attempt."})
-    event_id = fields.String()
-    endpoint_id = fields.String()
-    kind = fields.String()
-    status = fields.String(validate=validate.OneOf(STATUSES))
-    attempts = fields.Integer(metadata={"description": "How many attempts have ended."})
-    next_attempt_at = time("When the next attempt is due.", allow_none=True)
-    last_error = fields.String(
-        allow_none=True, metadata={"description": "Why the last attempt failed; null: it did not."}
-    )
-    last_error_code = fields.String(
-        allow_none=True,
-        validate=validate.OneOf([*ERROR_CODES, None]),
-        metadata={"description": "The same as a code. `ours`: a fault of ours, which spent no attempt."},
-    )
-    created_at = time("When the event happened.")
-    delivered_at = time("When an attempt succeeded.", allow_none=True)
-    resent_from = fields.String(allow_none=True)
-
-
-class AttemptSchema(ResponseBody):
-    number = fields.Integer()
-    at = time("When the attempt began.")
-    duration_ms = fields.Integer()
-    status = fields.Integer(allow_none=True, metadata={"description": "The status code received."})
-    error = fields.String(allow_none=True, metadata={"description": "Why it failed; null: it did not."})
-    error_code = fields.String(allow_none=True, validate=validate.OneOf([*ERROR_CODES, None]))
-    response_body = fields.String(allow_none=True, metadata={"description": "At most 16 KiB of it."})
-    trigger = fields.String(
-        validate=validate.OneOf(["automatic", "resend"]),
-        metadata={"description": "`resend`: somebody asked for this attempt. `automatic`: it was due by itself."},
-    )
-
-
-class DeliveryWithAttemptsSchema(DeliverySchema):
-    body = fields.String(allow_none=True, metadata={"description": "The bytes that are sent, as text."})
-    attempts_log = fields.List(fields.Nested(AttemptSchema))
 
 
 class DeliveryQuery(PageQuery):

@@ -8,40 +8,23 @@ from flask import Response
 from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.api.authentication import authorize, caller
-from app.api.deliveries import DeliverySchema
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.sweeps import SweepSchema
 from app.api.writes import accept, must_exist, once_key
 from app.domain.bodies.endpoints import EnableBody, EndpointCreate, EndpointPatch, EndpointTest
 from app.domain.deliveries import sweeps
+from app.domain.deliveries.deliveries import DeliverySchema
+from app.domain.deliveries.sweeps import SweepSchema
 from app.domain.webhooks import catalogue, endpoints
+from app.domain.webhooks.endpoints import EndpointSchema
 from app.lib import ids
 from app.lib.base_schemas import RequestBody, ResponseBody
 from app.lib.fields import STORABLE, StrictBoolean, Time, time
 from app.models.endpoints import Endpoint
 
 blueprint = Blueprint("endpoints", __name__, description="The addresses that events are sent to.")
-
-
-class EndpointSchema(ResponseBody):
-    id = fields.String()
-    address = fields.String()
-    events = fields.List(fields.String())
-    description = fields.String(allow_none=True)
-    state = fields.String(validate=validate.OneOf(["active", "stopped"]))
-    stop_reason = fields.String(allow_none=True)
-    stopped_at = time("When the endpoint stopped.", allow_none=True)
-    consecutive_failures = fields.Integer()
-    max_per_second = fields.Integer(
-        allow_none=True, metadata={"description": "The most deliveries in a second; null: no limit."}
-    )
-    ordered = fields.Boolean(
-        metadata={"description": "Whether it gets one delivery at a time, in the order of events."}
-    )
-    created_at = time("When the endpoint was created.")
 
 
 class ResendBody(RequestBody):

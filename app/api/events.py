@@ -9,38 +9,24 @@ from flask import Response
 from marshmallow import fields
 
 from app.api.authentication import authorize, caller
-from app.api.deliveries import DeliverySchema
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.writes import accept, must_exist
 from app.domain.deliveries import deliveries
+from app.domain.deliveries.deliveries import DeliverySchema
 from app.domain.webhooks import catalogue
 from app.domain.work import events
+from app.domain.work.events import EventSchema
 from app.errors import Fault, Invalid, NotFound
 from app.lib import ids
-from app.lib.base_schemas import RequestBody, ResponseBody
-from app.lib.fields import Time, time
+from app.lib.base_schemas import RequestBody
+from app.lib.fields import Time
 from app.models.deliveries import Delivery
 from app.models.events import Event
 
 blueprint = Blueprint("events", __name__, description="What happened in the workspace.")
-
-
-class EventSchema(ResponseBody):
-    id = fields.String()
-    kind = fields.String()
-    created_at = time("When the event happened.")
-    contact_id = fields.String(allow_none=True, metadata={"description": "Whom it is about; null: no contact."})
-    body = fields.Dict(
-        allow_none=True,
-        metadata={
-            "description": "What every delivery of it carries, byte for byte; null once that is not kept.",
-            "anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in ("WebhookBody", "ErasedBody")]
-            + [{"type": "null"}],
-        },
-    )
 
 
 class EventWithDeliveriesSchema(EventSchema):

@@ -10,7 +10,7 @@ from marshmallow import fields, validate
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
 from app.api.authentication import authorize, caller
-from app.api.jobs import ProgressSchema, accepts_write
+from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.parsing.bodies import spooled_body
@@ -20,6 +20,7 @@ from app.domain.channels import disk
 from app.domain.jobs import jobs
 from app.domain.lifecycle import import_lines, imports
 from app.domain.lifecycle.import_lines import LONGEST_LINE_BYTES, MOST_BYTES, MOST_LINES, memory_for
+from app.domain.resources import ProgressSchema
 from app.lib import ids
 from app.lib.base_schemas import ResponseBody
 from app.lib.fields import time

@@ -17,61 +17,13 @@ from app.api.request_ids import request_id
 from app.api.responses import respond
 from app.api.writes import accept, answer, once_key
 from app.domain import resources
-from app.domain.bodies.jobs import WHY_DISCARDED, DiscardBody
+from app.domain.bodies.jobs import DiscardBody
 from app.domain.jobs import failed_jobs, jobs
+from app.domain.resources import JobSchema
 from app.lib.base_schemas import ResponseBody
-from app.lib.fields import time
 from app.models.jobs import STATUSES, Job
 
 blueprint = Blueprint("jobs", __name__, description="Accepted writes and their outcomes.")
-
-
-_OTHER_JOB = "job_01kaj5bd40e6rr3f5y2kq0w9xz"
-
-
-class ResourceSchema(ResponseBody):
-    type = fields.String()
-    id = fields.String()
-    url = fields.URL(require_tld=False, metadata={"format": "uri"})
-
-
-class ProgressSchema(ResponseBody):
-    total = fields.Integer(metadata={"description": "How many lines the import has."})
-    done = fields.Integer(metadata={"description": "How many lines have taken effect so far."})
-    failed = fields.Integer(metadata={"description": "How many lines have failed so far."})
-
-
-class JobSchema(ResponseBody):
-    OPTIONAL = ("progress", *resources.AFTERMATH)
-    object = fields.String(metadata={"const": "job", "description": "Tells a job from a resource.", "example": "job"})
-    id = fields.String()
-    kind = fields.String(validate=validate.OneOf(list(jobs.KINDS)))
-    status = fields.String(validate=validate.OneOf(STATUSES))
-    resource = fields.Nested(
-        ResourceSchema,
-        allow_none=True,
-        metadata={"description": "What the write created or changed; null if that is not known until the job ends."},
-    )
-    problem = fields.Dict(
-        allow_none=True,
-        metadata={
-            "description": "The problem document of a job that failed.",
-            "allOf": [{"$ref": "#/components/schemas/Problem"}],
-            "example": None,
-        },
-    )
-    progress = fields.Nested(ProgressSchema, metadata={"description": "Only imports have it."})
-    replayed_from = fields.String(
-        metadata={"description": "Only for a replay: the job that failed.", "example": _OTHER_JOB}
-    )
-    replayed_as = fields.String(
-        metadata={"description": "Only if it was replayed: the job that does it again.", "example": _OTHER_JOB}
-    )
-    discarded_at = fields.DateTime(metadata={"description": "Only if it was discarded: when."})
-    discard_reason = fields.String(metadata={"description": "Only if it was discarded: why.", "example": WHY_DISCARDED})
-    created_at = time("When the write was accepted.")
-    started_at = time("When a worker first claimed the job.", allow_none=True)
-    finished_at = time("When the job ended.", allow_none=True)
 
 
 class ResultSchema(ResponseBody):

@@ -8,67 +8,21 @@ from flask import Response
 from marshmallow import fields, validate
 
 from app.api.authentication import authorize, caller
-from app.api.deliveries import DeliverySchema
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.writes import accept, must_exist, once_key
 from app.domain.bodies.replays import ReplayCreate
-from app.domain.deliveries import replay_choices, replays
+from app.domain.deliveries import replays
+from app.domain.deliveries.deliveries import DeliverySchema
+from app.domain.deliveries.replays import ReplayRowSchema, ReplaySchema
 from app.errors import NotFound
 from app.lib import ids
 from app.lib.base_schemas import ResponseBody
-from app.lib.fields import time
-from app.models.replays import OUTCOMES, STATES, Replay, ReplayRow
+from app.models.replays import OUTCOMES, Replay, ReplayRow
 
 blueprint = Blueprint("replays", __name__, description="Chosen deliveries sent again, over any number of endpoints.")
-
-
-class ChosenSchema(ResponseBody):
-    """The filter of a replay with all its members."""
-
-    endpoint_ids = fields.List(fields.String(), allow_none=True)
-    statuses = fields.List(fields.String())
-    kinds = fields.List(fields.String(), allow_none=True)
-    error_codes = fields.List(fields.String(), allow_none=True)
-    status_codes = fields.List(fields.Integer(), allow_none=True)
-    since = time("As given.", allow_none=True)
-    until = time("As given.", allow_none=True)
-
-
-class ReplaySchema(ResponseBody):
-    id = fields.String()
-    state = fields.String(validate=validate.OneOf(STATES))
-    filter = fields.Nested(ChosenSchema)
-    count = fields.Integer(metadata={"description": "How many deliveries it is about; fixed when it was made."})
-    sent = fields.Integer(metadata={"description": "How many it has sent so far."})
-    skipped = fields.Integer(metadata={"description": "How many it has left alone so far; its rows say why."})
-    per_second = fields.Integer(allow_none=True)
-    created_by = fields.String(
-        allow_none=True,
-        metadata={"description": "Who asked for it; null: a command.", "example": "tok_01kaj5bd40e6rr3f5y2kq0w9xz"},
-    )
-    created_at = time("When it was made.")
-    finished_at = time("When it was done or aborted.", allow_none=True)
-
-
-class ReplayRowSchema(ResponseBody):
-    delivery_id = fields.String()
-    outcome = fields.String(validate=validate.OneOf(OUTCOMES))
-    reason = fields.String(
-        allow_none=True,
-        validate=validate.OneOf(list(replay_choices.REASONS)),
-        metadata={"description": "Why it was skipped.", "example": None},
-    )
-    sent_as = fields.String(
-        allow_none=True,
-        metadata={
-            "description": "The delivery that went out: the same, or a new one of a delivery that had arrived.",
-            "example": "dlv_01kaj5bd40e6rr3f5y2kq0w9xz",
-        },
-    )
-    at = time("When the replay came to it.")
 
 
 class ReplayPreviewSchema(ResponseBody):

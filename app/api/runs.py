@@ -15,17 +15,16 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.writes import accept
 from app.domain.automations import automations, runs, simulations
+from app.domain.automations.runs import LogEntrySchema
 from app.domain.automations.steps.start_automation import MOST_BYTES, MOST_VARIABLES
 from app.domain.contacts import contacts
+from app.domain.triggers import run_states
+from app.domain.triggers.run_states import EXAMPLE_VARIABLES, FailureSchema, RunSchema
 from app.lib import ids, json
 from app.lib.base_schemas import RequestBody, ResponseBody
-from app.lib.fields import time
-from app.models.runs import FAILURE_CODES, STATUSES, Run, RunStep
+from app.models.runs import STATUSES, Run, RunStep
 
 blueprint = Blueprint("runs", __name__, description="Contacts on their way through automations.")
-
-REASONS = ("request", "exit", "reentry", "erased", "pause")
-_EXAMPLE_VARIABLES = {"order": "order-1042"}
 
 
 def is_small(value: dict[str, Any]) -> None:
@@ -43,7 +42,7 @@ def variables() -> fields.Dict:
         metadata={
             "description": f"Any JSON by names of 1 to 100 characters, {MOST_BYTES // 1024} KiB in all. Templates read "
             "them as `trigger.variables.<name>`.",
-            "example": _EXAMPLE_VARIABLES,
+            "example": EXAMPLE_VARIABLES,
         },
     )
 
@@ -63,64 +62,6 @@ class ReplayBody(RequestBody):
             "example": "mark",
         },
     )
-
-
-class FailureSchema(ResponseBody):
-    code = fields.String(validate=validate.OneOf(FAILURE_CODES))
-    detail = fields.String(
-        allow_none=True,
-        metadata={
-            "description": "A sentence; null once the contact is erased.",
-            "example": "The contact has been deleted.",
-        },
-    )
-    step = fields.String(allow_none=True, metadata={"description": "Where it failed.", "example": "mark"})
-
-
-class CauseSchema(ResponseBody):
-    job_id = fields.String(allow_none=True, metadata={"description": "The write that started it."})
-    event_id = fields.String(allow_none=True, metadata={"description": "The event that triggered it."})
-    run_id = fields.String(allow_none=True, metadata={"description": "The run that started it, or that it replays."})
-
-
-class RunSchema(ResponseBody):
-    id = fields.String()
-    automation_id = fields.String()
-    version = fields.Integer(
-        allow_none=True,
-        metadata={"description": "The version of the automation; null until its start takes effect.", "example": 1},
-    )
-    contact_id = fields.String()
-    conversation_id = fields.String(allow_none=True)
-    status = fields.String(validate=validate.OneOf(STATUSES))
-    reason = fields.String(
-        allow_none=True,
-        validate=validate.OneOf(REASONS),
-        metadata={"description": "Why it is cancelled or held.", "example": None},
-    )
-    variables = fields.Dict(metadata={"example": _EXAMPLE_VARIABLES})
-    resume_at = time("When its wait is over at the latest.", allow_none=True)
-    failure = fields.Nested(FailureSchema, allow_none=True)
-    cause = fields.Nested(CauseSchema)
-    created_at = time("When its start was accepted, or its trigger happened.")
-    started_at = time("When a worker first took it up.", allow_none=True)
-    finished_at = time("When it ended.", allow_none=True)
-
-
-class StepDetailSchema(ResponseBody):
-    input = fields.Raw(allow_none=True, metadata={"example": None})
-    output = fields.Raw(allow_none=True, metadata={"example": None})
-    code = fields.String(allow_none=True, metadata={"description": "Why it failed.", "example": None})
-    text = fields.String(metadata={"description": "What happened, for people.", "example": "Done."})
-
-
-class LogEntrySchema(ResponseBody):
-    number = fields.Integer(metadata={"example": 1})
-    id = fields.String(metadata={"description": "The step in the definition.", "example": "mark"})
-    kind = fields.String(metadata={"example": "add_tag"})
-    status = fields.String(validate=validate.OneOf(["succeeded", "failed", "waiting"]))
-    at = time("When it happened.")
-    detail = fields.Nested(StepDetailSchema)
 
 
 class RunWithStepsSchema(RunSchema):
@@ -210,7 +151,7 @@ def show_run(run_id: str) -> Response:
     """Show a run with its log; from the moment in which its start is accepted."""
     run = runs.find(caller().workspace_id, run_id)
     steps = [runs.represent_step(step) for step in RunStep.latest(run, runs.LONGEST_LOG)]
-    return respond(200, {"data": {**runs.represent(run), "steps": steps}})
+    return respond(200, {"data": {**run_states.represent(run), "steps": steps}})
 
 
 @blueprint.route("/workspaces/<workspace>/runs/<run_id>/cancel", methods=["POST"])
@@ -244,4 +185,4 @@ def replay_run(body: dict[str, Any], run_id: str) -> Response:
 
 
 def _page(query: dict[str, Any]) -> Response:
-    return respond(200, page_of(partial(Run.newest, caller().workspace_id, query), query, runs.represent))
+    return respond(200, page_of(partial(Run.newest, caller().workspace_id, query), query, run_states.represent))

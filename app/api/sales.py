@@ -14,9 +14,10 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.writes import accept
 from app.domain.contacts import sales
+from app.domain.contacts.sales import SaleSchema
 from app.lib import clock, ids, money
-from app.lib.base_schemas import RequestBody, ResponseBody
-from app.lib.fields import STORABLE, Formatted, Time, text, time
+from app.lib.base_schemas import RequestBody
+from app.lib.fields import STORABLE, Formatted, Time, text
 from app.models.sales import Sale
 
 blueprint = Blueprint("sales", __name__, description="What contacts paid.")
@@ -57,18 +58,6 @@ class SaleCreate(RequestBody):
             return data | {"amount": money.in_currency(data["amount"], data["currency"])}
         except ValueError as error:
             raise ValidationError(str(error), "amount") from error
-
-
-class SaleSchema(ResponseBody):
-    id = fields.String()
-    contact_id = fields.String(allow_none=True, metadata={"description": "null: the contact was deleted."})
-    amount = fields.String(
-        metadata={"description": "A decimal with as many decimal places as its currency has.", "example": "19.90"}
-    )
-    currency = fields.String(metadata={"description": "ISO 4217.", "example": "EUR"})
-    reference = fields.String(allow_none=True)
-    occurred_at = time("When the sale happened, as given.")
-    created_at = time("When the sale was recorded.")
 
 
 class SaleQuery(PageQuery):

@@ -20,8 +20,8 @@ from app.api.responses import respond
 from app.api.writes import once_key
 from app.bounds import Bound
 from app.domain.channels import allowances, disk, media
-from app.lib.base_schemas import Query, ResponseBody
-from app.lib.fields import time
+from app.domain.channels.media import UploadSchema
+from app.lib.base_schemas import Query
 
 blueprint = Blueprint("uploads", __name__, description="Files for messages.")
 
@@ -33,14 +33,6 @@ class UploadQuery(Query):
         validate=validate.Length(1, media.MOST_NAME),
         metadata={"description": "What the file is called.", "example": "receipt.pdf"},
     )
-
-
-class UploadSchema(ResponseBody):
-    id = fields.String()
-    name = fields.String(allow_none=True, metadata={"example": "receipt.pdf"})
-    content_type = fields.String(metadata={"description": "Found from the content.", "example": "application/pdf"})
-    bytes = fields.Integer(metadata={"example": 48213})
-    expires_at = time("When the file is deleted unless a message has it by then.")
 
 
 @blueprint.route("/workspaces/<workspace>/uploads", methods=["POST"])

@@ -63,6 +63,18 @@ class ResponseBody(Schema):
     class Meta:
         unknown = EXCLUDE
 
+    @classmethod
+    def of(cls, row: Any, **members: Any) -> dict[str, Any]:
+        """The object for a row: the given members, and for all others the row's columns of their names.
+
+        OPTIONAL members are in it if they are given.
+        """
+        return {
+            name: members[name] if name in members else getattr(row, name)
+            for name in cls._declared_fields
+            if name in members or name not in cls.OPTIONAL
+        }
+
     def on_bind_field(self, field_name: str, field_obj: marshmallow.fields.Field[Any]) -> None:
         """Documents the member as one that is always there."""
         field_obj.required = field_name not in self.OPTIONAL

@@ -27,7 +27,7 @@ def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
             logs[entry.run_id].append(runs.represent_step(entry))
         for run in Run.select().where(Run.id.in_(batch)).order_by(Run.id):
             further = {"event": run.event, "saved": run.saved, "answer": run.answer}
-            yield runs.represent(run) | further | {"steps": logs[run.id]}
+            yield run_states.represent(run) | further | {"steps": logs[run.id]}
 
 
 def erase(unit: Unit, workspace_id: str, run_ids: Sequence[str]) -> None:

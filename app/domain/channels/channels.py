@@ -7,6 +7,7 @@ from typing import Any
 
 import structlog
 from cryptography.fernet import InvalidToken
+from marshmallow import fields, validate
 from peewee import fn
 
 from app.channels.base import Account, ChannelKind
@@ -22,6 +23,8 @@ from app.domain.work.events import Recorder
 from app.domain.work.units import Unit
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import clock, json, vault
+from app.lib.base_schemas import ResponseBody
+from app.lib.fields import time
 from app.models.channels import Channel
 from app.models.jobs import Job
 
@@ -217,19 +220,31 @@ def set_state(channel_id: str, state: str, problem: Mapping[str, Any] | None = N
     )
 
 
+_PROBLEM = {
+    "description": "Why it is not connected, with `code` and `detail`; `connecting` while the provider is asked.",
+    "example": None,
+}
+_HOOK_ADDRESS = {
+    "description": "Where the provider sends what contacts write; null for web chat, which has no provider.",
+    "example": "https://bellhop.example/hooks/telegram/chn_01kaj5bd40e6rr3f5y2kq0w9xz",
+}
+
+
+class ChannelSchema(ResponseBody):
+    id = fields.String()
+    kind = fields.String(validate=validate.OneOf(list(KINDS)), metadata={"example": "web_chat"})
+    name = fields.String(metadata={"example": "Shop"})
+    state = fields.String(validate=validate.OneOf(STATES))
+    problem = fields.Dict(allow_none=True, metadata=_PROBLEM)
+    settings = fields.Dict(metadata={"example": {"origins": ["https://shop.example"]}})
+    hook_address = fields.String(allow_none=True, metadata=_HOOK_ADDRESS)
+    created_at = time("When the channel was created.")
+
+
 def represent(channel: Channel) -> dict[str, Any]:
     """The channel as the API shows it, without its credentials."""
     kind = KINDS.get(channel.kind)
-    return {
-        "id": channel.id,
-        "kind": channel.kind,
-        "name": channel.name,
-        "state": channel.state,
-        "problem": channel.problem,
-        "settings": channel.settings,
-        "hook_address": None if kind is not None and not kind.has_provider else hook_address(channel),
-        "created_at": channel.created_at,
-    }
+    return ChannelSchema.of(channel, hook_address=hook_address(channel) if kind is None or kind.has_provider else None)
 
 
 def represent_problem(channel: Channel, problem: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,10 +6,14 @@ from collections.abc import Collection, Mapping
 from itertools import takewhile
 from typing import Any
 
+from marshmallow import fields
+
 from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Unit
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import ids, json
+from app.lib.base_schemas import ResponseBody
+from app.lib.fields import time
 from app.models import sets
 from app.models.contacts import Contact
 from app.models.sets import Key
@@ -117,23 +121,23 @@ def find_named(workspace_id: str, contact_id: str, unit: Unit | None = None) -> 
         raise Invalid(Fault("/contact_id", NO_CONTACT)) from error
 
 
-def represent(contact: Contact) -> dict[str, Any]:
-    """The contact as the API shows it."""
-    return {
-        "id": contact.id,
-        "external_id": contact.external_id,
-        "email": contact.email,
-        "phone": contact.phone,
-        "first_name": contact.first_name,
-        "last_name": contact.last_name,
-        "locale": contact.locale,
-        "timezone": contact.timezone,
-        "tags": contact.tags,
-        "custom_fields": contact.custom_fields,
-        "opted_out": contact.opted_out,
-        "created_at": contact.created_at,
-        "updated_at": contact.updated_at,
-    }
+class ContactSchema(ResponseBody):
+    id = fields.String()
+    external_id = fields.String(allow_none=True)
+    email = fields.String(allow_none=True)
+    phone = fields.String(allow_none=True)
+    first_name = fields.String(allow_none=True)
+    last_name = fields.String(allow_none=True)
+    locale = fields.String(allow_none=True)
+    timezone = fields.String(allow_none=True)
+    tags = fields.List(fields.String(), metadata={"description": "Sorted."})
+    custom_fields = fields.Dict(values=fields.Raw(metadata={"type": ["string", "number", "boolean", "null"]}))
+    opted_out = fields.Boolean()
+    created_at = time("When the contact was created.")
+    updated_at = time("When it last changed.")
+
+
+represent = ContactSchema.of
 
 
 def _alter(change: Change, contact: Contact, given: Mapping[str, Any], removed_tags: Collection[str] = ()) -> Contact:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from marshmallow import fields, validate
+
 from app import realtime
 from app.database import rows
 from app.domain.channels import outboxes
@@ -18,12 +20,17 @@ from app.domain.work.changes import Change
 from app.domain.work.units import Unit
 from app.errors import Fault, Invalid, NotFound
 from app.lib import ids
+from app.lib.base_schemas import ResponseBody
+from app.lib.fields import time
 from app.models import sets
 from app.models.contacts import Contact
 from app.models.conversations import Conversation
 from app.models.runs import Run
 
 NO_MEMBER = Fault("/assignee_id", "There is no such member in this workspace.")
+
+
+STATUSES = ("open", "closed")
 
 
 def prefetch(unit: Unit, runs: Sequence[Run]) -> None:
@@ -193,19 +200,24 @@ def erase(conversation_ids: Sequence[str]) -> None:
     )
 
 
-def represent(conversation: Conversation) -> dict[str, Any]:
-    """The conversation as the API shows it."""
-    return {
-        "id": conversation.id,
-        "contact_id": conversation.contact_id,
-        "channel_id": conversation.channel_id,
-        "status": conversation.status,
-        "assignee_id": conversation.assignee_id,
-        "unread": conversation.unread,
-        "last_message_at": conversation.last_message_at,
-        "window_ends_at": conversation.window_ends_at,
-        "created_at": conversation.created_at,
-    }
+class ConversationSchema(ResponseBody):
+    id = fields.String()
+    contact_id = fields.String()
+    channel_id = fields.String()
+    status = fields.String(validate=validate.OneOf(STATUSES))
+    assignee_id = fields.String(allow_none=True, metadata={"description": "A member; null if it is not assigned."})
+    unread = fields.Integer(
+        metadata={"description": "How many messages of the contact no member has read.", "example": 2}
+    )
+    last_message_at = time("When the latest message was added; null: there is none.", allow_none=True)
+    window_ends_at = time(
+        "Until when the provider lets free text through; null: it has no such window, or it has not begun.",
+        allow_none=True,
+    )
+    created_at = time("When the conversation began.")
+
+
+represent = ConversationSchema.of
 
 
 def _latest(contact_ids: Iterable[str]) -> Mapping[tuple[str, str], str | None]:

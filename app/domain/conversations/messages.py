@@ -8,10 +8,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Literal, get_args
+
+from marshmallow import fields, validate
 
 from app.database import rows
 from app.domain.channels import channels, media, outboxes
+from app.domain.channels.media import AttachmentSchema
 from app.domain.contacts import contacts
 from app.domain.conversations import conversations, recipients, replies, sending_checks
 from app.domain.triggers import run_states
@@ -20,6 +23,8 @@ from app.domain.work.events import Recorder
 from app.domain.work.units import Unit
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import ids
+from app.lib.base_schemas import ResponseBody
+from app.lib.fields import time
 from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
@@ -195,20 +200,32 @@ def find(workspace_id: str, message_id: str) -> Message:
     return Message.get_in(workspace_id, message_id, "msg")
 
 
+class AuthorSchema(ResponseBody):
+    type = fields.String(
+        metadata={
+            "description": "`contact`, `member`, `api`, `automation` or `provider`; more may be added.",
+            "example": "contact",
+        }
+    )
+    id = fields.String(metadata={"description": "The author's identifier."})
+
+
+class MessageSchema(ResponseBody):
+    id = fields.String()
+    conversation_id = fields.String()
+    direction = fields.String(validate=validate.OneOf(["in", "out"]))
+    text = fields.String(allow_none=True, metadata={"example": "Yes, please."})
+    attachments = fields.List(fields.Nested(AttachmentSchema))
+    status = fields.String(validate=validate.OneOf(get_args(Status)))
+    failure = fields.Dict(allow_none=True, metadata={"description": "Why it was not sent: `code` and `detail`."})
+    author = fields.Nested(AuthorSchema)
+    provider_time = time("When the provider took it, by its clock; null: it has not said.", allow_none=True)
+    created_at = time("When the message was received or queued.")
+
+
 def represent(message: Message) -> dict[str, Any]:
     """The message as the API shows it."""
-    return {
-        "id": message.id,
-        "conversation_id": message.conversation_id,
-        "direction": message.direction,
-        "text": message.text,
-        "attachments": media.shown(message.attachments),
-        "status": message.status,
-        "failure": message.failure,
-        "author": message.author,
-        "provider_time": message.provider_time,
-        "created_at": message.created_at,
-    }
+    return MessageSchema.of(message, attachments=media.shown(message.attachments))
 
 
 def _set_off(

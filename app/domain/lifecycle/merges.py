@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from marshmallow import fields
+
 from app.database import rows
 from app.domain.contacts import contacts
+from app.domain.contacts.contacts import ContactSchema
 from app.domain.conversations import peers
 from app.domain.jobs import jobs
 from app.domain.jobs.jobs import Write
@@ -15,6 +18,7 @@ from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Busy, Unit
 from app.errors import Fault, Invalid
 from app.lib import ids
+from app.lib.base_schemas import ResponseBody
 from app.models import sets
 from app.models.automations import Enrolment
 from app.models.contacts import Contact
@@ -82,10 +86,27 @@ def suggest(unit: Unit, workspace_id: str, contact_id: str, other_id: str, reaso
         unit.append(SuggestedMerge(id=ids.new("sgm"), workspace_id=workspace_id, **suggested))
 
 
+class IdentitySchema(ResponseBody):
+    channel_kind = fields.String(metadata={"example": "whatsapp"})
+    external_id = fields.String(metadata={"description": "Who it is at the provider; not always a phone number."})
+
+
+class SuggestedMergeSchema(ResponseBody):
+    contact_id = fields.String(metadata={"description": "Who may be the same person."})
+    reason = fields.String(metadata={"example": "same_phone"})
+
+
+class ContactItemSchema(ContactSchema):
+    identities = fields.List(
+        fields.Nested(IdentitySchema), metadata={"description": "Who it is on each kind of channel."}
+    )
+    suggested_merges = fields.List(fields.Nested(SuggestedMergeSchema))
+
+
 def represent(contact: Contact) -> dict[str, Any]:
-    """The contact as the API shows it by itself: who it is on each kind of channel, and who may be the same person."""
+    """The contact as the API shows it by itself."""
     identities, suggested = rows(_DETAILS, {"id": contact.id})[0]
-    return {**contacts.represent(contact), "identities": identities or [], "suggested_merges": suggested or []}
+    return ContactItemSchema.of(contact, identities=identities or [], suggested_merges=suggested or [])
 
 
 def _merge(change: Change, kept: Contact, other: Contact) -> Contact:

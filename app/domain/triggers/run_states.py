@@ -8,17 +8,21 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
+from marshmallow import fields, validate
+
 from app import mailbox
 from app.database import database, rows
 from app.domain.contacts import contacts
 from app.domain.work.events import Cause
 from app.domain.work.units import Unit
 from app.lib import ids
+from app.lib.base_schemas import ResponseBody
+from app.lib.fields import time
 from app.mailbox import Mail, Waiting
 from app.models.automations import Enrolment
 from app.models.contacts import Contact
 from app.models.identities import PendingMerge
-from app.models.runs import Run
+from app.models.runs import FAILURE_CODES, STATUSES, Run
 
 # Shared, and taken by time: a run executes under its contact's lock, so a contact's runs never do so side by side.
 MAIL = Mail(table="runs", owner="workspace_id", queue="runs", carries=("contact_id", "automation_id"))
@@ -200,24 +204,55 @@ def ring(workspace_id: str) -> None:
     database.after_commit(partial(mailbox.ring, MAIL, workspace_id))
 
 
+REASONS = ("request", "exit", "reentry", "erased", "pause")
+EXAMPLE_VARIABLES = {"order": "order-1042"}
+
+
+class FailureSchema(ResponseBody):
+    code = fields.String(validate=validate.OneOf(FAILURE_CODES))
+    detail = fields.String(
+        allow_none=True,
+        metadata={
+            "description": "A sentence; null once the contact is erased.",
+            "example": "The contact has been deleted.",
+        },
+    )
+    step = fields.String(allow_none=True, metadata={"description": "Where it failed.", "example": "mark"})
+
+
+class CauseSchema(ResponseBody):
+    job_id = fields.String(allow_none=True, metadata={"description": "The write that started it."})
+    event_id = fields.String(allow_none=True, metadata={"description": "The event that triggered it."})
+    run_id = fields.String(allow_none=True, metadata={"description": "The run that started it, or that it replays."})
+
+
+class RunSchema(ResponseBody):
+    id = fields.String()
+    automation_id = fields.String()
+    version = fields.Integer(
+        allow_none=True,
+        metadata={"description": "The version of the automation; null until its start takes effect.", "example": 1},
+    )
+    contact_id = fields.String()
+    conversation_id = fields.String(allow_none=True)
+    status = fields.String(validate=validate.OneOf(STATUSES))
+    reason = fields.String(
+        allow_none=True,
+        validate=validate.OneOf(REASONS),
+        metadata={"description": "Why it is cancelled or held.", "example": None},
+    )
+    variables = fields.Dict(metadata={"example": EXAMPLE_VARIABLES})
+    resume_at = time("When its wait is over at the latest.", allow_none=True)
+    failure = fields.Nested(FailureSchema, allow_none=True)
+    cause = fields.Nested(CauseSchema)
+    created_at = time("When its start was accepted, or its trigger happened.")
+    started_at = time("When a worker first took it up.", allow_none=True)
+    finished_at = time("When it ended.", allow_none=True)
+
+
 def represent(run: Run) -> dict[str, Any]:
     """The run as the API shows it, without its log."""
-    return {
-        "id": run.id,
-        "automation_id": run.automation_id,
-        "version": run.version,
-        "contact_id": run.contact_id,
-        "conversation_id": run.conversation_id,
-        "status": run.status,
-        "reason": run.reason,
-        "variables": run.variables,
-        "resume_at": run.resume_at,
-        "failure": run.failure,
-        "cause": {"job_id": run.job_id, "event_id": run.event_id, "run_id": run.parent_id},
-        "created_at": run.created_at,
-        "started_at": run.started_at,
-        "finished_at": run.finished_at,
-    }
+    return RunSchema.of(run, cause={"job_id": run.job_id, "event_id": run.event_id, "run_id": run.parent_id})
 
 
 def _begun(run_id: str) -> tuple[str, str]:

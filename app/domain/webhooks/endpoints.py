@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from marshmallow import fields, validate
 from peewee import SQL, fn
 
 from app import mailbox
@@ -19,6 +20,8 @@ from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
 from app.errors import Conflict, NotFound
 from app.lib import vault
+from app.lib.base_schemas import ResponseBody
+from app.lib.fields import time
 from app.models.endpoints import Endpoint
 from app.models.jobs import Job
 
@@ -197,21 +200,25 @@ def seal(secret: str) -> str:
     return vault.encrypt(settings().secret_keys, secret).decode()
 
 
-def represent(endpoint: Endpoint) -> dict[str, Any]:
-    """The endpoint as the API shows it."""
-    return {
-        "id": endpoint.id,
-        "address": endpoint.address,
-        "events": endpoint.events,
-        "description": endpoint.description,
-        "state": endpoint.state,
-        "stop_reason": endpoint.stop_reason,
-        "stopped_at": endpoint.stopped_at,
-        "consecutive_failures": endpoint.consecutive_failures,
-        "max_per_second": endpoint.max_per_second,
-        "ordered": endpoint.ordered,
-        "created_at": endpoint.created_at,
-    }
+class EndpointSchema(ResponseBody):
+    id = fields.String()
+    address = fields.String()
+    events = fields.List(fields.String())
+    description = fields.String(allow_none=True)
+    state = fields.String(validate=validate.OneOf(["active", "stopped"]))
+    stop_reason = fields.String(allow_none=True)
+    stopped_at = time("When the endpoint stopped.", allow_none=True)
+    consecutive_failures = fields.Integer()
+    max_per_second = fields.Integer(
+        allow_none=True, metadata={"description": "The most deliveries in a second; null: no limit."}
+    )
+    ordered = fields.Boolean(
+        metadata={"description": "Whether it gets one delivery at a time, in the order of events."}
+    )
+    created_at = time("When the endpoint was created.")
+
+
+represent = EndpointSchema.of
 
 
 def _is_full(workspace_id: str) -> bool:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from marshmallow import fields, validate
+
 from app.database import batches, rows
 from app.domain.work.changes import Change
 from app.lib import ids, request_ids
+from app.lib.base_schemas import ResponseBody
+from app.lib.fields import time
 from app.models.audit_entries import AuditEntry
 from app.models.visits import Visit
 
@@ -95,15 +99,36 @@ def names_of(workspace_id: str, actor_ids: Collection[str]) -> dict[str, str]:
     )
 
 
+class ActorSchema(ResponseBody):
+    type = fields.String(validate=validate.OneOf(["token", "member", "support", "command"]))
+    id = fields.String(allow_none=True, metadata={"description": "null for a command."})
+
+
+class TargetSchema(ResponseBody):
+    type = fields.String()
+    id = fields.String()
+
+
+class AuditEntrySchema(ResponseBody):
+    id = fields.String()
+    action = fields.String(
+        metadata={"description": "The job's kind, or what was done on a page.", "example": "endpoints.enable"}
+    )
+    actor = fields.Nested(ActorSchema)
+    target = fields.Nested(TargetSchema)
+    detail = fields.Dict(metadata={"description": "The request; its members depend on the action."})
+    reason = fields.String(
+        allow_none=True,
+        metadata={"description": "Why support staff did it; null for all others.", "example": "They asked us to."},
+    )
+    ticket = fields.String(allow_none=True, metadata={"description": "Their ticket for it.", "example": "T-1042"})
+    created_at = time("When the change took effect.")
+
+
 def represent(entry: AuditEntry) -> dict[str, Any]:
     """The entry as the API shows it."""
-    return {
-        "id": entry.id,
-        "action": entry.action,
-        "actor": {"type": entry.actor_type, "id": entry.actor_id},
-        "target": {"type": entry.target_type, "id": entry.target_id},
-        "detail": entry.detail,
-        "reason": entry.reason,
-        "ticket": entry.ticket,
-        "created_at": entry.created_at,
-    }
+    return AuditEntrySchema.of(
+        entry,
+        actor={"type": entry.actor_type, "id": entry.actor_id},
+        target={"type": entry.target_type, "id": entry.target_id},
+    )
