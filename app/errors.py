@@ -5,17 +5,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from app.problems import PROBLEMS
+
 MAX_FAULTS = 100
 
 
 class BellhopError(Exception):
-    """Any expected refusal. `detail` is a sentence for the caller; `slug` names an entry of the table of problems."""
+    """Any expected refusal. `slug` names an entry of the table of problems.
+
+    `detail` is a sentence for the caller: the one that is given, that of the class, or else that of the problem.
+    """
 
     slug = "internal-error"
-    detail = "The operation failed."
+    detail = ""
 
     def __init__(self, detail: str | None = None) -> None:
-        self.detail = detail or self.detail
+        self.detail = detail or self.detail or PROBLEMS[self.slug].detail
         super().__init__(self.detail)
 
 
@@ -29,7 +34,6 @@ class Malformed(BellhopError):
     """What was sent cannot be read; `detail` says where."""
 
     slug = "malformed-request"
-    detail = "The request could not be read."
 
 
 class TooLarge(BellhopError):
@@ -42,14 +46,12 @@ class NotFound(BellhopError):
     """The workspace has no such resource."""
 
     slug = "not-found"
-    detail = "There is nothing here. Check the identifier and the workspace."
 
 
 class Unauthenticated(BellhopError):
     """The token is missing, wrong, expired or revoked."""
 
     slug = "unauthenticated"
-    detail = "Send a valid token as 'Authorization: Bearer bhp_…'."
 
 
 class InsufficientScope(BellhopError):
@@ -79,7 +81,6 @@ class IdempotencyKeyReused(BellhopError):
     """The same token has used the key for a different request."""
 
     slug = "idempotency-key-reused"
-    detail = "This Idempotency-Key was used for a different request. Use a new key for a new operation."
 
 
 class RateLimited(BellhopError):
@@ -140,7 +141,6 @@ class Unavailable(BellhopError):
     """
 
     slug = "unavailable"
-    detail = "The service cannot use its database at this moment. Try again shortly."
 
     def __init__(self, detail: str | None = None, **facts: object) -> None:
         super().__init__(detail)
