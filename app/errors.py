@@ -155,6 +155,11 @@ class Fault:
     detail: str
 
 
+def pointer_to(*parts: object) -> str:
+    """The RFC 6901 pointer to `parts`: `pointer_to("tags", 0)` is `/tags/0`."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
 class Invalid(BellhopError):
     """The request is well-formed but not acceptable.
 

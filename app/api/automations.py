@@ -116,7 +116,7 @@ def list_automations(query: dict[str, Any]) -> Response:
 def create_automation(body: dict[str, Any]) -> Response:
     """Create an automation as a draft, up to 1,000 in a workspace."""
     workspace_id = caller().workspace_id
-    return accept("automations.create", body, ids.new("aut"), check=lambda: automations.check_room(workspace_id))
+    return accept("automations.create", body, ids.new("aut"), check=lambda: automations.QUOTA.check(workspace_id))
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>", methods=["GET"])

@@ -49,7 +49,7 @@ def create_channel(body: dict[str, Any]) -> Response:
         "channels.create",
         {**body, "sealed_secret": channels.sealed(credentials).decode()},
         ids.new("chn"),
-        check=lambda: channels.check_room(workspace_id),
+        check=lambda: channels.QUOTA.check(workspace_id),
         beside=channels.shown_once(KINDS[body["kind"]], credentials),
     )
 

@@ -89,7 +89,7 @@ def create_endpoint(body: dict[str, Any]) -> Response:
         "endpoints.create",
         {**body, "sealed_secret": endpoints.seal(secret)},
         ids.new("whe"),
-        check=lambda: endpoints.check_room(workspace_id),
+        check=lambda: endpoints.QUOTA.check(workspace_id),
         beside={"secret": secret},
     )
 

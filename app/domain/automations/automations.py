@@ -15,6 +15,7 @@ from app.domain.contacts import contacts
 from app.domain.triggers import run_states
 from app.domain.triggers.run_states import Reentry, Start
 from app.domain.work.changes import Change, Effect
+from app.domain.work.quotas import Quota
 from app.domain.work.units import Unit
 from app.errors import AutomationNotPublished, Conflict, Fault, Invalid, NotFound
 from app.lib.base_schemas import ResponseBody
@@ -22,14 +23,12 @@ from app.lib.fields import time
 from app.models import sets
 from app.models.automations import Automation, Enrolment
 from app.models.contacts import Contact
-from app.models.jobs import Job
 from app.models.sets import Key
 
 STATUSES = ("draft", "published", "unpublished", "paused")
 REENTRY = ("every", "after_finish", "once")
-MOST_AUTOMATIONS = 1_000  # in a workspace
+QUOTA = Quota(Automation, 1_000, "automations")
 MOST_COUNTED = 100_000  # runs, by a dry run
-_FULL = f"A workspace has at most {MOST_AUTOMATIONS:,} automations. Delete one first."
 _KEPT_OUT = {
     "after_finish": "This contact is in the automation already and may enter it again when that run has ended.",
     "once": "This contact has been in the automation and may enter it only once.",
@@ -64,18 +63,9 @@ def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[
     ]
 
 
-def check_room(workspace_id: str) -> None:
-    """Raises Conflict if the workspace has MOST_AUTOMATIONS and no queued deletion can make room."""
-    if _is_full(workspace_id):
-        deletions = Job.in_workspace(workspace_id).where(Job.kind == "automations.delete")
-        if not deletions.where(Job.status.in_(["queued", "running"])).exists():
-            raise Conflict(_FULL)
-
-
 def create(change: Change) -> Effect:
-    """Creates a draft. Raises Conflict if the workspace has MOST_AUTOMATIONS."""
-    if _is_full(change.workspace_id):
-        raise Conflict(_FULL)
+    """Creates a draft. Raises Conflict above the QUOTA."""
+    QUOTA.keep(change.workspace_id)
     Automation.insert(id=change.target, workspace_id=change.workspace_id, **change.payload).execute()
     return Effect("made", "automation", change.target)
 
@@ -231,23 +221,17 @@ def represent_all(automations: Sequence[Automation]) -> list[dict[str, Any]]:
 represent_version = AutomationVersionSchema.of
 
 
-def _is_full(workspace_id: str) -> bool:
-    return bool(Automation.in_workspace(workspace_id).count() >= MOST_AUTOMATIONS)
-
-
 def _published(unit: Unit, workspace_id: str, automation_id: str) -> tuple[int, Reentry]:
     """The published version of an automation, and who may enter it; read once in a unit.
 
     Automations change only in the workspace's writes, so never while other writes of it are in a unit. Raises NotFound,
     AutomationNotPublished.
     """
-    note = "automation", automation_id
-    if note not in unit.notes:
-        published = "SELECT version, reentry FROM automations WHERE id = %s AND workspace_id = %s"
-        unit.notes[note] = rows(published, (automation_id, workspace_id))
-    if not unit.notes[note]:
+    published = "SELECT version, reentry FROM automations WHERE id = %s AND workspace_id = %s"
+    found = unit.noted(("automation", automation_id), lambda: rows(published, (automation_id, workspace_id)))
+    if not found:
         raise NotFound()
-    [(version, reentry)] = unit.notes[note]
+    [(version, reentry)] = found
     if version is None:
         raise AutomationNotPublished()
     return version, reentry or "every"

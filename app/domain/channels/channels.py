@@ -8,7 +8,6 @@ from typing import Any
 import structlog
 from cryptography.fernet import InvalidToken
 from marshmallow import fields, validate
-from peewee import fn
 
 from app.channels.base import Account, ChannelKind
 from app.channels.kinds import KINDS
@@ -20,8 +19,9 @@ from app.domain.people import notifications
 from app.domain.work import audit, schema_checks
 from app.domain.work.changes import Change, Effect
 from app.domain.work.events import Recorder
+from app.domain.work.quotas import Quota
 from app.domain.work.units import Unit
-from app.errors import Conflict, Fault, Invalid, NotFound
+from app.errors import Fault, Invalid, NotFound
 from app.lib import clock, json, vault
 from app.lib.base_schemas import ResponseBody
 from app.lib.fields import time
@@ -30,9 +30,8 @@ from app.models.jobs import Job
 
 log = structlog.get_logger(__name__)
 
-MOST_CHANNELS = 100  # in a workspace
+QUOTA = Quota(Channel, 100, "channels")
 STATES = ("connected", "reauthorization_required", "disconnected")
-_FULL = f"A workspace has at most {MOST_CHANNELS} channels. Delete one first."
 _NEEDS_NONE = "A channel of this kind has no credentials that you could give."
 # Settings that the provider does not know of.
 _OWN_SETTINGS = frozenset({"reopen"})
@@ -45,10 +44,7 @@ def find(workspace_id: str, channel_id: str) -> Channel:
 
 def seen_by(unit: Unit, channel_id: str) -> Channel:
     """The channel as it was when the unit first asked for it, also if it was deleted."""
-    key = ("channel", channel_id)
-    if key not in unit.notes:
-        unit.notes[key] = Channel.get_by_id(channel_id)
-    return unit.notes[key]  # type: ignore[no-any-return]
+    return unit.noted(("channel", channel_id), lambda: Channel.get_by_id(channel_id))
 
 
 def kind_of(channel: Channel) -> ChannelKind:
@@ -119,23 +115,14 @@ def shown_once(kind: ChannelKind, credentials: Mapping[str, str]) -> dict[str, s
     return {} if kind.has_provider else {"secret": credentials["secret"]}
 
 
-def check_room(workspace_id: str) -> None:
-    """Raises Conflict if the workspace has MOST_CHANNELS and no queued deletion can make room."""
-    if _is_full(workspace_id):
-        deletions = Job.in_workspace(workspace_id).where(Job.kind == "channels.delete")
-        if not deletions.where(Job.status.in_(["queued", "running"])).exists():
-            raise Conflict(_FULL)
-
-
 def create(change: Change) -> Effect:
     """Creates the channel from the fields of the API and the sealed credentials in `payload`.
 
-    One without a provider is connected at once; for another the provider is asked after the commit. Raises Conflict if
-    the workspace has MOST_CHANNELS.
+    One without a provider is connected at once; for another the provider is asked after the commit. Raises Conflict
+    above the QUOTA.
     """
     payload, kind = change.payload, KINDS[change.payload["kind"]]
-    if _is_full(change.workspace_id):
-        raise Conflict(_FULL)
+    QUOTA.keep(change.workspace_id)
     Channel.insert(
         id=change.target,
         workspace_id=change.workspace_id,
@@ -275,10 +262,6 @@ def _set(channel: Channel, **fields: Any) -> None:
     is_there = (Channel.id == channel.id) & Channel.deleted_at.is_null()
     if not Channel.update(**fields).where(is_there).execute():
         raise NotFound()
-
-
-def _is_full(workspace_id: str) -> bool:
-    return bool(Channel.in_workspace(workspace_id).select(fn.count(Channel.id)).scalar() >= MOST_CHANNELS)
 
 
 def _shown(payload: Mapping[str, Any]) -> dict[str, Any]:

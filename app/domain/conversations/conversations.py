@@ -74,11 +74,9 @@ def on_channel(unit: Unit, contact: Contact, channel_id: str) -> Conversation | 
 
 def channel_for(unit: Unit, contact: Contact) -> str | None:
     """The channel on which to open a contact's first conversation: the newest that is connected; None if none is."""
-    key = ("newest channel", contact.workspace_id)
-    if key not in unit.notes:
-        newest = "SELECT max(id) FROM channels WHERE workspace_id = %s AND state = 'connected'"
-        unit.notes[key] = rows(newest, (contact.workspace_id,))[0][0]
-    return unit.notes[key]  # type: ignore[no-any-return]
+    newest = "SELECT max(id) FROM channels WHERE workspace_id = %s AND state = 'connected'"
+    [(found,)] = unit.noted(("newest channel", contact.workspace_id), lambda: rows(newest, (contact.workspace_id,)))
+    return found  # type: ignore[no-any-return]
 
 
 def open_on(change: Change, contact: Contact, channel_id: str) -> Conversation:
@@ -248,10 +246,7 @@ def _release(unit: Unit, conversation: Conversation) -> None:
 
 
 def _is_member(unit: Unit, workspace_id: str, member_id: str) -> bool:
-    key = ("member", workspace_id, member_id)
-    if key not in unit.notes:
-        unit.notes[key] = members.exists(workspace_id, member_id)
-    return unit.notes[key]  # type: ignore[no-any-return]
+    return unit.noted(("member", workspace_id, member_id), lambda: members.exists(workspace_id, member_id))
 
 
 def _record(change: Change, kind: str, contact: Contact, conversation: Conversation) -> None:

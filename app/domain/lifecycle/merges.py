@@ -159,11 +159,10 @@ def _owned(unit: Unit, model: Any, contact: Contact) -> list[Any]:
 
 
 def _stored(unit: Unit, model: Any, contact: Contact) -> list[str]:
-    note = ("of a merge", model, contact.id)
-    if note not in unit.notes:
-        marks = {"id": contact.id, "most": AT_ONCE}
-        unit.notes[note] = [row_id for (row_id,) in rows(_AT_ONCE[model], marks)]
-    return unit.notes[note]  # type: ignore[no-any-return]
+    def find() -> list[str]:
+        return [row_id for (row_id,) in rows(_AT_ONCE[model], {"id": contact.id, "most": AT_ONCE})]
+
+    return unit.noted(("of a merge", model, contact.id), find)
 
 
 def _move_enrolments(unit: Unit, kept: Contact, other: Contact) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from marshmallow import fields, validate
 
 from app import mailbox
-from app.database import database, rows
+from app.database import database
 from app.domain.contacts import contacts
 from app.domain.work.events import Cause
 from app.domain.work.units import Unit
@@ -267,11 +267,9 @@ def _handed_over(contact_id: str) -> tuple[str, str]:
 
 def _kept(unit: Unit, contact_id: str) -> str | None:
     """The contact that this one has become a part of, if rows of it are still to follow."""
-    note = _handed_over(contact_id)
-    if note not in unit.notes:
-        found = rows("SELECT kept_id FROM pending_merges WHERE id = %s", (contact_id,))
-        unit.notes[note] = found[0][0] if found else None
-    return unit.notes[note]  # type: ignore[no-any-return]
+    pending = PendingMerge.select(PendingMerge.kept_id).where(PendingMerge.id == contact_id)
+    kept_id: str | None = unit.noted(_handed_over(contact_id), pending.scalar)
+    return kept_id
 
 
 def _enrolment(unit: Unit, start: Start) -> Enrolment | None:

@@ -18,20 +18,19 @@ from app.domain.deliveries import lanes, sweeps
 from app.domain.webhooks import catalogue
 from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
+from app.domain.work.quotas import Quota
 from app.errors import Conflict, NotFound
 from app.lib import vault
 from app.lib.base_schemas import ResponseBody
 from app.lib.fields import time
 from app.models.endpoints import Endpoint
-from app.models.jobs import Job
 
 # After a rotation, deliveries are signed with the previous secret, too, for this long.
 OVERLAP = "24 hours"
 FILTERS = ("statuses", "kinds", "since", "until")  # of a resend
-MOST_ENDPOINTS = 1_000  # in a workspace
+QUOTA = Quota(Endpoint, 1_000, "endpoints")
 MOST_PER_SECOND = 1_000  # deliveries that an endpoint may ask for as its limit
 STOPPED = "This endpoint is stopped. Enable it first; stop_reason says why it was stopped."
-_FULL = f"A workspace has at most {MOST_ENDPOINTS:,} endpoints. Delete one first."
 
 
 def new_secret() -> str:
@@ -39,22 +38,13 @@ def new_secret() -> str:
     return f"whsec_{secrets.token_urlsafe(24)}"
 
 
-def check_room(workspace_id: str) -> None:
-    """Raises Conflict if the workspace has MOST_ENDPOINTS and no queued deletion can make room."""
-    if _is_full(workspace_id):
-        deletions = Job.in_workspace(workspace_id).where(Job.kind == "endpoints.delete")
-        if not deletions.where(Job.status.in_(["queued", "running"])).exists():
-            raise Conflict(_FULL)
-
-
 def create(change: Change) -> Effect:
     """Creates the endpoint from the fields of the API and the sealed secret in `payload`.
 
-    Raises Conflict if the workspace has MOST_ENDPOINTS: exactly, because its writes are applied one at a time.
+    Raises Conflict above the QUOTA.
     """
     payload = change.payload
-    if _is_full(change.workspace_id):
-        raise Conflict(_FULL)
+    QUOTA.keep(change.workspace_id)
     Endpoint.insert(
         id=change.target,
         workspace_id=change.workspace_id,
@@ -219,10 +209,6 @@ class EndpointSchema(ResponseBody):
 
 
 represent = EndpointSchema.of
-
-
-def _is_full(workspace_id: str) -> bool:
-    return bool(Endpoint.in_workspace(workspace_id).count() >= MOST_ENDPOINTS)
 
 
 def _sweep(change: Change, endpoint_id: str, action: str, statuses: list[str], **options: Any) -> None:

@@ -10,7 +10,7 @@ commits the tasks before that one, and retries the rest a few milliseconds later
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TypeVar
@@ -30,6 +30,7 @@ from app.models.sets import Key
 from app.models.uploads import Upload
 
 Row = TypeVar("Row", bound=OwnedModel)
+T = TypeVar("T")
 
 # In the order in which they are written.
 _MODELS: tuple[type[OwnedModel], ...] = (
@@ -102,6 +103,13 @@ class Unit:
             raise Busy
         found = self._stored[key]
         return found
+
+    def noted(self, note: Hashable, find: Callable[[], T]) -> T:
+        """The fact that is remembered under that key; found now if none is."""
+        if note not in self.notes:
+            self.notes[note] = find()
+        known: T = self.notes[note]
+        return known
 
     def put(self, row: Row) -> Row:
         """Schedules the row to be written, and returns it: a new one, or the new state of the one with its identifier.

@@ -9,7 +9,7 @@ from app.config import settings
 from app.domain.automations.steps import templated_values
 from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, Wait
 from app.domain.automations.steps.templated_values import TooLong
-from app.errors import Fault
+from app.errors import Fault, pointer_to
 from app.lib import json
 from app.lib.addresses import LONGEST_ADDRESS, check_address
 from app.outbound.wire_format import NAME, RESERVED, VALUE
@@ -139,7 +139,7 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
     """Yields a fault for each header that cannot be set."""
     seen = set()
     for name in step.get("headers", {}):
-        place = f"{pointer}/headers/{name.replace('~', '~0').replace('/', '~1')}"
+        place = pointer + pointer_to("headers", name)
         if not NAME.fullmatch(name):
             yield Fault(place, "This is not the name of a header. Use letters, digits and hyphens.")
         elif name.lower() in _OURS:

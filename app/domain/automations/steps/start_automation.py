@@ -48,11 +48,10 @@ def begin(moment: Moment) -> Outcome:
 
 
 def _find(moment: Moment, automation_id: str) -> Automation | None:
-    workspace_id, notes = moment.run.workspace_id, moment.unit.notes
-    key = ("started automation", workspace_id, automation_id)
-    if key not in notes:
-        notes[key] = Automation.in_workspace(workspace_id).where(Automation.id == automation_id).first()
-    return notes[key]  # type: ignore[no-any-return]
+    of_id = Automation.in_workspace(moment.run.workspace_id).where(Automation.id == automation_id)
+    note = ("started automation", moment.run.workspace_id, automation_id)
+    found: Automation | None = moment.unit.noted(note, of_id.first)
+    return found
 
 
 def _variables(moment: Moment) -> dict[str, object]:
