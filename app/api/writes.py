@@ -16,7 +16,7 @@ from app.api.responses import BareResponse, respond
 from app.domain import resources
 from app.domain.jobs import jobs
 from app.domain.jobs.jobs import OnceKey, Write
-from app.errors import BellhopError, Fault, Invalid, NotFound
+from app.errors import Fault, Invalid, NotFound
 from app.models.jobs import Job
 
 LONGEST_WAIT_SECONDS = 30
@@ -36,21 +36,11 @@ def accept(
     check: Callable[[], object] | None = None,
     beside: Mapping[str, Any] | None = None,
 ) -> Response:
-    """Accepts a validated write and returns the response to it.
+    """Accepts a validated write and returns the response to it. `check`: as for `jobs.accept`.
 
-    `check` raises the error that refuses the write at once, such as NotFound; an idempotent replay still gets its
-    job. The members of `beside` stand beside `data` in the response; replays do not show them.
+    The members of `beside` stand beside `data` in the response; replays do not show them.
     """
-    once = once_key()
-    if check is not None:
-        try:
-            check()
-        except BellhopError:
-            earlier = jobs.replayed(caller().token_id, once) if once else None
-            if earlier is None:
-                raise
-            return answer(earlier, replayed=True)
-    job, replayed = jobs.accept(write_of(kind, payload, resource_id), once)
+    job, replayed = jobs.accept(write_of(kind, payload, resource_id), once_key(), check=check)
     return answer(job, replayed, None if replayed else beside)
 
 

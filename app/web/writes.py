@@ -43,7 +43,8 @@ def submit_once(
 ) -> tuple[Job, bool]:
     """The same, and whether an earlier click of the form made the job, with that click's payload."""
     refuse_bad_text(dict(payload))
-    job, was_there = _accept(_write(kind, payload, resource_id), check)
+    with _told_of_earlier_forms():
+        job, was_there = jobs.accept(_write(kind, payload, resource_id), _once(), check=check)
     job = _wait(job)
     if job.status == "failed":
         raise _refusal(job)
@@ -73,20 +74,6 @@ def replay(failed: Job) -> Job:
 def trace_id() -> str:
     """The identifier of this request."""
     return str(request.environ["bellhop.request_id"])
-
-
-def _accept(write: Write, check: Callable[[], object] | None) -> tuple[Job, bool]:
-    once = _once()
-    with _told_of_earlier_forms():
-        try:
-            if check is not None:
-                check()
-        except BellhopError:
-            earlier = jobs.replayed(viewer().actor_id, once) if once else None
-            if earlier is None:
-                raise
-            return earlier, True
-        return jobs.accept(write, once)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from app import bounds, mailbox, metrics, sql
 from app.bounds import Places
 from app.database import database, rows, transaction
 from app.domain.people.tokens import UNRESTRICTED
-from app.errors import IdempotencyKeyReused, NotFound
+from app.errors import BellhopError, IdempotencyKeyReused, NotFound
 from app.lib import ids, json
 from app.mailbox import Mail
 from app.models.jobs import IdempotencyKey, Job
@@ -128,13 +128,27 @@ def fingerprint(*parts: bytes) -> bytes:
     return digest.digest()
 
 
-def accept(write: Write, once: OnceKey | None = None, store: Callable[[str], None] | None = None) -> tuple[Job, bool]:
+def accept(
+    write: Write,
+    once: OnceKey | None = None,
+    store: Callable[[str], None] | None = None,
+    check: Callable[[], object] | None = None,
+) -> tuple[Job, bool]:
     """Stores the write, durably, and rings for it. Returns its job, and whether that was there before.
 
     One statement, atomic: of any number of equal requests with one key, one makes the job and the others get it.
     `store` is given the job's identifier, and keeps what the write needs besides its payload in the same transaction.
+    `check` raises what refuses the write at once, such as NotFound; an equal request still gets the job of the first.
     Raises IdempotencyKeyReused.
     """
+    if check is not None:
+        try:
+            check()
+        except BellhopError:
+            earlier = _replayed(write.actor_id, once) if once else None
+            if earlier is None:
+                raise
+            return earlier, True
     columns: dict[str, Any] = {
         "id": ids.new("job"),
         "workspace_id": write.workspace_id,
@@ -172,15 +186,6 @@ def follow(write: Write) -> None:
     rows(sql.prepared("accept"), {**columns, "payload": json.dumps(write.payload).decode()})
     metrics.JOBS_ACCEPTED.labels(write.kind).inc()
     database.after_commit(partial(mailbox.ring, MAIL, write.workspace_id))
-
-
-def replayed(actor_id: str, once: OnceKey) -> Job | None:
-    """The job that this key made before, if it still counts. Raises IdempotencyKeyReused."""
-    try:
-        counts = IdempotencyKey.created_at > SQL("now() - %s::interval", (IDEMPOTENCY_WINDOW,))
-        return _earlier(actor_id, once, counts)
-    except NotFound:
-        return None
 
 
 def wait(job: Job, seconds: float) -> Job:
@@ -230,6 +235,15 @@ def unknown(limit: int = 10_000) -> dict[str, int]:
 def forget_old_keys(limit: int = 10_000) -> int:
     """Deletes up to `limit` idempotency keys whose window is over; returns how many."""
     return len(rows(sql.load("forget_old_keys"), {"window": KEY_FORGOTTEN_AFTER, "limit": limit}))
+
+
+def _replayed(actor_id: str | None, once: OnceKey) -> Job | None:
+    """The job that this key made before, if it still counts. Raises IdempotencyKeyReused."""
+    try:
+        counts = IdempotencyKey.created_at > SQL("now() - %s::interval", (IDEMPOTENCY_WINDOW,))
+        return _earlier(actor_id, once, counts)
+    except NotFound:
+        return None
 
 
 def _earlier(actor_id: str | None, once: OnceKey, *conditions: Any) -> Job:
