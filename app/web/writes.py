@@ -53,6 +53,23 @@ def submit_once(
     return job, was_there
 
 
+def tell(
+    done: str, kind: str, payload: Mapping[str, Any], resource_id: str, check: Callable[[], object] | None = None
+) -> bool:
+    """Submits a write whose outcome the next page tells: what refused it, or `done` once it has taken effect.
+
+    Returns whether it was accepted. Raises like `submit`, except Conflict.
+    """
+    try:
+        job = submit(kind, payload, resource_id, check)
+    except Conflict as conflict:
+        flash(conflict.detail, "error")
+        return False
+    if job.is_finished:
+        flash(done, "good")
+    return True
+
+
 def begin(kind: str, resource_id: str, store: Callable[[str], None], content: bytes = b"") -> Job:
     """Accepts a write that takes long, and does not wait for it; of one form with the same `content`, once.
 

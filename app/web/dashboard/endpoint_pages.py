@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
+from flask import Blueprint, Response, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.deliveries import backlogs, sweeps
 from app.domain.insight import trends
 from app.domain.webhooks import endpoints
-from app.errors import Conflict
 from app.lib import clock
 from app.models.base import page_before
 from app.models.endpoints import Endpoint
@@ -78,13 +77,8 @@ def enable(endpoint_id: str) -> AnyResponse:
     """Enables the endpoint, and releases what it holds if the form says so."""
     endpoint = endpoints.find(workspace_id(), endpoint_id)
     release_held = request.form.get("release_held") == "true"
-    try:
-        job = writes.submit("endpoints.enable", {"release_held": release_held}, endpoint.id)
-    except Conflict as conflict:
-        flash(conflict.detail, "error")
-    else:
-        if job.is_finished:
-            flash("The endpoint is enabled." + (" What it held goes out now." if release_held else ""), "good")
+    done = "The endpoint is enabled." + (" What it held goes out now." if release_held else "")
+    writes.tell(done, "endpoints.enable", {"release_held": release_held}, endpoint.id)
     return redirect(url_for("endpoint_pages.show", workspace=workspace_id(), endpoint_id=endpoint.id), 303)
 
 

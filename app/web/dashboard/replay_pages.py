@@ -133,13 +133,7 @@ def abort(replay_id: str) -> AnyResponse:
 
 def _move(replay_id: str, kind: str, done: str) -> AnyResponse:
     replay = replays.find(workspace_id(), replay_id)
-    try:
-        job = writes.submit(kind, {}, replay.id)
-    except Conflict as conflict:
-        flash(conflict.detail, "error")
-    else:
-        if job.is_finished:
-            flash(done, "good")
+    writes.tell(done, kind, {}, replay.id)
     return redirect(_address(replay.id), 303)
 
 

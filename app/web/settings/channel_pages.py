@@ -17,7 +17,7 @@ from app.lib import ids
 from app.models.channels import Channel
 from app.web import lists, writes
 from app.web.access import page, workspace_id
-from app.web.forms import checked, typed
+from app.web.forms import checked, status_of, typed
 from app.web.settings import channel_forms
 from app.web.settings.channel_forms import Form
 
@@ -62,10 +62,8 @@ def create(kind: str) -> Answer:
         credentials = channels.fresh_credentials(KINDS[kind], fields.pop("credentials", None))
         payload = {**fields, "sealed_secret": channels.sealed(credentials).decode()}
         job, was_there = writes.submit_once("channels.create", payload, ids.new("chn"))
-    except Invalid as error:
-        return _form(form, given, channel_forms.errors_of(form, error)), 422
-    except Conflict as error:
-        return _form(form, given, {"": error.detail}), 409
+    except (Invalid, Conflict) as error:
+        return _form(form, given, channel_forms.errors_of(form, error)), status_of(error)
     if KINDS[kind].has_provider:
         return _to(str(job.resource_id), "The provider is being asked. Reload the page in a moment.")
     return _secret(str(job.resource_id), None if was_there else channels.shown_once(KINDS[kind], credentials)["secret"])
@@ -101,10 +99,8 @@ def update(channel_id: str) -> Answer:
     body = {"name": given["name"], "settings": _settings(form, given)}
     try:
         job = writes.submit("channels.update", checked(ChannelPatch(), body), channel.id)
-    except Invalid as error:
-        return _form(form, given, channel_forms.errors_of(form, error), channel.id), 422
-    except Conflict as error:
-        return _form(form, given, {"": error.detail}, channel.id), 409
+    except (Invalid, Conflict) as error:
+        return _form(form, given, channel_forms.errors_of(form, error), channel.id), status_of(error)
     return _to(channel.id, "The channel was changed." if job.is_finished else None)
 
 
@@ -121,10 +117,8 @@ def reauthorize(channel_id: str) -> Answer:
         credentials = channels.fresh_credentials(kind, given)
         payload = {"sealed_secret": channels.sealed(credentials).decode()}
         _, was_there = writes.submit_once("channels.reauthorize", payload, channel.id)
-    except Invalid as error:
-        return _show(channel, channel_forms.errors_of(form, error)), 422
-    except Conflict as error:
-        return _show(channel, {"": error.detail}), 409
+    except (Invalid, Conflict) as error:
+        return _show(channel, channel_forms.errors_of(form, error)), status_of(error)
     if kind.has_provider:
         return _to(channel.id, "The provider is being asked. Reload the page in a moment.")
     return _secret(channel.id, None if was_there else channels.shown_once(kind, credentials)["secret"])
@@ -135,13 +129,9 @@ def reauthorize(channel_id: str) -> Answer:
 def delete(channel_id: str) -> Response:
     """Deletes the channel."""
     exists = partial(channels.find, workspace_id(), channel_id)
-    try:
-        job = writes.submit("channels.delete", {}, channel_id, exists)
-    except Conflict as error:
-        flash(error.detail, "error")
+    done = "The channel was deleted. Its conversations are closed, and messages that waited have failed."
+    if not writes.tell(done, "channels.delete", {}, channel_id, exists):
         return _to(channel_id)
-    if job.is_finished:
-        flash("The channel was deleted. Its conversations are closed, and messages that waited have failed.", "good")
     return redirect(url_for("channel_pages.index", workspace=workspace_id()), 303)
 
 

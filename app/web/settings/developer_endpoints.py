@@ -17,7 +17,7 @@ from app.lib import clock, ids
 from app.models.endpoints import Endpoint
 from app.web import lists, writes
 from app.web.access import page, workspace_id
-from app.web.forms import checked, errors_of, typed, typed_all
+from app.web.forms import checked, errors_of, status_of, typed, typed_all
 
 blueprint = Blueprint(
     "developer_endpoints", __name__, url_prefix="/workspaces/<workspace>/settings/developers/endpoints"
@@ -61,10 +61,8 @@ def create() -> Answer:
         secret = endpoints.new_secret()
         payload = {**fields, "sealed_secret": endpoints.seal(secret)}
         job, was_there = writes.submit_once("endpoints.create", payload, ids.new("whe"))
-    except Invalid as error:
-        return _form(given, errors_of(error)), 422
-    except Conflict as error:
-        return _form(given, {"": error.detail}), 409
+    except (Invalid, Conflict) as error:
+        return _form(given, errors_of(error)), status_of(error)
     return _secret(str(job.resource_id), fields["address"], None if was_there else secret)
 
 
@@ -98,10 +96,8 @@ def update(endpoint_id: str) -> Answer:
     given = _given()
     try:
         job = writes.submit("endpoints.update", checked(EndpointPatch(), _body(given)), endpoint.id)
-    except Invalid as error:
-        return _form(given, errors_of(error), endpoint.id), 422
-    except Conflict as error:
-        return _form(given, {"": error.detail}, endpoint.id), 409
+    except (Invalid, Conflict) as error:
+        return _form(given, errors_of(error), endpoint.id), status_of(error)
     return _to(endpoint.id, "The endpoint was changed." if job.is_finished else None)
 
 
@@ -139,12 +135,9 @@ def test(endpoint_id: str) -> Answer:
 def enable(endpoint_id: str) -> Answer:
     """Makes the endpoint active, with or without what is held for it."""
     endpoint, is_released = endpoints.find(workspace_id(), endpoint_id), request.form.get("release_held") == "true"
-    try:
-        job = writes.submit("endpoints.enable", checked(EnableBody(), {"release_held": is_released}), endpoint.id)
-    except Conflict as error:
-        return _refused(endpoint.id, error)
-    held = " Held deliveries go out, oldest first." if is_released else ""
-    return _to(endpoint.id, f"The endpoint is active.{held}" if job.is_finished else None)
+    done = "The endpoint is active." + (" Held deliveries go out, oldest first." if is_released else "")
+    writes.tell(done, "endpoints.enable", checked(EnableBody(), {"release_held": is_released}), endpoint.id)
+    return _to(endpoint.id)
 
 
 @blueprint.post("/<endpoint_id>/delete")
@@ -152,12 +145,9 @@ def enable(endpoint_id: str) -> Answer:
 def delete(endpoint_id: str) -> Answer:
     """Deletes the endpoint."""
     exists = partial(endpoints.find, workspace_id(), endpoint_id)
-    try:
-        job = writes.submit("endpoints.delete", {}, endpoint_id, exists)
-    except Conflict as error:
-        return _refused(endpoint_id, error)
-    if job.is_finished:
-        flash("The endpoint was deleted. Its unfinished deliveries are cancelled.", "good")
+    done = "The endpoint was deleted. Its unfinished deliveries are cancelled."
+    if not writes.tell(done, "endpoints.delete", {}, endpoint_id, exists):
+        return _to(endpoint_id)
     return redirect(url_for("developer_endpoints.index", workspace=workspace_id()), 303)
 
 
