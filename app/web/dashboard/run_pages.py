@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
+from flask import Blueprint, Response, flash, render_template, request
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.automations import runs
@@ -22,6 +22,7 @@ from app.web.contacts import contact_names
 from app.web.formats import MOST_COUNTED
 from app.web.forms import errors_of
 from app.web.lists import MOST_EXPORTED, address, columns, file_of, sliced, wanted_format
+from app.web.redirects import to
 
 blueprint = Blueprint("run_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/runs")
 
@@ -95,16 +96,16 @@ def replay(run_id: str) -> AnyResponse:
         return Response(_page(run.id, errors_of(invalid)), 422)
     except Conflict as conflict:
         flash(conflict.detail, "error")
-        return redirect(_address(run.id), 303)
+        return to("run_pages.show", run_id=run.id)
     if job.is_finished:
         flash("A new run has begun.", "good")
-    return redirect(_address(job.resource_id or run.id), 303)
+    return to("run_pages.show", run_id=job.resource_id or run.id)
 
 
 def _change(run_id: str, kind: str, done: str) -> AnyResponse:
     run = runs.find(workspace_id(), run_id)
     writes.tell(done, kind, {"contact_id": run.contact_id}, run.id)
-    return redirect(_address(run.id), 303)
+    return to("run_pages.show", run_id=run.id)
 
 
 def _page(run_id: str, errors: Mapping[str, str]) -> str:
@@ -168,7 +169,3 @@ def _exported(listed: Sequence[Run]) -> list[dict[str, Any]]:
         }
         for run in listed
     ]
-
-
-def _address(run_id: str) -> str:
-    return url_for("run_pages.show", workspace=workspace_id(), run_id=run_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, url_for
+from flask import Blueprint, render_template
 from werkzeug.wrappers import Response
 
 from app.channels.kinds import KINDS
@@ -18,10 +18,13 @@ from app.models.channels import Channel
 from app.web import lists, writes
 from app.web.access import page, workspace_id
 from app.web.forms import checked, status_of, typed
+from app.web.redirects import to
 from app.web.settings import channel_forms
 from app.web.settings.channel_forms import Form
 
 blueprint = Blueprint("channel_pages", __name__, url_prefix="/workspaces/<workspace>/settings/channels")
+
+_ASKED = "The provider is being asked. Reload the page in a moment."
 
 Answer = str | tuple[str, int] | Response
 
@@ -65,7 +68,7 @@ def create(kind: str) -> Answer:
     except (Invalid, Conflict) as error:
         return _form(form, given, channel_forms.errors_of(form, error)), status_of(error)
     if KINDS[kind].has_provider:
-        return _to(str(job.resource_id), "The provider is being asked. Reload the page in a moment.")
+        return to("channel_pages.show", _ASKED, channel_id=str(job.resource_id))
     return _secret(str(job.resource_id), None if was_there else channels.shown_once(KINDS[kind], credentials)["secret"])
 
 
@@ -101,7 +104,7 @@ def update(channel_id: str) -> Answer:
         job = writes.submit("channels.update", checked(ChannelPatch(), body), channel.id)
     except (Invalid, Conflict) as error:
         return _form(form, given, channel_forms.errors_of(form, error), channel.id), status_of(error)
-    return _to(channel.id, "The channel was changed." if job.is_finished else None)
+    return to("channel_pages.show", "The channel was changed." if job.is_finished else None, channel_id=channel.id)
 
 
 @blueprint.post("/<channel_id>/reauthorize")
@@ -120,7 +123,7 @@ def reauthorize(channel_id: str) -> Answer:
     except (Invalid, Conflict) as error:
         return _show(channel, channel_forms.errors_of(form, error)), status_of(error)
     if kind.has_provider:
-        return _to(channel.id, "The provider is being asked. Reload the page in a moment.")
+        return to("channel_pages.show", _ASKED, channel_id=channel.id)
     return _secret(channel.id, None if was_there else channels.shown_once(kind, credentials)["secret"])
 
 
@@ -131,8 +134,8 @@ def delete(channel_id: str) -> Response:
     exists = partial(channels.find, workspace_id(), channel_id)
     done = "The channel was deleted. Its conversations are closed, and messages that waited have failed."
     if not writes.tell(done, "channels.delete", {}, channel_id, exists):
-        return _to(channel_id)
-    return redirect(url_for("channel_pages.index", workspace=workspace_id()), 303)
+        return to("channel_pages.show", channel_id=channel_id)
+    return to("channel_pages.index")
 
 
 def _form_of(kind: str) -> Form:
@@ -165,9 +168,3 @@ def _show(channel: Channel, errors: dict[str, str] | None = None) -> str:
 
 def _secret(channel_id: str, secret: str | None) -> str:
     return render_template("channels/secret.html", channel_id=channel_id, secret=secret)
-
-
-def _to(channel_id: str, message: str | None = None) -> Response:
-    if message:
-        flash(message, "good")
-    return redirect(url_for("channel_pages.show", workspace=workspace_id(), channel_id=channel_id), 303)

@@ -7,7 +7,7 @@ import re
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask import Blueprint, flash, render_template, request
 from werkzeug.wrappers import Response
 
 from app.domain.bodies.endpoints import EnableBody, EndpointCreate, EndpointPatch, EndpointTest
@@ -18,6 +18,7 @@ from app.models.endpoints import Endpoint
 from app.web import lists, writes
 from app.web.access import page, workspace_id
 from app.web.forms import checked, errors_of, status_of, typed, typed_all
+from app.web.redirects import to
 
 blueprint = Blueprint(
     "developer_endpoints", __name__, url_prefix="/workspaces/<workspace>/settings/developers/endpoints"
@@ -98,7 +99,8 @@ def update(endpoint_id: str) -> Answer:
         job = writes.submit("endpoints.update", checked(EndpointPatch(), _body(given)), endpoint.id)
     except (Invalid, Conflict) as error:
         return _form(given, errors_of(error), endpoint.id), status_of(error)
-    return _to(endpoint.id, "The endpoint was changed." if job.is_finished else None)
+    done = "The endpoint was changed." if job.is_finished else None
+    return to("developer_endpoints.show", done, endpoint_id=endpoint.id)
 
 
 @blueprint.post("/<endpoint_id>/rotate-secret")
@@ -125,9 +127,8 @@ def test(endpoint_id: str) -> Answer:
     except (Conflict, Invalid) as error:
         return _refused(endpoint.id, error)
     if not job.is_finished:
-        return _to(endpoint.id)
-    flash("The sample is on its way. This is its delivery.", "good")
-    return redirect(url_for("delivery_pages.show", workspace=workspace_id(), delivery_id=job.resource_id), 303)
+        return to("developer_endpoints.show", endpoint_id=endpoint.id)
+    return to("delivery_pages.show", "The sample is on its way. This is its delivery.", delivery_id=job.resource_id)
 
 
 @blueprint.post("/<endpoint_id>/enable")
@@ -137,7 +138,7 @@ def enable(endpoint_id: str) -> Answer:
     endpoint, is_released = endpoints.find(workspace_id(), endpoint_id), request.form.get("release_held") == "true"
     done = "The endpoint is active." + (" Held deliveries go out, oldest first." if is_released else "")
     writes.tell(done, "endpoints.enable", checked(EnableBody(), {"release_held": is_released}), endpoint.id)
-    return _to(endpoint.id)
+    return to("developer_endpoints.show", endpoint_id=endpoint.id)
 
 
 @blueprint.post("/<endpoint_id>/delete")
@@ -147,8 +148,8 @@ def delete(endpoint_id: str) -> Answer:
     exists = partial(endpoints.find, workspace_id(), endpoint_id)
     done = "The endpoint was deleted. Its unfinished deliveries are cancelled."
     if not writes.tell(done, "endpoints.delete", {}, endpoint_id, exists):
-        return _to(endpoint_id)
-    return redirect(url_for("developer_endpoints.index", workspace=workspace_id()), 303)
+        return to("developer_endpoints.show", endpoint_id=endpoint_id)
+    return to("developer_endpoints.index")
 
 
 def _given() -> dict[str, Any]:
@@ -192,10 +193,4 @@ def _secret(endpoint_id: str, address: str, secret: str | None, is_rotated: bool
 
 def _refused(endpoint_id: str, error: Conflict | Invalid) -> Response:
     flash(error.detail[:500], "error")
-    return _to(endpoint_id)
-
-
-def _to(endpoint_id: str, message: str | None = None) -> Response:
-    if message:
-        flash(message, "good")
-    return redirect(url_for("developer_endpoints.show", workspace=workspace_id(), endpoint_id=endpoint_id), 303)
+    return to("developer_endpoints.show", endpoint_id=endpoint_id)
