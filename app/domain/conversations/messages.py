@@ -159,15 +159,10 @@ def receive(
     unit = change.unit
     conversation = conversations.touch(unit, conversation or conversations.open_for(change, contact, channel_id))
     author = {"type": "contact", "id": contact.id}
-    received = _made(unit, conversation, storable(text), direction="in", status="received", author=author)
+    received = _made(unit, conversation, text, direction="in", status="received", author=author)
     message = unit.put(replies.take(unit, conversation, received.altered(**fields)))
     tell(change.events, contact, conversation, message)
     return message
-
-
-def storable(text: str | None) -> str | None:
-    """The text without U+0000, which PostgreSQL does not store."""
-    return text and text.replace("\0", "")
 
 
 def recent(unit: Unit, contact_id: str, text: str) -> int:

@@ -43,7 +43,7 @@ def apply(change: Change, channel: Channel, receipt: Receipt) -> bool:
 def _raised(message: Message, receipt: Receipt) -> Message:
     failure = None
     if receipt.status == "failed":
-        failure = {"code": receipt.code or "provider", "detail": messages.storable(receipt.detail)}
+        failure = {"code": receipt.code or "provider", "detail": receipt.detail}
     provider_id = message.provider_id or receipt.provider_id
     return message.altered(status=receipt.status, failure=failure, provider_id=provider_id)
 
