@@ -19,8 +19,7 @@ from app.domain.automations.automations import AutomationSchema, AutomationVersi
 from app.domain.contacts import contacts
 from app.errors import Invalid
 from app.lib import ids, normalization
-from app.lib.base_schemas import RequestBody, ResponseBody
-from app.lib.fields import STORABLE, Formatted, StrictBoolean, Time
+from app.lib.schemas import STORABLE, Formatted, RequestBody, ResponseBody, StrictBoolean, Time
 from app.models.automations import Automation, AutomationVersion
 from app.models.runs import UNFINISHED
 

@@ -12,8 +12,7 @@ from app.api.responses import respond
 from app.domain.billing import billing
 from app.domain.billing.charges import money
 from app.domain.billing.meters import METERS
-from app.lib.base_schemas import ResponseBody
-from app.lib.fields import time
+from app.lib.schemas import ResponseBody, time
 
 blueprint = Blueprint("billing", __name__, description="The plan and the usage.")
 

@@ -17,8 +17,7 @@ from app.api.writes import accept, must_exist
 from app.domain.contacts import bookings, contacts
 from app.domain.contacts.bookings import STATUSES, BookingSchema
 from app.lib import ids
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import STORABLE, Time
+from app.lib.schemas import STORABLE, RequestBody, Time
 from app.models.bookings import Booking
 
 blueprint = Blueprint("bookings", __name__, description="The appointments of contacts.")

@@ -20,8 +20,7 @@ from app.domain.contacts.contacts import ContactSchema
 from app.domain.lifecycle import exports, merges
 from app.domain.lifecycle.merges import ContactItemSchema
 from app.lib import normalization
-from app.lib.base_schemas import ResponseBody
-from app.lib.fields import Formatted, Time
+from app.lib.schemas import Formatted, ResponseBody, Time
 from app.models.contacts import Contact
 
 blueprint = Blueprint("contacts", __name__, description="The people that a workspace talks to.")

@@ -16,8 +16,7 @@ from app.api.responses import BareResponse, respond
 from app.api.writes import accept
 from app.domain.conversations import conversation_changes, conversations
 from app.domain.conversations.conversations import STATUSES, ConversationSchema
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import StrictBoolean
+from app.lib.schemas import RequestBody, StrictBoolean
 from app.models.conversations import Conversation
 
 blueprint = Blueprint("conversations", __name__, description="Conversations with contacts.")

@@ -15,7 +15,7 @@ from app.api.responses import respond
 from app.api.writes import accept
 from app.domain.deliveries import deliveries
 from app.domain.deliveries.deliveries import DeliverySchema, DeliveryWithAttemptsSchema
-from app.lib.fields import Time, Whole
+from app.lib.schemas import Time, Whole
 from app.models.deliveries import STATUSES, Delivery
 from app.outbound.answers import ERROR_CODES
 

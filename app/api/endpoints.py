@@ -20,8 +20,7 @@ from app.domain.deliveries.sweeps import SweepSchema
 from app.domain.webhooks import catalogue, endpoints
 from app.domain.webhooks.endpoints import EndpointSchema
 from app.lib import ids
-from app.lib.base_schemas import RequestBody, ResponseBody
-from app.lib.fields import STORABLE, StrictBoolean, Time, time
+from app.lib.schemas import STORABLE, RequestBody, ResponseBody, StrictBoolean, Time, time
 from app.models.endpoints import Endpoint
 
 blueprint = Blueprint("endpoints", __name__, description="The addresses that events are sent to.")

@@ -9,7 +9,7 @@ from app.api.authentication import authorize, caller
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.domain.webhooks import catalogue
-from app.lib.base_schemas import ResponseBody
+from app.lib.schemas import ResponseBody
 
 blueprint = Blueprint("event kinds", __name__, description="The kinds of events that webhooks report.")
 

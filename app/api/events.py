@@ -21,8 +21,7 @@ from app.domain.work import events
 from app.domain.work.events import EventSchema
 from app.errors import Fault, Invalid, NotFound
 from app.lib import ids
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import Time
+from app.lib.schemas import RequestBody, Time
 from app.models.deliveries import Delivery
 from app.models.events import Event
 

@@ -20,7 +20,7 @@ from app.domain import resources
 from app.domain.bodies.jobs import DiscardBody
 from app.domain.jobs import failed_jobs, jobs
 from app.domain.resources import JobSchema
-from app.lib.base_schemas import ResponseBody
+from app.lib.schemas import ResponseBody
 from app.models.jobs import STATUSES, Job
 
 blueprint = Blueprint("jobs", __name__, description="Accepted writes and their outcomes.")

@@ -14,8 +14,7 @@ from app.api.authentication import caller
 from app.config import settings
 from app.errors import Fault, Invalid
 from app.lib import cursors, json
-from app.lib.base_schemas import Query, ResponseBody
-from app.lib.fields import Whole
+from app.lib.schemas import Query, ResponseBody, Whole
 from app.models.base import page_before
 
 DEFAULT_LIMIT = 50

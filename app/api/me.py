@@ -10,8 +10,7 @@ from app.api.lists import envelope
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.domain.people import tokens
-from app.lib.base_schemas import ResponseBody
-from app.lib.fields import time
+from app.lib.schemas import ResponseBody, time
 
 blueprint = Blueprint("me", __name__, description="The token and its workspace.")
 

@@ -20,7 +20,7 @@ from app.domain.conversations import conversations, messages, recipients
 from app.domain.conversations.messages import MOST_CHARACTERS, MessageSchema
 from app.errors import NotFound
 from app.lib import ids
-from app.lib.base_schemas import RequestBody
+from app.lib.schemas import RequestBody
 from app.models.conversations import Message
 from app.models.jobs import Job
 

@@ -19,7 +19,7 @@ from app.domain.deliveries.deliveries import DeliverySchema
 from app.domain.deliveries.replays import ReplayRowSchema, ReplaySchema
 from app.errors import NotFound
 from app.lib import ids
-from app.lib.base_schemas import ResponseBody
+from app.lib.schemas import ResponseBody
 from app.models.replays import OUTCOMES, Replay, ReplayRow
 
 blueprint = Blueprint("replays", __name__, description="Chosen deliveries sent again, over any number of endpoints.")

@@ -21,7 +21,7 @@ from app.domain.contacts import contacts
 from app.domain.triggers import run_states
 from app.domain.triggers.run_states import EXAMPLE_VARIABLES, FailureSchema, RunSchema
 from app.lib import ids, json
-from app.lib.base_schemas import RequestBody, ResponseBody
+from app.lib.schemas import RequestBody, ResponseBody
 from app.models.runs import STATUSES, Run, RunStep
 
 blueprint = Blueprint("runs", __name__, description="Contacts on their way through automations.")

@@ -16,8 +16,7 @@ from app.api.writes import accept
 from app.domain.contacts import sales
 from app.domain.contacts.sales import SaleSchema
 from app.lib import clock, ids, money
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import STORABLE, Formatted, Time, text
+from app.lib.schemas import STORABLE, Formatted, RequestBody, Time, text
 from app.models.sales import Sale
 
 blueprint = Blueprint("sales", __name__, description="What contacts paid.")

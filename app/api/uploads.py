@@ -21,7 +21,7 @@ from app.api.writes import once_key
 from app.bounds import Bound
 from app.domain.channels import allowances, disk, media
 from app.domain.channels.media import UploadSchema
-from app.lib.base_schemas import Query
+from app.lib.schemas import Query
 
 blueprint = Blueprint("uploads", __name__, description="Files for messages.")
 

@@ -23,8 +23,7 @@ from app.domain.people.workspaces import (
     WorkspaceSettingsSchema,
 )
 from app.lib import normalization
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import Formatted
+from app.lib.schemas import Formatted, RequestBody
 
 blueprint = Blueprint("workspaces", __name__, description="The workspace that a token belongs to.")
 

@@ -21,8 +21,7 @@ from app.domain.people import workspaces
 from app.domain.triggers import run_states
 from app.domain.webhooks import endpoints
 from app.errors import NotFound
-from app.lib.base_schemas import ResponseBody
-from app.lib.fields import time
+from app.lib.schemas import ResponseBody, time
 from app.models.jobs import STATUSES, Job
 
 Represented = dict[str, Any]

@@ -9,7 +9,7 @@ from flask import request
 
 from app.domain.bodies.pointers import load, refuse_bad_text
 from app.errors import Conflict, Invalid
-from app.lib.base_schemas import Schema
+from app.lib.schemas import Schema
 from app.problems import PROBLEMS
 
 

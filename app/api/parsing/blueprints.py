@@ -15,7 +15,7 @@ from app.api.parsing.queries import read_query
 from app.domain.bodies.objects import OBJECT_REQUIRED
 from app.domain.bodies.pointers import load
 from app.errors import Invalid, NotFound
-from app.lib.base_schemas import Query, RequestBody, Schema
+from app.lib.schemas import Query, RequestBody, Schema
 
 View = Callable[..., Any]
 

@@ -18,8 +18,7 @@ from app.domain.work.changes import Change, Effect
 from app.domain.work.quotas import Quota
 from app.domain.work.units import Unit
 from app.errors import AutomationNotPublished, Conflict, Fault, Invalid, NotFound
-from app.lib.base_schemas import ResponseBody
-from app.lib.fields import time
+from app.lib.schemas import ResponseBody, time
 from app.models import sets
 from app.models.automations import Automation, Enrolment
 from app.models.contacts import Contact

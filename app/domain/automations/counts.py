@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from marshmallow import fields
 
 from app.database import rows
-from app.lib.base_schemas import ResponseBody
+from app.lib.schemas import ResponseBody
 from app.models.runs import STATUSES
 
 RunCountsSchema = ResponseBody.from_dict({status: fields.Integer() for status in STATUSES}, name="RunCountsSchema")

@@ -13,8 +13,7 @@ from app.domain.triggers.run_states import Start
 from app.domain.work.changes import Change, Effect
 from app.errors import AutomationNotPublished, Conflict, Fault, Invalid, NotFound
 from app.lib import ids
-from app.lib.base_schemas import ResponseBody
-from app.lib.fields import time
+from app.lib.schemas import ResponseBody, time
 from app.models import sets
 from app.models.automations import Automation
 from app.models.contacts import Contact

@@ -12,7 +12,7 @@ from marshmallow import fields
 
 from app.domain.billing.months import Month
 from app.domain.billing.plans import Allowance, Plan
-from app.lib.base_schemas import ResponseBody
+from app.lib.schemas import ResponseBody
 
 _CENT = Decimal("0.01")
 

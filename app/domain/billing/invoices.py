@@ -15,8 +15,7 @@ from app.domain.billing.charges import LineSchema, money
 from app.domain.billing.months import Month
 from app.domain.billing.plans import PLANS
 from app.lib import ids
-from app.lib.base_schemas import ResponseBody
-from app.lib.fields import time
+from app.lib.schemas import ResponseBody, time
 from app.models.invoices import Invoice, Unbilled
 from app.models.workspaces import Workspace
 

@@ -8,8 +8,7 @@ from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.domain.deliveries import replay_choices, replays
 from app.domain.webhooks import catalogue
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import STORABLE, StrictBoolean, StrictInteger, Time
+from app.lib.schemas import STORABLE, RequestBody, StrictBoolean, StrictInteger, Time
 from app.outbound.answers import ERROR_CODES
 
 MOST_VALUES = 1_000  # of a filter's field; a workspace has no more endpoints

@@ -23,8 +23,7 @@ from app.domain.work.quotas import Quota
 from app.domain.work.units import Unit
 from app.errors import Fault, Invalid, NotFound
 from app.lib import clock, json, vault
-from app.lib.base_schemas import ResponseBody
-from app.lib.fields import time
+from app.lib.schemas import ResponseBody, time
 from app.models.channels import Channel
 from app.models.jobs import Job
 

@@ -22,8 +22,7 @@ from app.database import count, rows, transaction
 from app.domain.work.units import Unit
 from app.errors import Fault, Invalid, NotFound, TooLarge, Unavailable
 from app.lib import file_types, files, ids, json, keys
-from app.lib.base_schemas import ResponseBody
-from app.lib.fields import time
+from app.lib.schemas import ResponseBody, time
 from app.models.channels import Channel
 from app.models.uploads import Upload
 

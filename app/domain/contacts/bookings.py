@@ -11,8 +11,7 @@ from marshmallow import fields, validate
 from app.domain.contacts import contacts
 from app.domain.work.changes import Change, Effect
 from app.errors import NotFound
-from app.lib.base_schemas import ResponseBody
-from app.lib.fields import time
+from app.lib.schemas import ResponseBody, time
 from app.models import sets
 from app.models.bookings import Booking
 from app.models.contacts import Contact

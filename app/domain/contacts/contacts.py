@@ -12,8 +12,7 @@ from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Unit
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import ids, json
-from app.lib.base_schemas import ResponseBody
-from app.lib.fields import time
+from app.lib.schemas import ResponseBody, time
 from app.models import sets
 from app.models.contacts import Contact
 from app.models.sets import Key

@@ -23,8 +23,7 @@ from app.domain.work.events import Recorder
 from app.domain.work.units import Unit
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import ids
-from app.lib.base_schemas import ResponseBody
-from app.lib.fields import time
+from app.lib.schemas import ResponseBody, time
 from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message

@@ -16,8 +16,7 @@ from app.domain.deliveries import lanes, resends
 from app.domain.work import audit, events
 from app.domain.work.changes import Change, Effect
 from app.errors import Conflict, Fault, Invalid
-from app.lib.base_schemas import ResponseBody
-from app.lib.fields import time
+from app.lib.schemas import ResponseBody, time
 from app.models.deliveries import STATUSES, Attempt, Delivery
 from app.models.endpoints import Endpoint
 from app.models.events import Event

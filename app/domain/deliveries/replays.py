@@ -20,8 +20,7 @@ from app.domain.deliveries import deliveries, replay_choices
 from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
 from app.errors import Conflict, NotFound
-from app.lib.base_schemas import ResponseBody
-from app.lib.fields import time
+from app.lib.schemas import ResponseBody, time
 from app.mailbox import Mail, Waiting
 from app.models.deliveries import Delivery
 from app.models.replays import OUTCOMES, STATES, Replay, ReplayPart

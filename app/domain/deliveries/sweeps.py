@@ -25,8 +25,7 @@ from app.config import settings
 from app.database import count, database, rows
 from app.domain.deliveries.resends import RESENDABLE
 from app.lib import ids
-from app.lib.base_schemas import ResponseBody
-from app.lib.fields import time
+from app.lib.schemas import ResponseBody, time
 from app.mailbox import Mail
 from app.models.sweeps import Sweep
 

@@ -18,7 +18,7 @@ from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Busy, Unit
 from app.errors import Fault, Invalid
 from app.lib import ids
-from app.lib.base_schemas import ResponseBody
+from app.lib.schemas import ResponseBody
 from app.models import sets
 from app.models.automations import Enrolment
 from app.models.contacts import Contact

@@ -15,8 +15,7 @@ from app.domain.people.sessions import MOST_MEMBERSHIPS
 from app.domain.work import audit
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import clock, ids
-from app.lib.base_schemas import ResponseBody
-from app.lib.fields import time
+from app.lib.schemas import ResponseBody, time
 from app.models.accounts import Account
 from app.models.members import Member
 

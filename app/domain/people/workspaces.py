@@ -9,8 +9,7 @@ from app.domain.people import tokens
 from app.domain.work.changes import Change, Effect
 from app.errors import NotFound
 from app.lib import ids
-from app.lib.base_schemas import ResponseBody
-from app.lib.fields import time
+from app.lib.schemas import ResponseBody, time
 from app.models.workspaces import Workspace
 
 MOST_OPT_OUT_WORDS = 100

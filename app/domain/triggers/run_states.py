@@ -16,8 +16,7 @@ from app.domain.contacts import contacts
 from app.domain.work.events import Cause
 from app.domain.work.units import Unit
 from app.lib import ids
-from app.lib.base_schemas import ResponseBody
-from app.lib.fields import time
+from app.lib.schemas import ResponseBody, time
 from app.mailbox import Mail, Waiting
 from app.models.automations import Enrolment
 from app.models.contacts import Contact

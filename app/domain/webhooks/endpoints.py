@@ -20,8 +20,7 @@ from app.domain.work.changes import Change, Effect
 from app.domain.work.quotas import Quota
 from app.errors import Conflict, NotFound
 from app.lib import vault
-from app.lib.base_schemas import ResponseBody
-from app.lib.fields import time
+from app.lib.schemas import ResponseBody, time
 from app.models.endpoints import Endpoint
 
 # After a rotation, deliveries are signed with the previous secret, too, for this long.

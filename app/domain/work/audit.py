@@ -10,8 +10,7 @@ from marshmallow import fields, validate
 from app.database import batches, rows
 from app.domain.work.changes import Change
 from app.lib import ids, request_ids
-from app.lib.base_schemas import ResponseBody
-from app.lib.fields import time
+from app.lib.schemas import ResponseBody, time
 from app.models.audit_entries import AuditEntry
 from app.models.visits import Visit
 

@@ -12,8 +12,7 @@ from marshmallow import fields
 from app.database import batches, rows
 from app.errors import NotFound
 from app.lib import clock, ids, json
-from app.lib.base_schemas import ResponseBody
-from app.lib.fields import time
+from app.lib.schemas import ResponseBody, time
 from app.models.deliveries import Delivery
 from app.models.events import Event
 

@@ -9,7 +9,7 @@ from flask import Flask
 
 from app import database
 from app.lib import ids
-from app.lib.base_schemas import EMPTY
+from app.lib.schemas import EMPTY
 from tests import surface
 from tests.cast import Api, all_of
 from tests.conftest import Keys

@@ -12,7 +12,7 @@ from app.api import openapi, parsing, problems, request_ids
 from app.api.openapi.problems import response_name
 from app.api.parsing.blueprints import Blueprint
 from app.errors import MAX_FAULTS
-from app.lib.base_schemas import Query, RequestBody
+from app.lib.schemas import Query, RequestBody
 
 BASE = "https://bellhop.test"
 
