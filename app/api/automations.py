@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from flask import Response
-from marshmallow import ValidationError, fields, post_load, validate, validates_schema
+from marshmallow import fields, post_load, validate
 
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
@@ -19,7 +19,7 @@ from app.domain.automations.automations import AutomationSchema, AutomationVersi
 from app.domain.contacts import contacts
 from app.errors import Invalid
 from app.lib import ids, normalization
-from app.lib.schemas import STORABLE, Formatted, RequestBody, ResponseBody, StrictBoolean, Time
+from app.lib.schemas import Formatted, Period, RequestBody, ResponseBody, StrictBoolean, moment
 from app.models.automations import Automation, AutomationVersion
 from app.models.runs import UNFINISHED
 
@@ -64,20 +64,14 @@ class AutomationPatch(AutomationFields):
     """The body that changes an automation."""
 
 
-class CancelRunsBody(RequestBody):
+class CancelRunsBody(Period):
     """The body that selects unfinished runs: those that match all given fields; all of them without any."""
 
     contact_id = fields.String()
     status = fields.String(validate=validate.OneOf(UNFINISHED))
-    since = Time(validate=STORABLE, metadata={"description": "RFC 3339; created at this time or later."})
-    until = Time(validate=STORABLE, metadata={"description": "RFC 3339; created before this time."})
+    since = moment("created at this time or later.")
+    until = moment("created before this time.")
     dry_run = StrictBoolean(metadata={"description": "Only count the runs that would be cancelled."})
-
-    @validates_schema
-    def begins_before_it_ends(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError unless `until` is later than `since`."""
-        if "since" in data and "until" in data and data["since"] >= data["until"]:
-            raise ValidationError("This must be after since.", "until")
 
 
 class CancelledRunsSchema(ResponseBody):
@@ -210,9 +204,7 @@ def cancel_runs_of_automation(body: dict[str, Any], automation_id: str) -> Respo
     if body.pop("dry_run", False):
         once_key()  # unused here, but an invalid one is refused all the same
         return respond(200, {"data": {"count": automations.count_runs(workspace_id, automation_id, body)}})
-    # Unlike JSON's form, isoformat() keeps microseconds.
-    times = {name: body[name].isoformat() for name in body.keys() & {"since", "until"}}
-    return _act("automations.cancel_runs", automation_id, body | times | {"before": ids.new("run")})
+    return _act("automations.cancel_runs", automation_id, CancelRunsBody.as_text(body) | {"before": ids.new("run")})
 
 
 def _act(kind: str, automation_id: str, payload: dict[str, Any] | None = None) -> Response:

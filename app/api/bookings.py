@@ -17,7 +17,7 @@ from app.api.writes import accept, must_exist
 from app.domain.contacts import bookings, contacts
 from app.domain.contacts.bookings import STATUSES, BookingSchema
 from app.lib import ids
-from app.lib.schemas import STORABLE, RequestBody, Time
+from app.lib.schemas import STORABLE, RequestBody, Time, moment
 from app.models.bookings import Booking
 
 blueprint = Blueprint("bookings", __name__, description="The appointments of contacts.")
@@ -31,7 +31,7 @@ class BookingCreate(RequestBody):
     contact_id = fields.String(required=True, metadata={"description": "Whose booking it is."})
     title = fields.String(required=True, validate=validate.Length(1, 255), metadata={"example": "Haircut"})
     starts_at = Time(required=True, validate=STORABLE, metadata={"description": "RFC 3339."})
-    ends_at = Time(required=True, validate=STORABLE, metadata={"description": "RFC 3339; after starts_at."})
+    ends_at = moment("after starts_at.", required=True)
 
     @validates_schema
     def begins_before_it_ends(self, data: dict[str, Any], **_: Any) -> None:
@@ -43,13 +43,8 @@ class BookingCreate(RequestBody):
 class BookingQuery(PageQuery):
     contact_id = fields.String()
     status = fields.String(validate=validate.OneOf(STATUSES))
-    starts_since = Time(
-        validate=STORABLE,
-        metadata={"description": "RFC 3339; begins at this time or later. Orders the list by starts_at."},
-    )
-    starts_until = Time(
-        validate=STORABLE, metadata={"description": "RFC 3339; begins before this time. Orders the list by starts_at."}
-    )
+    starts_since = moment("begins at this time or later. Orders the list by starts_at.")
+    starts_until = moment("begins before this time. Orders the list by starts_at.")
 
 
 @blueprint.route("/workspaces/<workspace>/bookings", methods=["GET"])

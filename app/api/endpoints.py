@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Response
-from marshmallow import ValidationError, fields, validate, validates_schema
+from marshmallow import fields, validate
 
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
@@ -20,13 +20,13 @@ from app.domain.deliveries.sweeps import SweepSchema
 from app.domain.webhooks import catalogue, endpoints
 from app.domain.webhooks.endpoints import EndpointSchema
 from app.lib import ids
-from app.lib.schemas import STORABLE, RequestBody, ResponseBody, StrictBoolean, Time, time
+from app.lib.schemas import Period, ResponseBody, StrictBoolean, moment, time
 from app.models.endpoints import Endpoint
 
 blueprint = Blueprint("endpoints", __name__, description="The addresses that events are sent to.")
 
 
-class ResendBody(RequestBody):
+class ResendBody(Period):
     """The body that selects deliveries: those that match all given fields."""
 
     statuses = fields.List(
@@ -43,15 +43,9 @@ class ResendBody(RequestBody):
         validate=validate.Length(1, 100),
         metadata={"description": "Event kinds; by default all."},
     )
-    since = Time(validate=STORABLE, metadata={"description": "RFC 3339; created at this time or later."})
-    until = Time(validate=STORABLE, metadata={"description": "RFC 3339; created before this time."})
+    since = moment("created at this time or later.")
+    until = moment("created before this time.")
     dry_run = StrictBoolean(metadata={"description": "Only count the deliveries that would go out."})
-
-    @validates_schema
-    def begins_before_it_ends(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError unless `until` is later than `since`."""
-        if "since" in data and "until" in data and data["since"] >= data["until"]:
-            raise ValidationError("This must be after since.", "until")
 
 
 class DryRunSchema(ResponseBody):
@@ -166,9 +160,8 @@ def resend_deliveries(body: dict[str, Any], endpoint_id: str) -> Response:
         count, gone = sweeps.count_resendable(endpoint_id, **body)
         filters = {name: body.get(name) for name in endpoints.FILTERS}
         return respond(200, {"data": {"dry_run": True, "count": count, "gone": gone, **filters}})
-    # Unlike JSON's form, isoformat() keeps microseconds.
-    times = {name: body[name].isoformat() for name in body.keys() & {"since", "until"}}
-    return _accept("endpoints.resend", body | times | {"endpoint_id": endpoint_id}, endpoint_id, ids.new("swp"))
+    payload = ResendBody.as_text(body) | {"endpoint_id": endpoint_id}
+    return _accept("endpoints.resend", payload, endpoint_id, ids.new("swp"))
 
 
 def _change(kind: str, payload: dict[str, Any], endpoint_id: str) -> Response:

@@ -13,7 +13,7 @@ from app.api.lists import PageQuery, envelope, page, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.writes import accept, must_exist, once_key
-from app.domain.bodies.replays import ReplayCreate
+from app.domain.bodies.replays import ReplayCreate, ReplayFilter
 from app.domain.deliveries import replays
 from app.domain.deliveries.deliveries import DeliverySchema
 from app.domain.deliveries.replays import ReplayRowSchema, ReplaySchema
@@ -63,9 +63,7 @@ def create_replay(body: dict[str, Any]) -> Response:
     The replay in the response shows the progress. What it is about is fixed when it begins; a delivery that somebody
     sends, or that arrives, before the replay comes to it is skipped.
     """
-    # Unlike JSON's form, isoformat() keeps microseconds.
-    chosen = body["filter"]
-    chosen |= {name: chosen[name].isoformat() for name in chosen.keys() & {"since", "until"}}
+    body["filter"] = chosen = ReplayFilter.as_text(body["filter"])
     if body.pop("dry_run", False):
         once_key()  # unused here, but an invalid one is refused all the same
         return respond(200, {"data": replays.preview(caller().workspace_id, chosen)})

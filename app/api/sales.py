@@ -16,7 +16,7 @@ from app.api.writes import accept
 from app.domain.contacts import sales
 from app.domain.contacts.sales import SaleSchema
 from app.lib import clock, ids, money
-from app.lib.schemas import STORABLE, Formatted, RequestBody, Time, text
+from app.lib.schemas import Formatted, RequestBody, moment, text
 from app.models.sales import Sale
 
 blueprint = Blueprint("sales", __name__, description="What contacts paid.")
@@ -44,11 +44,7 @@ class SaleCreate(RequestBody):
         metadata={"description": "ISO 4217.", "example": "EUR"},
     )
     reference = text(255, 1, metadata={"description": "Your own identifier of the sale; unique in the workspace."})
-    occurred_at = Time(
-        load_default=clock.now,
-        validate=STORABLE,
-        metadata={"description": "RFC 3339; by default the time of the request."},
-    )
+    occurred_at = moment("by default the time of the request.", load_default=clock.now)
 
     @post_load
     def in_its_currency(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
@@ -62,14 +58,8 @@ class SaleCreate(RequestBody):
 class SaleQuery(PageQuery):
     contact_id = fields.String()
     reference = fields.String()
-    occurred_since = Time(
-        validate=STORABLE,
-        metadata={"description": "RFC 3339; occurred at this time or later. Orders the list by occurred_at."},
-    )
-    occurred_until = Time(
-        validate=STORABLE,
-        metadata={"description": "RFC 3339; occurred before this time. Orders the list by occurred_at."},
-    )
+    occurred_since = moment("occurred at this time or later. Orders the list by occurred_at.")
+    occurred_until = moment("occurred before this time. Orders the list by occurred_at.")
 
 
 @blueprint.route("/workspaces/<workspace>/sales", methods=["GET"])

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 import marshmallow
-from marshmallow import EXCLUDE, RAISE, ValidationError, fields, missing, pre_load, validate
+from marshmallow import EXCLUDE, RAISE, ValidationError, fields, missing, pre_load, validate, validates_schema
 
 # Text that PostgreSQL can store, as JSON Schema describes it.
 STORABLE_TEXT = r"^[^\u0000]*$"
@@ -45,6 +45,21 @@ class Schema(marshmallow.Schema):
 
 class RequestBody(Schema):
     """The JSON object in a request, or an object inside it."""
+
+
+class Period(RequestBody):
+    """A body with `since` and `until`, of which either may be left out."""
+
+    @validates_schema
+    def begins_before_it_ends(self, data: dict[str, Any], **_: Any) -> None:
+        """Raises ValidationError unless `until` is later than `since`."""
+        if "since" in data and "until" in data and data["since"] >= data["until"]:
+            raise ValidationError("This must be after since.", "until")
+
+    @staticmethod
+    def as_text(body: dict[str, Any]) -> dict[str, Any]:
+        """The loaded body with its times as text that keeps their microseconds, unlike JSON's form."""
+        return body | {name: body[name].isoformat() for name in body.keys() & {"since", "until"}}
 
 
 class Query(Schema):
@@ -147,3 +162,8 @@ def text(longest: int, shortest: int = 0, **options: Any) -> fields.String:
 def time(description: str, **options: Any) -> fields.DateTime:
     """A time in a response: RFC 3339 in UTC with milliseconds."""
     return fields.DateTime(metadata={"description": description}, **options)
+
+
+def moment(description: str, **options: Any) -> Time:
+    """A time in a request, within STORABLE."""
+    return Time(validate=STORABLE, metadata={"description": f"RFC 3339; {description}"}, **options)
