@@ -121,8 +121,10 @@ def close(change: Change, contact: Contact, conversation: Conversation) -> Conve
 
 def assign(change: Change, contact: Contact, conversation: Conversation, assignee_id: str | None) -> Conversation:
     """Assigns the conversation to the member; None removes the assignee. Raises Invalid for an unknown member."""
-    if assignee_id is not None and not _is_member(change.unit, conversation.workspace_id, assignee_id):
-        raise Invalid(NO_MEMBER)
+    if assignee_id is not None:
+        member = (conversation.workspace_id, assignee_id)
+        if not change.unit.noted(("member", *member), lambda: members.exists(*member)):
+            raise Invalid(NO_MEMBER)
     if assignee_id == conversation.assignee_id:
         return conversation
     assigned = alter(change.unit, conversation, assignee_id=assignee_id)
@@ -242,10 +244,6 @@ def _release(unit: Unit, conversation: Conversation) -> None:
     for run in runs_that(unit, conversation, "waits_for = 'member'"):
         if run.waits_for == "member" and run.conversation_id == conversation.id:
             run_states.wake(unit, run)
-
-
-def _is_member(unit: Unit, workspace_id: str, member_id: str) -> bool:
-    return unit.noted(("member", workspace_id, member_id), lambda: members.exists(workspace_id, member_id))
 
 
 def _record(change: Change, kind: str, contact: Contact, conversation: Conversation) -> None:
