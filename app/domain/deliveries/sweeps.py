@@ -22,7 +22,7 @@ from marshmallow import fields, validate
 
 from app import mailbox
 from app.config import settings
-from app.database import count, database, rows
+from app.database import count, database, delete_some, rows
 from app.domain.deliveries.resends import RESENDABLE
 from app.lib import ids
 from app.lib.schemas import ResponseBody, time
@@ -133,13 +133,8 @@ def count_resendable(
 
 def forget_old(limit: int = 10_000) -> int:
     """Deletes up to `limit` sweeps that ended longer ago than history is kept; returns how many."""
-    return count(
-        """
-        DELETE FROM sweeps WHERE id IN (
-            SELECT id FROM sweeps WHERE finished_at < now() - %s * interval '1 day' ORDER BY finished_at LIMIT %s)
-        """,
-        (settings().history_retention_days, limit),
-    )
+    is_old, days = "finished_at < now() - %s * interval '1 day'", settings().history_retention_days
+    return delete_some("sweeps", is_old, "finished_at", (days,), limit)
 
 
 def find(workspace_id: str, sweep_id: str) -> Sweep:
