@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from flask import Response
@@ -13,7 +12,7 @@ from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.writes import accept, must_exist, once_key
+from app.api.writes import accept, act, once_key
 from app.domain.automations import automations, definitions
 from app.domain.automations.automations import AutomationSchema, AutomationVersionSchema
 from app.domain.contacts import contacts
@@ -129,7 +128,7 @@ def update_automation(body: dict[str, Any], automation_id: str) -> Response:
 
     `definition` changes the draft, which counts once it is published; the other fields count at once.
     """
-    return _act("automations.update", automation_id, body)
+    return act("automations.update", automation_id, body)
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>", methods=["DELETE"])
@@ -137,7 +136,7 @@ def update_automation(body: dict[str, Any], automation_id: str) -> Response:
 @accepts_write()
 def delete_automation(automation_id: str) -> Response:
     """Delete an automation. Its unfinished runs are cancelled; what its runs did can still be read."""
-    return _act("automations.delete", automation_id)
+    return act("automations.delete", automation_id)
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/versions", methods=["GET"])
@@ -159,7 +158,7 @@ def publish_automation(automation_id: str) -> Response:
 
     A paused automation stays paused. If automations would start each other in a loop, the write fails with `conflict`.
     """
-    return _act("automations.publish", automation_id)
+    return act("automations.publish", automation_id)
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/unpublish", methods=["POST"])
@@ -167,7 +166,7 @@ def publish_automation(automation_id: str) -> Response:
 @accepts_write(AutomationSchema)
 def unpublish_automation(automation_id: str) -> Response:
     """Refuse further starts; runs go on to their end."""
-    return _act("automations.unpublish", automation_id)
+    return act("automations.unpublish", automation_id)
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/pause", methods=["POST"])
@@ -175,7 +174,7 @@ def unpublish_automation(automation_id: str) -> Response:
 @accepts_write(AutomationSchema)
 def pause_automation(automation_id: str) -> Response:
     """Hold the runs of a published automation at their next step. Starts are still accepted."""
-    return _act("automations.pause", automation_id)
+    return act("automations.pause", automation_id)
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/resume", methods=["POST"])
@@ -183,7 +182,7 @@ def pause_automation(automation_id: str) -> Response:
 @accepts_write(AutomationSchema)
 def resume_automation(automation_id: str) -> Response:
     """Let the runs of a paused automation go on."""
-    return _act("automations.resume", automation_id)
+    return act("automations.resume", automation_id)
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/cancel-runs", methods=["POST"])
@@ -204,8 +203,4 @@ def cancel_runs_of_automation(body: dict[str, Any], automation_id: str) -> Respo
     if body.pop("dry_run", False):
         once_key()  # unused here, but an invalid one is refused all the same
         return respond(200, {"data": {"count": automations.count_runs(workspace_id, automation_id, body)}})
-    return _act("automations.cancel_runs", automation_id, CancelRunsBody.as_text(body) | {"before": ids.new("run")})
-
-
-def _act(kind: str, automation_id: str, payload: dict[str, Any] | None = None) -> Response:
-    return accept(kind, payload or {}, automation_id, check=partial(must_exist, "automation", automation_id))
+    return act("automations.cancel_runs", automation_id, CancelRunsBody.as_text(body) | {"before": ids.new("run")})

@@ -13,7 +13,7 @@ from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.writes import accept, must_exist
+from app.api.writes import accept, act
 from app.domain.contacts import bookings, contacts
 from app.domain.contacts.bookings import STATUSES, BookingSchema
 from app.lib import ids
@@ -80,4 +80,4 @@ def show_booking(booking_id: str) -> Response:
 @accepts_write(BookingSchema)
 def cancel_booking(booking_id: str) -> Response:
     """Cancel a booking; nothing changes if it is already cancelled."""
-    return accept("bookings.cancel", {}, booking_id, check=lambda: must_exist("booking", booking_id))
+    return act("bookings.cancel", booking_id)

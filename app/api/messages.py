@@ -14,7 +14,7 @@ from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.writes import accept, must_exist
+from app.api.writes import accept, act
 from app.domain.channels import media
 from app.domain.conversations import conversations, messages, recipients
 from app.domain.conversations.messages import MOST_CHARACTERS, MessageSchema
@@ -167,4 +167,4 @@ def resend_message(message_id: str) -> Response:
     payload = {}
     with suppress(NotFound):  # a queued write may create it
         payload["contact_id"] = messages.find(caller().workspace_id, message_id).contact_id
-    return accept("messages.resend", payload, message_id, partial(must_exist, "message", message_id))
+    return act("messages.resend", message_id, payload)
