@@ -18,7 +18,7 @@ from app.domain.automations.automations import AutomationSchema, AutomationVersi
 from app.domain.contacts import contacts
 from app.errors import Invalid
 from app.lib import ids, normalization
-from app.lib.schemas import Formatted, Period, RequestBody, ResponseBody, StrictBoolean, moment
+from app.lib.schemas import Formatted, Period, RequestBody, ResponseBody, StrictBoolean, about, moment
 from app.models.automations import Automation, AutomationVersion
 from app.models.runs import UNFINISHED
 
@@ -70,7 +70,7 @@ class CancelRunsBody(Period):
     status = fields.String(validate=validate.OneOf(UNFINISHED))
     since = moment("created at this time or later.")
     until = moment("created before this time.")
-    dry_run = StrictBoolean(metadata={"description": "Only count the runs that would be cancelled."})
+    dry_run = StrictBoolean(metadata=about("Only count the runs that would be cancelled."))
 
 
 class CancelledRunsSchema(ResponseBody):

@@ -20,7 +20,7 @@ from app.domain.deliveries.sweeps import SweepSchema
 from app.domain.webhooks import catalogue, endpoints
 from app.domain.webhooks.endpoints import EndpointSchema
 from app.lib import ids
-from app.lib.schemas import Period, ResponseBody, StrictBoolean, moment, time
+from app.lib.schemas import Period, ResponseBody, StrictBoolean, about, moment, time
 from app.models.endpoints import Endpoint
 
 blueprint = Blueprint("endpoints", __name__, description="The addresses that events are sent to.")
@@ -33,32 +33,32 @@ class ResendBody(Period):
         fields.String(validate=validate.OneOf(("failed", "held", "pending", "delivered"))),
         load_default=["failed", "held"],
         validate=validate.Length(1, 4),
-        metadata={
-            "description": "By default failed and held. Of pending ones, those that wait for their retry become due; "
+        metadata=about(
+            "By default failed and held. Of pending ones, those that wait for their retry become due; "
             "those that are due or in progress are left alone. Delivered ones go out as new deliveries."
-        },
+        ),
     )
     kinds = fields.List(
         fields.String(validate=validate.OneOf(list(catalogue.KINDS))),
         validate=validate.Length(1, 100),
-        metadata={"description": "Event kinds; by default all."},
+        metadata=about("Event kinds; by default all."),
     )
     since = moment("created at this time or later.")
     until = moment("created before this time.")
-    dry_run = StrictBoolean(metadata={"description": "Only count the deliveries that would go out."})
+    dry_run = StrictBoolean(metadata=about("Only count the deliveries that would go out."))
 
 
 class DryRunSchema(ResponseBody):
     dry_run = fields.Boolean()
-    count = fields.Integer(metadata={"description": "How many deliveries would go out."})
-    gone = fields.Integer(metadata={"description": "How many more match but have lost their bodies."})
+    count = fields.Integer(metadata=about("How many deliveries would go out."))
+    gone = fields.Integer(metadata=about("How many more match but have lost their bodies."))
     statuses = fields.List(fields.String())
     kinds = fields.List(fields.String(), allow_none=True)
     since = time("As given.", allow_none=True)
     until = time("As given.", allow_none=True)
 
 
-SECRET = fields.String(metadata={"description": "The signing secret. Shown once; replays do not show it."})
+SECRET = fields.String(metadata=about("The signing secret. Shown once; replays do not show it."))
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/endpoints", methods=["GET"])

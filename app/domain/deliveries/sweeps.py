@@ -25,7 +25,7 @@ from app.config import settings
 from app.database import count, database, delete_some, rows
 from app.domain.deliveries.resends import RESENDABLE
 from app.lib import ids
-from app.lib.schemas import ResponseBody, time
+from app.lib.schemas import ResponseBody, about, time
 from app.mailbox import Mail
 from app.models.sweeps import Sweep
 
@@ -150,11 +150,9 @@ class SweepSchema(ResponseBody):
     endpoint_id = fields.String()
     action = fields.String(validate=validate.OneOf(ACTIONS))
     status = fields.String(validate=validate.OneOf(["running", "finished"]))
-    count = fields.Integer(
-        allow_none=True, metadata={"description": "How many matched when the sweep began; only for a resend."}
-    )
-    changed = fields.Integer(metadata={"description": "How many deliveries have changed so far."})
-    skipped = fields.Integer(metadata={"description": "How many were left because their bodies are gone."})
+    count = fields.Integer(allow_none=True, metadata=about("How many matched when the sweep began; only for a resend."))
+    changed = fields.Integer(metadata=about("How many deliveries have changed so far."))
+    skipped = fields.Integer(metadata=about("How many were left because their bodies are gone."))
     statuses = fields.List(fields.String())
     kinds = fields.List(fields.String(), allow_none=True)
     since = time("Only deliveries created at this time or later.", allow_none=True)
