@@ -14,8 +14,8 @@ from app.outbound.answers import ERROR_CODES
 MOST_VALUES = 1_000  # of a filter's field; a workspace has no more endpoints
 
 
-def _any_of(values: fields.Field[Any], description: str, most: int = MOST_VALUES) -> fields.List[Any]:
-    return fields.List(values, validate=validate.Length(1, most), metadata=about(description))
+def _any_of(values: fields.Field[Any], description: str) -> fields.List[Any]:
+    return fields.List(values, validate=validate.Length(1, MOST_VALUES), metadata=about(description))
 
 
 class ReplayFilter(Period):

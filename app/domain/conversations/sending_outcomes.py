@@ -6,8 +6,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-import structlog
-
 from app import logs, metrics, sql
 from app.channels.base import Outcome, Verdict
 from app.channels.inbound import Blocked
@@ -25,8 +23,6 @@ from app.models.conversations import Conversation, Message
 
 # For how long a provider may put a message off.
 PUT_OFF_SECONDS = 86_400.0
-
-log = structlog.get_logger(__name__)
 
 _STATUSES = {
     Outcome.SENT: "sent",

@@ -17,7 +17,6 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-import structlog
 from marshmallow import fields, validate
 
 from app import mailbox
@@ -28,8 +27,6 @@ from app.lib import ids
 from app.lib.schemas import ResponseBody, about, time
 from app.mailbox import Mail
 from app.models.sweeps import Sweep
-
-log = structlog.get_logger(__name__)
 
 MAIL = Mail(table="sweeps", owner="endpoint_id", queue="sweeps", order="id", exclusive=True)
 # The states of the endpoint in which an action makes sense; in another the sweep ends where it is.
