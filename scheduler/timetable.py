@@ -20,7 +20,7 @@ from app.domain.channels import allowances, arrivals, channel_requests, fetches,
 from app.domain.conversations import channel_closings, interruptions, read_receipts
 from app.domain.deliveries import fan_out, lanes, replays, sweeps
 from app.domain.insight import checks, figures, queues, updates
-from app.domain.jobs import jobs
+from app.domain.jobs import idempotency_keys, jobs
 from app.domain.lifecycle import imports
 from app.domain.people import links, notifications, sessions, sign_ins
 from app.domain.triggers import run_states
@@ -98,7 +98,7 @@ class Timetable:
             Pass("unserved_deliveries", 5, Overdue(lanes.FAST, overdue_seconds=1, ring=sweeps.begin_missing)),
             Pass("unknown_jobs", 5, writes.take_up_known),
             Pass("deleted_endpoints", 60, endpoints.drop_deleted),
-            Pass("old_idempotency_keys", 60, jobs.forget_old_keys),
+            Pass("old_idempotency_keys", 60, idempotency_keys.forget_old),
             Pass("usage", 60, usage.count_up),
             Pass("invoices", 10, invoices.close),
             Pass("contacts_counted", 60, usage.forget_contacts),

@@ -14,7 +14,7 @@ from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
-from app.api.writes import accept, must_exist, once_key
+from app.api.writes import accept, idempotency_key, must_exist
 from app.domain.automations import automations, definitions
 from app.domain.contacts import contacts
 from app.errors import Invalid
@@ -263,7 +263,7 @@ def cancel_runs_of_automation(body: dict[str, Any], automation_id: str) -> Respo
     if "contact_id" in body:
         contacts.find_named(workspace_id, body["contact_id"])
     if body.pop("dry_run", False):
-        once_key()  # unused here, but an invalid one is refused all the same
+        idempotency_key()  # unused here, but an invalid one is refused all the same
         return respond(200, {"data": {"count": automations.count_runs(workspace_id, automation_id, body)}})
     # Unlike JSON's form, isoformat() keeps microseconds.
     times = {name: body[name].isoformat() for name in body.keys() & {"since", "until"}}

@@ -16,7 +16,7 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.request_ids import request_id
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
-from app.api.writes import accept, answer, once_key
+from app.api.writes import accept, answer, idempotency_key
 from app.domain import resources
 from app.domain.bodies.jobs import WHY_DISCARDED, DiscardBody
 from app.domain.jobs import failed_jobs, jobs
@@ -136,8 +136,8 @@ def replay_job(job_id: str) -> Response:
     One that failed for a reason of its own is refused with 409, as are one that was replayed or discarded, and an
     import.
     """
-    once, found = once_key(), _find(job_id)
-    return answer(*failed_jobs.replay(found, request_id(), caller().token_id, once))
+    key, found = idempotency_key(), _find(job_id)
+    return answer(*failed_jobs.replay(found, request_id(), caller().token_id, key))
 
 
 @blueprint.route("/workspaces/<workspace>/jobs/<job_id>/discard", methods=["POST"])

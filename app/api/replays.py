@@ -14,7 +14,7 @@ from app.api.lists import PageQuery, envelope, page, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
-from app.api.writes import accept, must_exist, once_key
+from app.api.writes import accept, idempotency_key, must_exist
 from app.domain.bodies.replays import ReplayCreate
 from app.domain.deliveries import replay_choices, replays
 from app.errors import NotFound
@@ -123,7 +123,7 @@ def create_replay(body: dict[str, Any]) -> Response:
     chosen = body["filter"]
     chosen |= {name: chosen[name].isoformat() for name in chosen.keys() & {"since", "until"}}
     if body.pop("dry_run", False):
-        once_key()  # unused here, but an invalid one is refused all the same
+        idempotency_key()  # unused here, but an invalid one is refused all the same
         return respond(200, {"data": replays.preview(caller().workspace_id, chosen)})
     return accept("replays.create", body, ids.new("rpl"))
 

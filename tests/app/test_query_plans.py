@@ -31,7 +31,7 @@ from app.domain.conversations.sendings import Sending
 from app.domain.deliveries import attempts, lanes, replay_choices, replays, sweep_batches, sweeps
 from app.domain.insight import failures, figures, queues, searches, trends
 from app.domain.insight.trends import WINDOWS
-from app.domain.jobs import jobs
+from app.domain.jobs import idempotency_keys, jobs
 from app.domain.lifecycle import imports
 from app.domain.triggers import run_states
 from app.domain.webhooks import endpoints
@@ -675,7 +675,7 @@ def settle(world: World) -> None:
         lambda world: attempts.claim_restrained(lanes.FAST, {world.places["endpoint"]: 1}),
         lambda world: sweeps.begin_missing([world.places["endpoint"]]),
         lambda world: find_for_writing(world.api.workspace_id, {"external_id": "c-7", "email": "c-9@example.com"}),
-        lambda world: jobs.forget_old_keys(),
+        lambda world: idempotency_keys.forget_old(),
         lambda world: imports.forget_old(),
         lambda world: sweeps.forget_old(),
         lambda world: mailbox.overdue(replays.MAIL, 1, 1000),
