@@ -18,7 +18,8 @@ from app.api.schemas import ResponseBody
 from app.api.writes import accept, must_exist
 from app.domain.channels import media
 from app.domain.conversations import conversations, messages, recipients
-from app.domain.conversations.messages import MOST_CHARACTERS, Status
+from app.domain.conversations.message_statuses import Status
+from app.domain.conversations.messages import MOST_CHARACTERS
 from app.errors import NotFound
 from app.lib import ids
 from app.lib.base_schemas import RequestBody

@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any
 
 from app.database import rows
 from app.domain.channels import channels, media, outboxes
 from app.domain.contacts import contacts
-from app.domain.conversations import conversations, recipients, replies, sending_checks
+from app.domain.conversations import conversations, message_statuses, recipients, replies, sending_checks
 from app.domain.triggers import run_states
 from app.domain.work.changes import Change, Effect
 from app.domain.work.events import Recorder
@@ -25,16 +25,6 @@ from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
 from app.models.runs import Run
 
-Status = Literal["received", "queued", "sending", "sent", "delivered", "read", "failed", "unknown"]
-
-# The kind of event that goes with a status.
-EVENTS = {
-    "received": "message.received",
-    "sent": "message.sent",
-    "delivered": "message.delivered",
-    "read": "message.read",
-    "failed": "message.failed",
-}
 MOST_CHARACTERS = 4_096
 # How long a sent text counts as recent.
 RECENT = timedelta(minutes=5)
@@ -118,7 +108,7 @@ def resend(change: Change) -> Effect:
     if message is None:
         raise NotFound
     contact, conversation = conversations.hold(change, message.conversation_id)
-    if message.direction != "out" or message.status not in ("failed", "unknown"):
+    if not message_statuses.may_be_sent_again(message):
         raise Conflict("Only a message that failed, or whose outcome is unknown, can be sent again.")
     channel = channels.seen_by(unit, conversation.channel_id)
     anew = dict.fromkeys(("failure", "provider_id", "provider_time", "put_off_at"))
@@ -129,7 +119,7 @@ def resend(change: Change) -> Effect:
 
 def tell(recorder: Recorder, contact: Contact, conversation: Conversation, message: Message) -> None:
     """Records the event that goes with the message's status, if there is one."""
-    if (kind := EVENTS.get(message.status)) is not None:
+    if (kind := message_statuses.EVENTS.get(message.status)) is not None:
         data = {
             "contact": contacts.represent(contact),
             "conversation": conversations.represent(conversation),
@@ -179,15 +169,14 @@ def erase(message_ids: Sequence[str]) -> None:
     Those that have not gone out fail. What comes of one that is being sent is not recorded.
     """
     rows(
-        """
+        f"""
         UPDATE messages SET text = NULL, template = NULL, attachments = '[]', provider_id = NULL,
-            status = CASE status WHEN 'queued' THEN 'failed' WHEN 'sending' THEN 'unknown' ELSE status END,
-            failure = CASE WHEN status IN ('queued', 'sending') THEN '{"code": "erased", "detail": null}'::json
+            failure = CASE WHEN {message_statuses.IS_ENDED_BY_IT} THEN %s::json
                 WHEN failure IS NOT NULL THEN json_build_object('code', failure->'code', 'detail', NULL) END,
-            is_behind = false, due_at = NULL, leased_until = NULL, claim = claim + 1
+            {message_statuses.ENDING}
         WHERE id = ANY(%s)
         """,
-        (list(message_ids),),
+        (message_statuses.ERASED, list(message_ids)),
     )
 
 

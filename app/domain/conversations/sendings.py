@@ -1,7 +1,6 @@
 """Sendings: claims due messages, each with all that its provider's request needs.
 
-A claim commits the status `sending` before a byte leaves. A message whose worker died has left or has not: it becomes
-`unknown`, and only a member sends it again.
+A claim commits the status `sending` before a byte leaves (`message_statuses`).
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from app.channels.kinds import KINDS
 from app.database import rows
 from app.domain.channels import channels
 from app.domain.conversations import sending_checks
+from app.domain.conversations.message_statuses import INTERRUPTED
 from app.mailbox import Claimed
 from app.models.channels import Channel
 
@@ -125,7 +125,7 @@ def _made(row: Sequence[Any], found: tuple[ChannelKind, Account] | None) -> Disp
     id, channel_id, number, at, is_suspect, conversation_id, text, template, attachments, *state = row
     claimed = Claimed(id, channel_id, number, is_suspect=is_suspect)
     if is_suspect:
-        return Sending(claimed, conversation_id, LOST)
+        return Sending(claimed, conversation_id, INTERRUPTED)
     if found is None:
         pause = Verdict(Outcome.LATER, pause_seconds=MEND_SECONDS, pauses="channel")
         return Sending(claimed, conversation_id, pause)
@@ -153,8 +153,3 @@ def _refusal(
     if not peer:
         return Verdict(Outcome.FAILED, code="no_address", detail="The contact has no address on this channel.")
     return None
-
-
-LOST = Verdict(
-    Outcome.UNKNOWN, code="interrupted", detail="Sending was interrupted, and it is not known whether it succeeded."
-)

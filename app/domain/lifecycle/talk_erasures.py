@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from app.database import rows
 from app.domain.channels import arrivals, media
+from app.domain.conversations import message_statuses
 from app.domain.work.units import Busy
 from app.models.contacts import Contact
 from app.models.identities import Identity, SuggestedMerge
@@ -46,17 +47,15 @@ def erase_files(message_ids: Sequence[str]) -> None:
 def _end_waiting(contact: Contact) -> None:
     """Ends messages that have not gone out, except those being sent at this moment; they are erased with the others."""
     rows(
-        """
-        UPDATE messages
-        SET status = 'failed', failure = '{"code": "erased", "detail": null}', is_behind = false, due_at = NULL,
-            leased_until = NULL, claim = claim + 1
+        f"""
+        UPDATE messages SET failure = %s::json, {message_statuses.ENDING}
         WHERE id IN (
             SELECT id FROM messages
             WHERE conversation_id = ANY(ARRAY(SELECT id FROM conversations WHERE contact_id = %s))
                 AND (is_behind OR due_at IS NOT NULL) AND status = 'queued'
             FOR NO KEY UPDATE SKIP LOCKED)
         """,
-        (contact.id,),
+        (message_statuses.ERASED, contact.id),
     )
 
 
