@@ -20,7 +20,7 @@ from app.domain.automations.definitions import programs
 from app.domain.automations.fairness import Turns
 from app.domain.automations.interpreter import Interpreter
 from app.domain.conversations import messages
-from app.domain.triggers import batches, run_states
+from app.domain.triggers import batches, run_endings
 from app.domain.triggers.run_states import MAIL
 from app.domain.work.units import Busy, Unit
 from app.mailbox import Claimed
@@ -137,14 +137,14 @@ def _carry_on_now(claimed: Claimed, unit: Unit, *, is_hopeless: bool) -> Interpr
     run = unit.get(Run, claimed.owner, "id", claimed.id)
     if run is None or run.claim != claimed.claim or run.due_at is None:
         return None
-    if run_states.adopted(unit, run) is not run:
+    if run_endings.adopted(unit, run) is not run:
         return None
     if _automation(run.automation_id) not in unit.notes:
         unit.notes |= _automations([run.automation_id])
     automation = unit.notes[_automation(run.automation_id)]
     if automation is None or controls.is_cancelled(automation, run):
         name = automation.name if automation else ""
-        run_states.finish(unit, run, "cancelled", automation_name=name, reason="request")
+        run_endings.finish(unit, run, "cancelled", automation_name=name, reason="request")
         return None
     interpreter = Interpreter(unit, run, automation.name)
     try:

@@ -16,7 +16,7 @@ from app.domain.automations.steps import KINDS
 from app.domain.automations.steps.base import Done, FailureCode, Outcome, Step, StepFailed, Stop, Wait
 from app.domain.contacts import contacts
 from app.domain.conversations import conversations
-from app.domain.triggers import conditions, run_states
+from app.domain.triggers import conditions, run_endings, run_states
 from app.domain.work.changes import Change
 from app.domain.work.units import Unit
 from app.errors import BellhopError
@@ -234,7 +234,7 @@ class Interpreter:
 
     def _finish(self, status: Any, failure: Mapping[str, Any] | None = None) -> None:
         self.ended_as = status
-        run_states.finish(self.unit, self.run, status, automation_name=self._automation_name, failure=failure)
+        run_endings.finish(self.unit, self.run, status, automation_name=self._automation_name, failure=failure)
 
     def _put(self, **fields: Any) -> None:
         run_states.change(self.unit, self.run, leased_until=None, **fields)

@@ -10,7 +10,7 @@ from app.domain.conversations import peers
 from app.domain.jobs import jobs
 from app.domain.jobs.jobs import Write
 from app.domain.lifecycle import erasures
-from app.domain.triggers import run_states
+from app.domain.triggers import run_endings
 from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Busy, Unit
 from app.errors import Fault, Invalid
@@ -103,8 +103,8 @@ def _merge(change: Change, kept: Contact, other: Contact) -> Contact:
     _move_enrolments(unit, kept, other)
     for run in unit.changed(Run) + _owned(unit, Run, other):
         if run.contact_id == other.id:
-            run_states.move(unit, run, kept.id)
-    run_states.hand_over(unit, other, kept)
+            run_endings.move(unit, run, kept.id)
+    run_endings.hand_over(unit, other, kept)
     unit.drop(other)
     merged = _united(unit, kept, other)
     unit.put(merged)
@@ -169,7 +169,7 @@ def _move(change: Change, other_id: str) -> bool:
     table = _TABLES[0] if "after" in progress else progress.get("table", _TABLES[0])
     for each in _TABLES[_TABLES.index(table) :]:
         if each == "unfinished_runs":
-            if _move_unfinished_runs(change, other_id):
+            if run_endings.move_next(change.workspace_id, other_id, change.target, PART):
                 change.keep(table=each)
                 return False
             continue
@@ -183,16 +183,6 @@ def _move(change: Change, other_id: str) -> bool:
             raise Busy
     _forget(change, other_id)
     return True
-
-
-def _move_unfinished_runs(change: Change, other_id: str) -> bool:
-    """Moves the next ones, which it finds by an index; returns whether there were any. Raises Busy as `_move` does."""
-    moved = rows(_MOVE_UNFINISHED, {"kept_id": change.target, "id": other_id, "limit": PART})
-    if moved:
-        run_states.ring(change.workspace_id)
-    elif rows("SELECT 1 FROM runs WHERE contact_id = %s AND finished_at IS NULL LIMIT 1", (other_id,)):
-        raise Busy
-    return bool(moved)
 
 
 def _is_deleted(change: Change) -> bool:
@@ -224,13 +214,6 @@ _AT_ONCE: dict[Any, str] = {
     Enrolment: "SELECT id FROM enrolments WHERE id > %(id)s || '/' AND id < %(id)s || '0'",
     Run: "SELECT id FROM runs WHERE contact_id = %(id)s AND finished_at IS NULL LIMIT %(most)s",
 }
-# A worker that has claimed one expects the other contact, so its claim ends.
-_MOVE_UNFINISHED = """
-    UPDATE runs SET contact_id = %(kept_id)s, claim = claim + 1, leased_until = NULL WHERE id IN (
-        SELECT id FROM runs WHERE contact_id = %(id)s AND finished_at IS NULL
-        LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED)
-    RETURNING id
-"""
 _DETAILS = """
     SELECT (SELECT json_agg(json_build_object('channel_kind', channel_kind, 'external_id', external_id) ORDER BY id)
             FROM identities WHERE contact_id = %(id)s),

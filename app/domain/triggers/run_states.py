@@ -1,4 +1,4 @@
-"""States of runs: how a run begins and ends, who may enter an automation, and what the API shows of a run."""
+"""States of runs: how a run begins and changes, who may enter an automation, and what the API shows of a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 from app import mailbox
-from app.database import database, rows
+from app.database import database
 from app.domain.contacts import contacts
 from app.domain.work.events import Cause
 from app.domain.work.units import Unit
@@ -16,7 +16,6 @@ from app.lib import ids
 from app.mailbox import Mail, Waiting
 from app.models.automations import Enrolment
 from app.models.contacts import Contact
-from app.models.identities import PendingMerge
 from app.models.runs import Run
 
 # Shared, and taken by time: a run executes under its contact's lock, so a contact's runs never do so side by side.
@@ -94,37 +93,6 @@ def refuse(unit: Unit, start: Start) -> Run:
     return _made(unit, start, status="cancelled", reason="reentry", finished_at=unit.now)
 
 
-def finish(
-    unit: Unit,
-    run: Run,
-    status: Literal["completed", "failed", "cancelled"],
-    *,
-    automation_name: str,
-    reason: Literal["request", "exit", "erased"] | None = None,
-    failure: Mapping[str, Any] | None = None,
-) -> Run:
-    """Ends a run that has not ended, and records its event. Raises Busy."""
-    run = adopted(unit, run)
-    ended = change(
-        unit,
-        run,
-        status=status,
-        reason=reason,
-        failure=failure,
-        answer=None,
-        waits_for=None,
-        resume_at=None,
-        due_at=None,
-        leased_until=None,
-        finished_at=unit.now,
-    )
-    enrolment = unit.get(Enrolment, run.workspace_id, "id", Enrolment.id_of(run.contact_id, run.automation_id))
-    if enrolment is not None and enrolment.active:
-        unit.put(Enrolment(**{**enrolment.__data__, "active": enrolment.active - 1}))
-    record(unit, ended, f"automation.{status}", automation_name)
-    return ended
-
-
 def change(unit: Unit, run: Run, **fields: Any) -> Run:
     """Puts the run with these fields, and counts a change of its status."""
     changed = Run(**{**run.__data__, **fields})
@@ -139,31 +107,6 @@ def wake(unit: Unit, run: Run, **fields: Any) -> Run:
     """Makes a run that waits due, with these fields. Its step ends the wait, or begins anew."""
     ring(run.workspace_id)
     return change(unit, run, resume_at=None, due_at=unit.now, **fields)
-
-
-def move(unit: Unit, run: Run, contact_id: str) -> Run:
-    """Makes it a run of that contact. A worker that has claimed it expects the other one, so the claim ends."""
-    ring(run.workspace_id)
-    return change(unit, run, contact_id=contact_id, claim=run.claim + 1, leased_until=None)
-
-
-def hand_over(unit: Unit, contact: Contact, kept: Contact) -> None:
-    """From now on, unfinished runs of the contact are those of the other, though their rows are still to follow."""
-    unit.notes[_handed_over(contact.id)] = kept.id
-    unit.append(PendingMerge(id=contact.id, workspace_id=contact.workspace_id, kept_id=kept.id))
-
-
-def adopted(unit: Unit, run: Run) -> Run:
-    """The run, moved to the contact that its own has become a part of, if that is so. Raises Busy.
-
-    A merge moves some runs at once and the others in parts. Until then this moves those that are taken up or end.
-    """
-    while unit.get(Contact, run.workspace_id, "id", run.contact_id) is None:
-        kept_id = _kept(unit, run.contact_id)
-        if kept_id is None:
-            break
-        run = move(unit, run, kept_id)
-    return run
 
 
 def count(unit: Unit, run: Run | Start, counted: str, amount: int = 1) -> None:
@@ -218,21 +161,6 @@ def represent(run: Run) -> dict[str, Any]:
 def _begun(run_id: str) -> tuple[str, str]:
     """The note of the last event before a run that the unit has begun."""
     return ("begun", run_id)
-
-
-def _handed_over(contact_id: str) -> tuple[str, str]:
-    """The note of the contact that has this one's unfinished runs."""
-    return ("handed over", contact_id)
-
-
-def _kept(unit: Unit, contact_id: str) -> str | None:
-    """The contact that this one has become a part of, if rows of it are still to follow."""
-    note = _handed_over(contact_id)
-    if note not in unit.notes:
-        found = rows("SELECT kept_id FROM pending_merges WHERE id = %s", (contact_id,))
-        unit.notes[note] = found[0][0] if found else None
-    kept_id: str | None = unit.notes[note]
-    return kept_id
 
 
 def _enrolment(unit: Unit, start: Start) -> Enrolment | None:

@@ -16,7 +16,7 @@ from peewee import DatabaseError, InterfaceError
 
 from app import sql
 from app.database import rows
-from app.domain.triggers import run_states
+from app.domain.triggers import run_endings, run_states
 from app.domain.triggers.automation_listeners import Heard, Listener, Listeners
 from app.domain.triggers.run_states import Start
 from app.domain.work.events import PAST_AUTOMATIONS, Recorder
@@ -199,7 +199,7 @@ def _unfinished(last: Sequence[Consequence]) -> list[tuple[int, str]]:
 
 def _end(unit: Unit, consequence: Consequence, run: Run | None) -> None:
     if run is not None and not run.is_finished:
-        run_states.finish(unit, run, "cancelled", automation_name=consequence.listener.name, reason="exit")
+        run_endings.finish(unit, run, "cancelled", automation_name=consequence.listener.name, reason="exit")
 
 
 def _begin(unit: Unit, consequence: Consequence) -> None:
