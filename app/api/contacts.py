@@ -18,6 +18,7 @@ from app.api.writes import accept
 from app.domain.bodies.contacts import ContactPatch, ContactUpsert, MergeBody, TagBody
 from app.domain.contacts import contacts
 from app.domain.lifecycle import exports, merges
+from app.domain.people import message_access
 from app.lib import normalization
 from app.lib.fields import Formatted, Time
 from app.models.contacts import Contact
@@ -122,7 +123,7 @@ def show_contact(contact_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/contacts/<contact_id>/export", methods=["GET"])
-@authorize("contacts")
+@authorize(message_access.EXPORTS)
 @blueprint.response(
     200,
     envelope(ExportSchema),

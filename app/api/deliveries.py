@@ -15,6 +15,7 @@ from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept
 from app.domain.deliveries import deliveries
+from app.domain.people import message_access
 from app.lib.fields import Time, Whole
 from app.models.deliveries import STATUSES, Delivery
 from app.outbound.answers import ERROR_CODES
@@ -80,7 +81,7 @@ class DeliveryQuery(PageQuery):
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/deliveries", methods=["GET"])
-@authorize("webhooks")
+@authorize(message_access.EVENTS)
 @blueprint.arguments(DeliveryQuery)
 @blueprint.response(200, envelope(DeliverySchema, many=True))
 def list_deliveries(query: dict[str, Any]) -> Response:
@@ -90,7 +91,7 @@ def list_deliveries(query: dict[str, Any]) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/deliveries/<delivery_id>", methods=["GET"])
-@authorize("webhooks")
+@authorize(message_access.EVENTS)
 @blueprint.response(200, envelope(DeliveryWithAttemptsSchema))
 def show_delivery(delivery_id: str) -> Response:
     """Show a delivery with its body and all its attempts."""
@@ -98,7 +99,7 @@ def show_delivery(delivery_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/deliveries/<delivery_id>/resend", methods=["POST"])
-@authorize("webhooks")
+@authorize(message_access.EVENTS)
 @accepts_write(DeliverySchema, made=True)
 def resend_delivery(delivery_id: str) -> Response:
     """Send a delivery now: a delivered one as a new delivery of the same event, any other under its own identifier.

@@ -17,6 +17,7 @@ from app.api.responses import respond, time
 from app.api.schemas import ResponseBody
 from app.api.writes import accept, must_exist
 from app.domain.deliveries import deliveries
+from app.domain.people import message_access
 from app.domain.webhooks import catalogue
 from app.domain.work import events
 from app.errors import Fault, Invalid, NotFound
@@ -67,7 +68,7 @@ class EventResend(RequestBody):
 
 
 @blueprint.route("/workspaces/<workspace>/events", methods=["GET"])
-@authorize("webhooks")
+@authorize(message_access.EVENTS)
 @blueprint.arguments(EventQuery)
 @blueprint.response(200, envelope(EventSchema, many=True))
 def list_events(query: dict[str, Any]) -> Response:
@@ -77,7 +78,7 @@ def list_events(query: dict[str, Any]) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/events/<event_id>", methods=["GET"])
-@authorize("webhooks")
+@authorize(message_access.EVENTS)
 @blueprint.response(200, envelope(EventWithDeliveriesSchema))
 def show_event(event_id: str) -> Response:
     """Show an event with its deliveries; once its body is not kept, for as long as its deliveries are."""
@@ -87,7 +88,7 @@ def show_event(event_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/events/<event_id>/resend", methods=["POST"])
-@authorize("webhooks")
+@authorize(message_access.EVENTS)
 @blueprint.arguments(EventResend)
 @accepts_write(DeliverySchema, made=True)
 def resend_event(body: dict[str, Any], event_id: str) -> Response:

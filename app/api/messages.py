@@ -20,6 +20,7 @@ from app.domain.channels import media
 from app.domain.conversations import conversations, messages, recipients
 from app.domain.conversations.message_statuses import Status
 from app.domain.conversations.messages import MOST_CHARACTERS
+from app.domain.people import message_access
 from app.errors import NotFound
 from app.lib import ids
 from app.lib.base_schemas import RequestBody
@@ -150,7 +151,7 @@ class MessageSchema(ResponseBody):
 
 
 @blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>/messages", methods=["GET"])
-@authorize("inbox")
+@authorize(message_access.MESSAGES)
 @blueprint.arguments(PageQuery)
 @blueprint.response(200, envelope(MessageSchema, many=True))
 def list_messages_of_conversation(query: dict[str, Any], conversation_id: str) -> Response:
@@ -162,7 +163,7 @@ def list_messages_of_conversation(query: dict[str, Any], conversation_id: str) -
 
 
 @blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>/messages", methods=["POST"])
-@authorize("inbox")
+@authorize(message_access.MESSAGES)
 @blueprint.arguments(MessageCreate)
 @accepts_write(MessageSchema, made=True)
 def write_message(body: dict[str, Any], conversation_id: str) -> Response:
@@ -173,7 +174,7 @@ def write_message(body: dict[str, Any], conversation_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/messages", methods=["GET"])
-@authorize("inbox")
+@authorize(message_access.MESSAGES)
 @blueprint.arguments(PageQuery)
 @blueprint.response(200, envelope(MessageSchema, many=True))
 def list_messages(query: dict[str, Any]) -> Response:
@@ -182,7 +183,7 @@ def list_messages(query: dict[str, Any]) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/messages", methods=["POST"])
-@authorize("inbox")
+@authorize(message_access.MESSAGES)
 @blueprint.arguments(MessageToContact)
 @accepts_write(MessageSchema, made=True)
 def send_message(body: dict[str, Any]) -> Response:
@@ -201,7 +202,7 @@ def send_message(body: dict[str, Any]) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/messages/<message_id>", methods=["GET"])
-@authorize("inbox")
+@authorize(message_access.MESSAGES)
 @blueprint.response(200, envelope(MessageSchema))
 def show_message(message_id: str) -> Response:
     """Show a message."""
@@ -209,7 +210,7 @@ def show_message(message_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/messages/<message_id>/resend", methods=["POST"])
-@authorize("inbox")
+@authorize(message_access.MESSAGES)
 @accepts_write(MessageSchema)
 def resend_message(message_id: str) -> Response:
     """Send a message again that has `failed`, or whose outcome is `unknown`, which may bring it twice."""

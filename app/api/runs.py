@@ -17,6 +17,7 @@ from app.api.schemas import ResponseBody
 from app.api.writes import accept
 from app.domain.automations import automations, runs, simulations
 from app.domain.contacts import contacts
+from app.domain.people import message_access
 from app.lib import ids, json
 from app.lib.base_schemas import RequestBody
 from app.models.runs import FAILURE_CODES, STATUSES, Run, RunStep
@@ -167,7 +168,7 @@ class RunQuery(RunsOfAutomationQuery):
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/start", methods=["POST"])
-@authorize("automations")
+@authorize(message_access.RUNS)
 @blueprint.arguments(StartBody)
 @accepts_write(RunSchema, made=True)
 def start_automation(body: dict[str, Any], automation_id: str) -> Response:
@@ -180,7 +181,7 @@ def start_automation(body: dict[str, Any], automation_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/simulate", methods=["POST"])
-@authorize("automations")
+@authorize(message_access.RUNS)
 @blueprint.arguments(SimulationBody, required=False)
 @blueprint.response(200, envelope(SimulationSchema))
 def simulate_automation(body: dict[str, Any], automation_id: str) -> Response:
@@ -194,7 +195,7 @@ def simulate_automation(body: dict[str, Any], automation_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/runs", methods=["GET"])
-@authorize("automations")
+@authorize(message_access.RUNS)
 @blueprint.arguments(RunsOfAutomationQuery)
 @blueprint.response(200, envelope(RunSchema, many=True))
 def list_runs_of_automation(query: dict[str, Any], automation_id: str) -> Response:
@@ -204,7 +205,7 @@ def list_runs_of_automation(query: dict[str, Any], automation_id: str) -> Respon
 
 
 @blueprint.route("/workspaces/<workspace>/runs", methods=["GET"])
-@authorize("automations")
+@authorize(message_access.RUNS)
 @blueprint.arguments(RunQuery)
 @blueprint.response(200, envelope(RunSchema, many=True))
 def list_runs(query: dict[str, Any]) -> Response:
@@ -213,7 +214,7 @@ def list_runs(query: dict[str, Any]) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/runs/<run_id>", methods=["GET"])
-@authorize("automations")
+@authorize(message_access.RUNS)
 @blueprint.response(200, envelope(RunWithStepsSchema))
 def show_run(run_id: str) -> Response:
     """Show a run with its log; from the moment in which its start is accepted."""
@@ -223,7 +224,7 @@ def show_run(run_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/runs/<run_id>/cancel", methods=["POST"])
-@authorize("automations")
+@authorize(message_access.RUNS)
 @accepts_write(RunSchema)
 def cancel_run(run_id: str) -> Response:
     """Cancel a run; nothing changes if it is already cancelled."""
@@ -232,7 +233,7 @@ def cancel_run(run_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/runs/<run_id>/resume", methods=["POST"])
-@authorize("automations")
+@authorize(message_access.RUNS)
 @accepts_write(RunSchema)
 def resume_run(run_id: str) -> Response:
     """Let a run go on that is held by a member's message."""
@@ -241,7 +242,7 @@ def resume_run(run_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/runs/<run_id>/replay", methods=["POST"])
-@authorize("automations")
+@authorize(message_access.RUNS)
 @blueprint.arguments(ReplayBody, required=False)
 @accepts_write(RunSchema, made=True)
 def replay_run(body: dict[str, Any], run_id: str) -> Response:

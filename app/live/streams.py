@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from app.domain.channels import chats
 from app.domain.insight.updates import Place, Update
+from app.domain.people import message_access
 from app.live import frames, representations
 from app.live.listeners import Listener, Pass
 from app.live.representations import Document
@@ -94,7 +95,7 @@ def _to_visitors(
     by_peer: dict[tuple[str | None, str | None] | None, list[tuple[Update, Message]]] = defaultdict(list)
     for update in updates:
         document = found.get((update.kind, update.subject_id))
-        if update.kind == "message" and document and chats.is_shown(document.row):
+        if update.kind == "message" and document and message_access.is_shown_to_visitor(document.row):
             by_peer[peers.get(document.row.conversation_id)].append((update, document.row))
     for each in visitors:
         visitor_id = each.admitted.actor_id

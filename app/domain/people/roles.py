@@ -12,6 +12,7 @@ _OWNERS = frozenset({"owner"})
 
 ACTIONS: Mapping[str, frozenset[str]] = {
     "dashboard.see": _ALL,
+    "messages.see": _ALL,
     "deliveries.resend": _ALL,
     "replays.manage": _ADMINS,
     "jobs.manage": _ADMINS,

@@ -10,6 +10,7 @@ from flask import Blueprint, Response, flash, redirect, render_template, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.deliveries import causes, deliveries, explanations, reproductions
+from app.domain.people import message_access
 from app.domain.webhooks import catalogue
 from app.errors import Conflict, NotFound
 from app.models.base import page_before
@@ -68,7 +69,7 @@ def index() -> str | Response:
 
 
 @blueprint.get("/<delivery_id>")
-@page("dashboard.see")
+@page(message_access.SEE)
 def show(delivery_id: str) -> str:
     """A delivery: its state and what comes next, the request as it is sent, and every attempt."""
     delivery = deliveries.find(workspace_id(), delivery_id)
@@ -95,7 +96,7 @@ def show(delivery_id: str) -> str:
 
 
 @blueprint.get("/<delivery_id>/body")
-@page("dashboard.see")
+@page(message_access.SEE)
 def show_body(delivery_id: str) -> Response:
     """The bytes that every attempt sends, as a file."""
     delivery = deliveries.find(workspace_id(), delivery_id)

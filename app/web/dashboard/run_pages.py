@@ -11,6 +11,7 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.automations import runs
 from app.domain.automations.definitions import programs
+from app.domain.people import message_access
 from app.errors import Conflict, Invalid, NotFound
 from app.lib import ids
 from app.models.automations import Automation
@@ -61,7 +62,7 @@ def index() -> str | Response:
 
 
 @blueprint.get("/<run_id>")
-@page("dashboard.see")
+@page(message_access.SEE)
 def show(run_id: str) -> str:
     """A run: why it began, where it is, and its log."""
     return _page(run_id, {})
