@@ -26,7 +26,7 @@ from app.domain import writes
 from app.domain.automations import http_requests
 from app.domain.automations.http_requests import Dispatch, Outcome
 from app.domain.channels import arrivals, outboxes
-from app.domain.conversations import interruptions, sending_outcomes, sendings
+from app.domain.conversations import interrupted_messages, sending_outcomes, sendings
 from app.domain.conversations.sendings import Sending
 from app.domain.deliveries import attempts, lanes, replay_choices, replays, sweep_batches, sweeps
 from app.domain.insight import failures, figures, queues, searches, trends
@@ -722,12 +722,12 @@ def test_a_channel_that_was_stopped_is_looked_into_by_index(world: World) -> Non
     rows("UPDATE channels SET stopped_at = now() - interval '1 hour' WHERE id = %s", (world.places["channel"],))
 
     with explained() as plans:
-        interruptions.settle()
+        interrupted_messages.settle()
 
     # Once after each stop: its whole backlog, and nothing of other channels.
     check(plans, most=MOST_BLOCKS + FEWER // 10)
     with explained() as plans:
-        interruptions.settle()
+        interrupted_messages.settle()
     assert check(plans) < 100
 
 

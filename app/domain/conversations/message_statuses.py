@@ -4,7 +4,7 @@ A claim makes a message `sending`, and commits that before a byte leaves. From t
 it was sent, so Bellhop never sends it again by itself. It becomes `unknown`
 
 - if the provider's answer does not say what came of it, or none comes: the verdict is UNKNOWN (`app/channels`);
-- if its worker dies: INTERRUPTED, by the next claim or, in a channel that is not connected, by `interruptions`;
+- if its worker dies: INTERRUPTED, by the next claim or, in a channel that is not connected, `interrupted_messages`;
 - if its outcome cannot be recorded: UNRECORDED;
 - if nobody works on it any more and its channel or contact is deleted: ENDING.
 

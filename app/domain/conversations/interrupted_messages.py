@@ -1,4 +1,4 @@
-"""Interruptions: messages that were being sent when their channel ceased to be connected, and whose worker died."""
+"""Interrupted messages: those that were being sent when their channel ceased to be connected, and whose worker died."""
 
 from __future__ import annotations
 
