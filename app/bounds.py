@@ -1,6 +1,8 @@
 """Bounds: what one actor, address, workspace or process may have, so that none takes the service from the others.
 
-An actor is a token, a member or a visitor. An IPv6 /64 counts as one address. `docs/limits.md` lists every bound.
+An actor is a token, a member or a visitor. An IPv6 /64 counts as one address. How many of a resource a workspace may
+have stands with the resource, as `MOST_ENDPOINTS` in `endpoints.py`; how many requests a token may make, with the
+setting `RATE_LIMIT`. `docs/limits.md` lists them all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Interruptions: what becomes of a message whose worker died when its channel is not connected."""
+"""Interrupted messages: what becomes of one whose worker died when its channel is not connected."""
 
 from __future__ import annotations
 
