@@ -45,7 +45,9 @@ class Telegram(ChannelKind):
     conversation_rate = Rate(1)
     credentials_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
-        "properties": {"bot_token": {"type": "string", "pattern": TOKEN}},
+        "properties": {
+            "bot_token": {"type": "string", "pattern": TOKEN, "x-form": "a bot token, such as '123456789:AAE…'"}
+        },
         "required": ["bot_token"],
         "additionalProperties": False,
     }

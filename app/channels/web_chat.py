@@ -36,7 +36,12 @@ class WebChat(ChannelKind):
                 "type": "array",
                 "maxItems": 50,
                 "uniqueItems": True,
-                "items": {"type": "string", "maxLength": 255, "pattern": _ORIGIN},
+                "items": {
+                    "type": "string",
+                    "maxLength": 255,
+                    "pattern": _ORIGIN,
+                    "x-form": "the origin of a page in small letters, such as https://shop.example",
+                },
             },
             "reopen": {"type": "boolean"},
             "new_visitors_per_minute": {"type": "integer", "minimum": 1, "maximum": 6_000},

@@ -26,7 +26,11 @@ _SHOWN: Mapping[str, str] = {
     **dict.fromkeys(("audio/aac", "audio/amr", "audio/mpeg", "audio/mp4", "audio/ogg"), "audio"),
 }
 _MOST_IMAGE_BYTES = 5 * 1024 * 1024
-_SECRET = {"type": "string", "pattern": "^[!-~]{1,1000}$"}
+_SECRET = {
+    "type": "string",
+    "pattern": "^[!-~]{1,1000}$",
+    "x-form": "up to 1,000 letters, digits and signs, without spaces",
+}
 
 
 class WhatsApp(ChannelKind):
@@ -50,7 +54,11 @@ class WhatsApp(ChannelKind):
     settings_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {
-            "phone_number_id": {"type": "string", "pattern": "^[0-9]{1,32}$"},
+            "phone_number_id": {
+                "type": "string",
+                "pattern": "^[0-9]{1,32}$",
+                "x-form": "the number's identifier at Meta, such as 106540352242922",
+            },
             "reopen": {"type": "boolean"},
         },
         "required": ["phone_number_id"],

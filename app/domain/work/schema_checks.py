@@ -1,4 +1,7 @@
-"""Values checked against their JSON Schemas, with sentences that say what to do."""
+"""Values checked against their JSON Schemas, with sentences that say what to do.
+
+A schema with a `pattern` says in words what it allows: `x-form` goes on after "Give".
+"""
 
 from __future__ import annotations
 
@@ -41,6 +44,9 @@ def pointer_to(*parts: object) -> str:
 
 
 def _sentence(error: ValidationError) -> str:
+    schema: Any = error.schema
+    if error.validator == "pattern":
+        return f"Give {schema['x-form']}."
     say = _SENTENCES.get(str(error.validator))
     return say(error.validator_value) if say else f"This does not fit: {error.message[:200]}."
 
@@ -62,7 +68,6 @@ _SENTENCES: Mapping[str, Callable[[Any], str]] = {
     "maxItems": lambda most: f"Give a list of at most {most:,}.",
     "minProperties": lambda least: f"Give at least {least:,} members.",
     "maxProperties": lambda most: f"Give at most {most:,} members.",
-    "pattern": lambda form: f"Give text of the form {form}.",
 }
 
 

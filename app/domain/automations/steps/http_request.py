@@ -174,6 +174,7 @@ KIND = Kind(
         "save_as": {
             "type": "string",
             "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$",
+            "x-form": "a name of up to 64 letters, digits and underscores that does not begin with a digit",
             "description": "Another name in `steps`, for the body alone; null after an error.",
         },
     },

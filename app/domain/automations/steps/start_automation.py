@@ -75,7 +75,11 @@ KIND = Kind(
         " If `reentry` keeps the contact out, nothing is started."
     ),
     fields={
-        "automation_id": {"type": "string", "pattern": "^aut_[0-9a-z]{26}$"},
+        "automation_id": {
+            "type": "string",
+            "pattern": "^aut_[0-9a-z]{26}$",
+            "x-form": "the identifier of an automation, which begins with aut_",
+        },
         "variables": {
             "type": "object",
             "maxProperties": MOST_VARIABLES,
