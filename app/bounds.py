@@ -112,7 +112,7 @@ STORED_PER_CHANNEL = Bound("stored_per_channel", 2 * 1024**3, "bytes of contacts
 STORED_BY_CONTACTS = Bound("stored_by_contacts", 4 * 1024**3, "bytes of contacts' files an hour, in a workspace")
 # Apart from the contacts': what strangers send keeps no member from sending a file.
 STORED_PER_WORKSPACE = Bound("stored_per_workspace", 4 * 1024**3, "bytes of uploads with a token an hour")
-# What 16 requests of `web` can store at one moment.
+# Enough for all 16 requests that `web` can have under way to store a file.
 LEAST_FREE = Bound("least_free", 256 * 1024**2, "bytes, at least, that are free under `MEDIA_DIR` and `TMPDIR`")
 
 # Computing. A template's steps are counted, not its seconds: what a run does must not depend on how busy a machine is.

@@ -18,7 +18,7 @@ from app.outbound import Answer
 
 # The kinds of updates that `arrivals` understands; Telegram sends no others.
 UPDATES = ("message", "edited_message", "my_chat_member")
-# What chats show in place, by type: the method and its field. Everything else is a document.
+# The types that chats show in place, each with its method and field. Everything else is a document.
 SHOWN = {
     "image/jpeg": ("sendPhoto", "photo"),
     "image/png": ("sendPhoto", "photo"),

@@ -12,7 +12,7 @@ from app.channels.verdicts import PAUSE_SECONDS, broken, unanswered, unreadable
 from app.lib import json
 from app.outbound import Answer
 
-# What is kept of an answer's sentence.
+# Characters kept of an answer's sentence.
 MOST_DETAIL = 300
 
 

@@ -17,7 +17,7 @@ from app.channels.whatsapp_hooks import arrivals_in
 from app.lib import json, multipart
 from app.outbound import Answer
 
-# What the API shows as more than a document, and up to which size.
+# The types that the API shows as more than a document.
 _SHOWN: Mapping[str, str] = {
     "image/jpeg": "image",
     "image/png": "image",
@@ -43,7 +43,7 @@ class WhatsApp(ChannelKind):
     conversation_rate = Rate(1 / 6, 45)
     window = timedelta(hours=24)
     may_open = True
-    # What Meta sends at most (webhooks, "up to 3 MB").
+    # Meta sends up to 3 MB ("webhooks").
     most_hook_bytes = 3 * 1024 * 1024
     credentials_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",

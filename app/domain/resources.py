@@ -52,7 +52,7 @@ TYPES: Mapping[str, ResourceType] = {
 }
 
 
-# What became of a failed job; shown where there is any.
+# Columns that say what happened to a failed job; shown if they have a value.
 AFTERMATH = ("replayed_from", "replayed_as", "discarded_at", "discard_reason")
 
 

@@ -24,7 +24,7 @@ import structlog
 log = structlog.get_logger(__name__)
 
 CONNECT_SECONDS = 2  # libpq waits no shorter
-# For how long a statement waits before the server is probed, and how long the probe waits for each answer. With a look
+# How long a statement waits before the server is probed, and how long the probe waits for each answer. With a look
 # between them, less than two attempts to connect: a request that has waited for a thread during the first makes no
 # third, and is answered within 5 seconds.
 PATIENCE_SECONDS = 1.0

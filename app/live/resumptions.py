@@ -31,7 +31,7 @@ PAGE = 100  # updates; some ten milliseconds of work
 AT_ONCE = 20
 PAUSE_SECONDS = 0.5  # after the database was found to be away
 
-# What is sent, and the listeners who then have everything up to their beginning with the reader.
+# Takes the parcels to send, and the listeners who then have everything up to their beginning with the reader.
 Deliver = Callable[[Sequence[Parcel], Sequence[Listener]], None]
 
 

@@ -134,7 +134,7 @@ class Connection(asyncio.Protocol):
         # be lost and recorded as failed.
         return self._transport is not None and not self._transport.is_closing() and not self._incoming.poll(0)
 
-    # What the transport calls
+    # Called by the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's does not inherit from it
@@ -176,7 +176,7 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._is_clogged = False
 
-    # What the parser calls
+    # Called by the parser
 
     def on_message_begin(self) -> None:
         if self._response is None or self._response.complete:

@@ -12,9 +12,9 @@ from gunicorn.http.unreader import SocketUnreader
 
 # A client that has sent too little for so long sends nothing more, or means harm.
 STALL_SECONDS = 10
-# What one connection may keep in memory. Larger heads are left to the parser, which refuses most of them.
+# Bytes that one connection may keep in memory. Larger heads are left to the parser, which refuses most of them.
 _HEAD_BYTES, _BODY_BYTES, _PART_BYTES = 32 * 1024, 64 * 1024, 16 * 1024
-# What a client may send while its connection is being closed, as in gunicorn.
+# Bytes that a client may send while its connection is being closed, as in gunicorn.
 _LINGER_BYTES = 64 * 1024
 
 

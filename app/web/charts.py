@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 WIDTH, HEIGHT = 640, 190
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 10, 10, 24
 _TICKS = 4  # grid lines, at most
-# What may lie between two labels below a chart, and how many fit.
+# The distances between two labels below a chart, and how many labels fit.
 _DISTANCES = tuple(timedelta(minutes=minutes) for minutes in (10, 60, 240, 1440, 5 * 1440))
 _MOST_LABELS = 8
 SPARK_WIDTH, SPARK_HEIGHT = 112, 26

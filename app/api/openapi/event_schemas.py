@@ -11,7 +11,7 @@ from app.domain.webhooks import catalogue
 _SAMPLES: Mapping[str, dict[str, Any]] = {
     kind["kind"]: kind["sample"] for kind in catalogue.represent(str(examples.identifier("workspace")))
 }
-# What the API shows in the same form; a body with all of its members refers to it.
+# The API shows these resources in the same form; a body with all members of one refers to its schema.
 _RESOURCES = {name.lower(): name for name in ("Contact", "Sale", "Booking", "Conversation", "Message", "Run")}
 
 

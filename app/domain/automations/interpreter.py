@@ -127,7 +127,7 @@ class Interpreter:
         return _with_times_as_text(conversations.represent(found)) if found else {}
 
     def _start(self, program: Program) -> None:
-        # Of a replay, the step is known already.
+        # A run that replays another may begin with a later step.
         self.run.step = self.run.step or program.first
         self.run.started_at = self.now
         started = Run(**{**self.run.__data__, "status": "running"})

@@ -22,10 +22,10 @@ log = structlog.get_logger(__name__)
 
 Ask = Callable[[Request], Answer]
 
-# What is kept of an answer.
+# Bytes kept of an answer.
 MOST_BYTES = 65_536
 TIMEOUT_SECONDS = 10.0
-# For a handful of requests, each of which may wait for a connection.
+# Long enough for a handful of requests, each of which may wait for a connection.
 LEASE_SECONDS = 90.0
 # Pauses before further attempts; the last one repeats.
 PAUSES_SECONDS = (1.0, 5.0, 15.0, 60.0, 300.0)
@@ -166,7 +166,7 @@ def _settle(channel: Channel, result: _Result) -> None:
         rows("UPDATE channels SET account = %s WHERE id = %s", (result.account, channel.id))
         channels.set_state(channel.id, "connected")
         _take_over(channel, result.account)
-        # What has waited for the channel goes out.
+        # Messages that have waited for the channel are sent.
         outboxes.ring_later(channel.id)
 
 

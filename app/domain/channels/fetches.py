@@ -20,7 +20,7 @@ from app.models.channels import Channel
 MAIL = Mail(table="uploads", owner="channel_id", queue="fetches", carries=("source", "tries", "workspace_id"))
 WAITING = Waiting(MAIL, "next_attempt_at")
 
-# Of the request that asks where a file is, and of that which fetches it.
+# Deadlines of the request for a file's address, and of the request that fetches it.
 ASKING_SECONDS, FETCHING_SECONDS = 15.0, 30.0
 # Both, a wait for a connection before each, and the storing.
 LEASE_SECONDS = ASKING_SECONDS + FETCHING_SECONDS + 15

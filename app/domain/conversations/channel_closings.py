@@ -19,7 +19,7 @@ from app.models.conversations import Conversation
 
 # The most rows of a table that one transaction changes.
 PART = 200
-# For how long after its deletion something may still be added to a channel, or be in progress.
+# How long after its deletion messages and files may still be added to a channel, or be in progress.
 _WATCHED = "1 day"
 DELETED = {"code": "channel_deleted", "detail": "The channel was deleted before this could be sent."}
 

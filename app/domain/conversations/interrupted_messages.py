@@ -8,9 +8,9 @@ from app.domain.conversations.message_statuses import INTERRUPTED
 from app.domain.conversations.sendings import LEASE_SECONDS, Sending
 from app.mailbox import Claimed
 
-# For claims that had begun when the channel was stopped.
+# Time for claims that had begun when the channel was stopped.
 GRACE_SECONDS = 20.0
-# The most channels and messages that one pass looks at.
+# Channels, and messages of each, that one pass handles.
 PART = 200
 
 

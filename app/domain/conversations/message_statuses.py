@@ -29,7 +29,7 @@ EVENTS = {
     "read": "message.read",
     "failed": "message.failed",
 }
-# What a message that was `sending` becomes. `record_sendings.sql` keeps a status that a receipt has raised already.
+# The next status of a message that is `sending`. `record_sendings.sql` keeps one that a receipt has raised already.
 OF_OUTCOMES: Mapping[Outcome, Status] = {
     Outcome.SENT: "sent",
     Outcome.FAILED: "failed",
@@ -51,7 +51,7 @@ IS_ENDED_BY_IT = "status IN ('queued', 'sending')"
 # Why messages failed whose contact was deleted.
 ERASED = '{"code": "erased", "detail": null}'
 
-# What was delivered has not failed; what failed may have been delivered after all.
+# A delivered message has not failed; a failed one may have been delivered after all.
 _RANKS = ("queued", "sending", "unknown", "sent", "failed", "delivered", "read")
 
 

@@ -23,7 +23,7 @@ from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
 
-# For how long a provider may put a message off.
+# How long a provider may put a message off.
 PUT_OFF_SECONDS = 86_400.0
 
 log = structlog.get_logger(__name__)

@@ -24,13 +24,13 @@ from app.models.channels import Channel
 
 log = structlog.get_logger(__name__)
 
-# Of a request to a provider; that which prepares a message may take as long again.
+# The deadline of a request to a provider. A request that prepares the message may take as long again.
 TIMEOUT_SECONDS = 15.0
-# Both, a wait for a connection before each, and the recording.
+# Long enough for both requests, a wait for a connection before each, and the recording.
 LEASE_SECONDS = 2 * TIMEOUT_SECONDS + 10
-# What the clock and a busy process make late is made up for up to these times, so that rates are also reached.
+# A rate is reached although clocks and busy processes are late: up to these times are caught up.
 CHANNEL_SLACK_SECONDS, CONVERSATION_SLACK_SECONDS = 0.1, 0.02
-# After a fault that is the operator's to mend.
+# The pause after a fault that only the operator can mend.
 MEND_SECONDS = 60.0
 
 

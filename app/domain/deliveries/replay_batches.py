@@ -26,9 +26,9 @@ log = structlog.get_logger(__name__)
 
 # Deliveries that a batch looks at although it may send fewer: those that it skips use up no limit.
 LEAST_LOOKED_AT = 50
-# What a replay with a limit has missed is made up for this long, so that being woken a little late costs nothing.
+# A replay with a limit catches up this much, so that being woken a little late costs nothing.
 CATCH_UP_SECONDS = 0.5
-# How long to wait where somebody else is just changing the next delivery.
+# How long to wait while another transaction changes the next delivery.
 PAUSE_SECONDS = 0.01
 
 

@@ -15,10 +15,10 @@ from app.database import rows, transaction
 from app.errors import Conflict
 from app.lib import ids
 
-# What a filter without statuses is about: what has not arrived and will not without a replay.
+# A filter without statuses selects deliveries that have not arrived and will not without a replay.
 DEFAULT_STATUSES = ("failed", "held")
 STATUSES = ("failed", "held", "pending", "delivered")
-# After these errors of its last attempt the receiver may have the delivery all the same.
+# If the last attempt ended with one of these errors, the receiver may have the delivery all the same.
 UNCERTAIN = ("timeout", "reset")
 # Why a delivery is left out, or skipped once a replay is under way; the last three only then.
 REASONS: Mapping[str, str] = {

@@ -163,7 +163,7 @@ def _save(sweep: Sweep, batch: _Batch) -> None:
     )
 
 
-# What is done to them
+# The actions of sweeps
 
 
 def _hold(deliveries: Sequence[Resent]) -> None:

@@ -109,7 +109,7 @@ def _look_at_lanes() -> list[Queue]:
 # A pause of its endpoint is no fault of the queue's.
 _DUE_FOR = "max(extract(epoch FROM now() - greatest(due_at, probe_at, paced_until)))"
 
-# What lies in the mailboxes of endpoints that are stopped is in no lane.
+# Mail of stopped endpoints is in no lane.
 _LANES = f"""
     SELECT (slow_until > now()) IS TRUE, count(*), greatest({_DUE_FOR}, 0)::float
     FROM (SELECT endpoint_id, due_at FROM deliveries WHERE due_at IS NOT NULL LIMIT %(most)s) AS due
@@ -139,7 +139,7 @@ def _of_endpoints(name: str, mail: Mail) -> str:
     """
 
 
-# Of a conversation only the first message is due.
+# Only the first message of a conversation is due.
 _OF_CHANNELS = f"""
     SELECT 'messages', count(*),
         coalesce(greatest(max(extract(epoch FROM now() - greatest(due_at, paused_until, paced_until))), 0), 0)::float

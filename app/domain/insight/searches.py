@@ -144,7 +144,7 @@ def _found(
     return Found(type.name, id, workspace_id, workspace_name, title, parent, matched)
 
 
-# As the unique indexes of contacts compare them.
+# The unique indexes of contacts compare them in the same way.
 _COMPARED = {"email": "lower({}) = lower({})", "phone": "{} = {}", "external_id": "{} = {}"}
 
 _NEWEST_WORKSPACES = "SELECT id FROM workspaces ORDER BY id DESC LIMIT %(most)s"

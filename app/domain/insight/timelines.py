@@ -18,7 +18,7 @@ from app.models.runs import Run, RunStep
 
 # Writes come with the events that came of them, and steps with their runs.
 SOURCES = ("events", "deliveries", "runs")
-# The steps of these many unfinished runs are looked through, and of as many that began last.
+# A timeline has the steps of this many unfinished runs, and of as many that began last.
 MOST_RUNS = 50
 _PLACE = re.compile(r"[0-7][0-9a-z]{25}[01]")
 # Without the body, which may be long.

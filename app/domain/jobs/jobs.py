@@ -32,7 +32,7 @@ MAIL = Mail(
         'channels.delete', 'contacts.merge')""",
 )
 
-# For requests that wait for their job.
+# The places of requests that wait for their job.
 _PLACES, _PLACES_OF_WORKSPACES = Places(bounds.WAITING), Places(bounds.WAITING_PER_WORKSPACE)
 
 

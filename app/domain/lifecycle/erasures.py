@@ -159,7 +159,7 @@ def _identifiers(contact: Contact) -> list[str]:
     return [value for value in (*own, *talk_erasures.identifiers(contact)) if value is not None]
 
 
-# What is done with rows that are locked, in this order.
+# How the locked rows of each table are erased, in this order.
 _ERASE: Mapping[str, Callable[[Change, list[str]], object]] = {
     "events": _erase_events,
     "deliveries": lambda change, ids: deliveries.erase(ids),

@@ -27,7 +27,7 @@ KIND = "contacts.merge"
 PART = 2_000
 # The most unfinished runs that are moved with the contact at once, and the most conversations besides theirs.
 AT_ONCE = 500
-# What names a contact, besides the rows that are moved with it at once. A contact can have a million of each.
+# The tables that name a contact, besides the rows that are moved with it at once. It can have a million rows in each.
 _TABLES = ("unfinished_runs", "conversations", "messages", "runs", "sales", "bookings", "events", "deliveries")
 _FILLED = (*contacts.IDENTIFIERS, "first_name", "last_name", "locale", "timezone")
 
@@ -202,7 +202,7 @@ def _forget(change: Change, other_id: str) -> None:
     rows("DELETE FROM pending_merges WHERE id = %s", (other_id,))
 
 
-# What is moved with the contact at once, and how it is found.
+# The rows that are moved with the contact at once, and how they are found.
 _AT_ONCE: dict[Any, str] = {
     Identity: "SELECT id FROM identities WHERE contact_id = %(id)s",
     Conversation: """

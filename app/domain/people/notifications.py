@@ -18,7 +18,7 @@ from app.models.notifications import Notification
 
 # An account gets at most one e-mail in that time, with all that has happened meanwhile.
 EMAIL_EVERY = timedelta(hours=1)
-# For how long the first waits for others, after an hour without.
+# After an hour without notifications, the first one waits this long for others.
 EMAIL_AFTER = timedelta(minutes=1)
 MOST_UNREAD = 99
 

@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 BATCH = 50
 # The pause before retrying what needs a row that another transaction holds.
 BUSY_SECONDS = 0.005
-# What breaks this often, or whose workers die this often while they work on it alone, is given up.
+# An arrival is given up after this many errors, or deaths of workers that processed it alone.
 MOST_ERRORS = 5
 MOST_DEATHS = 3
 _DIED = f"{MOST_DEATHS} workers died of it."

@@ -16,7 +16,7 @@ from app.domain.work.events import Happening
 from app.lib import json
 from app.lib.caches import Cache
 
-# What Bellhop sends triggers nothing, so that two automations cannot answer each other; nor does a deletion.
+# Bellhop's own messages trigger nothing, so that two automations cannot answer each other; nor does a deletion.
 UNHEARD = frozenset({"message.sent", "message.delivered", "message.read", "message.failed", "contact.deleted"})
 
 Trigger = Mapping[str, Any]

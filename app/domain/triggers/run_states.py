@@ -22,7 +22,7 @@ from app.models.runs import Run
 MAIL = Mail(table="runs", owner="workspace_id", queue="runs", carries=("contact_id", "automation_id"))
 WAITING = Waiting(MAIL, "resume_at")
 
-# A start that is this many automations away from the outside is refused.
+# The longest chain of automations that start one another.
 MOST_DEPTH = 10
 
 Reentry = Literal["every", "after_finish", "once"]

@@ -21,7 +21,7 @@ from app.models.endpoints import Endpoint
 LONGEST_HEADERS = 8_000
 LONGEST_SECRET = 200
 LONGEST_BODY_BYTES = 512 * 1024
-# Of endpoints with the same address.
+# Endpoints with the same address whose secrets are tried.
 MOST_ALIKE = 20
 _SHOWN_BYTES = 60
 # The secrets of other endpoints are tried until this much has been hashed, which takes a fifth of a second.

@@ -25,7 +25,7 @@ from app.web.formats import number
 
 blueprint = Blueprint("overviews", __name__)
 
-# What of a queue is shown over time.
+# How far back the depth of a queue is shown.
 SAMPLED = timedelta(hours=3)
 MOST_STOPPED = 10
 

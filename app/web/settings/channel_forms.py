@@ -22,7 +22,7 @@ class Field:
     wrong: str
     belongs_to: Literal["settings", "credentials"] = "credentials"
     is_list: bool = False
-    # Of a number: what it is where none is given.
+    # For a number: the value if none is given.
     otherwise: int | None = None
 
 
@@ -138,7 +138,7 @@ def _value(field: Field, text: str) -> str | int | list[str]:
         return [line.strip() for line in text.splitlines() if line.strip()]
     if field.otherwise is None:
         return text
-    # What is no number is refused like any other wrong value.
+    # Text that is no number is refused like any other wrong value.
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text or field.otherwise
 
 

@@ -31,7 +31,7 @@ CONTACT_FIELDS = (
     *("id", "external_id", "email", "phone", "first_name", "last_name", "locale", "timezone", "tags"),
     *("custom_fields", "opted_out", "created_at", "updated_at"),
 )
-# What conditions of triggers and exits can name: what is known when the event happens.
+# Conditions of triggers and exits can name these: they are known when the event happens.
 _KNOWN_TO_TRIGGERS = ("contact", "conversation", "trigger.event")
 
 

@@ -18,7 +18,7 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 MOST_HEADERS = 20
 MOST_BODY_BYTES = 262_144
 LONGEST_HEADER = 4096
-# Of a body, in the log of the run.
+# Characters of a body that the log of the run shows.
 EXCERPT = 2000
 
 _TOO_LONG = f"The body is longer than {MOST_BODY_BYTES // 1024} KiB."
