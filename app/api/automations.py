@@ -24,7 +24,7 @@ from app.lib.fields import STORABLE, Formatted, StrictBoolean, Time
 from app.models.automations import Automation, AutomationVersion
 from app.models.runs import UNFINISHED
 
-blueprint = Blueprint("automations", __name__, description="What happens to contacts, step by step, and when.")
+blueprint = Blueprint("automations", __name__, description="Steps that are taken for a contact when something happens.")
 
 _NAME = {"description": "For people; it need not be unique.", "example": "Welcome new customers"}
 _DEFINITION = {
@@ -35,7 +35,7 @@ _DEFINITION = {
     ],
 }
 _EXITS: dict[str, Any] = {
-    "description": "What ends a contact's runs, in the shape of triggers.",
+    "description": "The events that end a contact's runs, in the form of triggers.",
     "example": [{"event": "sale.recorded"}],
 }
 _REENTRY = {
@@ -144,7 +144,7 @@ class CancelledRunsSchema(ResponseBody):
                 {"$ref": "#/components/schemas/Automation"},
                 {
                     "type": "object",
-                    "description": f"Of a dry run: how many would be cancelled, up to {automations.MOST_COUNTED:,}.",
+                    "description": f"How many runs a dry run would cancel, up to {automations.MOST_COUNTED:,}.",
                     "required": ["count"],
                     "properties": {"count": {"type": "integer", "example": 12}},
                 },
@@ -197,7 +197,7 @@ def update_automation(body: dict[str, Any], automation_id: str) -> Response:
 @authorize("automations")
 @accepts_write()
 def delete_automation(automation_id: str) -> Response:
-    """Delete an automation. Its unfinished runs are cancelled; what its runs did can still be read."""
+    """Delete an automation. Its unfinished runs are cancelled; the logs of its runs can still be read."""
     return _act("automations.delete", automation_id)
 
 
@@ -216,7 +216,7 @@ def list_versions_of_automation(query: dict[str, Any], automation_id: str) -> Re
 @authorize("automations")
 @accepts_write(AutomationSchema)
 def publish_automation(automation_id: str) -> Response:
-    """Publish the draft as the next version, with which runs begin from now on. Runs keep the version they have.
+    """Publish the draft as the next version. New runs use it; existing runs keep theirs.
 
     A paused automation stays paused. If automations would start each other in a loop, the write fails with `conflict`.
     """
@@ -227,7 +227,7 @@ def publish_automation(automation_id: str) -> Response:
 @authorize("automations")
 @accepts_write(AutomationSchema)
 def unpublish_automation(automation_id: str) -> Response:
-    """Refuse further starts; runs go on to their end."""
+    """Refuse further starts; existing runs continue."""
     return _act("automations.unpublish", automation_id)
 
 
@@ -243,7 +243,7 @@ def pause_automation(automation_id: str) -> Response:
 @authorize("automations")
 @accepts_write(AutomationSchema)
 def resume_automation(automation_id: str) -> Response:
-    """Let the runs of a paused automation go on."""
+    """Resume the runs of a paused automation."""
     return _act("automations.resume", automation_id)
 
 

@@ -30,7 +30,7 @@ SHORTEST = timedelta(milliseconds=1)  # the precision of times in the API
 class BookingCreate(RequestBody):
     """The body that creates a booking."""
 
-    contact_id = fields.String(required=True, metadata={"description": "Whose booking it is."})
+    contact_id = fields.String(required=True, metadata={"description": "The contact who has booked."})
     title = fields.String(required=True, validate=validate.Length(1, 255), metadata={"example": "Haircut"})
     starts_at = Time(required=True, validate=STORABLE, metadata={"description": "RFC 3339."})
     ends_at = Time(required=True, validate=STORABLE, metadata={"description": "RFC 3339; after starts_at."})

@@ -22,14 +22,14 @@ from app.errors import Invalid
 from app.lib import ids
 from app.models.channels import Channel
 
-blueprint = Blueprint("channels", __name__, description="The connections to providers, over which messages go.")
+blueprint = Blueprint("channels", __name__, description="Connections to the providers that carry messages.")
 
 _PROBLEM = {
     "description": "Why it is not connected, with `code` and `detail`; `connecting` while the provider is asked.",
     "example": None,
 }
 _HOOK_ADDRESS = {
-    "description": "Where the provider sends what contacts write; null for web chat, which has no provider.",
+    "description": "Where the provider sends the messages of contacts; null for web chat, which has no provider.",
     "example": "https://bellhop.example/hooks/telegram/chn_01kaj5bd40e6rr3f5y2kq0w9xz",
 }
 

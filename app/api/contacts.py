@@ -55,18 +55,20 @@ class IdentitySchema(ResponseBody):
     channel_kind = fields.String(required=True, metadata={"example": "whatsapp"})
     external_id = fields.String(
         required=True,
-        metadata={"description": "Who it is at the provider; not always a phone number."},
+        metadata={"description": "The contact's identifier at the provider; not always a phone number."},
     )
 
 
 class SuggestedMergeSchema(ResponseBody):
-    contact_id = fields.String(required=True, metadata={"description": "Who may be the same person."})
+    contact_id = fields.String(required=True, metadata={"description": "A contact who may be the same person."})
     reason = fields.String(required=True, metadata={"example": "same_phone"})
 
 
 class ContactItemSchema(ContactSchema):
     identities = fields.List(
-        fields.Nested(IdentitySchema), required=True, metadata={"description": "Who it is on each kind of channel."}
+        fields.Nested(IdentitySchema),
+        required=True,
+        metadata={"description": "Its identifiers on each kind of channel."},
     )
     suggested_merges = fields.List(fields.Nested(SuggestedMergeSchema), required=True)
 
@@ -158,9 +160,9 @@ def delete_contact(contact_id: str) -> Response:
 @blueprint.arguments(MergeBody)
 @accepts_write(ContactItemSchema)
 def merge_contact(body: dict[str, Any], contact_id: str) -> Response:
-    """Make another contact a part of this one: everything that it has moves here, and it is gone.
+    """Merge another contact into this one: everything that it has moves here, and it no longer exists.
 
-    Fields that this contact does not have are filled from the other. It is opted out if one of them was.
+    Fields that this contact does not have are filled from the other. It is opted out if either was.
     """
     workspace_id = caller().workspace_id
 

@@ -56,7 +56,7 @@ class AttemptSchema(ResponseBody):
     trigger = fields.String(
         required=True,
         validate=validate.OneOf(["automatic", "resend"]),
-        metadata={"description": "`resend`: somebody asked for this attempt. `automatic`: it was due by itself."},
+        metadata={"description": "`resend`: it was requested. `automatic`: it was due by itself."},
     )
 
 
@@ -104,8 +104,8 @@ def show_delivery(delivery_id: str) -> Response:
 def resend_delivery(delivery_id: str) -> Response:
     """Send a delivery now: a delivered one as a new delivery of the same event, any other under its own identifier.
 
-    A failed or held one starts its retries over. One that waits for its retry becomes due, and its schedule of retries
-    goes on unchanged; if it is due already, nothing changes. The write fails with `conflict` while an attempt is in
+    A failed or held one starts its retries over. One that waits for its retry becomes due, and keeps its
+    schedule of retries; if it is due already, nothing changes. The write fails with `conflict` while an attempt is in
     progress, and if the endpoint is stopped or deleted.
     """
     workspace_id = caller().workspace_id

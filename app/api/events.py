@@ -35,13 +35,13 @@ class EventSchema(ResponseBody):
     kind = fields.String(required=True)
     created_at = time("When the event happened.")
     contact_id = fields.String(
-        required=True, allow_none=True, metadata={"description": "Whom it is about; null: no contact."}
+        required=True, allow_none=True, metadata={"description": "The contact it is about; null: none."}
     )
     body = fields.Dict(
         required=True,
         allow_none=True,
         metadata={
-            "description": "What every delivery of it carries, byte for byte; null once that is not kept.",
+            "description": "The body of each of its deliveries, byte for byte; null once it is no longer kept.",
             "anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in ("WebhookBody", "ErasedBody")]
             + [{"type": "null"}],
         },
@@ -64,7 +64,10 @@ class EventQuery(PageQuery):
 class EventResend(RequestBody):
     """The body that sends an event to an endpoint."""
 
-    endpoint_id = fields.String(required=True, metadata={"description": "Where it goes, whatever kinds that gets."})
+    endpoint_id = fields.String(
+        required=True,
+        metadata={"description": "The endpoint to send it to, whether or not that is subscribed to its kind."},
+    )
 
 
 @blueprint.route("/workspaces/<workspace>/events", methods=["GET"])

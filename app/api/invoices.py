@@ -16,7 +16,7 @@ from app.api.schemas import ResponseBody
 from app.domain.billing import invoices
 from app.models.invoices import Invoice
 
-blueprint = Blueprint("invoices", __name__, description="What past months cost.")
+blueprint = Blueprint("invoices", __name__, description="The bills of past months.")
 
 
 class LineSchema(ResponseBody):

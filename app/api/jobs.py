@@ -67,7 +67,7 @@ class JobSchema(ResponseBody):
         metadata={"description": "Only for a replay: the job that failed.", "example": _OTHER_JOB}
     )
     replayed_as = fields.String(
-        metadata={"description": "Only if it was replayed: the job that does it again.", "example": _OTHER_JOB}
+        metadata={"description": "Only if it was replayed: the new job.", "example": _OTHER_JOB}
     )
     discarded_at = fields.DateTime(metadata={"description": "Only if it was discarded: when."})
     discard_reason = fields.String(metadata={"description": "Only if it was discarded: why.", "example": WHY_DISCARDED})
@@ -131,10 +131,10 @@ def show_job(job_id: str) -> Response:
 @accepts_write(ResultSchema, made=True)
 @blueprint.alt_response(204, description="The same, if the write is a deletion.", success=True)
 def replay_job(job_id: str) -> Response:
-    """Ask for a failed write again, as a new job of the same kind; for writes that failed by a fault of ours.
+    """Replay a failed write as a new job of the same kind. For writes that failed by a fault of ours.
 
-    One that failed for a reason of its own is refused with 409, as are one that was replayed or discarded, and an
-    import.
+    A write that failed for a reason of its own is refused with 409, and so are an import and a job that was replayed
+    or discarded.
     """
     key, found = idempotency_key(), _find(job_id)
     return answer(*failed_jobs.replay(found, request_id(), caller().token_id, key))
@@ -145,7 +145,7 @@ def replay_job(job_id: str) -> Response:
 @blueprint.arguments(DiscardBody)
 @accepts_write(JobSchema)
 def discard_job(body: dict[str, Any], job_id: str) -> Response:
-    """Discard a failed job: it no longer counts as an open failure, and what it was asked to do is forgotten."""
+    """Discard a failed job: it no longer counts as an open failure, and its request is deleted."""
     found = _find(job_id)
 
     def check() -> None:

@@ -27,7 +27,7 @@ from app.lib.base_schemas import RequestBody
 from app.models.conversations import Message
 from app.models.jobs import Job
 
-blueprint = Blueprint("messages", __name__, description="What contacts and the workspace write to each other.")
+blueprint = Blueprint("messages", __name__, description="Messages between contacts and the workspace.")
 
 _ORDER = ("at", "id")
 _ABSENT: dict[str, Any] = {"not": {}}
@@ -56,12 +56,15 @@ class MessageCreate(RequestBody):
     described: ClassVar[dict[str, Any]] = {"not": _EMPTY}
     text = fields.String(
         validate=validate.Length(1, MOST_CHARACTERS),
-        metadata={"description": "What the contact reads; beside a file, its caption.", "example": "It is on its way."},
+        metadata={
+            "description": "The text of the message; beside a file, its caption.",
+            "example": "It is on its way.",
+        },
     )
     template = fields.Dict(
         metadata={
             "description": "The template that the channel's provider requires outside its window, in the provider's "
-            "own form. `text` is then what the inbox shows for it.",
+            "own form. `text` is then the text that the inbox shows for it.",
             "example": {"name": "order_update", "language": {"code": "en"}},
         }
     )
@@ -91,7 +94,7 @@ class MessageToContact(MessageCreate):
     channel_id = fields.String(metadata={"description": "Only over this channel."})
     to = fields.String(
         validate=validate.Length(1, 100),
-        metadata={"description": "With `channel_id`: a phone number, or who the contact is at the provider."},
+        metadata={"description": "With `channel_id`: a phone number, or the contact's identifier at the provider."},
     )
 
     @validates_schema
@@ -146,7 +149,7 @@ class MessageSchema(ResponseBody):
         required=True, allow_none=True, metadata={"description": "Why it was not sent: `code` and `detail`."}
     )
     author = fields.Nested(AuthorSchema, required=True)
-    provider_time = time("When the provider took it, by its clock; null: it has not said.", allow_none=True)
+    provider_time = time("When the provider took it, by its clock; null: it is not known.", allow_none=True)
     created_at = time("When the message was received or queued.")
 
 
@@ -213,7 +216,7 @@ def show_message(message_id: str) -> Response:
 @authorize(message_access.MESSAGES)
 @accepts_write(MessageSchema)
 def resend_message(message_id: str) -> Response:
-    """Send a message again that has `failed`, or whose outcome is `unknown`, which may bring it twice."""
+    """Send a message again that has `failed`, or whose outcome is `unknown`: the contact may then get it twice."""
     payload = {}
     with suppress(NotFound):  # a queued write may create it
         payload["contact_id"] = messages.find(caller().workspace_id, message_id).contact_id

@@ -45,13 +45,13 @@ class ReplaySchema(ResponseBody):
     )
     sent = fields.Integer(required=True, metadata={"description": "How many it has sent so far."})
     skipped = fields.Integer(
-        required=True, metadata={"description": "How many it has left alone so far; its rows say why."}
+        required=True, metadata={"description": "How many it has skipped so far; its rows say why."}
     )
     per_second = fields.Integer(required=True, allow_none=True)
     created_by = fields.String(
         required=True,
         allow_none=True,
-        metadata={"description": "Who asked for it; null: a command.", "example": "tok_01kaj5bd40e6rr3f5y2kq0w9xz"},
+        metadata={"description": "Who requested it; null: a command.", "example": "tok_01kaj5bd40e6rr3f5y2kq0w9xz"},
     )
     created_at = time("When it was made.")
     finished_at = time("When it was done or aborted.", allow_none=True)
@@ -74,7 +74,7 @@ class ReplayRowSchema(ResponseBody):
             "example": "dlv_01kaj5bd40e6rr3f5y2kq0w9xz",
         },
     )
-    at = time("When the replay came to it.")
+    at = time("When the replay reached it.")
 
 
 class ReplayPreviewSchema(ResponseBody):
@@ -116,8 +116,8 @@ def list_replays(query: dict[str, Any]) -> Response:
 def create_replay(body: dict[str, Any]) -> Response:
     """Send chosen deliveries again, oldest first, in a worker, or count them with `dry_run`.
 
-    The replay in the response shows the progress. What it is about is fixed when it begins; a delivery that somebody
-    sends, or that arrives, before the replay comes to it is skipped.
+    The replay in the response shows the progress. Its deliveries are fixed when it begins; one that
+    arrives or is sent before the replay reaches it is skipped.
     """
     # Unlike JSON's form, isoformat() keeps microseconds.
     chosen = body["filter"]
@@ -141,7 +141,7 @@ def show_replay(replay_id: str) -> Response:
 @blueprint.arguments(RowQuery)
 @blueprint.response(200, envelope(ReplayRowSchema, many=True))
 def list_replay_rows(query: dict[str, Any], replay_id: str) -> Response:
-    """List what became of the deliveries that the replay has come to, the latest first."""
+    """List the outcomes of the deliveries that the replay has reached, the latest first."""
     found = replays.find(caller().workspace_id, replay_id)
     return respond(
         200,

@@ -53,7 +53,7 @@ def variables() -> fields.Dict:
 class StartBody(RequestBody):
     """The body that starts an automation for a contact."""
 
-    contact_id = fields.String(required=True, metadata={"description": "For whom it runs."})
+    contact_id = fields.String(required=True, metadata={"description": "The contact to run it for."})
     variables = variables()
 
 
@@ -108,11 +108,11 @@ class RunSchema(ResponseBody):
         metadata={"description": "Why it is cancelled or held.", "example": None},
     )
     variables = fields.Dict(required=True, metadata={"example": _EXAMPLE_VARIABLES})
-    resume_at = time("When its wait is over at the latest.", allow_none=True)
+    resume_at = time("When its wait ends at the latest.", allow_none=True)
     failure = fields.Nested(FailureSchema, required=True, allow_none=True)
     cause = fields.Nested(CauseSchema, required=True)
     created_at = time("When its start was accepted, or its trigger happened.")
-    started_at = time("When a worker first took it up.", allow_none=True)
+    started_at = time("When a worker first claimed it.", allow_none=True)
     finished_at = time("When it ended.", allow_none=True)
 
 
@@ -143,12 +143,15 @@ class RunWithStepsSchema(RunSchema):
 class SimulationBody(RequestBody):
     """The body that tries a draft out."""
 
-    contact_id = fields.String(metadata={"description": "For whom; by default a contact without data."})
+    contact_id = fields.String(metadata={"description": "The contact to run it for; by default one without data."})
     variables = variables()
     replies = fields.List(
         fields.String(validate=validate.Length(max=4096)),
         validate=validate.Length(max=100),
-        metadata={"description": "What the contact replies, wait by wait; then waits time out.", "example": ["Yes"]},
+        metadata={
+            "description": "The contact's replies, one for each wait; further waits time out.",
+            "example": ["Yes"],
+        },
     )
 
 
@@ -185,7 +188,7 @@ def start_automation(body: dict[str, Any], automation_id: str) -> Response:
 @blueprint.arguments(SimulationBody, required=False)
 @blueprint.response(200, envelope(SimulationSchema))
 def simulate_automation(body: dict[str, Any], automation_id: str) -> Response:
-    """Run the draft without any effect, and show the log of that. Waits are over at once, and no request is sent."""
+    """Run the draft without any effect, and show the log. Waits end at once, and no request is sent."""
     workspace_id = caller().workspace_id
     automation = automations.find(workspace_id, automation_id)
     contact = contacts.find_named(workspace_id, body["contact_id"]) if "contact_id" in body else None
@@ -217,7 +220,7 @@ def list_runs(query: dict[str, Any]) -> Response:
 @authorize(message_access.RUNS)
 @blueprint.response(200, envelope(RunWithStepsSchema))
 def show_run(run_id: str) -> Response:
-    """Show a run with its log; from the moment in which its start is accepted."""
+    """Show a run with its log. It exists as soon as its start is accepted."""
     run = runs.find(caller().workspace_id, run_id)
     steps = [runs.represent_step(step) for step in RunStep.latest(run, runs.LONGEST_LOG)]
     return respond(200, {"data": {**runs.represent(run), "steps": steps}})
@@ -236,7 +239,7 @@ def cancel_run(run_id: str) -> Response:
 @authorize(message_access.RUNS)
 @accepts_write(RunSchema)
 def resume_run(run_id: str) -> Response:
-    """Let a run go on that is held by a member's message."""
+    """Resume a run that is held by a member's message."""
     run = runs.find(caller().workspace_id, run_id)
     return accept("runs.resume", {"contact_id": run.contact_id}, run.id)
 
@@ -246,7 +249,7 @@ def resume_run(run_id: str) -> Response:
 @blueprint.arguments(ReplayBody, required=False)
 @accepts_write(RunSchema, made=True)
 def replay_run(body: dict[str, Any], run_id: str) -> Response:
-    """Begin a run that has ended anew: a new run of the same version, for the same contact, with the same variables."""
+    """Begin a new run like one that has ended: of the same version, for the same contact, with the same variables."""
     run = runs.find(caller().workspace_id, run_id)
     payload = body | {"run_id": run.id, "contact_id": run.contact_id, "automation_id": run.automation_id}
     check = partial(runs.check_step, run, body.get("from_step"))

@@ -20,13 +20,13 @@ from app.lib.base_schemas import RequestBody
 from app.lib.fields import STORABLE, Formatted, Time, text
 from app.models.sales import Sale
 
-blueprint = Blueprint("sales", __name__, description="What contacts paid.")
+blueprint = Blueprint("sales", __name__, description="Sales to contacts.")
 
 
 class SaleCreate(RequestBody):
     """The body that records a sale."""
 
-    contact_id = fields.String(required=True, metadata={"description": "Who paid."})
+    contact_id = fields.String(required=True, metadata={"description": "The contact who paid."})
     amount = Formatted(
         money.amount,
         required=True,

@@ -16,12 +16,12 @@ from app.lib.fields import Formatted
 
 _NAME = {"description": "For people; it need not be unique.", "example": "Shop"}
 _SETTINGS = {
-    "description": "What the kind needs to know besides, by name. `reopen`: whether a message after a conversation was "
+    "description": "Settings of the kind, by name. `reopen`: whether a message after a conversation was "
     "closed reopens it, which is the default, or opens another.",
 }
 _CREDENTIALS = {
-    "description": "What the provider knows the account by: `bot_token` for Telegram; `access_token`, `app_secret` and "
-    "`verify_token` for WhatsApp. Never shown again.",
+    "description": "The credentials of the account at the provider: `bot_token` for Telegram; `access_token`, "
+    "`app_secret` and `verify_token` for WhatsApp. Never shown again.",
     "writeOnly": True,
 }
 

@@ -154,7 +154,7 @@ KIND = Kind(
     description=(
         "Sends a request to another server and waits for the response: three attempts of at most 30 seconds, all with"
         " the same `Idempotency-Key`. `steps.<id>` then has `status`, `body` (parsed if it is JSON) and `error`, null"
-        " or `code` and `detail`; the run goes on in either case. At most 64 KiB of a response are kept."
+        " or `code` and `detail`; the run continues in either case. At most 64 KiB of a response are kept."
     ),
     fields={
         "method": {"type": "string", "enum": list(METHODS)},

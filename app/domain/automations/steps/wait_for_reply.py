@@ -60,7 +60,7 @@ def _saved(moment: Moment, result: Mapping[str, Any], text: str | None) -> dict[
 
 KIND = Kind(
     description="Waits for the contact's reply to the latest message of the run. In a conversation at most one run "
-    "waits: a newer one takes over, and the older one goes on with `otherwise`.",
+    "waits: a newer one takes over, and the older one continues with `otherwise`.",
     fields={
         "timeout_seconds": {
             "type": "integer",
