@@ -39,7 +39,7 @@ class VisitRequired(BellhopError):
     """A member of staff changes something without having said why."""
 
     slug = "insufficient-scope"
-    detail = "Say first why you change something in this workspace: give a reason and a ticket number."
+    detail = "First say why you change something in this workspace: give a reason and a ticket number."
 
 
 @dataclass(frozen=True, slots=True)

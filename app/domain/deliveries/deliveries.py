@@ -20,9 +20,7 @@ from app.models.endpoints import Endpoint
 from app.models.events import Event
 from app.outbound.answers import sentence_without_target
 
-BODY_GONE = (
-    "The body of this event is gone: bodies are kept for a time, and this one's is over. It cannot be sent again."
-)
+BODY_GONE = "The body of this event is no longer kept: its retention period is over. It cannot be sent again."
 
 NO_ENDPOINT = "The workspace has no such endpoint."
 

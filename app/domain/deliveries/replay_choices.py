@@ -25,7 +25,7 @@ REASONS: Mapping[str, str] = {
     "endpoint_stopped": "Its endpoint is stopped. Enable that first.",
     "endpoint_deleted": "Its endpoint was deleted.",
     "in_progress": "It is due, or an attempt is under way.",
-    "body_gone": "Its body is gone: bodies are kept for a time, and this one's is over.",
+    "body_gone": "Its body is no longer kept: its retention period is over.",
     "delivered": "It has arrived since the replay began.",
     "sent_meanwhile": "It was sent again since the replay began, by somebody else, and failed again.",
     "expired": "The delivery itself is gone: its retention period is over.",

@@ -84,7 +84,7 @@ def enable(endpoint_id: str) -> AnyResponse:
         flash(conflict.detail, "error")
     else:
         if job.is_finished:
-            flash("The endpoint is enabled." + (" What it held goes out now." if release_held else ""), "good")
+            flash("The endpoint is enabled." + (" Its held deliveries are sent now." if release_held else ""), "good")
     return redirect(url_for("endpoint_pages.show", workspace=workspace_id(), endpoint_id=endpoint.id), 303)
 
 

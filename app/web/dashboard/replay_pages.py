@@ -121,7 +121,7 @@ def pause(replay_id: str) -> AnyResponse:
 @page("replays.manage")
 def go_on(replay_id: str) -> AnyResponse:
     """Goes on after a pause, or with the rest after the canary."""
-    return _move(replay_id, "replays.continue", "The replay goes on.")
+    return _move(replay_id, "replays.continue", "The replay continues.")
 
 
 @blueprint.post("/<replay_id>/abort")

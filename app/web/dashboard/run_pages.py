@@ -81,7 +81,7 @@ def cancel(run_id: str) -> AnyResponse:
 def resume(run_id: str) -> AnyResponse:
     """Lets the run go on that a member's message holds."""
     run = runs.find(workspace_id(), run_id)
-    return _change(run, "runs.resume", "The run goes on.")
+    return _change(run, "runs.resume", "The run continues.")
 
 
 @blueprint.post("/<run_id>/replay")

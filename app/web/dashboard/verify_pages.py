@@ -93,7 +93,7 @@ def _time(text: str) -> datetime:
             return datetime.fromtimestamp(int(text), UTC)
         time = datetime.fromisoformat(text)
     except ValueError as error:
-        raise Invalid(Fault("/received_at", "Give it as 2026-11-21T10:00:00Z, or in seconds since 1970.")) from error
+        raise Invalid(Fault("/received_at", "Give it as 2026-11-21T10:00:00Z or in seconds since 1970.")) from error
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 

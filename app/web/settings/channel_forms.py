@@ -14,7 +14,7 @@ from app.web.forms import typed
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field. `wrong` says what is expected where the API would name a pattern."""
+    """One field. `wrong` says what is expected, in the words of the page."""
 
     name: str
     label: str
@@ -52,7 +52,7 @@ FORMS: Mapping[str, Form] = {
             Field(
                 "new_visitors_per_minute",
                 "New visitors a minute",
-                "Further ones are asked to try again, so that nobody can flood your inbox. At most 6,000.",
+                "Others are asked to try again, so that your inbox cannot be flooded. At most 6,000.",
                 "Give a number from 1 to 6,000.",
                 "settings",
                 otherwise=bounds.NEW_VISITORS_PER_CHANNEL.most,
@@ -87,7 +87,7 @@ FORMS: Mapping[str, Form] = {
             Field(
                 "access_token",
                 "Access token",
-                "Of a system user, which does not expire.",
+                "The token of a system user, which does not expire.",
                 "Give the access token of a system user.",
             ),
             Field(
