@@ -57,7 +57,7 @@ class Places:
 
 
 class Rates:
-    """What each key does in a minute, in this process: everybody's minute begins at the same time."""
+    """How often each key did something in a minute, in this process. The minute of all keys begins at the same time."""
 
     def __init__(self) -> None:
         self._counts: Counter[Hashable] = Counter()

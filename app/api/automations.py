@@ -135,7 +135,7 @@ class CancelRunsBody(RequestBody):
 
 
 class CancelledRunsSchema(ResponseBody):
-    """What a write that cancels runs returns: the automation, or the count of a dry run."""
+    """The result of a write that cancels runs: the automation, or the count of a dry run."""
 
     data = fields.Raw(
         required=True,

@@ -1,4 +1,4 @@
-"""Deliveries: the log of what was sent, and what came of it."""
+"""Deliveries: the log of events sent to endpoints, and their outcomes."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class PageQuery(Query):
 
 
 class Meta(ResponseBody):
-    """What a page says about the rest of its list."""
+    """Where a list continues after a page."""
 
     nextCursor = fields.String(required=True, allow_none=True, metadata={"description": "Cursor of the next page."})
     hasMore = fields.Boolean(required=True, metadata={"description": "True while more pages exist."})

@@ -86,7 +86,7 @@ def answer(job: Job, is_repeated: bool = False, beside: Mapping[str, Any] | None
 
 
 def _result(job: Job, beside: Mapping[str, Any] | None) -> Response | None:
-    """What a synchronous API would return; None if the job has not ended, or if its resource has been deleted since."""
+    """The response of a synchronous API; None if the job has not ended, or if its resource has been deleted since."""
     if job.status == "failed":
         assert job.problem is not None
         # The job has the identifier of the request that was accepted; a response carries that of its own request.

@@ -102,7 +102,7 @@ class Telegram(ChannelKind):
         return Request("POST", _address(account, method), {"Content-Type": content_type}, body)
 
     def sent(self, outgoing: Outgoing, answer: Answer) -> Verdict:
-        """SENT with the message's identifier; UNKNOWN unless the answer says what came of the message."""
+        """SENT with the message's identifier; UNKNOWN unless the answer says whether the message was sent."""
         return verdict_of(answer, chat=outgoing.to)
 
     def challenged(self, account: Account, query: Mapping[str, str]) -> None:
@@ -115,7 +115,7 @@ class Telegram(ChannelKind):
         return bool(secret) and hmac.compare_digest(given.encode(), secret.encode())
 
     def arrivals(self, account: Account, body: bytes) -> Sequence[Arrival]:
-        """What a private chat's update brings; nothing for groups and other updates. Raises BadPayload."""
+        """The arrivals in a private chat's update; none for groups and other updates. Raises BadPayload."""
         arrival = telegram_updates.read(body)
         return [] if arrival is None else [arrival]
 

@@ -75,7 +75,7 @@ class WhatsApp(ChannelKind):
         raise ValueError("Give a phone number on WhatsApp with its country code, like +4930123456.")
 
     def fresh_credentials(self, given: Mapping[str, str]) -> dict[str, str]:
-        """What was given: Meta issues all of them."""
+        """The credentials that were given: Meta issues all of them."""
         return dict(given)
 
     def connecting(self, account: Account) -> Sequence[Request]:
@@ -116,7 +116,7 @@ class WhatsApp(ChannelKind):
         return _posting(account, envelope | _content(outgoing, prepared))
 
     def sent(self, outgoing: Outgoing, answer: Answer) -> Verdict:
-        """SENT with the message's identifier; UNKNOWN unless the answer says what came of the message."""
+        """SENT with the message's identifier; UNKNOWN unless the answer says whether the message was sent."""
         return judge(answer, True, _first_message)
 
     def challenged(self, account: Account, query: Mapping[str, str]) -> str | None:
@@ -135,7 +135,7 @@ class WhatsApp(ChannelKind):
         return hmac.compare_digest(headers.get("x-hub-signature-256", "").encode(), expected.encode())
 
     def arrivals(self, account: Account, body: bytes) -> Sequence[Arrival]:
-        """What the webhook brings for this number. Raises BadPayload."""
+        """The arrivals in the webhook for this number. Raises BadPayload."""
         return arrivals_in(body, account.settings["phone_number_id"])
 
     def locating(self, account: Account, media: Media) -> Request:

@@ -48,7 +48,7 @@ MOST_DEATHS = 3
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """What a kind of write does.
+    """The implementation of a kind of write.
 
     `needs` returns the keys that the verb gets from its unit of work, for a job's workspace, payload and resource. A
     verb without `needs` runs statements of its own, in a savepoint, after the jobs before it have been written. A verb
@@ -177,7 +177,7 @@ def _apply(batch: Sequence[Claimed]) -> bool:
 
 
 def _run(jobs: Sequence[Job]) -> list[Effect | Exception | None]:
-    """What each job returned or raised; shorter than the jobs if one needs what another transaction holds."""
+    """The result or error of each job; shorter than the jobs if one needs a row that another transaction holds."""
     results: list[Effect | Exception | None] = []
     for works_in_unit, group in groupby(jobs, lambda job: VERBS[job.kind].needs is not None):
         some = list(group)

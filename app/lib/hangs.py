@@ -126,7 +126,7 @@ class Watch:
             stopping.wait(PATIENCE_SECONDS)  # or a slow statement would make it probe all the time
 
     def _longest_wait(self) -> tuple[float, dict[str, Any]]:
-        """What has waited longest: for how long, and for which server."""
+        """The longest wait: how long, and for which server."""
         now = time.monotonic()
         who, since = min(list(self.waiting.items()), key=itemgetter(1), default=(None, now))
         return now - since, who.address if isinstance(who, Connection) else self.address

@@ -186,7 +186,7 @@ def _place(source: str, begin: int) -> str:
 
 
 def _sentence(verb: str, error: BaseException) -> str:
-    """What is wrong, and where."""
+    """The error, and its place."""
     if not isinstance(error, LiquidError):
         return f"The template cannot be {verb}: it is too long or nested too deeply."
     if isinstance(error, OutputStreamLimitError):

@@ -1,4 +1,4 @@
-"""Listeners: who may listen to what, checked when they come and every minute after."""
+"""Listeners: who may listen to what, checked when a stream opens and every minute after."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FOREIGN = "Pages of this origin may not show this chat."
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What a listener may hear: all of the workspace, or a visitor's own conversations in it.
+    """The permission of a listener: for all of the workspace, or for a visitor's own conversations in it.
 
     `actor_id`: who it is: a member or a visit, whose jobs the listener sees, or a visitor. `peer`: where answers to the
     visitor go, in the channel.

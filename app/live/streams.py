@@ -27,7 +27,7 @@ class Parcel:
 
 
 def parcels(updates: Sequence[Update], behind: Place, listeners: Iterable[Listener]) -> list[Parcel]:
-    """What these listeners, all of the workspace of the updates, are sent of them. The place `behind` is that after.
+    """The parcels for these listeners, all of the workspace of the updates. `behind` is the place after the updates.
 
     A resource that changed several times is sent once, as it is now.
     """
@@ -51,7 +51,7 @@ def last_of_each(updates: Sequence[Update]) -> list[Update]:
 
 
 def signals(sign: Sign, listeners: Iterable[Listener]) -> list[Parcel]:
-    """What these listeners, all of the workspace of the sign, are sent of it."""
+    """The parcels for these listeners, all of the workspace of the sign."""
     members, visitors = _apart(listeners)
     others = [each for each in members if each.admitted.actor_id != sign.author_id]
     made = [Parcel(frames.event(sign.kind, sign.data), others)] if others else []

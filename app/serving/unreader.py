@@ -1,4 +1,4 @@
-"""What has arrived of a request to `web`, and how fast."""
+"""The received part of a request to `web`, and how fast it arrives."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Unreader(SocketUnreader):  # type: ignore[misc]
         return state
 
     def caller(self) -> str:
-        """Who calls, as the request says: its token or else its cookies; empty without."""
+        """The caller, by the request's token or else its cookies; empty without."""
         head = self.buf.getvalue().partition(b"\r\n\r\n")[0]
         lines = head.lower().split(b"\r\n")
         named = [line for name in (b"authorization:", b"cookie:") for line in lines if line.startswith(name)]

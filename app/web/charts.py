@@ -45,7 +45,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What the macro `chart` draws. `rows`: the time of each step with the values of all series, as text."""
+    """The data of the macro `chart`. `rows`: the time of each step with the values of all series, as text."""
 
     id: str
     title: str
@@ -126,7 +126,7 @@ def _scale(highest: float) -> tuple[float, float]:
 
 
 def _summary(series: Sequence[Series], shown: Callable[[float | None], str]) -> str:
-    """What somebody who cannot see the chart has to know: the last and the highest value of each series."""
+    """A description for those who cannot see the chart: the last and the highest value of each series."""
     said = []
     for each in series:
         known = [value for value in each.values if value is not None]

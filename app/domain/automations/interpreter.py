@@ -65,7 +65,7 @@ class Interpreter:
 
     @property
     def variables(self) -> Mapping[str, Any]:
-        """What templates and conditions can name."""
+        """The values that templates and conditions can name."""
         return {
             "contact": _with_times_as_text(contacts.represent(self.contact)),
             "conversation": self._conversation(),

@@ -1,4 +1,4 @@
-"""What callers may say about a channel."""
+"""The bodies that create and change channels."""
 
 from __future__ import annotations
 

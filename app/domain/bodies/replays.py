@@ -1,4 +1,4 @@
-"""What callers may say about a replay."""
+"""The bodies that create replays."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _NO_ANSWER = "The provider could not be reached for a day. Reauthorize the chann
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """What came of an attempt. `is_ours`: the fault is on our side, and no attempt was spent."""
+    """The outcome of an attempt. `is_ours`: the fault is on our side, and no attempt was spent."""
 
     verdict: Verdict
     account: str | None = None
@@ -93,7 +93,7 @@ def _connect(channel: Channel, ask: Ask) -> _Result:
 
 
 def _disconnect(channel: Channel, ask: Ask) -> _Result:
-    """What providers answer does not matter, but that they do."""
+    """Any answer of the provider is good."""
     try:
         account = channels.account_of(channel)
         answers = [ask(request) for request in KINDS[channel.kind].disconnecting(account)]

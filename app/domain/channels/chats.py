@@ -59,7 +59,7 @@ def say(channel: Channel, visitor: Visitor, said: Said) -> None:
 
 
 def allowances_of(visitor: Visitor, address: str) -> dict[str, Bound]:
-    """What the visitor's next file counts towards. Raises Conflict while too many wait for their message."""
+    """The bounds that the visitor's next file counts towards. Raises Conflict while too many wait for their message."""
     waiting = rows("SELECT count(*) FROM uploads WHERE visitor_id = %s AND message_id IS NULL", (visitor.id,))[0][0]
     if waiting >= MOST_UPLOADS:
         raise Conflict("Send the files that are uploaded first.")
@@ -168,5 +168,5 @@ def _check_uploads(visitor: Visitor, said: Said) -> None:
 
 
 def _key(visitor_id: str, client_id: str) -> str:
-    """What is unique in the channel for a message: no visitor can take another one's."""
+    """A key for a message, unique in the channel: no visitor can take another one's."""
     return f"{visitor_id}:{client_id}"

@@ -48,7 +48,7 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What came of a claimed file: its content, or why there is none. `is_ours`: that spends no attempt."""
+    """The outcome of a claimed file: its content, or why there is none. `is_ours`: that spends no attempt."""
 
     claimed: Claimed
     tries: int

@@ -1,4 +1,4 @@
-"""Messages: what is queued for a contact, what comes in, and how often a text was sent.
+"""Messages: queued for a contact, received from one, and how often a text was sent.
 
 Callers of these functions have locked the contact.
 """
@@ -166,7 +166,7 @@ def recent(unit: Unit, contact_id: str, text: str) -> int:
 def erase(message_ids: Sequence[str]) -> None:
     """Takes what was written out of these messages; when, in which direction and by whom stays.
 
-    Those that have not gone out fail. What comes of one that is being sent is not recorded.
+    Messages that have not been sent fail. The outcome of one that is being sent is not recorded.
     """
     rows(
         f"""

@@ -139,7 +139,7 @@ def _identity(change: Change, contact: Contact, kind: ChannelKind, external_id: 
 
 
 def _read(kind: ChannelKind, to: str) -> str:
-    """Who `to` is at the provider. Raises Invalid."""
+    """The identifier of `to` at the provider. Raises Invalid."""
     try:
         return kind.recipient(to)
     except ValueError as error:

@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 
 def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]]:
-    """Records what came of messages, and makes those due that waited behind finished ones.
+    """Records the outcomes of messages, and makes those due that waited behind finished ones.
 
     Never waits for a row lock: returns the sendings that have to be recorded later, because another transaction has
     locked their message or conversation; and in how many seconds the channels of the others have a message that is due.

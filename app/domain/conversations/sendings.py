@@ -51,7 +51,7 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """What came of a claimed message. `at`: when it was claimed to be sent; None if nothing was asked of the provider.
+    """The outcome of a claimed message. `at`: when it was claimed to be sent; None if no request was made.
 
     `rate` is that of the conversation; `to` and `credentials` are those that were used.
     """
@@ -67,7 +67,7 @@ class Sending:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a claim found: messages to be sent, and those of which it is clear already what comes of them.
+    """The result of a claim: messages to be sent, and those whose outcome is clear already.
 
     `pauses`: in how many seconds to look into a channel again, and whether nothing can be sent before; channels that
     are not in it have nothing more until their bells ring.

@@ -1,4 +1,4 @@
-"""Explanations: what has become of a delivery and what happens next, in plain words."""
+"""Explanations: the state of a delivery and its next step, in plain words."""
 
 from __future__ import annotations
 

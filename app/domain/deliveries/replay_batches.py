@@ -1,4 +1,4 @@
-"""Batches of replays: each sends some of the deliveries a replay is about, and says what became of each.
+"""Batches of replays: each sends some of the deliveries of a replay, and records the outcome of each.
 
 A batch is one transaction of bounded size: the deliveries it sends, a row for each it came to, and the replay's
 progress, which is also its place: `sent` and `skipped` together.
@@ -46,7 +46,7 @@ class _Chosen:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What becomes of a delivery: it is sent unless there is a reason not to."""
+    """The outcome of a delivery: it is sent unless there is a reason not to."""
 
     delivery_id: str
     status: str = ""

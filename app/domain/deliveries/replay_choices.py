@@ -44,7 +44,7 @@ BUSY = "Another preview of this workspace is being counted. Try again when it ha
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a replay would send now.
+    """The deliveries that a replay would send now.
 
     `left_out`: how many more match and cannot be sent, by reason. `sample`: identifiers of the first that would go out.
     `may_arrive_twice`: how many of the `count` may have arrived before.

@@ -70,7 +70,7 @@ def go_on(change: Change) -> Effect:
 
 
 def abort(change: Change) -> Effect:
-    """Ends the replay; what it has not come to is left as it is. Raises NotFound, and Conflict if it is done."""
+    """Ends the replay; deliveries it has not reached are unchanged. Raises NotFound, and Conflict if it is done."""
     effect = _move(change, "aborted")
     ReplayPart.delete().where(ReplayPart.replay_id == change.target).execute()
     return effect
@@ -83,7 +83,7 @@ def refuse_ended(replay: Replay, wanted: str) -> None:
 
 
 def preview(workspace_id: str, given: dict[str, Any]) -> dict[str, Any]:
-    """What a replay with this filter would send now, as the API shows it. Raises Conflict."""
+    """The deliveries that a replay with this filter would send now, as the API shows them. Raises Conflict."""
     found = replay_choices.preview(workspace_id, given)
     sample = Delivery.in_workspace(workspace_id).where(Delivery.id.in_(found.sample)).order_by(Delivery.id)
     return {
@@ -143,7 +143,7 @@ def represent(replay: Replay) -> dict[str, Any]:
 
 
 def represent_row(row: ReplayRow) -> dict[str, Any]:
-    """What became of a delivery, as the API shows it."""
+    """The outcome of a delivery, as the API shows it."""
     return {
         "delivery_id": row.delivery_id,
         "outcome": row.outcome,

@@ -35,7 +35,7 @@ _OF_WORKSPACES = {name: mail for name, mail in _BY_NAME.items() if mail.owner ==
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """What is due, or being worked on, and for how long the oldest of it has been due.
+    """The mail that is due or being worked on, and how long the oldest has been due.
 
     A depth above MOST_COUNTED stands for any such number; then the oldest is that of what was looked at.
     """
@@ -85,7 +85,7 @@ def samples(length: timedelta) -> dict[str, list[Sample]]:
 
 
 def of_workspace(workspace_id: str) -> list[Queue]:
-    """What the workspace has in every queue, at this moment; of its endpoints, what the newest MOST_MAILBOXES have."""
+    """The workspace's mail in every queue, at this moment; of its endpoints, that of the newest MOST_MAILBOXES."""
     found = {name: Queue(name, depth, seconds) for name, depth, seconds in rows(_OF_WORKSPACE, _values(workspace_id))}
     return [found.get(name, Queue(name, 0, 0.0)) for name in NAMES]
 

@@ -1,4 +1,4 @@
-"""Jobs: accepting writes, durably and once, and finding out what became of them."""
+"""Jobs: accepting writes, durably and once, and finding their outcomes."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ KINDS: Mapping[str, Kind] = {
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """What a caller asks for: a kind with its checked payload, and the identifier of the resource where it is known."""
+    """The request of a caller: a kind with its checked payload, and the identifier of the resource if it is known."""
 
     workspace_id: str
     kind: str

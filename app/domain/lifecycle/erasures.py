@@ -25,7 +25,7 @@ PART = 200
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What has been erased of a table: how many rows, the last one, and whether that was the end."""
+    """A part of a table that has been erased: how many rows, the last one, and whether that was the end."""
 
     rows: int
     after: str

@@ -114,7 +114,7 @@ def _merge(change: Change, kept: Contact, other: Contact) -> Contact:
 
 
 def _united(unit: Unit, kept: Contact, other: Contact) -> Contact:
-    """What is known of both. Of tags and custom fields there are no more than a contact can have."""
+    """The fields of both. Of tags and custom fields there are no more than a contact can have."""
     filled = {name: getattr(other, name) for name in _FILLED if getattr(kept, name) is None}
     tags = [*kept.tags, *(tag for tag in other.tags if tag not in kept.tags)][: contacts.MOST_TAGS]
     custom = list({**kept.custom_fields, **other.custom_fields, **kept.custom_fields}.items())

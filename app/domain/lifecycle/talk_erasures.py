@@ -16,7 +16,7 @@ from app.models.identities import Identity, SuggestedMerge
 
 
 def identifiers(contact: Contact) -> list[str]:
-    """Who the contact is at providers."""
+    """The contact's identifiers at providers."""
     return [row.external_id for row in Identity.select().where(Identity.contact_id == contact.id)]
 
 
@@ -60,9 +60,9 @@ def _end_waiting(contact: Contact) -> None:
 
 
 def _forget_arrivals(contact: Contact) -> None:
-    """Empties what came from the contact and is not processed yet. Raises Busy if a worker is about to process it.
+    """Empties arrivals from the contact that are not processed yet. Raises Busy if a worker is about to process one.
 
-    What comes later makes a new contact; what came before must not bring the erased one back.
+    Later arrivals make a new contact; earlier ones must not bring the erased one back.
     """
     senders = rows(
         """

@@ -132,7 +132,7 @@ def _reset(email: Email) -> links.Made | None:
 
 
 def _untold(account: Account) -> list[Notification]:
-    """What the owner has not been sent yet, newest first."""
+    """The notifications that the owner has not been sent yet, newest first."""
     found = rows(_UNTOLD, _untold_bounds(account.id, clock.now()) | {"limit": email_texts.MOST_NOTIFICATIONS + 1})
     return list(
         Notification.select().where(Notification.id.in_([id for (id,) in found])).order_by(Notification.id.desc())

@@ -1,4 +1,4 @@
-"""Arrival processing: what has arrived, from many senders in one transaction, each sender's in its order.
+"""Arrival processing: of many senders in one transaction, each sender's arrivals in their order.
 
 What an arrival changes is written together with its outcome, so it counts once, whenever its worker dies. It needs
 nothing but its contact's lock: neither a workspace's queued writes nor an import holds it up.
@@ -41,7 +41,7 @@ _DIED = f"{MOST_DEATHS} workers died of it."
 
 
 class Unreadable(Exception):
-    """What is stored is no arrival that this version knows."""
+    """The stored content is no arrival that this version knows."""
 
 
 class Deadly(Exception):
@@ -153,7 +153,7 @@ def _do(received: Received, stuck: set[str], unit: Unit) -> bool:
 
 
 def _record(taken: Sequence[Received], results: Sequence[bool | Exception]) -> None:
-    """Writes down what became of the arrivals, but for those that are busy."""
+    """Records the outcomes of the arrivals, but for those that are busy."""
     ended = [each for each in zip(taken, results, strict=True) if not isinstance(each[1], Busy)]
     problems = [_problem(each.stored, result) if isinstance(result, Exception) else None for each, result in ended]
     ends = [isinstance(result, Deadly) or each.stored.errors + 1 >= MOST_ERRORS for each, result in ended]

@@ -1,4 +1,4 @@
-"""Receipts: what a provider says has become of a message that was sent."""
+"""Receipts: a provider's reports on messages that were sent."""
 
 from __future__ import annotations
 

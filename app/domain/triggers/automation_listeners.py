@@ -49,7 +49,7 @@ class Heard:
 
     @cached_property
     def variables(self) -> dict[str, Any]:
-        """What conditions can name."""
+        """The values that conditions can name."""
         data = self.document["data"]
         named = {name: data.get(name) for name in ("contact", "conversation")}
         return named | {"trigger": {"event": self.document, "variables": {}}, "steps": {}}

@@ -19,7 +19,7 @@ PAST_AUTOMATIONS = "aut_~"
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What an event came of: a job and the request that made it, or a run.
+    """The cause of an event: a job and the request that made it, or a run.
 
     `depth`: how many automations lie between the event and the outside.
     """
@@ -83,7 +83,7 @@ class Recorder:
 
     @property
     def pending(self) -> Sequence[Happening]:
-        """What has been recorded and is not written yet."""
+        """The events that have been recorded and are not written yet."""
         return self._pending
 
     def leave_after(self, mark: int) -> None:
@@ -91,7 +91,7 @@ class Recorder:
         self._pending[mark:] = [replace(event, is_left=True) for event in self._pending[mark:]]
 
     def take(self) -> list[Happening]:
-        """What has been recorded and is not written yet; from now on it is the caller's to `insert`."""
+        """The events that have been recorded and are not written yet; from now on the caller has to `insert` them."""
         happened, self._pending = self._pending, []
         return happened
 

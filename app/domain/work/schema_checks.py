@@ -25,7 +25,7 @@ _TYPES = {
 
 
 def faults(value: Any, schema: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """What is wrong with the value."""
+    """The faults of the value."""
     for error in Draft202012Validator(schema).iter_errors(value):
         at = pointer + pointer_to(*error.absolute_path)
         if error.validator == "additionalProperties" and error.validator_value is False:

@@ -1,4 +1,4 @@
-"""The delivery log: what was sent to endpoints, what came of it, and why."""
+"""The delivery log: events sent to endpoints, their outcomes, and why."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def index() -> str | Response:
 @blueprint.get("/<delivery_id>")
 @page(message_access.SEE)
 def show(delivery_id: str) -> str:
-    """A delivery: its state and what comes next, the request as it is sent, and every attempt."""
+    """A delivery: its state and its next step, the request as it is sent, and every attempt."""
     delivery = deliveries.find(workspace_id(), delivery_id)
     endpoint = Endpoint.get_or_none(Endpoint.id == delivery.endpoint_id)
     event = Event.get_or_none(Event.id == delivery.event_id)

@@ -1,4 +1,4 @@
-"""Endpoints as the dashboard sees them: how deliveries to each are going, and what waits for it."""
+"""Endpoints as the dashboard shows them: how deliveries to each are going, and its backlog."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def index() -> str | Response:
 @blueprint.get("/new")
 @page("replays.manage")
 def new() -> str:
-    """What a replay with the filter in the address would send, and the form that begins it."""
+    """A preview of a replay with the filter in the address, and the form that begins it."""
     return _new(replay_forms.read(request.args), {}, {})
 
 
@@ -113,14 +113,14 @@ def show(replay_id: str) -> str | Response:
 @blueprint.post("/<replay_id>/pause")
 @page("replays.manage")
 def pause(replay_id: str) -> AnyResponse:
-    """Sends nothing more until the replay goes on."""
+    """Sends nothing more until the replay is continued."""
     return _move(replay_id, "replays.pause", "The replay is paused.")
 
 
 @blueprint.post("/<replay_id>/continue")
 @page("replays.manage")
 def go_on(replay_id: str) -> AnyResponse:
-    """Goes on after a pause, or with the rest after the canary."""
+    """Continues after a pause, or with the rest after the canary."""
     return _move(replay_id, "replays.continue", "The replay continues.")
 
 

@@ -79,7 +79,7 @@ def cancel(run_id: str) -> AnyResponse:
 @blueprint.post("/<run_id>/resume")
 @page("runs.manage")
 def resume(run_id: str) -> AnyResponse:
-    """Lets the run go on that a member's message holds."""
+    """Resumes a run that a member's message holds."""
     run = runs.find(workspace_id(), run_id)
     return _change(run, "runs.resume", "The run continues.")
 

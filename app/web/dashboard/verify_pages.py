@@ -1,4 +1,4 @@
-"""Verify a webhook: says which part of what somebody received differs. Nothing that is pasted is kept or logged."""
+"""Verify a webhook: says which part of a received webhook differs. Nothing that is pasted is kept or logged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms of channels: what a page asks for to connect each kind, and what is made of it."""
+"""Forms of channels: the fields that connect each kind, and their values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What people read about a kind before they connect it, what they enter, and what is left to do afterwards."""
+    """The texts about a kind: its fields, and the instructions before and after it is connected."""
 
     label: str
     what: str
@@ -120,12 +120,12 @@ def offered() -> list[tuple[str, Form]]:
 
 
 def given(form: Form, *parts: str) -> dict[str, str]:
-    """What was typed into the fields that belong to these parts."""
+    """The values typed into the fields that belong to these parts."""
     return typed(*(field.name for field in form.fields if field.belongs_to in parts))
 
 
 def part(form: Form, name: str, typed_in: Mapping[str, str]) -> dict[str, Any]:
-    """What the API would be sent as `settings` or `credentials`."""
+    """The `settings` or `credentials` as the API would be sent them."""
     found: dict[str, Any] = {}
     for field in form.fields:
         if field.belongs_to == name:

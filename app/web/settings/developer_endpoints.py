@@ -167,7 +167,7 @@ def _given() -> dict[str, Any]:
 
 
 def _body(given: dict[str, Any]) -> dict[str, Any]:
-    """What the API would be sent."""
+    """The body as the API would be sent it."""
     limit: Any = given["max_per_second"].strip() or None
     if limit and re.fullmatch("[0-9]{1,9}", limit, re.ASCII):
         limit = int(limit)

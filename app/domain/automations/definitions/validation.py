@@ -36,12 +36,12 @@ _KNOWN_TO_TRIGGERS = ("contact", "conversation", "trigger.event")
 
 
 def faults(definition: Any, pointer: str = "") -> list[Fault]:
-    """What is wrong with the definition, which is at the pointer; MAX_FAULTS at most."""
+    """The faults of the definition, which is at the pointer; MAX_FAULTS at most."""
     return [fault for fault, _ in zip(_faults(definition, pointer), range(MAX_FAULTS), strict=False)]
 
 
 def exit_faults(exits: Any, pointer: str = "") -> list[Fault]:
-    """What is wrong with the exits of an automation."""
+    """The faults of the exits of an automation."""
     return list(_trigger_faults(exits, pointer, MOST_EXITS))
 
 

@@ -113,7 +113,7 @@ def _failed(
 
 
 def _saved(moment: Moment, status: int | None, body: Any, error: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What becomes of `steps`: all of it under the step's own name, the body of a success under `save_as`."""
+    """The new members of `steps`: the result under the step's own name, the body of a success under `save_as`."""
     step = moment.step
     named = {step.fields["save_as"]: None if error else body} if "save_as" in step.fields else {}
     return {**named, step.id: {"status": status, "body": body, "error": error}}

@@ -1,4 +1,4 @@
-"""What the steps that change tags have in common."""
+"""Shared by the steps that change tags."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def _unanswered(moment: Moment, text: str, result: Mapping[str, Any]) -> Done:
 
 
 def _saved(moment: Moment, result: Mapping[str, Any], text: str | None) -> dict[str, Any]:
-    """What becomes of `steps`: the result under the step's own name, the reply's text under `save_as`."""
+    """The new members of `steps`: the result under the step's own name, the reply's text under `save_as`."""
     fields = moment.step.fields
     named = {fields["save_as"]: text} if "save_as" in fields else {}
     return {**named, moment.step.id: result}
