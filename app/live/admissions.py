@@ -80,7 +80,7 @@ class Crowd:
 
 
 class Checks:
-    """Threads that authenticate listeners in the database, in rotation over addresses: none waits for another's many."""
+    """Threads that authenticate listeners in the database, in rotation over addresses, so that none holds up others."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -37,7 +37,7 @@ Deliver = Callable[[Sequence[Parcel], Sequence[Listener]], None]
 
 @dataclass(slots=True, eq=False)
 class Resumption:
-    """Listeners who continue from the same place. `until`: where the reader takes over; `left`: the updates they miss."""
+    """Listeners who continue from the same place. `until`: where the reader takes over; `left`: missed updates."""
 
     place: Place
     listeners: dict[Listener, None]
