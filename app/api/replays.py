@@ -1,4 +1,4 @@
-"""Replays: chosen deliveries sent again, over any number of endpoints, and what became of each."""
+"""Replays: chosen deliveries sent again, over any number of endpoints, and their outcomes."""
 
 from __future__ import annotations
 

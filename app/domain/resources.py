@@ -57,7 +57,7 @@ AFTERMATH = ("replayed_from", "replayed_as", "discarded_at", "discard_reason")
 
 
 def represent_job(job: Job) -> Represented:
-    """The job as the API shows it; that of an import with its progress, a failed one with what came of that."""
+    """The job as the API shows it; that of an import with its progress, a failed one with its replay or discard."""
     resource = None
     if job.resource_id is not None and job.resource_type is not None:
         resource = {"type": job.resource_type, "id": job.resource_id, "url": url(job)}

@@ -142,7 +142,7 @@ def _work_on(batch: Sequence[Claimed]) -> None:
 
 
 def _apply_singly(batch: Sequence[Claimed]) -> bool:
-    """For jobs whose last worker did not say what became of them: a job that kills its worker shows itself."""
+    """For jobs whose last worker recorded no outcome: a job that kills its worker shows itself."""
     for claimed in batch:
         with mailbox.in_progress(MAIL, claimed, batch):
             is_through = _apply([claimed])
@@ -206,7 +206,7 @@ def _call(job: Job, unit: Unit) -> Effect | None:
 
 
 def _record(job: Job) -> None:
-    """Records in the audit log what staff changed, where the verb does not record it whoever does it."""
+    """Records changes by staff in the audit log, unless the verb records all changes itself."""
     is_of_staff = job.actor_id is not None and job.actor_id.startswith("vis_")
     if is_of_staff and job.status == "succeeded" and KINDS[job.kind].restriction not in ("webhooks", None):
         assert job.resource_type is not None

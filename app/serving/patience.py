@@ -98,7 +98,7 @@ class PatientWorker(RefusingWorker):
             del self._begun[conn]
 
     def finish_request(self, conn: Any, fs: Any) -> None:
-        """What becomes of a connection after `handle`."""
+        """Keeps, queues or closes a connection after `handle`."""
         self._leave(conn)
         if (following := self._turns.end(conn)) is not None:
             self.enqueue_req(following)

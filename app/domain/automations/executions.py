@@ -1,4 +1,4 @@
-"""Executions: takes up due runs and carries out their steps, those of many runs in one transaction.
+"""Executions: claims due runs and carries out their steps, those of many runs in one transaction.
 
 What a step changes, its log entry and the run's new place are written in the same transaction, and only under the
 claim and the contact's lock. So a step takes effect once, and the steps of a contact's runs never overlap.
@@ -32,7 +32,7 @@ from app.models.sets import Key
 
 log = structlog.get_logger(__name__)
 
-# Runs that one transaction takes up.
+# Runs that one transaction carries out.
 BATCH = 100
 # The pause before retrying runs whose contacts another transaction holds.
 BUSY_SECONDS = 0.005
@@ -61,7 +61,7 @@ def _work_on(batch: Sequence[Claimed]) -> None:
 
 
 def _carry_out_singly(batch: Sequence[Claimed]) -> list[Claimed]:
-    """For runs whose last worker did not say what became of them: a run that kills its worker shows itself."""
+    """For runs whose last worker recorded no outcome: a run that kills its worker shows itself."""
     busy = []
     for claimed in batch:
         with mailbox.in_progress(MAIL, claimed, batch):

@@ -76,7 +76,7 @@ def claim(rooms: Mapping[str, int]) -> tuple[list[Dispatch], list[Fetched], set[
 
 
 def record(fetched: Sequence[Fetched]) -> None:
-    """Keeps what has come, and puts off or gives up the rest. Safe to repeat."""
+    """Keeps the files that have arrived, and puts off or gives up the rest. Safe to repeat."""
     unkept = [each for each in map(_keep, fetched) if each is not None]
     for each in unkept:
         if each.verdict is not None and each.verdict.outcome is Outcome.UNAUTHORIZED:
@@ -105,7 +105,7 @@ def _dispatch(claimed: Claimed, channel: Channel | None) -> Dispatch | Fetched:
 
 
 def _keep(fetched: Fetched) -> Fetched | None:
-    """Keeps the content; returns what came of it if that was not possible."""
+    """Keeps the content; returns the outcome if that was not possible."""
     if fetched.content is None:
         return fetched
     channel_id, workspace_id = fetched.claimed.owner, fetched.claimed.carried[2]

@@ -1,4 +1,4 @@
-"""Closings of channels: deletes a channel, closes its conversations and ends what waits for it."""
+"""Closings of channels: deletes a channel, closes its conversations and ends its messages and files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DELETED = {"code": "channel_deleted", "detail": "The channel was deleted before 
 
 
 def delete(change: Change) -> Effect | None:
-    """Marks the channel deleted, then closes its conversations, in parts; `end_waiting` ends what waits.
+    """Marks the channel deleted, then closes its conversations, in parts; `end_waiting` ends its messages and files.
 
     The provider is asked to end the connection. Raises NotFound, Busy.
     """

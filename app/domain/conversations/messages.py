@@ -240,7 +240,7 @@ def _made(unit: Unit, conversation: Conversation, text: str | None, **fields: An
 
 
 def _hold(unit: Unit, conversation: Conversation) -> Conversation:
-    """Holds the contact's runs until the conversation is closed, those too that were let go on before."""
+    """Holds the contact's runs until the conversation is closed, also those that were released before."""
     conversation = conversations.alter(unit, conversation, held_at=unit.now)
     for run in conversations.runs_that(unit, conversation, "is_released"):
         if run.contact_id == conversation.contact_id and run.is_released:

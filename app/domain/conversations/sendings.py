@@ -79,7 +79,7 @@ class Batch:
 
 
 def slack_of(rate: Rate, least_seconds: float) -> float:
-    """For how many seconds a rate lets what was missed be made up for."""
+    """How many seconds of a rate may be caught up."""
     return max(least_seconds, (rate.burst - 1) / rate.per_second)
 
 

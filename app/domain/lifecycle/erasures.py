@@ -45,7 +45,7 @@ def delete(change: Change) -> Effect | None:
 
 
 def erase_late(change: Change) -> bool:
-    """Erases what came to the target after it had been deleted, one part a call; returns whether that was all.
+    """Erases rows that the target got after it had been deleted, one part a call; returns whether that was all.
 
     Raises Busy.
     """

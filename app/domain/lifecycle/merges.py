@@ -193,7 +193,7 @@ def _is_deleted(change: Change) -> bool:
 
 
 def _forget(change: Change, other_id: str) -> None:
-    """Ends what is left of a contact that is part of another: suggestions are for that one now, failed writes void."""
+    """Ends the remains of a contact that is part of another: suggestions are for that one now, failed writes void."""
     for first, second, reason in rows(_TAKE_SUGGESTIONS, (other_id, other_id)):
         pair = sorted((change.target, second if first == other_id else first))
         if pair[0] != pair[1]:

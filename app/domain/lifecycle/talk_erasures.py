@@ -21,7 +21,7 @@ def identifiers(contact: Contact) -> list[str]:
 
 
 def begin(contact: Contact) -> None:
-    """Ends what waits to be sent to the contact, and erases who it is at providers and in web chats. Raises Busy."""
+    """Ends messages that wait for the contact, and erases its identities at providers and in web chats. Raises Busy."""
     _end_waiting(contact)
     _forget_arrivals(contact)
     _forget_visitors(contact)

@@ -50,7 +50,7 @@ class Deadly(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """An arrival that is taken up, and the channel that it came over; `item` is None if it cannot be read."""
+    """A claimed arrival, and the channel that it came over; `item` is None if it cannot be read."""
 
     stored: Stored
     channel: Channel
@@ -70,7 +70,7 @@ def _work_on(batch: Sequence[Claimed]) -> None:
 
 
 def _process_singly(batch: Sequence[Claimed]) -> Sequence[Claimed]:
-    """For arrivals whose last worker did not say what became of them: one that kills its worker shows itself."""
+    """For arrivals whose last worker recorded no outcome: one that kills its worker shows itself."""
     busy: list[Claimed] = []
     stuck: set[str] = set()
     for number, claimed in enumerate(batch):

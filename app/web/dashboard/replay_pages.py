@@ -81,7 +81,7 @@ def create() -> AnyResponse:
 @blueprint.get("/<replay_id>")
 @page("dashboard.see")
 def show(replay_id: str) -> str | Response:
-    """A replay: how far it has got, and what became of each delivery."""
+    """A replay: its progress, and the outcome of each delivery."""
     replay = replays.find(workspace_id(), replay_id)
     outcome = filters.read({"outcome": filters.one_of(OUTCOMES)}).values.get("outcome")
     if wanted_format():

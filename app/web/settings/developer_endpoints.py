@@ -137,7 +137,7 @@ def test(endpoint_id: str) -> Answer:
 @blueprint.post("/<endpoint_id>/enable")
 @page("endpoints.manage")
 def enable(endpoint_id: str) -> Answer:
-    """Makes the endpoint active, with or without what is held for it."""
+    """Makes the endpoint active, with or without its held deliveries."""
     endpoint, is_released = endpoints.find(workspace_id(), endpoint_id), request.form.get("release_held") == "true"
     try:
         job = writes.submit("endpoints.enable", checked(EnableBody(), {"release_held": is_released}), endpoint.id)
