@@ -63,7 +63,7 @@ def pause(change: Change) -> Effect:
 
 
 def go_on(change: Change) -> Effect:
-    """Goes on after a pause, or with the rest after the canary. Raises NotFound, and Conflict if it has ended."""
+    """Continues after a pause, or with the rest after the canary. Raises NotFound, and Conflict if it has ended."""
     effect = _move(change, "running")
     database.after_commit(partial(mailbox.ring, MAIL, change.target))
     return effect

@@ -14,7 +14,7 @@ def begin(moment: Moment) -> Outcome:
 
 
 KIND = Kind(
-    description="Goes on with the steps of `then` if the condition holds, otherwise with those of `else`. After either "
+    description="Continues with the steps of `then` if the condition holds, otherwise with those of `else`. After either "
     "list comes the step after the branch.",
     fields={
         "if": {"description": "The condition."},
