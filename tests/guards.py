@@ -224,8 +224,8 @@ GUARDS = [
     ),
     Guard(
         "endpoints of a workspace",
-        "app/domain/webhooks/endpoints.py",
-        ".count() >= MOST_ENDPOINTS)",
+        "app/domain/work/quotas.py",
+        ".count() >= self.most)",
         ".count() < 0)",
         "tests/app/api/test_endpoint_limit.py",
     ),

@@ -6,55 +6,38 @@ from functools import partial
 from typing import Any
 
 from flask import Response
-from marshmallow import ValidationError, fields, post_load, validate, validates_schema
+from marshmallow import fields, post_load, validate
 
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.api.writes import accept, idempotency_key, must_exist
 from app.domain.automations import automations, definitions
+from app.domain.automations.automations import AutomationSchema, AutomationVersionSchema
 from app.domain.contacts import contacts
 from app.errors import Invalid
 from app.lib import ids, normalization
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import STORABLE, Formatted, StrictBoolean, Time
+from app.lib.schemas import Formatted, Period, RequestBody, ResponseBody, StrictBoolean, moment
 from app.models.automations import Automation, AutomationVersion
 from app.models.runs import UNFINISHED
 
 blueprint = Blueprint("automations", __name__, description="Steps that are taken for a contact when something happens.")
 
-_NAME = {"description": "For people; it need not be unique.", "example": "Welcome new customers"}
-_DEFINITION = {
-    "triggers": [{"event": "tag.added", "tag": "vip"}],
-    "steps": [
-        {"id": "pause", "kind": "wait", "seconds": 3600},
-        {"id": "mark", "kind": "add_tag", "tag": "welcomed"},
-    ],
-}
-_EXITS: dict[str, Any] = {
-    "description": "The events that end a contact's runs, in the form of triggers.",
-    "example": [{"event": "sale.recorded"}],
-}
-_REENTRY = {
-    "description": "Whether a contact may enter again: `every` time, `after_finish` of its run, or only `once`. null: "
-    "`every` for `start`, `after_finish` for triggers.",
-    "example": "after_finish",
-}
-
 
 class AutomationFields(RequestBody):
     """The fields of an automation. `name` and `definition` are required to create one and optional in a change."""
 
-    name = Formatted(normalization.name, metadata={**normalization.NAME_SCHEMA, **_NAME})
-    definition = fields.Dict(metadata={"$ref": "#/components/schemas/Definition", "example": _DEFINITION})
-    reentry = fields.String(allow_none=True, validate=validate.OneOf(automations.REENTRY), metadata=_REENTRY)
+    name = Formatted(normalization.name, metadata={**normalization.NAME_SCHEMA, **automations.ABOUT_NAME})
+    definition = fields.Dict(metadata={"$ref": "#/components/schemas/Definition", "example": automations.EXAMPLE})
+    reentry = fields.String(
+        allow_none=True, validate=validate.OneOf(automations.REENTRY), metadata=automations.ABOUT_REENTRY
+    )
     exits = fields.List(
         fields.Dict(metadata={"$ref": "#/components/schemas/Trigger"}),
         validate=validate.Length(max=20),
-        metadata=_EXITS,
+        metadata=automations.ABOUT_EXITS,
     )
 
     @post_load
@@ -81,64 +64,20 @@ class AutomationPatch(AutomationFields):
     """The body that changes an automation."""
 
 
-class RunCountsSchema(ResponseBody):
-    queued = fields.Integer(required=True)
-    running = fields.Integer(required=True)
-    waiting = fields.Integer(required=True)
-    held = fields.Integer(required=True)
-    completed = fields.Integer(required=True)
-    failed = fields.Integer(required=True)
-    cancelled = fields.Integer(required=True)
-
-
-class AutomationSchema(ResponseBody):
-    id = fields.String(required=True)
-    name = fields.String(required=True, metadata=_NAME)
-    status = fields.String(required=True, validate=validate.OneOf(automations.STATUSES))
-    version = fields.Integer(
-        required=True, allow_none=True, metadata={"description": "The published version, or null.", "example": 1}
-    )
-    definition = fields.Dict(
-        required=True, metadata={"description": "The draft: a Definition, as it was given.", "example": _DEFINITION}
-    )
-    reentry = fields.String(
-        required=True, allow_none=True, validate=validate.OneOf(automations.REENTRY), metadata=_REENTRY
-    )
-    exits = fields.List(fields.Dict(), required=True, metadata=_EXITS)
-    runs = fields.Nested(RunCountsSchema, required=True, metadata={"description": "Its runs by status."})
-    created_at = time("When the automation was created.")
-    updated_at = time("When it last changed.")
-
-
-class AutomationVersionSchema(ResponseBody):
-    number = fields.Integer(required=True, metadata={"example": 1})
-    definition = fields.Dict(
-        required=True, metadata={"description": "A Definition, as it was given.", "example": _DEFINITION}
-    )
-    published_at = time("When it was published.")
-
-
-class CancelRunsBody(RequestBody):
+class CancelRunsBody(Period):
     """The body that selects unfinished runs: those that match all given fields; all of them without any."""
 
     contact_id = fields.String()
     status = fields.String(validate=validate.OneOf(UNFINISHED))
-    since = Time(validate=STORABLE, metadata={"description": "RFC 3339; created at this time or later."})
-    until = Time(validate=STORABLE, metadata={"description": "RFC 3339; created before this time."})
+    since = moment("created at this time or later.")
+    until = moment("created before this time.")
     dry_run = StrictBoolean(metadata={"description": "Only count the runs that would be cancelled."})
-
-    @validates_schema
-    def begins_before_it_ends(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError unless `until` is later than `since`."""
-        if "since" in data and "until" in data and data["since"] >= data["until"]:
-            raise ValidationError("This must be after since.", "until")
 
 
 class CancelledRunsSchema(ResponseBody):
     """The result of a write that cancels runs: the automation, or the count of a dry run."""
 
     data = fields.Raw(
-        required=True,
         metadata={
             "anyOf": [
                 {"$ref": "#/components/schemas/Automation"},
@@ -149,7 +88,7 @@ class CancelledRunsSchema(ResponseBody):
                     "properties": {"count": {"type": "integer", "example": 12}},
                 },
             ]
-        },
+        }
     )
 
 
@@ -170,7 +109,7 @@ def list_automations(query: dict[str, Any]) -> Response:
 def create_automation(body: dict[str, Any]) -> Response:
     """Create an automation as a draft, up to 1,000 in a workspace."""
     workspace_id = caller().workspace_id
-    return accept("automations.create", body, ids.new("aut"), check=lambda: automations.check_room(workspace_id))
+    return accept("automations.create", body, ids.new("aut"), check=lambda: automations.QUOTA.check(workspace_id))
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>", methods=["GET"])
@@ -265,9 +204,7 @@ def cancel_runs_of_automation(body: dict[str, Any], automation_id: str) -> Respo
     if body.pop("dry_run", False):
         idempotency_key()  # unused here, but an invalid one is refused all the same
         return respond(200, {"data": {"count": automations.count_runs(workspace_id, automation_id, body)}})
-    # Unlike JSON's form, isoformat() keeps microseconds.
-    times = {name: body[name].isoformat() for name in body.keys() & {"since", "until"}}
-    return _act("automations.cancel_runs", automation_id, body | times | {"before": ids.new("run")})
+    return _act("automations.cancel_runs", automation_id, CancelRunsBody.as_text(body) | {"before": ids.new("run")})
 
 
 def _act(kind: str, automation_id: str, payload: dict[str, Any] | None = None) -> Response:

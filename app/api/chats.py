@@ -30,7 +30,7 @@ from app.domain.people import rate_limits
 from app.domain.receiving import identifications
 from app.errors import InsufficientScope, RateLimited, TooLarge, Unauthenticated
 from app.lib.addresses import client_address, network_of
-from app.lib.base_schemas import RequestBody
+from app.lib.schemas import RequestBody
 from app.models.channels import Channel
 
 blueprint = Blueprint("chats", __name__, url_prefix="/chat/<channel_id>")

@@ -12,15 +12,16 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.api.writes import accept
 from app.domain.bodies.contacts import ContactPatch, ContactUpsert, MergeBody, TagBody
 from app.domain.contacts import contacts
+from app.domain.contacts.contacts import ContactSchema
 from app.domain.lifecycle import exports, merges
+from app.domain.lifecycle.merges import ContactItemSchema
 from app.domain.people import message_access
 from app.lib import normalization
-from app.lib.fields import Formatted, Time
+from app.lib.schemas import Formatted, ResponseBody, Time
 from app.models.contacts import Contact
 
 blueprint = Blueprint("contacts", __name__, description="The people that a workspace talks to.")
@@ -33,49 +34,8 @@ class PhoneFilter(Formatted):
         return super()._deserialize("+" + value.strip().lstrip("+"), *args, **options)
 
 
-class ContactSchema(ResponseBody):
-    id = fields.String(required=True)
-    external_id = fields.String(required=True, allow_none=True)
-    email = fields.String(required=True, allow_none=True)
-    phone = fields.String(required=True, allow_none=True)
-    first_name = fields.String(required=True, allow_none=True)
-    last_name = fields.String(required=True, allow_none=True)
-    locale = fields.String(required=True, allow_none=True)
-    timezone = fields.String(required=True, allow_none=True)
-    tags = fields.List(fields.String(), required=True, metadata={"description": "Sorted."})
-    custom_fields = fields.Dict(
-        required=True, values=fields.Raw(metadata={"type": ["string", "number", "boolean", "null"]})
-    )
-    opted_out = fields.Boolean(required=True)
-    created_at = time("When the contact was created.")
-    updated_at = time("When it last changed.")
-
-
-class IdentitySchema(ResponseBody):
-    channel_kind = fields.String(required=True, metadata={"example": "whatsapp"})
-    external_id = fields.String(
-        required=True,
-        metadata={"description": "The contact's identifier at the provider; not always a phone number."},
-    )
-
-
-class SuggestedMergeSchema(ResponseBody):
-    contact_id = fields.String(required=True, metadata={"description": "A contact who may be the same person."})
-    reason = fields.String(required=True, metadata={"example": "same_phone"})
-
-
-class ContactItemSchema(ContactSchema):
-    identities = fields.List(
-        fields.Nested(IdentitySchema),
-        required=True,
-        metadata={"description": "Its identifiers on each kind of channel."},
-    )
-    suggested_merges = fields.List(fields.Nested(SuggestedMergeSchema), required=True)
-
-
 ExportSchema = ResponseBody.from_dict(
-    {"contact": fields.Nested(ContactItemSchema, required=True)}
-    | {name: fields.List(fields.Dict(), required=True) for name in exports.SOURCES},
+    {"contact": fields.Nested(ContactItemSchema)} | {name: fields.List(fields.Dict()) for name in exports.SOURCES},
     name="ExportSchema",
 )
 

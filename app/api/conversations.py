@@ -12,17 +12,14 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import BareResponse, respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import BareResponse, respond
 from app.api.writes import accept
 from app.domain.conversations import conversation_changes, conversations
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import StrictBoolean
+from app.domain.conversations.conversations import STATUSES, ConversationSchema
+from app.lib.schemas import RequestBody, StrictBoolean
 from app.models.conversations import Conversation
 
 blueprint = Blueprint("conversations", __name__, description="Conversations with contacts.")
-
-STATUSES = ("open", "closed")
 
 
 class ConversationPatch(RequestBody):
@@ -38,25 +35,6 @@ class ConversationPatch(RequestBody):
             "example": True,
         },
     )
-
-
-class ConversationSchema(ResponseBody):
-    id = fields.String(required=True)
-    contact_id = fields.String(required=True)
-    channel_id = fields.String(required=True)
-    status = fields.String(required=True, validate=validate.OneOf(STATUSES))
-    assignee_id = fields.String(
-        required=True, allow_none=True, metadata={"description": "A member; null if it is not assigned."}
-    )
-    unread = fields.Integer(
-        required=True, metadata={"description": "How many messages of the contact no member has read.", "example": 2}
-    )
-    last_message_at = time("When the latest message was added; null: there is none.", allow_none=True)
-    window_ends_at = time(
-        "Until when the provider lets free text through; null: it has no such window, or it has not begun.",
-        allow_none=True,
-    )
-    created_at = time("When the conversation began.")
 
 
 class ConversationQuery(PageQuery):

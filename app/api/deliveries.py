@@ -11,58 +11,16 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.api.writes import accept
 from app.domain.deliveries import deliveries
+from app.domain.deliveries.deliveries import DeliverySchema, DeliveryWithAttemptsSchema
 from app.domain.people import message_access
-from app.lib.fields import Time, Whole
+from app.lib.schemas import Time, Whole
 from app.models.deliveries import STATUSES, Delivery
 from app.outbound.answers import ERROR_CODES
 
 blueprint = Blueprint("deliveries", __name__, description="Events on their way to endpoints.")
-
-
-class DeliverySchema(ResponseBody):
-    id = fields.String(required=True, metadata={"description": "Also sent as X-Service-Delivery, in every attempt."})
-    event_id = fields.String(required=True)
-    endpoint_id = fields.String(required=True)
-    kind = fields.String(required=True)
-    status = fields.String(required=True, validate=validate.OneOf(STATUSES))
-    attempts = fields.Integer(required=True, metadata={"description": "How many attempts have ended."})
-    next_attempt_at = time("When the next attempt is due.", allow_none=True)
-    last_error = fields.String(
-        required=True, allow_none=True, metadata={"description": "Why the last attempt failed; null: it did not."}
-    )
-    last_error_code = fields.String(
-        required=True,
-        allow_none=True,
-        validate=validate.OneOf([*ERROR_CODES, None]),
-        metadata={"description": "The same as a code. `ours`: a fault of ours, which spent no attempt."},
-    )
-    created_at = time("When the event happened.")
-    delivered_at = time("When an attempt succeeded.", allow_none=True)
-    resent_from = fields.String(required=True, allow_none=True)
-
-
-class AttemptSchema(ResponseBody):
-    number = fields.Integer(required=True)
-    at = time("When the attempt began.")
-    duration_ms = fields.Integer(required=True)
-    status = fields.Integer(required=True, allow_none=True, metadata={"description": "The status code received."})
-    error = fields.String(required=True, allow_none=True, metadata={"description": "Why it failed; null: it did not."})
-    error_code = fields.String(required=True, allow_none=True, validate=validate.OneOf([*ERROR_CODES, None]))
-    response_body = fields.String(required=True, allow_none=True, metadata={"description": "At most 16 KiB of it."})
-    trigger = fields.String(
-        required=True,
-        validate=validate.OneOf(["automatic", "resend"]),
-        metadata={"description": "`resend`: it was requested. `automatic`: it was due by itself."},
-    )
-
-
-class DeliveryWithAttemptsSchema(DeliverySchema):
-    body = fields.String(required=True, allow_none=True, metadata={"description": "The bytes that are sent, as text."})
-    attempts_log = fields.List(fields.Nested(AttemptSchema), required=True)
 
 
 class DeliveryQuery(PageQuery):

@@ -5,47 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Response
-from marshmallow import ValidationError, fields, validate, validates_schema
+from marshmallow import fields, validate
 
 from app.api.authentication import authorize, caller
-from app.api.deliveries import DeliverySchema
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
-from app.api.sweeps import SweepSchema
+from app.api.responses import respond
 from app.api.writes import accept, idempotency_key, must_exist
 from app.domain.bodies.endpoints import EnableBody, EndpointCreate, EndpointPatch, EndpointTest
 from app.domain.deliveries import sweeps
+from app.domain.deliveries.deliveries import DeliverySchema
+from app.domain.deliveries.sweeps import SweepSchema
 from app.domain.webhooks import catalogue, endpoints
+from app.domain.webhooks.endpoints import EndpointSchema
 from app.lib import ids
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import STORABLE, StrictBoolean, Time
+from app.lib.schemas import Period, ResponseBody, StrictBoolean, moment, time
 from app.models.endpoints import Endpoint
 
 blueprint = Blueprint("endpoints", __name__, description="The addresses that events are sent to.")
 
 
-class EndpointSchema(ResponseBody):
-    id = fields.String(required=True)
-    address = fields.String(required=True)
-    events = fields.List(fields.String(), required=True)
-    description = fields.String(required=True, allow_none=True)
-    state = fields.String(required=True, validate=validate.OneOf(["active", "stopped"]))
-    stop_reason = fields.String(required=True, allow_none=True)
-    stopped_at = time("When the endpoint stopped.", allow_none=True)
-    consecutive_failures = fields.Integer(required=True)
-    max_per_second = fields.Integer(
-        required=True, allow_none=True, metadata={"description": "The most deliveries in a second; null: no limit."}
-    )
-    ordered = fields.Boolean(
-        required=True, metadata={"description": "Whether it gets one delivery at a time, in the order of events."}
-    )
-    created_at = time("When the endpoint was created.")
-
-
-class ResendBody(RequestBody):
+class ResendBody(Period):
     """The body that selects deliveries: those that match all given fields."""
 
     statuses = fields.List(
@@ -62,23 +43,17 @@ class ResendBody(RequestBody):
         validate=validate.Length(1, 100),
         metadata={"description": "Event kinds; by default all."},
     )
-    since = Time(validate=STORABLE, metadata={"description": "RFC 3339; created at this time or later."})
-    until = Time(validate=STORABLE, metadata={"description": "RFC 3339; created before this time."})
+    since = moment("created at this time or later.")
+    until = moment("created before this time.")
     dry_run = StrictBoolean(metadata={"description": "Only count the deliveries that would go out."})
-
-    @validates_schema
-    def begins_before_it_ends(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError unless `until` is later than `since`."""
-        if "since" in data and "until" in data and data["since"] >= data["until"]:
-            raise ValidationError("This must be after since.", "until")
 
 
 class DryRunSchema(ResponseBody):
-    dry_run = fields.Boolean(required=True)
-    count = fields.Integer(required=True, metadata={"description": "How many deliveries would go out."})
-    gone = fields.Integer(required=True, metadata={"description": "How many more match but have lost their bodies."})
-    statuses = fields.List(fields.String(), required=True)
-    kinds = fields.List(fields.String(), required=True, allow_none=True)
+    dry_run = fields.Boolean()
+    count = fields.Integer(metadata={"description": "How many deliveries would go out."})
+    gone = fields.Integer(metadata={"description": "How many more match but have lost their bodies."})
+    statuses = fields.List(fields.String())
+    kinds = fields.List(fields.String(), allow_none=True)
     since = time("As given.", allow_none=True)
     until = time("As given.", allow_none=True)
 
@@ -107,7 +82,7 @@ def create_endpoint(body: dict[str, Any]) -> Response:
         "endpoints.create",
         {**body, "sealed_secret": endpoints.seal(secret)},
         ids.new("whe"),
-        check=lambda: endpoints.check_room(workspace_id),
+        check=lambda: endpoints.QUOTA.check(workspace_id),
         beside={"secret": secret},
     )
 
@@ -185,9 +160,8 @@ def resend_deliveries(body: dict[str, Any], endpoint_id: str) -> Response:
         count, gone = sweeps.count_resendable(endpoint_id, **body)
         filters = {name: body.get(name) for name in endpoints.FILTERS}
         return respond(200, {"data": {"dry_run": True, "count": count, "gone": gone, **filters}})
-    # Unlike JSON's form, isoformat() keeps microseconds.
-    times = {name: body[name].isoformat() for name in body.keys() & {"since", "until"}}
-    return _accept("endpoints.resend", body | times | {"endpoint_id": endpoint_id}, endpoint_id, ids.new("swp"))
+    payload = ResendBody.as_text(body) | {"endpoint_id": endpoint_id}
+    return _accept("endpoints.resend", payload, endpoint_id, ids.new("swp"))
 
 
 def _change(kind: str, payload: dict[str, Any], endpoint_id: str) -> Response:

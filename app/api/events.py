@@ -9,48 +9,29 @@ from flask import Response
 from marshmallow import fields
 
 from app.api.authentication import authorize, caller
-from app.api.deliveries import DeliverySchema
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.api.writes import accept, must_exist
 from app.domain.deliveries import deliveries
+from app.domain.deliveries.deliveries import DeliverySchema
 from app.domain.people import message_access
 from app.domain.webhooks import catalogue
 from app.domain.work import events
+from app.domain.work.events import EventSchema
 from app.errors import Fault, Invalid, NotFound
 from app.lib import ids
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import Time
+from app.lib.schemas import RequestBody, Time
 from app.models.deliveries import Delivery
 from app.models.events import Event
 
 blueprint = Blueprint("events", __name__, description="What happened in the workspace.")
 
 
-class EventSchema(ResponseBody):
-    id = fields.String(required=True)
-    kind = fields.String(required=True)
-    created_at = time("When the event happened.")
-    contact_id = fields.String(
-        required=True, allow_none=True, metadata={"description": "The contact it is about; null: none."}
-    )
-    body = fields.Dict(
-        required=True,
-        allow_none=True,
-        metadata={
-            "description": "The body of each of its deliveries, byte for byte; null once it is no longer kept.",
-            "anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in ("WebhookBody", "ErasedBody")]
-            + [{"type": "null"}],
-        },
-    )
-
-
 class EventWithDeliveriesSchema(EventSchema):
     deliveries = fields.List(
-        fields.Nested(DeliverySchema), required=True, metadata={"description": "The newest first, 1,000 at most."}
+        fields.Nested(DeliverySchema), metadata={"description": "The newest first, 1,000 at most."}
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 from flask import Response
 from marshmallow import ValidationError, fields, validate, validates_schema
@@ -13,17 +13,15 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.api.writes import accept, must_exist
 from app.domain.channels import media
 from app.domain.conversations import conversations, messages, recipients
-from app.domain.conversations.message_statuses import Status
-from app.domain.conversations.messages import MOST_CHARACTERS
+from app.domain.conversations.messages import MOST_CHARACTERS, MessageSchema
 from app.domain.people import message_access
 from app.errors import NotFound
 from app.lib import ids
-from app.lib.base_schemas import RequestBody
+from app.lib.schemas import RequestBody
 from app.models.conversations import Message
 from app.models.jobs import Job
 
@@ -104,53 +102,6 @@ class MessageToContact(MessageCreate):
             raise ValidationError("Give either `contact_id` or `to`.", "to")
         if "contact_id" not in data and not {"channel_id", "to"} <= data.keys():
             raise ValidationError("Give `contact_id`, or `channel_id` and `to`.", "contact_id")
-
-
-class AuthorSchema(ResponseBody):
-    type = fields.String(
-        required=True,
-        metadata={
-            "description": "`contact`, `member`, `api`, `automation` or `provider`; more may be added.",
-            "example": "contact",
-        },
-    )
-    id = fields.String(required=True, metadata={"description": "The author's identifier."})
-
-
-class AttachmentSchema(ResponseBody):
-    id = fields.String(required=True)
-    name = fields.String(required=True, allow_none=True, metadata={"example": "receipt.pdf"})
-    content_type = fields.String(
-        required=True,
-        allow_none=True,
-        metadata={"description": "Found from the content.", "example": "application/pdf"},
-    )
-    bytes = fields.Integer(
-        required=True, allow_none=True, metadata={"description": "null: still at the provider.", "example": 48213}
-    )
-    address = fields.String(
-        required=True,
-        allow_none=True,
-        metadata={
-            "description": "Where the file is served, without a token; null while it is still at the provider.",
-            "example": f"https://bellhop.example/media/upl_01kaj5bd40e6rr3f5y2kq0w9xz/{'0' * 32}",
-        },
-    )
-
-
-class MessageSchema(ResponseBody):
-    id = fields.String(required=True)
-    conversation_id = fields.String(required=True)
-    direction = fields.String(required=True, validate=validate.OneOf(["in", "out"]))
-    text = fields.String(required=True, allow_none=True, metadata={"example": "Yes, please."})
-    attachments = fields.List(fields.Nested(AttachmentSchema), required=True)
-    status = fields.String(required=True, validate=validate.OneOf(get_args(Status)))
-    failure = fields.Dict(
-        required=True, allow_none=True, metadata={"description": "Why it was not sent: `code` and `detail`."}
-    )
-    author = fields.Nested(AuthorSchema, required=True)
-    provider_time = time("When the provider took it, by its clock; null: it is not known.", allow_none=True)
-    created_at = time("When the message was received or queued.")
 
 
 @blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>/messages", methods=["GET"])

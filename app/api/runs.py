@@ -12,22 +12,20 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.api.writes import accept
 from app.domain.automations import automations, runs, simulations
+from app.domain.automations.runs import LogEntrySchema
+from app.domain.automations.steps.start_automation import MOST_BYTES, MOST_VARIABLES
 from app.domain.contacts import contacts
 from app.domain.people import message_access
+from app.domain.triggers import run_states
+from app.domain.triggers.run_states import EXAMPLE_VARIABLES, FailureSchema, RunSchema
 from app.lib import ids, json
-from app.lib.base_schemas import RequestBody
-from app.models.runs import FAILURE_CODES, STATUSES, Run, RunStep
+from app.lib.schemas import RequestBody, ResponseBody
+from app.models.runs import STATUSES, Run, RunStep
 
 blueprint = Blueprint("runs", __name__, description="Contacts on their way through automations.")
-
-MOST_VARIABLES = 64
-MOST_BYTES = 32 * 1024
-REASONS = ("request", "exit", "reentry", "erased", "pause")
-_EXAMPLE_VARIABLES = {"order": "order-1042"}
 
 
 def is_small(value: dict[str, Any]) -> None:
@@ -45,7 +43,7 @@ def variables() -> fields.Dict:
         metadata={
             "description": f"Any JSON by names of 1 to 100 characters, {MOST_BYTES // 1024} KiB in all. Templates read "
             "them as `trigger.variables.<name>`.",
-            "example": _EXAMPLE_VARIABLES,
+            "example": EXAMPLE_VARIABLES,
         },
     )
 
@@ -67,75 +65,9 @@ class ReplayBody(RequestBody):
     )
 
 
-class FailureSchema(ResponseBody):
-    code = fields.String(required=True, validate=validate.OneOf(FAILURE_CODES))
-    detail = fields.String(
-        required=True,
-        allow_none=True,
-        metadata={
-            "description": "A sentence; null once the contact is erased.",
-            "example": "The contact has been deleted.",
-        },
-    )
-    step = fields.String(
-        required=True, allow_none=True, metadata={"description": "Where it failed.", "example": "mark"}
-    )
-
-
-class CauseSchema(ResponseBody):
-    job_id = fields.String(required=True, allow_none=True, metadata={"description": "The write that started it."})
-    event_id = fields.String(required=True, allow_none=True, metadata={"description": "The event that triggered it."})
-    run_id = fields.String(
-        required=True, allow_none=True, metadata={"description": "The run that started it, or that it replays."}
-    )
-
-
-class RunSchema(ResponseBody):
-    id = fields.String(required=True)
-    automation_id = fields.String(required=True)
-    version = fields.Integer(
-        required=True,
-        allow_none=True,
-        metadata={"description": "The version of the automation; null until its start takes effect.", "example": 1},
-    )
-    contact_id = fields.String(required=True)
-    conversation_id = fields.String(required=True, allow_none=True)
-    status = fields.String(required=True, validate=validate.OneOf(STATUSES))
-    reason = fields.String(
-        required=True,
-        allow_none=True,
-        validate=validate.OneOf(REASONS),
-        metadata={"description": "Why it is cancelled or held.", "example": None},
-    )
-    variables = fields.Dict(required=True, metadata={"example": _EXAMPLE_VARIABLES})
-    resume_at = time("When its wait ends at the latest.", allow_none=True)
-    failure = fields.Nested(FailureSchema, required=True, allow_none=True)
-    cause = fields.Nested(CauseSchema, required=True)
-    created_at = time("When its start was accepted, or its trigger happened.")
-    started_at = time("When a worker first claimed it.", allow_none=True)
-    finished_at = time("When it ended.", allow_none=True)
-
-
-class StepDetailSchema(ResponseBody):
-    input = fields.Raw(required=True, allow_none=True, metadata={"example": None})
-    output = fields.Raw(required=True, allow_none=True, metadata={"example": None})
-    code = fields.String(required=True, allow_none=True, metadata={"description": "Why it failed.", "example": None})
-    text = fields.String(required=True, metadata={"description": "What happened, for people.", "example": "Done."})
-
-
-class LogEntrySchema(ResponseBody):
-    number = fields.Integer(required=True, metadata={"example": 1})
-    id = fields.String(required=True, metadata={"description": "The step in the definition.", "example": "mark"})
-    kind = fields.String(required=True, metadata={"example": "add_tag"})
-    status = fields.String(required=True, validate=validate.OneOf(["succeeded", "failed", "waiting"]))
-    at = time("When it happened.")
-    detail = fields.Nested(StepDetailSchema, required=True)
-
-
 class RunWithStepsSchema(RunSchema):
     steps = fields.List(
         fields.Nested(LogEntrySchema),
-        required=True,
         metadata={"description": f"Its log, oldest first: the last {runs.LONGEST_LOG:,} entries."},
     )
 
@@ -156,9 +88,9 @@ class SimulationBody(RequestBody):
 
 
 class SimulationSchema(ResponseBody):
-    status = fields.String(required=True, validate=validate.OneOf(STATUSES))
-    failure = fields.Nested(FailureSchema, required=True, allow_none=True)
-    steps = fields.List(fields.Nested(LogEntrySchema), required=True)
+    status = fields.String(validate=validate.OneOf(STATUSES))
+    failure = fields.Nested(FailureSchema, allow_none=True)
+    steps = fields.List(fields.Nested(LogEntrySchema))
 
 
 class RunsOfAutomationQuery(PageQuery):
@@ -223,7 +155,7 @@ def show_run(run_id: str) -> Response:
     """Show a run with its log. It exists as soon as its start is accepted."""
     run = runs.find(caller().workspace_id, run_id)
     steps = [runs.represent_step(step) for step in RunStep.latest(run, runs.LONGEST_LOG)]
-    return respond(200, {"data": {**runs.represent(run), "steps": steps}})
+    return respond(200, {"data": {**run_states.represent(run), "steps": steps}})
 
 
 @blueprint.route("/workspaces/<workspace>/runs/<run_id>/cancel", methods=["POST"])
@@ -257,4 +189,4 @@ def replay_run(body: dict[str, Any], run_id: str) -> Response:
 
 
 def _page(query: dict[str, Any]) -> Response:
-    return respond(200, page_of(partial(Run.newest, caller().workspace_id, query), query, runs.represent))
+    return respond(200, page_of(partial(Run.newest, caller().workspace_id, query), query, run_states.represent))

@@ -16,11 +16,12 @@ from app.api.authentication import authorize, caller
 from app.api.lists import envelope
 from app.api.parsing.blueprints import Blueprint
 from app.api.parsing.bodies import spooled_body
-from app.api.responses import respond, time
-from app.api.schemas import Query, ResponseBody
+from app.api.responses import respond
 from app.api.writes import idempotency_key
 from app.bounds import Bound
 from app.domain.channels import allowances, disk, media
+from app.domain.channels.media import UploadSchema
+from app.lib.schemas import Query
 
 blueprint = Blueprint("uploads", __name__, description="Files for messages.")
 
@@ -32,16 +33,6 @@ class UploadQuery(Query):
         validate=validate.Length(1, media.MOST_NAME),
         metadata={"description": "The file's name.", "example": "receipt.pdf"},
     )
-
-
-class UploadSchema(ResponseBody):
-    id = fields.String(required=True)
-    name = fields.String(required=True, allow_none=True, metadata={"example": "receipt.pdf"})
-    content_type = fields.String(
-        required=True, metadata={"description": "Found from the content.", "example": "application/pdf"}
-    )
-    bytes = fields.Integer(required=True, metadata={"example": 48213})
-    expires_at = time("When the file is deleted unless a message has it by then.")
 
 
 @blueprint.route("/workspaces/<workspace>/uploads", methods=["POST"])

@@ -17,7 +17,7 @@ from app.domain import resources
 from app.domain.jobs import idempotency_keys, jobs
 from app.domain.jobs.idempotency_keys import RequestKey, fingerprint
 from app.domain.jobs.jobs import Write
-from app.errors import BellhopError, NotFound
+from app.errors import NotFound
 from app.models.jobs import Job
 
 LONGEST_WAIT_SECONDS = 30
@@ -33,21 +33,11 @@ def accept(
     check: Callable[[], object] | None = None,
     beside: Mapping[str, Any] | None = None,
 ) -> Response:
-    """Accepts a validated write and returns the response to it.
+    """Accepts a validated write and returns the response to it. `check`: as for `jobs.accept`.
 
-    `check` raises the error that refuses the write at once, such as NotFound; a repeated request still gets its job.
     The members of `beside` stand beside `data` in the response, but not in that to a repeated request.
     """
-    key = idempotency_key()
-    if check is not None:
-        try:
-            check()
-        except BellhopError:
-            earlier = idempotency_keys.find(caller().token_id, key) if key else None
-            if earlier is None:
-                raise
-            return answer(earlier, is_repeated=True)
-    job, is_repeated = jobs.accept(write_of(kind, payload, resource_id), key)
+    job, is_repeated = jobs.accept(write_of(kind, payload, resource_id), idempotency_key(), check=check)
     return answer(job, is_repeated, None if is_repeated else beside)
 
 

@@ -84,13 +84,6 @@ class Telegram(ChannelKind):
         """Stops updates."""
         return [_call(account, "deleteWebhook", {})]
 
-    def preparing(self, account: Account, outgoing: Outgoing) -> None:
-        """Nothing: a file travels with its message."""
-
-    def prepared(self, answer: Answer) -> str | Verdict:
-        """Never asked for."""
-        return ""
-
     def sending(self, account: Account, outgoing: Outgoing, prepared: str | None) -> Request:
         """A file with its caption, or a text."""
         if outgoing.file is None:
@@ -104,9 +97,6 @@ class Telegram(ChannelKind):
     def sent(self, outgoing: Outgoing, answer: Answer) -> Verdict:
         """SENT with the message's identifier; UNKNOWN unless the answer says whether the message was sent."""
         return verdict_of(answer, chat=outgoing.to)
-
-    def challenged(self, account: Account, query: Mapping[str, str]) -> None:
-        """Telegram asks for no proof."""
 
     def is_genuine(self, account: Account, headers: Mapping[str, str], body: bytes) -> bool:
         """Whether the webhook repeats our secret."""
@@ -134,9 +124,6 @@ class Telegram(ChannelKind):
         if verdict.outcome is Outcome.SENT:
             return Verdict(Outcome.FAILED, code="no_file", detail="Telegram does not offer this file.")
         return verdict
-
-    def reading(self, account: Account, peer: str, provider_id: str) -> None:
-        """Bots cannot mark messages as read."""
 
 
 def _call(account: Account, method: str, parameters: Mapping[str, Any]) -> Request:

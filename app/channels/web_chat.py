@@ -70,18 +70,6 @@ class WebChat(ChannelKind):
         """Always connected."""
         return Verdict(Outcome.SENT), None
 
-    def disconnecting(self, account: Account) -> Sequence[Request]:
-        """Nothing: there is no provider."""
-        return ()
-
-    def preparing(self, account: Account, outgoing: Outgoing) -> Request | None:
-        """Nothing: there is no provider."""
-        return None
-
-    def prepared(self, answer: Answer) -> str | Verdict:
-        """Never called."""
-        raise NotImplementedError
-
     def sending(self, account: Account, outgoing: Outgoing, prepared: str | None) -> Request:
         """Never called."""
         raise NotImplementedError
@@ -89,10 +77,6 @@ class WebChat(ChannelKind):
     def sent(self, outgoing: Outgoing, answer: Answer) -> Verdict:
         """Always sent: the visitor's page fetches it."""
         return Verdict(Outcome.SENT)
-
-    def challenged(self, account: Account, query: Mapping[str, str]) -> str | None:
-        """Refused: there are no webhooks."""
-        return None
 
     def is_genuine(self, account: Account, headers: Mapping[str, str], body: bytes) -> bool:
         """False: there are no webhooks."""
@@ -109,7 +93,3 @@ class WebChat(ChannelKind):
     def located(self, account: Account, answer: Answer) -> Request | Verdict:
         """Never called."""
         raise NotImplementedError
-
-    def reading(self, account: Account, peer: str, provider_id: str) -> Request | None:
-        """Nothing: the visitor's page learns it from us."""
-        return None

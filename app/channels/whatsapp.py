@@ -92,10 +92,6 @@ class WhatsApp(ChannelKind):
         found = verdict.provider_id or number
         return (Verdict(Outcome.SENT, found), found) if is_connected else (verdict, None)
 
-    def disconnecting(self, account: Account) -> Sequence[Request]:
-        """Nothing: Meta calls our address until its owner takes it out of the app's settings."""
-        return []
-
     def preparing(self, account: Account, outgoing: Outgoing) -> Request | None:
         """The upload of a file."""
         file = outgoing.file

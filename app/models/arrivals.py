@@ -25,9 +25,6 @@ class Arrival(OwnedModel):
     claim = IntegerField(default=0)
     created_at = TimeField()
 
-    class Meta:
-        table_name = "arrivals"
-
     @classmethod
     def batch(cls, ids: list[str]) -> list[Arrival]:
         """The arrivals in the order in which they came."""

@@ -28,9 +28,6 @@ class Event(OwnedModel):
     claim = IntegerField(default=0)
     fan_out_after = TextField(default="")
 
-    class Meta:
-        table_name = "events"
-
     @classmethod
     def newest(
         cls, workspace_id: str, kinds: Sequence[str], filters: Mapping[str, Any], last_id: str | None, limit: int

@@ -20,7 +20,6 @@ class DeliveryMinute(OwnedModel):
     buckets = ArrayField(IntegerField, index=False)
 
     class Meta:
-        table_name = "delivery_minutes"
         primary_key = CompositeKey("workspace_id", "endpoint_id", "starts_at")
 
 
@@ -34,6 +33,3 @@ class FailureGroup(OwnedModel):
     status = IntegerField()
     first_seen_at = TimeField()
     last_seen_at = TimeField()
-
-    class Meta:
-        table_name = "failure_groups"

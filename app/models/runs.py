@@ -71,9 +71,6 @@ class Run(OwnedModel):
     started_at = TimeField(null=True)
     finished_at = TimeField(null=True)
 
-    class Meta:
-        table_name = "runs"
-
     @property
     def is_finished(self) -> bool:
         """Whether it has come to an end, whichever."""
@@ -118,9 +115,6 @@ class RunStep(OwnedModel):
     at = TimeField()
     detail = json_field()
 
-    class Meta:
-        table_name = "run_steps"
-
     @classmethod
     def latest(cls, run: Run, limit: int) -> list[RunStep]:
         """The last `limit` entries of the run's log, oldest first."""
@@ -142,9 +136,6 @@ class RunRequest(OwnedModel):
     due_at = TimeField(null=True)
     leased_until = TimeField(null=True)
     claim = IntegerField(default=0)
-
-    class Meta:
-        table_name = "run_requests"
 
 
 def _is(name: str, value: str) -> Any:

@@ -16,5 +16,4 @@ class Update(OwnedModel):
     created_at = TimeField()
 
     class Meta:
-        table_name = "updates"
         primary_key = False

@@ -18,9 +18,6 @@ class Workspace(BaseModel):
     opt_out_words = json_field(null=True)
     created_at = TimeField()
 
-    class Meta:
-        table_name = "workspaces"
-
     @classmethod
     def newest(cls, part: str | None, last_id: str | None, limit: int) -> list[Workspace]:
         """The first `limit` workspaces after `last_id`, newest first; those with `part` in their names.

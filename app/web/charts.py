@@ -61,11 +61,6 @@ class Chart:
     right: int = WIDTH - _RIGHT
     bottom: int = HEIGHT - _BOTTOM
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing to draw."""
-        return not any(line.path for line in self.lines)
-
 
 def chart(
     id: str, title: str, steps: Sequence[datetime], series: Sequence[Series], shown: Callable[[float | None], str]

@@ -43,13 +43,31 @@ def submit_once(
 ) -> tuple[Job, bool]:
     """The same, and whether an earlier click of the form made the job, with that click's payload."""
     refuse_bad_text(dict(payload))
-    job, was_there = _accept(_write(kind, payload, resource_id), check)
+    with _told_of_earlier_forms():
+        job, was_there = jobs.accept(_write(kind, payload, resource_id), _form_key(), check=check)
     job = _wait(job)
     if job.status == "failed":
         raise _refusal(job)
     if not job.is_finished:
         flash(STILL_QUEUED, "info")
     return job, was_there
+
+
+def tell(
+    done: str, kind: str, payload: Mapping[str, Any], resource_id: str, check: Callable[[], object] | None = None
+) -> bool:
+    """Submits a write whose outcome the next page tells: what refused it, or `done` once it has taken effect.
+
+    Returns whether it was accepted. Raises like `submit`, except Conflict.
+    """
+    try:
+        job = submit(kind, payload, resource_id, check)
+    except Conflict as conflict:
+        flash(conflict.detail, "error")
+        return False
+    if job.is_finished:
+        flash(done, "good")
+    return True
 
 
 def begin(kind: str, resource_id: str, store: Callable[[str], None], content: bytes = b"") -> Job:
@@ -73,20 +91,6 @@ def replay(failed: Job) -> Job:
 def trace_id() -> str:
     """The identifier of this request."""
     return str(request.environ["bellhop.request_id"])
-
-
-def _accept(write: Write, check: Callable[[], object] | None) -> tuple[Job, bool]:
-    key = _form_key()
-    with _told_of_earlier_forms():
-        try:
-            if check is not None:
-                check()
-        except BellhopError:
-            earlier = idempotency_keys.find(viewer().actor_id, key) if key else None
-            if earlier is None:
-                raise
-            return earlier, True
-        return jobs.accept(write, key)
 
 
 @contextmanager

@@ -106,7 +106,7 @@ def _read_runs(batch: Sequence[Claimed], unit: Unit) -> None:
     keys = [sets.key(Run, claimed.owner, "id", claimed.id) for claimed in ours]
     enrolments = [sets.key(Enrolment, claimed.owner, "id", Enrolment.id_of(*claimed.carried)) for claimed in ours]
     unit.read([*keys, *enrolments])
-    runs = [unit.get(*key) for key in keys if unit.is_free(key)]
+    runs = [unit.get(Run, *key[1:]) for key in keys if unit.is_free(key)]
     if talking := [run for run in runs if run and programs.program_of(run.automation_id, run.version).talks]:
         messages.prefetch(unit, talking)
     unit.notes |= _automations({claimed.carried[1] for claimed in batch})

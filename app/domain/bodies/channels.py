@@ -11,8 +11,7 @@ from app.channels.kinds import KINDS
 from app.domain.channels import channels
 from app.errors import Invalid
 from app.lib import normalization
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import Formatted
+from app.lib.schemas import Formatted, RequestBody
 
 _NAME = {"description": "For people; it need not be unique.", "example": "Shop"}
 _SETTINGS = {

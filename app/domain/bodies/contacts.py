@@ -8,8 +8,7 @@ from marshmallow import ValidationError, fields, pre_load, validate, validates_s
 
 from app.domain.contacts.contacts import IDENTIFIERS, MOST_FIELDS, MOST_TAGS
 from app.lib import normalization
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import STORABLE_TEXT, Formatted, StrictBoolean, text
+from app.lib.schemas import STORABLE_TEXT, Formatted, RequestBody, StrictBoolean, text
 
 _CUSTOM_VALUE = [
     {"type": ["string", "null"], "maxLength": normalization.LONGEST_VALUE, "pattern": STORABLE_TEXT},

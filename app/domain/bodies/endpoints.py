@@ -9,8 +9,7 @@ from marshmallow import ValidationError, fields, validate, validates
 from app.config import settings
 from app.domain.webhooks import catalogue, endpoints
 from app.lib import addresses
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import StrictBoolean, StrictInteger
+from app.lib.schemas import RequestBody, StrictBoolean, StrictInteger
 
 
 class EndpointFields(RequestBody):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from marshmallow import fields, validate
 
-from app.lib.base_schemas import RequestBody
+from app.lib.schemas import RequestBody
 
 WHY_DISCARDED = "The customer corrected it."  # an example
 

@@ -8,8 +8,7 @@ from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.domain.deliveries import replay_choices, replays
 from app.domain.webhooks import catalogue
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import STORABLE, StrictBoolean, StrictInteger, Time
+from app.lib.schemas import Period, RequestBody, StrictBoolean, StrictInteger, moment
 from app.outbound.answers import ERROR_CODES
 
 MOST_VALUES = 1_000  # of a filter's field; a workspace has no more endpoints
@@ -19,7 +18,7 @@ def _any_of(values: fields.Field[Any], description: str, most: int = MOST_VALUES
     return fields.List(values, validate=validate.Length(1, most), metadata={"description": description})
 
 
-class ReplayFilter(RequestBody):
+class ReplayFilter(Period):
     """Which deliveries: those that match all the fields that are given, of which there must be one."""
 
     endpoint_ids = _any_of(fields.String(metadata={"example": "whe_01kaj5bd40e6rr3f5y2kq0w9xz"}), "Their endpoints.")
@@ -34,16 +33,14 @@ class ReplayFilter(RequestBody):
         StrictInteger(validate=validate.Range(100, 599), metadata={"example": 503}),
         "The receiver's status in the last attempt.",
     )
-    since = Time(validate=STORABLE, metadata={"description": "RFC 3339; created at this time or later."})
-    until = Time(validate=STORABLE, metadata={"description": "RFC 3339; created before this time."})
+    since = moment("created at this time or later.")
+    until = moment("created before this time.")
 
     @validates_schema
     def chooses_something(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError for an empty filter, and unless `until` is later than `since`."""
+        """Raises ValidationError for an empty filter."""
         if not data:
             raise ValidationError("A filter needs at least one field. An empty one would replay everything.")
-        if "since" in data and "until" in data and data["since"] >= data["until"]:
-            raise ValidationError("This must be after since.", "until")
 
 
 class ReplayCreate(RequestBody):

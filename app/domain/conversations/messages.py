@@ -8,18 +8,23 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, get_args
+
+from marshmallow import fields, validate
 
 from app.database import rows
 from app.domain.channels import channels, media, outboxes
+from app.domain.channels.media import AttachmentSchema
 from app.domain.contacts import contacts
 from app.domain.conversations import conversations, message_statuses, recipients, replies, sending_checks
+from app.domain.conversations.message_statuses import Status
 from app.domain.triggers import run_states
 from app.domain.work.changes import Change, Effect
 from app.domain.work.events import Recorder
 from app.domain.work.units import Unit
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import ids
+from app.lib.schemas import ResponseBody, time
 from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
@@ -104,7 +109,7 @@ def create(change: Change) -> Effect:
 def resend(change: Change) -> Effect:
     """Queues a message again that failed or whose outcome is unknown. Raises NotFound, Conflict, Busy."""
     unit = change.unit
-    message: Message | None = unit.get(Message, change.workspace_id, "id", change.target)
+    message = unit.get(Message, change.workspace_id, "id", change.target)
     if message is None:
         raise NotFound
     contact, conversation = conversations.hold(change, message.conversation_id)
@@ -112,7 +117,7 @@ def resend(change: Change) -> Effect:
         raise Conflict("Only a message that failed, or whose outcome is unknown, can be sent again.")
     channel = channels.seen_by(unit, conversation.channel_id)
     anew = dict.fromkeys(("failure", "provider_id", "provider_time", "put_off_at"))
-    again = Message(**{**message.__data__, **anew})
+    again = message.altered(**anew)
     _set_off(change, contact, conversation, channel, again)
     return Effect("changed", "message", message.id)
 
@@ -144,16 +149,10 @@ def receive(
     unit = change.unit
     conversation = conversations.touch(unit, conversation or conversations.open_for(change, contact, channel_id))
     author = {"type": "contact", "id": contact.id}
-    received = _made(unit, conversation, storable(text), direction="in", status="received", author=author)
-    message = replies.take(unit, conversation, Message(**received.__data__ | fields))
-    unit.put(message)
+    received = _made(unit, conversation, text, direction="in", status="received", author=author)
+    message = unit.put(replies.take(unit, conversation, received.altered(**fields)))
     tell(change.events, contact, conversation, message)
     return message
-
-
-def storable(text: str | None) -> str | None:
-    """The text without U+0000, which PostgreSQL does not store."""
-    return text and text.replace("\0", "")
 
 
 def recent(unit: Unit, contact_id: str, text: str) -> int:
@@ -185,20 +184,32 @@ def find(workspace_id: str, message_id: str) -> Message:
     return Message.get_in(workspace_id, message_id, "msg")
 
 
+class AuthorSchema(ResponseBody):
+    type = fields.String(
+        metadata={
+            "description": "`contact`, `member`, `api`, `automation` or `provider`; more may be added.",
+            "example": "contact",
+        }
+    )
+    id = fields.String(metadata={"description": "The author's identifier."})
+
+
+class MessageSchema(ResponseBody):
+    id = fields.String()
+    conversation_id = fields.String()
+    direction = fields.String(validate=validate.OneOf(["in", "out"]))
+    text = fields.String(allow_none=True, metadata={"example": "Yes, please."})
+    attachments = fields.List(fields.Nested(AttachmentSchema))
+    status = fields.String(validate=validate.OneOf(get_args(Status)))
+    failure = fields.Dict(allow_none=True, metadata={"description": "Why it was not sent: `code` and `detail`."})
+    author = fields.Nested(AuthorSchema)
+    provider_time = time("When the provider took it, by its clock; null: it is not known.", allow_none=True)
+    created_at = time("When the message was received or queued.")
+
+
 def represent(message: Message) -> dict[str, Any]:
     """The message as the API shows it."""
-    return {
-        "id": message.id,
-        "conversation_id": message.conversation_id,
-        "direction": message.direction,
-        "text": message.text,
-        "attachments": media.shown(message.attachments),
-        "status": message.status,
-        "failure": message.failure,
-        "author": message.author,
-        "provider_time": message.provider_time,
-        "created_at": message.created_at,
-    }
+    return MessageSchema.of(message, attachments=media.shown(message.attachments))
 
 
 def _set_off(
@@ -220,8 +231,7 @@ def _set_off(
         fields = outboxes.place(unit, conversation)
     else:
         fields = {"status": "sent"}
-    placed = Message(**{**message.__data__, **fields})
-    unit.put(placed)
+    placed = unit.put(message.altered(**fields))
     tell(change.events, contact, conversation, placed)
     return placed
 

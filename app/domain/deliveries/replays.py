@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from marshmallow import fields, validate
 from peewee import fn
 
 from app import mailbox
@@ -19,9 +20,10 @@ from app.domain.deliveries import deliveries, replay_choices
 from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
 from app.errors import Conflict, NotFound
+from app.lib.schemas import ResponseBody, time
 from app.mailbox import Mail, Waiting
 from app.models.deliveries import Delivery
-from app.models.replays import Replay, ReplayPart, ReplayRow
+from app.models.replays import OUTCOMES, STATES, Replay, ReplayPart
 
 # The mailbox of each is its own, so that no replay waits for another one's limit, pause or canary.
 MAIL = Mail(table="replays", owner="id", queue="replays", order="id", exclusive=True)
@@ -124,33 +126,60 @@ def find(workspace_id: str, replay_id: str) -> Replay:
     return Replay.get_in(workspace_id, replay_id, "rpl")
 
 
+class ChosenSchema(ResponseBody):
+    """The filter of a replay with all its members."""
+
+    endpoint_ids = fields.List(fields.String(), allow_none=True)
+    statuses = fields.List(fields.String())
+    kinds = fields.List(fields.String(), allow_none=True)
+    error_codes = fields.List(fields.String(), allow_none=True)
+    status_codes = fields.List(fields.Integer(), allow_none=True)
+    since = time("As given.", allow_none=True)
+    until = time("As given.", allow_none=True)
+
+
+class ReplaySchema(ResponseBody):
+    id = fields.String()
+    state = fields.String(validate=validate.OneOf(STATES))
+    filter = fields.Nested(ChosenSchema)
+    count = fields.Integer(metadata={"description": "How many deliveries it is about; fixed when it was made."})
+    sent = fields.Integer(metadata={"description": "How many it has sent so far."})
+    skipped = fields.Integer(metadata={"description": "How many it has skipped so far; its rows say why."})
+    per_second = fields.Integer(allow_none=True)
+    created_by = fields.String(
+        allow_none=True,
+        metadata={"description": "Who requested it; null: a command.", "example": "tok_01kaj5bd40e6rr3f5y2kq0w9xz"},
+    )
+    created_at = time("When it was made.")
+    finished_at = time("When it was done or aborted.", allow_none=True)
+
+
+class ReplayRowSchema(ResponseBody):
+    delivery_id = fields.String()
+    outcome = fields.String(validate=validate.OneOf(OUTCOMES))
+    reason = fields.String(
+        allow_none=True,
+        validate=validate.OneOf(list(replay_choices.REASONS)),
+        metadata={"description": "Why it was skipped.", "example": None},
+    )
+    sent_as = fields.String(
+        allow_none=True,
+        metadata={
+            "description": "The delivery that went out: the same, or a new one of a delivery that had arrived.",
+            "example": "dlv_01kaj5bd40e6rr3f5y2kq0w9xz",
+        },
+    )
+    at = time("When the replay reached it.")
+
+
 def represent(replay: Replay) -> dict[str, Any]:
     """The replay as the API shows it."""
     chosen = replay_choices.whole(replay.filter)
-    chosen |= {name: datetime.fromisoformat(chosen[name]) for name in ("since", "until") if chosen[name]}
-    return {
-        "id": replay.id,
-        "state": replay.state,
-        "filter": chosen,
-        "count": replay.count,
-        "sent": replay.sent,
-        "skipped": replay.skipped,
-        "per_second": replay.per_second,
-        "created_by": replay.created_by,
-        "created_at": replay.created_at,
-        "finished_at": replay.finished_at,
-    }
+    times = {name: datetime.fromisoformat(chosen[name]) for name in ("since", "until") if chosen[name]}
+    return ReplaySchema.of(replay, filter=chosen | times)
 
 
-def represent_row(row: ReplayRow) -> dict[str, Any]:
-    """The outcome of a delivery, as the API shows it."""
-    return {
-        "delivery_id": row.delivery_id,
-        "outcome": row.outcome,
-        "reason": row.reason,
-        "sent_as": row.sent_as,
-        "at": row.at,
-    }
+represent_row = ReplayRowSchema.of
 
 
 def _move(change: Change, state: str) -> Effect:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -166,15 +167,6 @@ def _save(sweep: Sweep, batch: _Batch) -> None:
 # The actions of sweeps
 
 
-def _hold(deliveries: Sequence[Resent]) -> None:
-    # The lease stays: the outcome of an attempt under way is still recorded.
-    _set_aside("held", deliveries)
-
-
-def _cancel(deliveries: Sequence[Resent]) -> None:
-    _set_aside("cancelled", deliveries)
-
-
 def _set_aside(status: str, deliveries: Sequence[Resent]) -> None:
     set_aside = "UPDATE deliveries SET status = %s, due_at = NULL, next_attempt_at = NULL WHERE id = ANY(%s)"
     count(set_aside, (status, [delivery.id for delivery in deliveries]))
@@ -194,8 +186,9 @@ def _release(deliveries: Sequence[Resent]) -> None:
 
 
 _ACTIONS: Mapping[str, Callable[[Sequence[Resent]], object]] = {
-    "hold": _hold,
-    "cancel": _cancel,
+    # The lease stays: the outcome of an attempt under way is still recorded.
+    "hold": partial(_set_aside, "held"),
+    "cancel": partial(_set_aside, "cancelled"),
     "release": _release,
     "resend": resends.send_again,
 }

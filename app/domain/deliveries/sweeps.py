@@ -18,12 +18,14 @@ from functools import partial
 from typing import Any
 
 import structlog
+from marshmallow import fields, validate
 
 from app import mailbox
 from app.config import settings
 from app.database import count, database, rows
 from app.domain.deliveries.resends import RESENDABLE
 from app.lib import ids
+from app.lib.schemas import ResponseBody, time
 from app.mailbox import Mail
 from app.models.sweeps import Sweep
 
@@ -145,23 +147,30 @@ def find(workspace_id: str, sweep_id: str) -> Sweep:
     return Sweep.get_in(workspace_id, sweep_id, "swp")
 
 
+ACTIONS = tuple(WANTED_IN)
+
+
+class SweepSchema(ResponseBody):
+    id = fields.String()
+    endpoint_id = fields.String()
+    action = fields.String(validate=validate.OneOf(ACTIONS))
+    status = fields.String(validate=validate.OneOf(["running", "finished"]))
+    count = fields.Integer(
+        allow_none=True, metadata={"description": "How many matched when the sweep began; only for a resend."}
+    )
+    changed = fields.Integer(metadata={"description": "How many deliveries have changed so far."})
+    skipped = fields.Integer(metadata={"description": "How many were left because their bodies are gone."})
+    statuses = fields.List(fields.String())
+    kinds = fields.List(fields.String(), allow_none=True)
+    since = time("Only deliveries created at this time or later.", allow_none=True)
+    until = time("Only deliveries created before this time.", allow_none=True)
+    created_at = time("When the sweep began.")
+    finished_at = time("When the sweep ended.", allow_none=True)
+
+
 def represent(sweep: Sweep) -> dict[str, Any]:
     """The sweep as the API shows it."""
-    return {
-        "id": sweep.id,
-        "endpoint_id": sweep.endpoint_id,
-        "action": sweep.action,
-        "status": "running" if sweep.finished_at is None else "finished",
-        "count": sweep.matched,
-        "changed": sweep.changed,
-        "skipped": sweep.skipped,
-        "statuses": sweep.statuses,
-        "kinds": sweep.kinds,
-        "since": sweep.since,
-        "until": sweep.until,
-        "created_at": sweep.created_at,
-        "finished_at": sweep.finished_at,
-    }
+    return SweepSchema.of(sweep, status="running" if sweep.finished_at is None else "finished", count=sweep.matched)
 
 
 def choice(

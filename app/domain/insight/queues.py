@@ -86,12 +86,9 @@ def samples(length: timedelta) -> dict[str, list[Sample]]:
 
 def of_workspace(workspace_id: str) -> list[Queue]:
     """The workspace's mail in every queue, at this moment; of its endpoints, that of the newest MOST_MAILBOXES."""
-    found = {name: Queue(name, depth, seconds) for name, depth, seconds in rows(_OF_WORKSPACE, _values(workspace_id))}
+    counted = rows(_OF_WORKSPACE, {"workspace_id": workspace_id, "most": MOST_COUNTED + 1})
+    found = {name: Queue(name, depth, seconds) for name, depth, seconds in counted}
     return [found.get(name, Queue(name, 0, 0.0)) for name in NAMES]
-
-
-def _values(workspace_id: str) -> Mapping[str, object]:
-    return {"workspace_id": workspace_id, "most": MOST_COUNTED + 1}
 
 
 def _look_at(name: str, mail: Mail) -> Queue:

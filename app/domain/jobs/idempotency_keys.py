@@ -53,7 +53,7 @@ def fingerprint(*parts: bytes) -> bytes:
     return digest.digest()
 
 
-def find(actor_id: str, key: RequestKey) -> Job | None:
+def find(actor_id: str | None, key: RequestKey) -> Job | None:
     """The job that the actor's key made within WINDOW. Raises IdempotencyKeyReused if that was for another request."""
     counts = IdempotencyKey.created_at > SQL("now() - %s::interval", (WINDOW,))
     return _job_of(actor_id, key, counts)

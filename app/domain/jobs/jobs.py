@@ -16,21 +16,10 @@ from app.database import database, rows, transaction
 from app.domain.jobs import idempotency_keys
 from app.domain.jobs.idempotency_keys import RequestKey
 from app.domain.people.tokens import UNRESTRICTED
+from app.errors import BellhopError
 from app.lib import ids, json
 from app.mailbox import Mail
 from app.models.jobs import Job
-
-MAIL = Mail(
-    table="jobs",
-    owner="workspace_id",
-    queue="writes",
-    order="position",
-    exclusive=True,
-    on_claim=", status = 'running', started_at = coalesce(mail.started_at, now())",
-    alone="""kind IN (
-        'contacts.import', 'contacts.delete', 'automations.delete', 'automations.cancel_runs', 'replays.create',
-        'channels.delete', 'contacts.merge')""",
-)
 
 # The places of requests that wait for their job.
 _PLACES, _PLACES_OF_WORKSPACES = Places(bounds.WAITING), Places(bounds.WAITING_PER_WORKSPACE)
@@ -40,25 +29,27 @@ _PLACES, _PLACES_OF_WORKSPACES = Places(bounds.WAITING), Places(bounds.WAITING_P
 class Kind:
     """A kind of write: the restriction that a token needs for it, and the type of the resource it is about.
 
-    `restriction`: UNRESTRICTED if it needs an unrestricted token, None if any will do.
+    `restriction`: UNRESTRICTED if it needs an unrestricted token, None if any will do. `is_long`: it is claimed without
+    others, because it takes long or is done in parts.
     """
 
     restriction: str | None
     resource_type: str
+    is_long: bool = False
 
 
 # `app/domain/writes.py` has the verb of each.
 KINDS: Mapping[str, Kind] = {
     "contacts.upsert": Kind("contacts", "contact"),
     "contacts.update": Kind("contacts", "contact"),
-    "contacts.delete": Kind("contacts", "contact"),
-    "contacts.merge": Kind("contacts", "contact"),
+    "contacts.delete": Kind("contacts", "contact", is_long=True),
+    "contacts.merge": Kind("contacts", "contact", is_long=True),
     "contacts.add_tag": Kind("contacts", "contact"),
     "contacts.remove_tag": Kind("contacts", "contact"),
     "sales.create": Kind("contacts", "sale"),
     "bookings.create": Kind("contacts", "booking"),
     "bookings.cancel": Kind("contacts", "booking"),
-    "contacts.import": Kind("contacts", "import"),
+    "contacts.import": Kind("contacts", "import", is_long=True),
     "endpoints.create": Kind("webhooks", "endpoint"),
     "endpoints.rotate_secret": Kind("webhooks", "endpoint"),
     "endpoints.test": Kind("webhooks", "delivery"),
@@ -68,19 +59,19 @@ KINDS: Mapping[str, Kind] = {
     "endpoints.resend": Kind("webhooks", "sweep"),
     "deliveries.resend": Kind("webhooks", "delivery"),
     "deliveries.create": Kind("webhooks", "delivery"),
-    "replays.create": Kind("webhooks", "replay"),
+    "replays.create": Kind("webhooks", "replay", is_long=True),
     "replays.pause": Kind("webhooks", "replay"),
     "replays.continue": Kind("webhooks", "replay"),
     "replays.abort": Kind("webhooks", "replay"),
     "automations.create": Kind("automations", "automation"),
     "automations.update": Kind("automations", "automation"),
-    "automations.delete": Kind("automations", "automation"),
+    "automations.delete": Kind("automations", "automation", is_long=True),
     "automations.publish": Kind("automations", "automation"),
     "automations.unpublish": Kind("automations", "automation"),
     "automations.pause": Kind("automations", "automation"),
     "automations.resume": Kind("automations", "automation"),
     "automations.start": Kind("automations", "run"),
-    "automations.cancel_runs": Kind("automations", "automation"),
+    "automations.cancel_runs": Kind("automations", "automation", is_long=True),
     "runs.cancel": Kind("automations", "run"),
     "runs.resume": Kind("automations", "run"),
     "runs.replay": Kind("automations", "run"),
@@ -90,10 +81,20 @@ KINDS: Mapping[str, Kind] = {
     "channels.create": Kind("inbox", "channel"),
     "channels.update": Kind("inbox", "channel"),
     "channels.reauthorize": Kind("inbox", "channel"),
-    "channels.delete": Kind("inbox", "channel"),
+    "channels.delete": Kind("inbox", "channel", is_long=True),
     "workspaces.update": Kind(UNRESTRICTED, "workspace"),
     "jobs.discard": Kind(None, "job"),
 }
+
+MAIL = Mail(
+    table="jobs",
+    owner="workspace_id",
+    queue="writes",
+    order="position",
+    exclusive=True,
+    on_claim=", status = 'running', started_at = coalesce(mail.started_at, now())",
+    alone=f"kind IN ({', '.join(repr(name) for name, kind in KINDS.items() if kind.is_long)})",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +109,27 @@ class Write:
     actor_id: str | None = None
 
 
-def accept(write: Write, key: RequestKey | None = None, store: Callable[[str], None] | None = None) -> tuple[Job, bool]:
+def accept(
+    write: Write,
+    key: RequestKey | None = None,
+    store: Callable[[str], None] | None = None,
+    check: Callable[[], object] | None = None,
+) -> tuple[Job, bool]:
     """Stores the write, durably, and rings for it. Returns its job, and whether that was there before.
 
     One statement, atomic: of any number of equal requests with one key, one makes the job and the others get it.
     `store` is given the job's identifier, and keeps what the write needs besides its payload in the same transaction.
+    `check` raises what refuses the write at once, such as NotFound; an equal request still gets the job of the first.
     Raises IdempotencyKeyReused.
     """
+    if check is not None:
+        try:
+            check()
+        except BellhopError:
+            earlier = idempotency_keys.find(write.actor_id, key) if key else None
+            if earlier is None:
+                raise
+            return earlier, True
     columns: dict[str, Any] = {
         "id": ids.new("job"),
         "workspace_id": write.workspace_id,

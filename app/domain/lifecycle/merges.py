@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from marshmallow import fields
+
 from app.database import rows
 from app.domain.contacts import contacts
+from app.domain.contacts.contacts import ContactSchema
 from app.domain.conversations import peers
 from app.domain.jobs import jobs
 from app.domain.jobs.jobs import Write
@@ -15,6 +18,7 @@ from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Busy, Unit
 from app.errors import Fault, Invalid
 from app.lib import ids
+from app.lib.schemas import ResponseBody
 from app.models import sets
 from app.models.automations import Enrolment
 from app.models.contacts import Contact
@@ -82,10 +86,29 @@ def suggest(unit: Unit, workspace_id: str, contact_id: str, other_id: str, reaso
         unit.append(SuggestedMerge(id=ids.new("sgm"), workspace_id=workspace_id, **suggested))
 
 
+class IdentitySchema(ResponseBody):
+    channel_kind = fields.String(metadata={"example": "whatsapp"})
+    external_id = fields.String(
+        metadata={"description": "The contact's identifier at the provider; not always a phone number."}
+    )
+
+
+class SuggestedMergeSchema(ResponseBody):
+    contact_id = fields.String(metadata={"description": "A contact who may be the same person."})
+    reason = fields.String(metadata={"example": "same_phone"})
+
+
+class ContactItemSchema(ContactSchema):
+    identities = fields.List(
+        fields.Nested(IdentitySchema), metadata={"description": "Its identifiers on each kind of channel."}
+    )
+    suggested_merges = fields.List(fields.Nested(SuggestedMergeSchema))
+
+
 def represent(contact: Contact) -> dict[str, Any]:
-    """The contact as the API shows it by itself: who it is on each kind of channel, and who may be the same person."""
+    """The contact as the API shows it by itself."""
     identities, suggested = rows(_DETAILS, {"id": contact.id})[0]
-    return {**contacts.represent(contact), "identities": identities or [], "suggested_merges": suggested or []}
+    return ContactItemSchema.of(contact, identities=identities or [], suggested_merges=suggested or [])
 
 
 def _merge(change: Change, kept: Contact, other: Contact) -> Contact:
@@ -93,21 +116,20 @@ def _merge(change: Change, kept: Contact, other: Contact) -> Contact:
     _read(unit, other)
     for identity in unit.changed(Identity) + _owned(unit, Identity, other):
         if identity.contact_id == other.id:
-            unit.put(Identity(**{**identity.__data__, "contact_id": kept.id}))
+            unit.put(identity.altered(contact_id=kept.id))
     for conversation in unit.changed(Conversation) + _owned(unit, Conversation, other):
         if conversation.contact_id == other.id:
             peers.move(unit, conversation, kept)
     for message in unit.changed(Message):
         if message.contact_id == other.id:
-            unit.put(Message(**{**message.__data__, "contact_id": kept.id}))
+            unit.put(message.altered(contact_id=kept.id))
     _move_enrolments(unit, kept, other)
     for run in unit.changed(Run) + _owned(unit, Run, other):
         if run.contact_id == other.id:
             run_endings.move(unit, run, kept.id)
     run_endings.hand_over(unit, other, kept)
     unit.drop(other)
-    merged = _united(unit, kept, other)
-    unit.put(merged)
+    merged = unit.put(_united(unit, kept, other))
     data = {"contact": contacts.represent(merged), "merged_contact_id": other.id}
     change.events.record("contact.merged", data, kept.id)
     return merged
@@ -118,15 +140,12 @@ def _united(unit: Unit, kept: Contact, other: Contact) -> Contact:
     filled = {name: getattr(other, name) for name in _FILLED if getattr(kept, name) is None}
     tags = [*kept.tags, *(tag for tag in other.tags if tag not in kept.tags)][: contacts.MOST_TAGS]
     custom = list({**kept.custom_fields, **other.custom_fields, **kept.custom_fields}.items())
-    return Contact(
-        **{
-            **kept.__data__,
-            **filled,
-            "tags": sorted(tags),
-            "custom_fields": dict(custom[: contacts.MOST_FIELDS]),
-            "opted_out": kept.opted_out or other.opted_out,
-            "updated_at": unit.now,
-        }
+    return kept.altered(
+        **filled,
+        tags=sorted(tags),
+        custom_fields=dict(custom[: contacts.MOST_FIELDS]),
+        opted_out=kept.opted_out or other.opted_out,
+        updated_at=unit.now,
     )
 
 
@@ -142,11 +161,10 @@ def _owned(unit: Unit, model: Any, contact: Contact) -> list[Any]:
 
 
 def _stored(unit: Unit, model: Any, contact: Contact) -> list[str]:
-    note = ("of a merge", model, contact.id)
-    if note not in unit.notes:
-        marks = {"id": contact.id, "most": AT_ONCE}
-        unit.notes[note] = [row_id for (row_id,) in rows(_AT_ONCE[model], marks)]
-    return unit.notes[note]  # type: ignore[no-any-return]
+    def find() -> list[str]:
+        return [row_id for (row_id,) in rows(_AT_ONCE[model], {"id": contact.id, "most": AT_ONCE})]
+
+    return unit.noted(("of a merge", model, contact.id), find)
 
 
 def _move_enrolments(unit: Unit, kept: Contact, other: Contact) -> None:
@@ -158,8 +176,7 @@ def _move_enrolments(unit: Unit, kept: Contact, other: Contact) -> None:
         own = unit.get(Enrolment, kept.workspace_id, "id", own_id)
         latest = max(each.run_id, own.run_id) if own else each.run_id
         active = each.active + (own.active if own else 0)
-        fields = {"id": own_id, "contact_id": kept.id, "run_id": latest, "active": active}
-        unit.put(Enrolment(**{**each.__data__, **fields}))
+        unit.put(each.altered(id=own_id, contact_id=kept.id, run_id=latest, active=active))
         unit.drop(each)
 
 

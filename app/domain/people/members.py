@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from marshmallow import fields, validate
+
 from app.database import rows, transaction
 from app.domain.people import accounts
 from app.domain.people.roles import ROLES
@@ -13,6 +15,7 @@ from app.domain.people.sessions import MOST_MEMBERSHIPS
 from app.domain.work import audit
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import clock, ids
+from app.lib.schemas import ResponseBody, time
 from app.models.accounts import Account
 from app.models.members import Member
 
@@ -121,9 +124,16 @@ def find(workspace_id: str, member_id: str) -> Person:
     return Person(*found[0])
 
 
+class MemberSchema(ResponseBody):
+    id = fields.String()
+    email = fields.String()
+    role = fields.String(validate=validate.OneOf(list(ROLES)))
+    created_at = time("When they became a member.")
+
+
 def represent(person: Person) -> dict[str, Any]:
     """The member as the API shows them."""
-    return {"id": person.member_id, "email": person.email, "role": person.role, "created_at": person.created_at}
+    return MemberSchema.of(person, id=person.member_id)
 
 
 def change_role(workspace_id: str, member_id: str, role: str, actor_id: str | None) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from app import sql
-from app.database import count, rows
+from app.database import delete_some, rows
 from app.lib import clock, ids, token_format
 from app.models.sessions import Session
 from app.models.visits import Visit
@@ -121,10 +121,4 @@ def visit_in(account_id: str, workspace_id: str) -> Visit | None:
 
 def forget_old(limit: int = 1_000) -> int:
     """Deletes up to `limit` sessions that have expired; returns how many."""
-    return count(
-        """
-        DELETE FROM sessions WHERE id IN (
-            SELECT id FROM sessions WHERE expires_at < %s ORDER BY expires_at LIMIT %s FOR UPDATE SKIP LOCKED)
-        """,
-        (clock.now(), limit),
-    )
+    return delete_some("sessions", "expires_at < %s", "expires_at", (clock.now(),), limit)

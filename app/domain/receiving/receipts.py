@@ -33,8 +33,7 @@ def apply(change: Change, channel: Channel, receipt: Receipt) -> bool:
     if receipt.is_opt_out:
         contact = contacts.set_fields(change, contact, opted_out=True)
     if message_statuses.may_rise(message, receipt.status):
-        raised = _raised(message, receipt)
-        unit.put(raised)
+        raised = unit.put(_raised(message, receipt))
         messages.tell(change.events, contact, conversation, raised)
     return True
 
@@ -42,6 +41,6 @@ def apply(change: Change, channel: Channel, receipt: Receipt) -> bool:
 def _raised(message: Message, receipt: Receipt) -> Message:
     failure = None
     if receipt.status == "failed":
-        failure = {"code": receipt.code or "provider", "detail": messages.storable(receipt.detail)}
+        failure = {"code": receipt.code or "provider", "detail": receipt.detail}
     provider_id = message.provider_id or receipt.provider_id
-    return Message(**{**message.__data__, "status": receipt.status, "failure": failure, "provider_id": provider_id})
+    return message.altered(status=receipt.status, failure=failure, provider_id=provider_id)

@@ -48,7 +48,7 @@ def finish(
     )
     enrolment = unit.get(Enrolment, run.workspace_id, "id", Enrolment.id_of(run.contact_id, run.automation_id))
     if enrolment is not None and enrolment.active:
-        unit.put(Enrolment(**{**enrolment.__data__, "active": enrolment.active - 1}))
+        unit.put(enrolment.altered(active=enrolment.active - 1))
     run_states.record(unit, ended, f"automation.{status}", automation_name)
     return ended
 
@@ -114,11 +114,8 @@ def _handed_over(contact_id: str) -> tuple[str, str]:
 
 def _kept(unit: Unit, contact_id: str) -> str | None:
     """The contact that this one has become a part of, if rows of it are still to follow."""
-    note = _handed_over(contact_id)
-    if note not in unit.notes:
-        found = rows("SELECT kept_id FROM pending_merges WHERE id = %s", (contact_id,))
-        unit.notes[note] = found[0][0] if found else None
-    kept_id: str | None = unit.notes[note]
+    pending = PendingMerge.select(PendingMerge.kept_id).where(PendingMerge.id == contact_id)
+    kept_id: str | None = unit.noted(_handed_over(contact_id), pending.scalar)
     return kept_id
 
 

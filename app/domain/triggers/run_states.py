@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
+
+from marshmallow import fields, validate
 
 from app import mailbox
 from app.database import database
@@ -13,10 +16,11 @@ from app.domain.contacts import contacts
 from app.domain.work.events import Cause
 from app.domain.work.units import Unit
 from app.lib import ids
+from app.lib.schemas import ResponseBody, time
 from app.mailbox import Mail, Waiting
 from app.models.automations import Enrolment
 from app.models.contacts import Contact
-from app.models.runs import Run
+from app.models.runs import FAILURE_CODES, STATUSES, Run
 
 # Shared, and taken by time: a run executes under its contact's lock, so a contact's runs never do so side by side.
 MAIL = Mail(table="runs", owner="workspace_id", queue="runs", carries=("contact_id", "automation_id"))
@@ -30,9 +34,10 @@ Reentry = Literal["every", "after_finish", "once"]
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a run begins with. `depth`: how many automations lie between it and the outside.
+    """What a run begins with, by the names of its columns.
 
-    `step`: the step that it begins with, if not the first; then `saved` are the results of those before it.
+    `depth`: how many automations lie between it and the outside. `step`: the step that it begins with, if not the
+    first; then `saved` are the results of those before it.
     """
 
     workspace_id: str
@@ -49,6 +54,9 @@ class Start:
     run_id: str | None = None
     step: str | None = None
     saved: Mapping[str, Any] = field(default_factory=dict)
+
+
+_GIVEN = [each.name for each in dataclasses.fields(Start) if each.name != "run_id"]
 
 
 def keeps_out(unit: Unit, start: Start, reentry: Reentry) -> str | None:
@@ -69,13 +77,14 @@ def begin(unit: Unit, start: Start) -> Run:
     unit.notes[_begun(run.id)] = happened[-1].id if happened else ""
     enrolment = _enrolment(unit, start)
     active = enrolment.active if enrolment else 0
-    names = ("workspace_id", "contact_id", "automation_id")
     unit.put(
         Enrolment(
             id=Enrolment.id_of(run.contact_id, run.automation_id),
+            workspace_id=run.workspace_id,
+            contact_id=run.contact_id,
+            automation_id=run.automation_id,
             run_id=run.id,
             active=active + 1,
-            **{name: getattr(run, name) for name in names},
         )
     )
     ring(run.workspace_id)
@@ -95,8 +104,7 @@ def refuse(unit: Unit, start: Start) -> Run:
 
 def change(unit: Unit, run: Run, **fields: Any) -> Run:
     """Puts the run with these fields, and counts a change of its status."""
-    changed = Run(**{**run.__data__, **fields})
-    unit.put(changed)
+    changed = unit.put(run.altered(**fields))
     if changed.status != run.status:
         count(unit, run, run.status, -1)
         count(unit, run, changed.status)
@@ -138,24 +146,55 @@ def ring(workspace_id: str) -> None:
     database.after_commit(partial(mailbox.ring, MAIL, workspace_id))
 
 
+REASONS = ("request", "exit", "reentry", "erased", "pause")
+EXAMPLE_VARIABLES = {"order": "order-1042"}
+
+
+class FailureSchema(ResponseBody):
+    code = fields.String(validate=validate.OneOf(FAILURE_CODES))
+    detail = fields.String(
+        allow_none=True,
+        metadata={
+            "description": "A sentence; null once the contact is erased.",
+            "example": "The contact has been deleted.",
+        },
+    )
+    step = fields.String(allow_none=True, metadata={"description": "Where it failed.", "example": "mark"})
+
+
+class CauseSchema(ResponseBody):
+    job_id = fields.String(allow_none=True, metadata={"description": "The write that started it."})
+    event_id = fields.String(allow_none=True, metadata={"description": "The event that triggered it."})
+    run_id = fields.String(allow_none=True, metadata={"description": "The run that started it, or that it replays."})
+
+
+class RunSchema(ResponseBody):
+    id = fields.String()
+    automation_id = fields.String()
+    version = fields.Integer(
+        allow_none=True,
+        metadata={"description": "The version of the automation; null until its start takes effect.", "example": 1},
+    )
+    contact_id = fields.String()
+    conversation_id = fields.String(allow_none=True)
+    status = fields.String(validate=validate.OneOf(STATUSES))
+    reason = fields.String(
+        allow_none=True,
+        validate=validate.OneOf(REASONS),
+        metadata={"description": "Why it is cancelled or held.", "example": None},
+    )
+    variables = fields.Dict(metadata={"example": EXAMPLE_VARIABLES})
+    resume_at = time("When its wait ends at the latest.", allow_none=True)
+    failure = fields.Nested(FailureSchema, allow_none=True)
+    cause = fields.Nested(CauseSchema)
+    created_at = time("When its start was accepted, or its trigger happened.")
+    started_at = time("When a worker first claimed it.", allow_none=True)
+    finished_at = time("When it ended.", allow_none=True)
+
+
 def represent(run: Run) -> dict[str, Any]:
     """The run as the API shows it, without its log."""
-    return {
-        "id": run.id,
-        "automation_id": run.automation_id,
-        "version": run.version,
-        "contact_id": run.contact_id,
-        "conversation_id": run.conversation_id,
-        "status": run.status,
-        "reason": run.reason,
-        "variables": run.variables,
-        "resume_at": run.resume_at,
-        "failure": run.failure,
-        "cause": {"job_id": run.job_id, "event_id": run.event_id, "run_id": run.parent_id},
-        "created_at": run.created_at,
-        "started_at": run.started_at,
-        "finished_at": run.finished_at,
-    }
+    return RunSchema.of(run, cause={"job_id": run.job_id, "event_id": run.event_id, "run_id": run.parent_id})
 
 
 def _begun(run_id: str) -> tuple[str, str]:
@@ -163,29 +202,22 @@ def _begun(run_id: str) -> tuple[str, str]:
     return ("begun", run_id)
 
 
+def _handed_over(contact_id: str) -> tuple[str, str]:
+    """The note of the contact that has this one's unfinished runs."""
+    return ("handed over", contact_id)
+
+
 def _enrolment(unit: Unit, start: Start) -> Enrolment | None:
     return unit.get(Enrolment, start.workspace_id, "id", Enrolment.id_of(start.contact_id, start.automation_id))
 
 
-def _made(unit: Unit, start: Start, **fields: Any) -> Run:
+def _made(unit: Unit, start: Start, **columns: Any) -> Run:
     run_id = start.run_id or ids.new("run")
     run = Run(
         id=run_id,
-        workspace_id=start.workspace_id,
-        automation_id=start.automation_id,
-        version=start.version,
-        contact_id=start.contact_id,
-        variables=start.variables,
-        event=start.event,
-        depth=start.depth,
-        job_id=start.job_id,
-        event_id=start.event_id,
-        parent_id=start.parent_id,
-        trace_id=start.trace_id,
-        step=start.step,
-        saved=start.saved,
         created_at=ids.time_of(run_id),  # of a start, the time at which it was accepted
-        **fields,
+        **{name: getattr(start, name) for name in _GIVEN},
+        **columns,
     )
     unit.put(run)
     count(unit, run, run.status)

@@ -188,7 +188,7 @@ def _conversation(**fields: Any) -> dict[str, Any]:
 
 def _message(status: str, **fields: Any) -> dict[str, Any]:
     sent = {"direction": "out", "text": "It is on its way.", "author": _AUTHOR, "status": status}
-    message = Message(**{**_MESSAGE.__data__, **sent, **fields})
+    message = _MESSAGE.altered(**sent | fields)
     return _conversation(last_message_at=_AT) | {"message": messages.represent(message)}
 
 

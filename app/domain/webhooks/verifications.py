@@ -11,7 +11,7 @@ from cryptography.fernet import InvalidToken
 
 from app.config import settings
 from app.domain.deliveries import deliveries
-from app.domain.webhooks.endpoints import MOST_ENDPOINTS
+from app.domain.webhooks.endpoints import QUOTA
 from app.domain.work import events
 from app.errors import NotFound
 from app.lib import clock, json, signatures, vault
@@ -172,7 +172,7 @@ def _told_of_key(key: _Key, keys: Sequence[_Key]) -> Iterator[Finding]:
 
 
 def _others(workspace_id: str, known: Sequence[Endpoint], cost_bytes: int) -> Iterator[_Key]:
-    most = min(MOST_ENDPOINTS, max(1, _MOST_HASHED_BYTES // (2 * cost_bytes + 1)))
+    most = min(QUOTA.most, max(1, _MOST_HASHED_BYTES // (2 * cost_bytes + 1)))
     found = Endpoint.in_workspace(workspace_id).order_by(Endpoint.id.desc()).limit(most)
     known_ids = {endpoint.id for endpoint in known}
     for endpoint in found:

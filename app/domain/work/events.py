@@ -7,9 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from marshmallow import fields
+
 from app.database import batches, rows
 from app.errors import NotFound
 from app.lib import clock, ids, json
+from app.lib.schemas import ResponseBody, time
 from app.models.deliveries import Delivery
 from app.models.events import Event
 
@@ -148,15 +151,24 @@ def find(workspace_id: str, event_id: str) -> Event:
     return Event(id=event_id, workspace_id=workspace_id, created_at=ids.time_of(event_id), **known)
 
 
+class EventSchema(ResponseBody):
+    id = fields.String()
+    kind = fields.String()
+    created_at = time("When the event happened.")
+    contact_id = fields.String(allow_none=True, metadata={"description": "The contact it is about; null: none."})
+    body = fields.Dict(
+        allow_none=True,
+        metadata={
+            "description": "The body of each of its deliveries, byte for byte; null once it is no longer kept.",
+            "anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in ("WebhookBody", "ErasedBody")]
+            + [{"type": "null"}],
+        },
+    )
+
+
 def represent(event: Event) -> dict[str, Any]:
     """The event as the API shows it; its body in the very bytes that deliveries send."""
-    return {
-        "id": event.id,
-        "kind": event.kind,
-        "created_at": event.created_at,
-        "contact_id": event.contact_id,
-        "body": None if event.body is None else json.verbatim(bytes(event.body)),
-    }
+    return EventSchema.of(event, body=None if event.body is None else json.verbatim(bytes(event.body)))
 
 
 def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-from app.errors import Fault
+from app.errors import Fault, pointer_to
 
 _TYPES = {
     "string": "text",
@@ -36,11 +36,6 @@ def faults(value: Any, schema: Mapping[str, Any], pointer: str) -> Iterator[Faul
             yield from (Fault(at + pointer_to(name), "Give this field.") for name in missing[:1])
         else:
             yield Fault(at, _sentence(error))
-
-
-def pointer_to(*parts: object) -> str:
-    """The RFC 6901 pointer to the parts."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
 def _sentence(error: ValidationError) -> str:

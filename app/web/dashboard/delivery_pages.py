@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, Response, flash, redirect, render_template, url_for
+from flask import Blueprint, Response, flash, render_template
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.deliveries import causes, deliveries, explanations, reproductions
@@ -23,6 +23,7 @@ from app.web.access import page, workspace_id
 from app.web.dashboard import endpoint_choices
 from app.web.formats import MOST_COUNTED
 from app.web.lists import MOST_EXPORTED, address, file_of, page_of, wanted_format
+from app.web.redirects import to
 
 blueprint = Blueprint("delivery_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/deliveries")
 
@@ -121,7 +122,7 @@ def resend(delivery_id: str) -> AnyResponse:
         if job.is_finished:
             sent_as = job.resource_id or sent_as
             flash("It is sent again." if sent_as == delivery.id else "It is sent again, as this new delivery.", "good")
-    return redirect(url_for("delivery_pages.show", workspace=workspace_id(), delivery_id=sent_as), 303)
+    return to("delivery_pages.show", delivery_id=sent_as)
 
 
 def _exported(found: Sequence[Delivery]) -> list[dict[str, Any]]:

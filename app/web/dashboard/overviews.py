@@ -111,17 +111,16 @@ def _sampled() -> dict[str, Any]:
     """Every queue as it was last sampled, with its depth over the last hours; and in which minute that was."""
     found = queues.samples(SAMPLED)
     return {
-        "queues": [(_last(name, samples), _spark(samples)) for name, samples in found.items()],
+        "queues": [
+            (_last(name, samples), charts.spark([sample.depth for sample in samples]))
+            for name, samples in found.items()
+        ],
         "sampled_at": max((samples[-1].starts_at for samples in found.values() if samples), default=None),
     }
 
 
 def _last(name: str, samples: Sequence[Sample]) -> Queue:
     return Queue(name, samples[-1].depth, samples[-1].oldest_seconds) if samples else Queue(name, 0, 0.0)
-
-
-def _spark(samples: Sequence[Sample]) -> str:
-    return charts.spark([sample.depth for sample in samples])
 
 
 def _service() -> Service:

@@ -24,6 +24,7 @@ from app.web.dashboard import endpoint_choices, replay_forms
 from app.web.dashboard.replay_forms import Asked
 from app.web.forms import checked, errors_of, typed
 from app.web.lists import MOST_EXPORTED, address, file_of, page_of, sliced, wanted_format
+from app.web.redirects import to
 
 blueprint = Blueprint("replay_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/replays")
 
@@ -74,8 +75,8 @@ def create() -> AnyResponse:
         again: dict[str, Any] = {**asked.given, "workspace": workspace_id()}
         return redirect(url_for("replay_pages.new", **again), 303)
     if not job.is_finished:
-        return redirect(url_for("replay_pages.index", workspace=workspace_id()), 303)
-    return redirect(_address(str(job.resource_id)), 303)
+        return to("replay_pages.index")
+    return to("replay_pages.show", replay_id=str(job.resource_id))
 
 
 @blueprint.get("/<replay_id>")
@@ -133,14 +134,8 @@ def abort(replay_id: str) -> AnyResponse:
 
 def _move(replay_id: str, kind: str, done: str) -> AnyResponse:
     replay = replays.find(workspace_id(), replay_id)
-    try:
-        job = writes.submit(kind, {}, replay.id)
-    except Conflict as conflict:
-        flash(conflict.detail, "error")
-    else:
-        if job.is_finished:
-            flash(done, "good")
-    return redirect(_address(replay.id), 303)
+    writes.tell(done, kind, {}, replay.id)
+    return to("replay_pages.show", replay_id=replay.id)
 
 
 def _new(asked: Asked, given: Mapping[str, str], errors: Mapping[str, str]) -> str:
@@ -191,7 +186,3 @@ def _whole(text: str) -> int | str:
     """The number, or the text, which the check then refuses."""
     stripped = text.strip()
     return int(stripped) if stripped.isascii() and stripped.isdigit() and len(stripped) <= 9 else stripped
-
-
-def _address(replay_id: str) -> str:
-    return url_for("replay_pages.show", workspace=workspace_id(), replay_id=replay_id)

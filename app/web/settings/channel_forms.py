@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from app import bounds
 from app.channels.kinds import KINDS
-from app.errors import Invalid
+from app.errors import Conflict, Invalid
 from app.web.forms import typed
 
 
@@ -142,8 +142,10 @@ def _value(field: Field, text: str) -> str | int | list[str]:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text or field.otherwise
 
 
-def errors_of(form: Form, error: Invalid) -> dict[str, str]:
+def errors_of(form: Form, error: Invalid | Conflict) -> dict[str, str]:
     """The sentence for each field, by its name; "" for what is about none."""
+    if isinstance(error, Conflict):
+        return {"": error.detail}
     fields = {field.name: field for field in form.fields}
     found: dict[str, str] = {}
     for fault in error.faults:

@@ -18,19 +18,16 @@ from app.domain.automations.definitions.json_schemas import (
 )
 from app.domain.automations.steps import KINDS
 from app.domain.automations.steps.base import Kind
+from app.domain.contacts.contacts import ContactSchema
 from app.domain.triggers import conditions
 from app.domain.work import schema_checks
-from app.domain.work.schema_checks import pointer_to
-from app.errors import MAX_FAULTS, Fault
+from app.errors import MAX_FAULTS, Fault, pointer_to
 from app.lib import normalization, templates
 from app.lib.templates import TemplateError
 
 MOST_EXITS = 20
 DEEPEST_VALUE = 20
-CONTACT_FIELDS = (
-    *("id", "external_id", "email", "phone", "first_name", "last_name", "locale", "timezone", "tags"),
-    *("custom_fields", "opted_out", "created_at", "updated_at"),
-)
+CONTACT_FIELDS = tuple(ContactSchema().fields)
 # Conditions of triggers and exits can name these: they are known when the event happens.
 _KNOWN_TO_TRIGGERS = ("contact", "conversation", "trigger.event")
 

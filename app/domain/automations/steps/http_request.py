@@ -7,9 +7,9 @@ from typing import Any
 
 from app.config import settings
 from app.domain.automations.steps import templated_values
-from app.domain.automations.steps.base import Done, Failed, Kind, Moment, Outcome, Wait
+from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, Wait
 from app.domain.automations.steps.templated_values import TooLong
-from app.errors import Fault
+from app.errors import Fault, pointer_to
 from app.lib import json
 from app.lib.addresses import LONGEST_ADDRESS, check_address
 from app.outbound.wire_format import NAME, RESERVED, VALUE
@@ -53,7 +53,7 @@ def begin(moment: Moment) -> Outcome:
             shown["body"] = request["body"][:EXCERPT]
         _check(request)
     except _Unsendable as refusal:
-        return _failed(moment, {"code": refusal.code, "detail": refusal.text}, given=shown)
+        return _failed(moment, {"code": refusal.code, "detail": refusal.text}, input=shown)
     if moment.is_simulated:
         return Done("A simulation sends no request.", input=shown, saved=_saved(moment, None, None, None))
     text = f"Waiting for the response to {request['method']} {request['address']}."
@@ -107,9 +107,8 @@ def _check(request: Mapping[str, Any]) -> None:
 
 def _failed(
     moment: Moment, error: Mapping[str, Any], status: int | None = None, body: Any = None, **logged: Any
-) -> Failed:
-    saved = _saved(moment, status, body, error)
-    return Failed(error["code"], error["detail"], input=logged.get("given"), output=logged.get("output"), saved=saved)
+) -> Done:
+    return Done(error["detail"], **logged, saved=_saved(moment, status, body, error), code=error["code"])
 
 
 def _saved(moment: Moment, status: int | None, body: Any, error: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -140,7 +139,7 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
     """Yields a fault for each header that cannot be set."""
     seen = set()
     for name in step.get("headers", {}):
-        place = f"{pointer}/headers/{name.replace('~', '~0').replace('/', '~1')}"
+        place = pointer + pointer_to("headers", name)
         if not NAME.fullmatch(name):
             yield Fault(place, "This is not the name of a header. Use letters, digits and hyphens.")
         elif name.lower() in _OURS:
