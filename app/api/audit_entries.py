@@ -14,6 +14,7 @@ from app.api.responses import respond
 from app.domain.jobs.jobs import KINDS
 from app.domain.work import audit
 from app.domain.work.audit import AuditEntrySchema
+from app.lib.schemas import about
 from app.models.audit_entries import AuditEntry
 
 blueprint = Blueprint("audit log", __name__, description="Who changed endpoints and deliveries, and how.")
@@ -22,7 +23,7 @@ ACTIONS = [name for name, kind in KINDS.items() if kind.restriction == "webhooks
 
 
 class AuditEntryQuery(PageQuery):
-    endpoint_id = fields.String(metadata={"description": "Only changes to this endpoint and its deliveries."})
+    endpoint_id = fields.String(metadata=about("Only changes to this endpoint and its deliveries."))
     action = fields.String(validate=validate.OneOf(ACTIONS))
 
 

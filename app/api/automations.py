@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from flask import Response
@@ -13,13 +12,13 @@ from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.writes import accept, idempotency_key, must_exist
+from app.api.writes import accept, act, once_key
 from app.domain.automations import automations, definitions
 from app.domain.automations.automations import AutomationSchema, AutomationVersionSchema
 from app.domain.contacts import contacts
 from app.errors import Invalid
 from app.lib import ids, normalization
-from app.lib.schemas import Formatted, Period, RequestBody, ResponseBody, StrictBoolean, moment
+from app.lib.schemas import Formatted, Period, RequestBody, ResponseBody, StrictBoolean, about, moment
 from app.models.automations import Automation, AutomationVersion
 from app.models.runs import UNFINISHED
 
@@ -71,7 +70,7 @@ class CancelRunsBody(Period):
     status = fields.String(validate=validate.OneOf(UNFINISHED))
     since = moment("created at this time or later.")
     until = moment("created before this time.")
-    dry_run = StrictBoolean(metadata={"description": "Only count the runs that would be cancelled."})
+    dry_run = StrictBoolean(metadata=about("Only count the runs that would be cancelled."))
 
 
 class CancelledRunsSchema(ResponseBody):
@@ -129,15 +128,15 @@ def update_automation(body: dict[str, Any], automation_id: str) -> Response:
 
     `definition` changes the draft, which counts once it is published; the other fields count at once.
     """
-    return _act("automations.update", automation_id, body)
+    return act("automations.update", automation_id, body)
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>", methods=["DELETE"])
 @authorize("automations")
 @accepts_write()
 def delete_automation(automation_id: str) -> Response:
-    """Delete an automation. Its unfinished runs are cancelled; the logs of its runs can still be read."""
-    return _act("automations.delete", automation_id)
+    """Delete an automation. Its unfinished runs are cancelled; what its runs did can still be read."""
+    return act("automations.delete", automation_id)
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/versions", methods=["GET"])
@@ -159,15 +158,15 @@ def publish_automation(automation_id: str) -> Response:
 
     A paused automation stays paused. If automations would start each other in a loop, the write fails with `conflict`.
     """
-    return _act("automations.publish", automation_id)
+    return act("automations.publish", automation_id)
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/unpublish", methods=["POST"])
 @authorize("automations")
 @accepts_write(AutomationSchema)
 def unpublish_automation(automation_id: str) -> Response:
-    """Refuse further starts; existing runs continue."""
-    return _act("automations.unpublish", automation_id)
+    """Refuse further starts; runs go on to their end."""
+    return act("automations.unpublish", automation_id)
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/pause", methods=["POST"])
@@ -175,15 +174,15 @@ def unpublish_automation(automation_id: str) -> Response:
 @accepts_write(AutomationSchema)
 def pause_automation(automation_id: str) -> Response:
     """Hold the runs of a published automation at their next step. Starts are still accepted."""
-    return _act("automations.pause", automation_id)
+    return act("automations.pause", automation_id)
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/resume", methods=["POST"])
 @authorize("automations")
 @accepts_write(AutomationSchema)
 def resume_automation(automation_id: str) -> Response:
-    """Resume the runs of a paused automation."""
-    return _act("automations.resume", automation_id)
+    """Let the runs of a paused automation go on."""
+    return act("automations.resume", automation_id)
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/cancel-runs", methods=["POST"])
@@ -204,8 +203,4 @@ def cancel_runs_of_automation(body: dict[str, Any], automation_id: str) -> Respo
     if body.pop("dry_run", False):
         idempotency_key()  # unused here, but an invalid one is refused all the same
         return respond(200, {"data": {"count": automations.count_runs(workspace_id, automation_id, body)}})
-    return _act("automations.cancel_runs", automation_id, CancelRunsBody.as_text(body) | {"before": ids.new("run")})
-
-
-def _act(kind: str, automation_id: str, payload: dict[str, Any] | None = None) -> Response:
-    return accept(kind, payload or {}, automation_id, check=partial(must_exist, "automation", automation_id))
+    return act("automations.cancel_runs", automation_id, CancelRunsBody.as_text(body) | {"before": ids.new("run")})

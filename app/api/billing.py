@@ -12,7 +12,7 @@ from app.api.responses import respond
 from app.domain.billing import billing
 from app.domain.billing.charges import money
 from app.domain.billing.meters import METERS
-from app.lib.schemas import ResponseBody, time
+from app.lib.schemas import ResponseBody, about, time
 
 blueprint = Blueprint("billing", __name__, description="The plan and the usage.")
 
@@ -21,7 +21,7 @@ class PlanSchema(ResponseBody):
     id = fields.String()
     name = fields.String()
     price = money("The price of a month, before tax.")
-    currency = fields.String(metadata={"description": "ISO 4217.", "example": "EUR"})
+    currency = fields.String(metadata=about("ISO 4217.", example="EUR"))
 
 
 class PeriodSchema(ResponseBody):
@@ -30,8 +30,8 @@ class PeriodSchema(ResponseBody):
 
 
 class MeterSchema(ResponseBody):
-    used = fields.Integer(metadata={"description": "How much was used since the period began."})
-    included = fields.Integer(metadata={"description": "How much of it the plan includes."})
+    used = fields.Integer(metadata=about("How much was used since the period began."))
+    included = fields.Integer(metadata=about("How much of it the plan includes."))
     unit_price = money("The price of each unit beyond; null: free.", allow_none=True)
     amount = money("What the units beyond have cost so far.")
 
@@ -44,7 +44,7 @@ UsageSchema: type[ResponseBody] = type(
 class BillingSchema(ResponseBody):
     plan = fields.Nested(PlanSchema)
     next_plan = fields.Nested(
-        PlanSchema, allow_none=True, metadata={"description": "The plan of the next month; null: unchanged."}
+        PlanSchema, allow_none=True, metadata=about("The plan of the next month; null: unchanged.")
     )
     period = fields.Nested(PeriodSchema)
     usage = fields.Nested(UsageSchema)

@@ -13,11 +13,11 @@ from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.writes import accept, must_exist
+from app.api.writes import accept, act
 from app.domain.contacts import bookings, contacts
 from app.domain.contacts.bookings import STATUSES, BookingSchema
 from app.lib import ids
-from app.lib.schemas import STORABLE, RequestBody, Time, moment
+from app.lib.schemas import STORABLE, RequestBody, Time, about, moment
 from app.models.bookings import Booking
 
 blueprint = Blueprint("bookings", __name__, description="The appointments of contacts.")
@@ -28,9 +28,9 @@ SHORTEST = timedelta(milliseconds=1)  # the precision of times in the API
 class BookingCreate(RequestBody):
     """The body that creates a booking."""
 
-    contact_id = fields.String(required=True, metadata={"description": "The contact who has booked."})
+    contact_id = fields.String(required=True, metadata=about("Whose booking it is."))
     title = fields.String(required=True, validate=validate.Length(1, 255), metadata={"example": "Haircut"})
-    starts_at = Time(required=True, validate=STORABLE, metadata={"description": "RFC 3339."})
+    starts_at = Time(required=True, validate=STORABLE, metadata=about("RFC 3339."))
     ends_at = moment("after starts_at.", required=True)
 
     @validates_schema
@@ -80,4 +80,4 @@ def show_booking(booking_id: str) -> Response:
 @accepts_write(BookingSchema)
 def cancel_booking(booking_id: str) -> Response:
     """Cancel a booking; nothing changes if it is already cancelled."""
-    return accept("bookings.cancel", {}, booking_id, check=lambda: must_exist("booking", booking_id))
+    return act("bookings.cancel", booking_id)

@@ -12,7 +12,7 @@ from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.writes import accept, must_exist
+from app.api.writes import accept, act
 from app.channels.kinds import KINDS
 from app.domain.bodies.channels import ChannelCreate, ChannelPatch, Reauthorization
 from app.domain.channels import channels
@@ -83,7 +83,7 @@ def update_channel(body: dict[str, Any], channel_id: str) -> Response:
 @accepts_write()
 def delete_channel(channel_id: str) -> Response:
     """Delete a channel: its conversations are closed, and messages that wait for it fail."""
-    return accept("channels.delete", {}, channel_id, lambda: must_exist("channel", channel_id))
+    return act("channels.delete", channel_id)
 
 
 @blueprint.route("/workspaces/<workspace>/channels/<channel_id>/reauthorize", methods=["POST"])

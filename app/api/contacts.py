@@ -21,7 +21,7 @@ from app.domain.lifecycle import exports, merges
 from app.domain.lifecycle.merges import ContactItemSchema
 from app.domain.people import message_access
 from app.lib import normalization
-from app.lib.schemas import Formatted, ResponseBody, Time
+from app.lib.schemas import Formatted, ResponseBody, Time, about
 from app.models.contacts import Contact
 
 blueprint = Blueprint("contacts", __name__, description="The people that a workspace talks to.")
@@ -41,14 +41,14 @@ ExportSchema = ResponseBody.from_dict(
 
 
 class ContactQuery(PageQuery):
-    email = fields.String(metadata={"description": "Case-insensitive."})
+    email = fields.String(metadata=about("Case-insensitive."))
     phone = PhoneFilter(normalization.phone, metadata={"format": "phone", "description": "E.164."})
     external_id = fields.String()
     tag = fields.String()
-    updated_since = Time(metadata={"description": "RFC 3339."})
+    updated_since = Time(metadata=about("RFC 3339."))
     q = fields.String(
         validate=validate.Length(contacts.SHORTEST_SEARCH, contacts.LONGEST_SEARCH),
-        metadata={"description": "Part of a name, e-mail address, phone number or external_id."},
+        metadata=about("Part of a name, e-mail address, phone number or external_id."),
     )
 
 

@@ -16,7 +16,7 @@ from app.api.responses import BareResponse, respond
 from app.api.writes import accept
 from app.domain.conversations import conversation_changes, conversations
 from app.domain.conversations.conversations import STATUSES, ConversationSchema
-from app.lib.schemas import RequestBody, StrictBoolean
+from app.lib.schemas import RequestBody, StrictBoolean, about
 from app.models.conversations import Conversation
 
 blueprint = Blueprint("conversations", __name__, description="Conversations with contacts.")
@@ -26,14 +26,14 @@ class ConversationPatch(RequestBody):
     """The body that changes a conversation."""
 
     status = fields.String(validate=validate.OneOf(STATUSES))
-    assignee_id = fields.String(allow_none=True, metadata={"description": "A member; null if it is not assigned."})
+    assignee_id = fields.String(allow_none=True, metadata=about("A member; null if it is not assigned."))
     read = StrictBoolean(
         validate=validate.Equal(True, error="This can only be true."),
-        metadata={
-            "description": "All messages are read: `unread` is 0, and the contact sees it where the provider shows it.",
-            "const": True,
-            "example": True,
-        },
+        metadata=about(
+            "All messages are read: `unread` is 0, and the contact sees it where the provider shows it.",
+            const=True,
+            example=True,
+        ),
     )
 
 

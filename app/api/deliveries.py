@@ -15,8 +15,7 @@ from app.api.responses import respond
 from app.api.writes import accept
 from app.domain.deliveries import deliveries
 from app.domain.deliveries.deliveries import DeliverySchema, DeliveryWithAttemptsSchema
-from app.domain.people import message_access
-from app.lib.schemas import Time, Whole
+from app.lib.schemas import Time, Whole, about
 from app.models.deliveries import STATUSES, Delivery
 from app.outbound.answers import ERROR_CODES
 
@@ -27,15 +26,13 @@ class DeliveryQuery(PageQuery):
     endpoint_id = fields.String()
     status = fields.String(validate=validate.OneOf(STATUSES))
     kind = fields.String()
-    error_code = fields.String(
-        validate=validate.OneOf(ERROR_CODES), metadata={"description": "Why the last attempt failed."}
-    )
+    error_code = fields.String(validate=validate.OneOf(ERROR_CODES), metadata=about("Why the last attempt failed."))
     status_code = Whole(
         validate=validate.Range(100, 599, error="It must be from {min} to {max}."),
-        metadata={"description": "The receiver's status in the last attempt."},
+        metadata=about("The receiver's status in the last attempt."),
     )
-    since = Time(metadata={"description": "RFC 3339; made at that time or later."})
-    until = Time(metadata={"description": "RFC 3339; made before that time."})
+    since = Time(metadata=about("RFC 3339; made at that time or later."))
+    until = Time(metadata=about("RFC 3339; made before that time."))
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/deliveries", methods=["GET"])

@@ -12,7 +12,7 @@ from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.writes import accept, idempotency_key, must_exist
+from app.api.writes import accept, act, must_exist, once_key
 from app.domain.bodies.endpoints import EnableBody, EndpointCreate, EndpointPatch, EndpointTest
 from app.domain.deliveries import sweeps
 from app.domain.deliveries.deliveries import DeliverySchema
@@ -20,7 +20,7 @@ from app.domain.deliveries.sweeps import SweepSchema
 from app.domain.webhooks import catalogue, endpoints
 from app.domain.webhooks.endpoints import EndpointSchema
 from app.lib import ids
-from app.lib.schemas import Period, ResponseBody, StrictBoolean, moment, time
+from app.lib.schemas import Period, ResponseBody, StrictBoolean, about, moment, time
 from app.models.endpoints import Endpoint
 
 blueprint = Blueprint("endpoints", __name__, description="The addresses that events are sent to.")
@@ -33,32 +33,32 @@ class ResendBody(Period):
         fields.String(validate=validate.OneOf(("failed", "held", "pending", "delivered"))),
         load_default=["failed", "held"],
         validate=validate.Length(1, 4),
-        metadata={
-            "description": "By default failed and held. Of pending ones, those that wait for their retry become due; "
+        metadata=about(
+            "By default failed and held. Of pending ones, those that wait for their retry become due; "
             "those that are due or in progress are left alone. Delivered ones go out as new deliveries."
-        },
+        ),
     )
     kinds = fields.List(
         fields.String(validate=validate.OneOf(list(catalogue.KINDS))),
         validate=validate.Length(1, 100),
-        metadata={"description": "Event kinds; by default all."},
+        metadata=about("Event kinds; by default all."),
     )
     since = moment("created at this time or later.")
     until = moment("created before this time.")
-    dry_run = StrictBoolean(metadata={"description": "Only count the deliveries that would go out."})
+    dry_run = StrictBoolean(metadata=about("Only count the deliveries that would go out."))
 
 
 class DryRunSchema(ResponseBody):
     dry_run = fields.Boolean()
-    count = fields.Integer(metadata={"description": "How many deliveries would go out."})
-    gone = fields.Integer(metadata={"description": "How many more match but have lost their bodies."})
+    count = fields.Integer(metadata=about("How many deliveries would go out."))
+    gone = fields.Integer(metadata=about("How many more match but have lost their bodies."))
     statuses = fields.List(fields.String())
     kinds = fields.List(fields.String(), allow_none=True)
     since = time("As given.", allow_none=True)
     until = time("As given.", allow_none=True)
 
 
-SECRET = fields.String(metadata={"description": "The signing secret. Shown once; replays do not show it."})
+SECRET = fields.String(metadata=about("The signing secret. Shown once; replays do not show it."))
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/endpoints", methods=["GET"])
@@ -126,7 +126,7 @@ def show_endpoint(endpoint_id: str) -> Response:
 @accepts_write(EndpointSchema)
 def update_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
     """Change the given fields of a webhook endpoint."""
-    return _change("endpoints.update", body, endpoint_id)
+    return act("endpoints.update", endpoint_id, body)
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>", methods=["DELETE"])
@@ -134,7 +134,7 @@ def update_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
 @accepts_write()
 def delete_endpoint(endpoint_id: str) -> Response:
     """Delete a webhook endpoint; its unfinished deliveries are cancelled."""
-    return _change("endpoints.delete", {}, endpoint_id)
+    return act("endpoints.delete", endpoint_id)
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>/enable", methods=["POST"])
@@ -143,7 +143,7 @@ def delete_endpoint(endpoint_id: str) -> Response:
 @accepts_write(EndpointSchema)
 def enable_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
     """Enable a stopped endpoint and reset its failure count."""
-    return _change("endpoints.enable", body, endpoint_id)
+    return act("endpoints.enable", endpoint_id, body)
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>/resend", methods=["POST"])
@@ -161,12 +161,4 @@ def resend_deliveries(body: dict[str, Any], endpoint_id: str) -> Response:
         filters = {name: body.get(name) for name in endpoints.FILTERS}
         return respond(200, {"data": {"dry_run": True, "count": count, "gone": gone, **filters}})
     payload = ResendBody.as_text(body) | {"endpoint_id": endpoint_id}
-    return _accept("endpoints.resend", payload, endpoint_id, ids.new("swp"))
-
-
-def _change(kind: str, payload: dict[str, Any], endpoint_id: str) -> Response:
-    return _accept(kind, payload, endpoint_id, endpoint_id)
-
-
-def _accept(kind: str, payload: dict[str, Any], endpoint_id: str, resource_id: str) -> Response:
-    return accept(kind, payload, resource_id, check=lambda: must_exist("endpoint", endpoint_id))
+    return accept("endpoints.resend", payload, ids.new("swp"), lambda: must_exist("endpoint", endpoint_id))

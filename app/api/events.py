@@ -22,7 +22,7 @@ from app.domain.work import events
 from app.domain.work.events import EventSchema
 from app.errors import Fault, Invalid, NotFound
 from app.lib import ids
-from app.lib.schemas import RequestBody, Time
+from app.lib.schemas import RequestBody, Time, about
 from app.models.deliveries import Delivery
 from app.models.events import Event
 
@@ -30,25 +30,20 @@ blueprint = Blueprint("events", __name__, description="What happened in the work
 
 
 class EventWithDeliveriesSchema(EventSchema):
-    deliveries = fields.List(
-        fields.Nested(DeliverySchema), metadata={"description": "The newest first, 1,000 at most."}
-    )
+    deliveries = fields.List(fields.Nested(DeliverySchema), metadata=about("The newest first, 1,000 at most."))
 
 
 class EventQuery(PageQuery):
     kind = fields.String()
     contact_id = fields.String()
-    since = Time(metadata={"description": "RFC 3339; happened at that time or later."})
-    until = Time(metadata={"description": "RFC 3339; happened before that time."})
+    since = Time(metadata=about("RFC 3339; happened at that time or later."))
+    until = Time(metadata=about("RFC 3339; happened before that time."))
 
 
 class EventResend(RequestBody):
     """The body that sends an event to an endpoint."""
 
-    endpoint_id = fields.String(
-        required=True,
-        metadata={"description": "The endpoint to send it to, whether or not that is subscribed to its kind."},
-    )
+    endpoint_id = fields.String(required=True, metadata=about("Where it goes, whatever kinds that gets."))
 
 
 @blueprint.route("/workspaces/<workspace>/events", methods=["GET"])

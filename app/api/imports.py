@@ -22,7 +22,7 @@ from app.domain.lifecycle import import_lines, imports
 from app.domain.lifecycle.import_lines import LONGEST_LINE_BYTES, MOST_BYTES, MOST_LINES, memory_for
 from app.domain.resources import ProgressSchema
 from app.lib import ids
-from app.lib.schemas import ResponseBody, time
+from app.lib.schemas import ResponseBody, about, time
 from app.models.imports import LineError
 from app.models.jobs import Job
 
@@ -42,10 +42,8 @@ class ImportSchema(ProgressSchema):
 
 
 class LineErrorSchema(ResponseBody):
-    line = fields.Integer(metadata={"description": "The line's number in the body; the first is 1."})
-    problem = fields.Dict(
-        metadata={"description": "The problem document that the line would get as a request of its own."}
-    )
+    line = fields.Integer(metadata=about("The line's number in the body; the first is 1."))
+    problem = fields.Dict(metadata=about("The problem document that the line would get as a request of its own."))
 
 
 @blueprint.route("/workspaces/<workspace>/contacts/import", methods=["POST"])

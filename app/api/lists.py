@@ -14,7 +14,7 @@ from app.api.authentication import caller
 from app.config import settings
 from app.errors import Fault, Invalid
 from app.lib import cursors, json
-from app.lib.schemas import Query, ResponseBody, Whole
+from app.lib.schemas import Query, ResponseBody, Whole, about
 from app.models.base import page_before
 
 DEFAULT_LIMIT = 50
@@ -27,16 +27,16 @@ class PageQuery(Query):
     limit = Whole(
         load_default=DEFAULT_LIMIT,
         validate=validate.Range(1, MOST, error="It must be from {min} to {max}."),
-        metadata={"description": f"How many items, 1 to {MOST}."},
+        metadata=about(f"How many items, 1 to {MOST}."),
     )
-    cursor = fields.String(metadata={"description": "`meta.nextCursor` of the previous page."})
+    cursor = fields.String(metadata=about("`meta.nextCursor` of the previous page."))
 
 
 class Meta(ResponseBody):
     """Where a list continues after a page."""
 
-    nextCursor = fields.String(allow_none=True, metadata={"description": "Cursor of the next page."})
-    hasMore = fields.Boolean(metadata={"description": "True while more pages exist."})
+    nextCursor = fields.String(allow_none=True, metadata=about("Cursor of the next page."))
+    hasMore = fields.Boolean(metadata=about("True while more pages exist."))
 
 
 @cache

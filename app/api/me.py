@@ -10,7 +10,7 @@ from app.api.lists import envelope
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.domain.people import tokens
-from app.lib.schemas import ResponseBody, time
+from app.lib.schemas import ResponseBody, about, time
 
 blueprint = Blueprint("me", __name__, description="The token and its workspace.")
 
@@ -21,7 +21,7 @@ class TokenSchema(ResponseBody):
     restrictions = fields.List(
         fields.String(validate=validate.OneOf(tokens.RESTRICTIONS)),
         allow_none=True,
-        metadata={"description": "Null: the token is unrestricted."},
+        metadata=about("Null: the token is unrestricted."),
     )
     expires_at = time("When the token expires.", allow_none=True)
     last_used_at = time("When the token was last used, to the minute.", allow_none=True)

@@ -14,14 +14,14 @@ from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.writes import accept, must_exist
+from app.api.writes import accept, act
 from app.domain.channels import media
 from app.domain.conversations import conversations, messages, recipients
 from app.domain.conversations.messages import MOST_CHARACTERS, MessageSchema
 from app.domain.people import message_access
 from app.errors import NotFound
 from app.lib import ids
-from app.lib.schemas import RequestBody
+from app.lib.schemas import RequestBody, about
 from app.models.conversations import Message
 from app.models.jobs import Job
 
@@ -44,7 +44,7 @@ _TO_TWO = {"type": "object", "required": ["contact_id", "to"], "properties": {"c
 class AttachmentBody(RequestBody):
     """A file of a message in a request."""
 
-    upload_id = fields.String(required=True, metadata={"description": "From `POST uploads`, within a day, once."})
+    upload_id = fields.String(required=True, metadata=about("From `POST uploads`, within a day, once."))
 
 
 class MessageCreate(RequestBody):
@@ -54,22 +54,17 @@ class MessageCreate(RequestBody):
     described: ClassVar[dict[str, Any]] = {"not": _EMPTY}
     text = fields.String(
         validate=validate.Length(1, MOST_CHARACTERS),
-        metadata={
-            "description": "The text of the message; beside a file, its caption.",
-            "example": "It is on its way.",
-        },
+        metadata=about("What the contact reads; beside a file, its caption.", example="It is on its way."),
     )
     template = fields.Dict(
-        metadata={
-            "description": "The template that the channel's provider requires outside its window, in the provider's "
-            "own form. `text` is then the text that the inbox shows for it.",
-            "example": {"name": "order_update", "language": {"code": "en"}},
-        }
+        metadata=about(
+            "The template that the channel's provider requires outside its window, in the provider's "
+            "own form. `text` is then what the inbox shows for it.",
+            example={"name": "order_update", "language": {"code": "en"}},
+        )
     )
     attachments = fields.List(
-        fields.Nested(AttachmentBody),
-        validate=validate.Length(max=media.MOST_FILES),
-        metadata={"description": "Files."},
+        fields.Nested(AttachmentBody), validate=validate.Length(max=media.MOST_FILES), metadata=about("Files.")
     )
 
     @validates_schema
@@ -87,12 +82,12 @@ class MessageToContact(MessageCreate):
         "example": {"contact_id": "con_01kaj5bd40e6rr3f5y2kq0w9xz", "text": "It is on its way."},
     }
     contact_id = fields.String(
-        metadata={"description": "Writes in the contact's latest conversation, or opens one where a channel allows it."}
+        metadata=about("Writes in the contact's latest conversation, or opens one where a channel allows it.")
     )
-    channel_id = fields.String(metadata={"description": "Only over this channel."})
+    channel_id = fields.String(metadata=about("Only over this channel."))
     to = fields.String(
         validate=validate.Length(1, 100),
-        metadata={"description": "With `channel_id`: a phone number, or the contact's identifier at the provider."},
+        metadata=about("With `channel_id`: a phone number, or who the contact is at the provider."),
     )
 
     @validates_schema
@@ -171,4 +166,4 @@ def resend_message(message_id: str) -> Response:
     payload = {}
     with suppress(NotFound):  # a queued write may create it
         payload["contact_id"] = messages.find(caller().workspace_id, message_id).contact_id
-    return accept("messages.resend", payload, message_id, partial(must_exist, "message", message_id))
+    return act("messages.resend", message_id, payload)

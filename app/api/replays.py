@@ -19,23 +19,23 @@ from app.domain.deliveries.deliveries import DeliverySchema
 from app.domain.deliveries.replays import ReplayRowSchema, ReplaySchema
 from app.errors import NotFound
 from app.lib import ids
-from app.lib.schemas import ResponseBody
+from app.lib.schemas import ResponseBody, about
 from app.models.replays import OUTCOMES, Replay, ReplayRow
 
 blueprint = Blueprint("replays", __name__, description="Chosen deliveries sent again, over any number of endpoints.")
 
 
 class ReplayPreviewSchema(ResponseBody):
-    count = fields.Integer(metadata={"description": "How many would go out; exact."})
+    count = fields.Integer(metadata=about("How many would go out; exact."))
     left_out = fields.Dict(
         keys=fields.String(),
         values=fields.Integer(),
-        metadata={"description": "How many more match and cannot be sent, by reason.", "example": {"body_gone": 12}},
+        metadata=about("How many more match and cannot be sent, by reason.", example={"body_gone": 12}),
     )
     may_arrive_twice = fields.Integer(
-        metadata={"description": "How many of the count may have arrived before: delivered, timed out or reset."}
+        metadata=about("How many of the count may have arrived before: delivered, timed out or reset.")
     )
-    sample = fields.List(fields.Nested(DeliverySchema), metadata={"description": "The first that would go out."})
+    sample = fields.List(fields.Nested(DeliverySchema), metadata=about("The first that would go out."))
 
 
 class RowQuery(PageQuery):

@@ -22,7 +22,7 @@ from app.domain.people import message_access
 from app.domain.triggers import run_states
 from app.domain.triggers.run_states import EXAMPLE_VARIABLES, FailureSchema, RunSchema
 from app.lib import ids, json
-from app.lib.schemas import RequestBody, ResponseBody
+from app.lib.schemas import RequestBody, ResponseBody, about
 from app.models.runs import STATUSES, Run, RunStep
 
 blueprint = Blueprint("runs", __name__, description="Contacts on their way through automations.")
@@ -40,50 +40,45 @@ def variables() -> fields.Dict:
         keys=fields.String(validate=validate.Length(1, 100)),
         values=fields.Raw(allow_none=True),
         validate=[validate.Length(max=MOST_VARIABLES), is_small],
-        metadata={
-            "description": f"Any JSON by names of 1 to 100 characters, {MOST_BYTES // 1024} KiB in all. Templates read "
+        metadata=about(
+            f"Any JSON by names of 1 to 100 characters, {MOST_BYTES // 1024} KiB in all. Templates read "
             "them as `trigger.variables.<name>`.",
-            "example": EXAMPLE_VARIABLES,
-        },
+            example=EXAMPLE_VARIABLES,
+        ),
     )
 
 
 class StartBody(RequestBody):
     """The body that starts an automation for a contact."""
 
-    contact_id = fields.String(required=True, metadata={"description": "The contact to run it for."})
+    contact_id = fields.String(required=True, metadata=about("For whom it runs."))
     variables = variables()
 
 
 class ReplayBody(RequestBody):
     from_step = fields.String(
         validate=validate.Length(1),
-        metadata={
-            "description": "The step to begin with, whose predecessors' results are kept; by default the first.",
-            "example": "mark",
-        },
+        metadata=about(
+            "The step to begin with, whose predecessors' results are kept; by default the first.", example="mark"
+        ),
     )
 
 
 class RunWithStepsSchema(RunSchema):
     steps = fields.List(
-        fields.Nested(LogEntrySchema),
-        metadata={"description": f"Its log, oldest first: the last {runs.LONGEST_LOG:,} entries."},
+        fields.Nested(LogEntrySchema), metadata=about(f"Its log, oldest first: the last {runs.LONGEST_LOG:,} entries.")
     )
 
 
 class SimulationBody(RequestBody):
     """The body that tries a draft out."""
 
-    contact_id = fields.String(metadata={"description": "The contact to run it for; by default one without data."})
+    contact_id = fields.String(metadata=about("For whom; by default a contact without data."))
     variables = variables()
     replies = fields.List(
         fields.String(validate=validate.Length(max=4096)),
         validate=validate.Length(max=100),
-        metadata={
-            "description": "The contact's replies, one for each wait; further waits time out.",
-            "example": ["Yes"],
-        },
+        metadata=about("What the contact replies, wait by wait; then waits time out.", example=["Yes"]),
     )
 
 

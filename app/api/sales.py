@@ -16,7 +16,7 @@ from app.api.writes import accept
 from app.domain.contacts import sales
 from app.domain.contacts.sales import SaleSchema
 from app.lib import clock, ids, money
-from app.lib.schemas import Formatted, RequestBody, moment, text
+from app.lib.schemas import Formatted, RequestBody, about, moment, text
 from app.models.sales import Sale
 
 blueprint = Blueprint("sales", __name__, description="Sales to contacts.")
@@ -25,25 +25,25 @@ blueprint = Blueprint("sales", __name__, description="Sales to contacts.")
 class SaleCreate(RequestBody):
     """The body that records a sale."""
 
-    contact_id = fields.String(required=True, metadata={"description": "The contact who paid."})
+    contact_id = fields.String(required=True, metadata=about("Who paid."))
     amount = Formatted(
         money.amount,
         required=True,
         error_messages={"invalid": 'Give the amount as a string, such as "19.90".'},
-        metadata={
-            "description": "A decimal as a string, 0 or more, with at most as many decimal places as its currency has.",
-            "pattern": f"^{money.PATTERN}$",
-            "example": "19.90",
-        },
+        metadata=about(
+            "A decimal as a string, 0 or more, with at most as many decimal places as its currency has.",
+            pattern=f"^{money.PATTERN}$",
+            example="19.90",
+        ),
     )
     currency = fields.String(
         required=True,
         validate=validate.OneOf(
             sorted(money.DECIMAL_PLACES), error="This is not a currency code (ISO 4217), such as EUR."
         ),
-        metadata={"description": "ISO 4217.", "example": "EUR"},
+        metadata=about("ISO 4217.", example="EUR"),
     )
-    reference = text(255, 1, metadata={"description": "Your own identifier of the sale; unique in the workspace."})
+    reference = text(255, 1, metadata=about("Your own identifier of the sale; unique in the workspace."))
     occurred_at = moment("by default the time of the request.", load_default=clock.now)
 
     @post_load

@@ -21,7 +21,7 @@ from app.api.writes import idempotency_key
 from app.bounds import Bound
 from app.domain.channels import allowances, disk, media
 from app.domain.channels.media import UploadSchema
-from app.lib.schemas import Query
+from app.lib.schemas import Query, about
 
 blueprint = Blueprint("uploads", __name__, description="Files for messages.")
 
@@ -30,8 +30,7 @@ _PART_BYTES = 65_536
 
 class UploadQuery(Query):
     name = fields.String(
-        validate=validate.Length(1, media.MOST_NAME),
-        metadata={"description": "The file's name.", "example": "receipt.pdf"},
+        validate=validate.Length(1, media.MOST_NAME), metadata=about("What the file is called.", example="receipt.pdf")
     )
 
 

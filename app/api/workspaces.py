@@ -23,7 +23,7 @@ from app.domain.people.workspaces import (
     WorkspaceSettingsSchema,
 )
 from app.lib import normalization
-from app.lib.schemas import Formatted, RequestBody
+from app.lib.schemas import Formatted, RequestBody, about
 
 blueprint = Blueprint("workspaces", __name__, description="The workspace that a token belongs to.")
 
@@ -34,7 +34,7 @@ def _clock(description: str, example: str) -> fields.String:
     return fields.String(
         required=True,
         validate=validate.Regexp(_CLOCK[:-1] + r"\Z", error='Give a time of day such as "21:00".'),
-        metadata={"description": description, "pattern": _CLOCK, "example": example},
+        metadata=about(description, pattern=_CLOCK, example=example),
     )
 
 
@@ -60,16 +60,14 @@ class WorkspacePatch(RequestBody):
     timezone = Formatted(
         normalization.timezone, metadata={"format": "timezone", "description": "A name in the IANA time zone database."}
     )
-    quiet_hours = fields.Nested(
-        QuietHours, allow_none=True, metadata={"description": f"{QUIET_HOURS} null: there are none."}
-    )
+    quiet_hours = fields.Nested(QuietHours, allow_none=True, metadata=about(f"{QUIET_HOURS} null: there are none."))
     opt_out_words = fields.List(
         Formatted(
             normalization.opt_out_word, metadata={"minLength": 1, "maxLength": 50, "pattern": f"^{normalization.TAG}$"}
         ),
         allow_none=True,
         validate=validate.Length(max=MOST_OPT_OUT_WORDS),
-        metadata={"description": f"{OPT_OUT_WORDS} null: the built-in words.", "example": EXAMPLE_WORDS},
+        metadata=about(f"{OPT_OUT_WORDS} null: the built-in words.", example=EXAMPLE_WORDS),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from flask import Response
@@ -39,6 +40,11 @@ def accept(
     """
     job, is_repeated = jobs.accept(write_of(kind, payload, resource_id), idempotency_key(), check=check)
     return answer(job, is_repeated, None if is_repeated else beside)
+
+
+def act(kind: str, resource_id: str, payload: Mapping[str, Any] | None = None) -> Response:
+    """Accepts a write about a resource that exists, or that a queued write may create. Raises NotFound."""
+    return accept(kind, payload or {}, resource_id, partial(must_exist, jobs.KINDS[kind].resource_type, resource_id))
 
 
 def write_of(kind: str, payload: Mapping[str, Any], resource_id: str | None = None) -> Write:

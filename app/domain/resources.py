@@ -21,7 +21,7 @@ from app.domain.people import workspaces
 from app.domain.triggers import run_states
 from app.domain.webhooks import endpoints
 from app.errors import NotFound
-from app.lib.schemas import ResponseBody, time
+from app.lib.schemas import ResponseBody, about, time
 from app.models.jobs import STATUSES, Job
 
 Represented = dict[str, Any]
@@ -71,9 +71,9 @@ class ResourceSchema(ResponseBody):
 
 
 class ProgressSchema(ResponseBody):
-    total = fields.Integer(metadata={"description": "How many lines the import has."})
-    done = fields.Integer(metadata={"description": "How many lines have taken effect so far."})
-    failed = fields.Integer(metadata={"description": "How many lines have failed so far."})
+    total = fields.Integer(metadata=about("How many lines the import has."))
+    done = fields.Integer(metadata=about("How many lines have taken effect so far."))
+    failed = fields.Integer(metadata=about("How many lines have failed so far."))
 
 
 class JobSchema(ResponseBody):
@@ -85,25 +85,21 @@ class JobSchema(ResponseBody):
     resource = fields.Nested(
         ResourceSchema,
         allow_none=True,
-        metadata={"description": "What the write created or changed; null if that is not known until the job ends."},
+        metadata=about("What the write created or changed; null if that is not known until the job ends."),
     )
     problem = fields.Dict(
         allow_none=True,
-        metadata={
-            "description": "The problem document of a job that failed.",
-            "allOf": [{"$ref": "#/components/schemas/Problem"}],
-            "example": None,
-        },
+        metadata=about(
+            "The problem document of a job that failed.", allOf=[{"$ref": "#/components/schemas/Problem"}], example=None
+        ),
     )
-    progress = fields.Nested(ProgressSchema, metadata={"description": "Only imports have it."})
-    replayed_from = fields.String(
-        metadata={"description": "Only for a replay: the job that failed.", "example": _OTHER_JOB}
-    )
+    progress = fields.Nested(ProgressSchema, metadata=about("Only imports have it."))
+    replayed_from = fields.String(metadata=about("Only for a replay: the job that failed.", example=_OTHER_JOB))
     replayed_as = fields.String(
-        metadata={"description": "Only if it was replayed: the new job.", "example": _OTHER_JOB}
+        metadata=about("Only if it was replayed: the job that does it again.", example=_OTHER_JOB)
     )
-    discarded_at = fields.DateTime(metadata={"description": "Only if it was discarded: when."})
-    discard_reason = fields.String(metadata={"description": "Only if it was discarded: why.", "example": WHY_DISCARDED})
+    discarded_at = fields.DateTime(metadata=about("Only if it was discarded: when."))
+    discard_reason = fields.String(metadata=about("Only if it was discarded: why.", example=WHY_DISCARDED))
     created_at = time("When the write was accepted.")
     started_at = time("When a worker first claimed the job.", allow_none=True)
     finished_at = time("When the job ended.", allow_none=True)

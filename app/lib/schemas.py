@@ -154,6 +154,11 @@ class Formatted(fields.String):
             raise ValidationError(str(error)) from error
 
 
+def about(description: str, **further: Any) -> dict[str, Any]:
+    """The metadata of a field that has a description, perhaps with an `example` and other members of its schema."""
+    return {"description": description, **further}
+
+
 def text(longest: int, shortest: int = 0, **options: Any) -> fields.String:
     """Nullable text of `shortest` to `longest` characters."""
     return fields.String(validate=validate.Length(shortest, longest), allow_none=True, **options)
@@ -161,9 +166,9 @@ def text(longest: int, shortest: int = 0, **options: Any) -> fields.String:
 
 def time(description: str, **options: Any) -> fields.DateTime:
     """A time in a response: RFC 3339 in UTC with milliseconds."""
-    return fields.DateTime(metadata={"description": description}, **options)
+    return fields.DateTime(metadata=about(description), **options)
 
 
 def moment(description: str, **options: Any) -> Time:
     """A time in a request, within STORABLE."""
-    return Time(validate=STORABLE, metadata={"description": f"RFC 3339; {description}"}, **options)
+    return Time(validate=STORABLE, metadata=about(f"RFC 3339; {description}"), **options)

@@ -18,7 +18,7 @@ from app.domain.work.changes import Change, Effect
 from app.domain.work.quotas import Quota
 from app.domain.work.units import Unit
 from app.errors import AutomationNotPublished, Conflict, Fault, Invalid, NotFound
-from app.lib.schemas import ResponseBody, time
+from app.lib.schemas import ResponseBody, about, time
 from app.models import sets
 from app.models.automations import Automation, Enrolment
 from app.models.contacts import Contact
@@ -191,18 +191,18 @@ class AutomationSchema(ResponseBody):
     id = fields.String()
     name = fields.String(metadata=ABOUT_NAME)
     status = fields.String(validate=validate.OneOf(STATUSES))
-    version = fields.Integer(allow_none=True, metadata={"description": "The published version, or null.", "example": 1})
-    definition = fields.Dict(metadata={"description": "The draft: a Definition, as it was given.", "example": EXAMPLE})
+    version = fields.Integer(allow_none=True, metadata=about("The published version, or null.", example=1))
+    definition = fields.Dict(metadata=about("The draft: a Definition, as it was given.", example=EXAMPLE))
     reentry = fields.String(allow_none=True, validate=validate.OneOf(REENTRY), metadata=ABOUT_REENTRY)
     exits = fields.List(fields.Dict(), metadata=ABOUT_EXITS)
-    runs = fields.Nested(counts.RunCountsSchema, metadata={"description": "Its runs by status."})
+    runs = fields.Nested(counts.RunCountsSchema, metadata=about("Its runs by status."))
     created_at = time("When the automation was created.")
     updated_at = time("When it last changed.")
 
 
 class AutomationVersionSchema(ResponseBody):
     number = fields.Integer(metadata={"example": 1})
-    definition = fields.Dict(metadata={"description": "A Definition, as it was given.", "example": EXAMPLE})
+    definition = fields.Dict(metadata=about("A Definition, as it was given.", example=EXAMPLE))
     published_at = time("When it was published.")
 
 

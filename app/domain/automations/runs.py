@@ -13,7 +13,7 @@ from app.domain.triggers.run_states import Start
 from app.domain.work.changes import Change, Effect
 from app.errors import AutomationNotPublished, Conflict, Fault, Invalid, NotFound
 from app.lib import ids
-from app.lib.schemas import ResponseBody, time
+from app.lib.schemas import ResponseBody, about, time
 from app.models import sets
 from app.models.automations import Automation
 from app.models.contacts import Contact
@@ -106,13 +106,13 @@ def find(workspace_id: str, run_id: str) -> Run:
 class StepDetailSchema(ResponseBody):
     input = fields.Raw(allow_none=True, metadata={"example": None})
     output = fields.Raw(allow_none=True, metadata={"example": None})
-    code = fields.String(allow_none=True, metadata={"description": "Why it failed.", "example": None})
-    text = fields.String(metadata={"description": "What happened, for people.", "example": "Done."})
+    code = fields.String(allow_none=True, metadata=about("Why it failed.", example=None))
+    text = fields.String(metadata=about("What happened, for people.", example="Done."))
 
 
 class LogEntrySchema(ResponseBody):
     number = fields.Integer(metadata={"example": 1})
-    id = fields.String(metadata={"description": "The step in the definition.", "example": "mark"})
+    id = fields.String(metadata=about("The step in the definition.", example="mark"))
     kind = fields.String(metadata={"example": "add_tag"})
     status = fields.String(validate=validate.OneOf(["succeeded", "failed", "waiting"]))
     at = time("When it happened.")

@@ -12,7 +12,7 @@ from marshmallow import fields
 
 from app.domain.billing.months import Month
 from app.domain.billing.plans import Allowance, Plan
-from app.lib.schemas import ResponseBody
+from app.lib.schemas import ResponseBody, about
 
 _CENT = Decimal("0.01")
 
@@ -59,10 +59,10 @@ def total(charged: Iterable[Line]) -> Decimal:
 
 class LineSchema(ResponseBody):
     description = fields.String(metadata={"example": "Deliveries beyond those included"})
-    meter = fields.String(allow_none=True, metadata={"description": "null: the line is for the plan itself."})
+    meter = fields.String(allow_none=True, metadata=about("null: the line is for the plan itself."))
     used = fields.Integer(allow_none=True)
     included = fields.Integer(allow_none=True)
-    quantity = fields.Integer(metadata={"description": "How much was used beyond what the plan includes."})
+    quantity = fields.Integer(metadata=about("How much was used beyond what the plan includes."))
     unit_price = money("null: free.", allow_none=True)
     amount = money("Rounded to the cent, half a cent up.")
 

@@ -15,7 +15,7 @@ from app.domain.billing.charges import LineSchema, money
 from app.domain.billing.months import Month
 from app.domain.billing.plans import PLANS
 from app.lib import ids
-from app.lib.schemas import ResponseBody, time
+from app.lib.schemas import ResponseBody, about, time
 from app.models.invoices import Invoice, Unbilled
 from app.models.workspaces import Workspace
 
@@ -57,9 +57,9 @@ def find(workspace_id: str, invoice_id: str) -> Invoice:
 class InvoiceSchema(ResponseBody):
     id = fields.String()
     number = fields.String(metadata={"example": "BHP-000042"})
-    status = fields.String(validate=validate.OneOf(["open"]), metadata={"description": "`open`: not paid yet."})
+    status = fields.String(validate=validate.OneOf(["open"]), metadata=about("`open`: not paid yet."))
     plan = fields.String()
-    currency = fields.String(metadata={"description": "ISO 4217.", "example": "EUR"})
+    currency = fields.String(metadata=about("ISO 4217.", example="EUR"))
     period_start = time("The beginning of the month, in UTC.")
     period_end = time("The beginning of the next month.")
     lines = fields.List(fields.Nested(LineSchema))

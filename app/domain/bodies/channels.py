@@ -11,7 +11,7 @@ from app.channels.kinds import KINDS
 from app.domain.channels import channels
 from app.errors import Invalid
 from app.lib import normalization
-from app.lib.schemas import Formatted, RequestBody
+from app.lib.schemas import Formatted, RequestBody, about
 
 _NAME = {"description": "For people; it need not be unique.", "example": "Shop"}
 _SETTINGS = {
@@ -48,7 +48,7 @@ class ChannelCreate(RequestBody):
     kind = fields.String(
         required=True,
         validate=validate.OneOf(list(KINDS), error="There is no kind of channel '{input}'."),
-        metadata={"description": "What the channel connects to.", "example": "web_chat"},
+        metadata=about("What the channel connects to.", example="web_chat"),
     )
     name = Formatted(normalization.name, required=True, metadata={**normalization.NAME_SCHEMA, **_NAME})
     settings = fields.Dict(load_default=dict, metadata=_SETTINGS | {"example": {"origins": ["https://shop.example"]}})
@@ -72,10 +72,7 @@ class ChannelPatch(RequestBody):
 
     name = Formatted(normalization.name, metadata={**normalization.NAME_SCHEMA, **_NAME})
     settings = fields.Dict(
-        metadata={
-            "description": "The settings to change; the others stay as they are.",
-            "example": {"reopen": False},
-        }
+        metadata=about("The settings to change; the others stay as they are.", example={"reopen": False})
     )
 
 

@@ -8,14 +8,14 @@ from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.domain.deliveries import replay_choices, replays
 from app.domain.webhooks import catalogue
-from app.lib.schemas import Period, RequestBody, StrictBoolean, StrictInteger, moment
+from app.lib.schemas import Period, RequestBody, StrictBoolean, StrictInteger, about, moment
 from app.outbound.answers import ERROR_CODES
 
 MOST_VALUES = 1_000  # of a filter's field; a workspace has no more endpoints
 
 
 def _any_of(values: fields.Field[Any], description: str, most: int = MOST_VALUES) -> fields.List[Any]:
-    return fields.List(values, validate=validate.Length(1, most), metadata={"description": description})
+    return fields.List(values, validate=validate.Length(1, most), metadata=about(description))
 
 
 class ReplayFilter(Period):
@@ -45,10 +45,10 @@ class ReplayFilter(Period):
 
 class ReplayCreate(RequestBody):
     filter = fields.Nested(ReplayFilter, required=True, metadata={"example": {"error_codes": ["timeout"]}})
-    dry_run = StrictBoolean(metadata={"description": "Only count the deliveries that would go out."})
+    dry_run = StrictBoolean(metadata=about("Only count what would go out."))
     per_second = StrictInteger(
         allow_none=True,
         validate=validate.Range(1, replays.MOST_PER_SECOND),
-        metadata={"description": "The most deliveries that are sent in a second; null, the default: no limit."},
+        metadata=about("The most deliveries that are sent in a second; null, the default: no limit."),
     )
-    canary = StrictBoolean(metadata={"description": "Send one, then wait for `…/continue`."})
+    canary = StrictBoolean(metadata=about("Send one, then wait for `…/continue`."))

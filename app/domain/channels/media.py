@@ -22,7 +22,7 @@ from app.database import count, rows, transaction
 from app.domain.work.units import Unit
 from app.errors import Fault, Invalid, NotFound, TooLarge, Unavailable
 from app.lib import file_types, files, ids, json, keys
-from app.lib.schemas import ResponseBody, time
+from app.lib.schemas import ResponseBody, about, time
 from app.models.channels import Channel
 from app.models.uploads import Upload
 
@@ -170,16 +170,14 @@ def path_of(upload: Upload) -> Path:
 class AttachmentSchema(ResponseBody):
     id = fields.String()
     name = fields.String(allow_none=True, metadata={"example": "receipt.pdf"})
-    content_type = fields.String(
-        allow_none=True, metadata={"description": "Found from the content.", "example": "application/pdf"}
-    )
-    bytes = fields.Integer(allow_none=True, metadata={"description": "null: still at the provider.", "example": 48213})
+    content_type = fields.String(allow_none=True, metadata=about("Found from the content.", example="application/pdf"))
+    bytes = fields.Integer(allow_none=True, metadata=about("null: still at the provider.", example=48213))
     address = fields.String(
         allow_none=True,
-        metadata={
-            "description": "Where the file is served, without a token; null while it is still at the provider.",
-            "example": f"https://bellhop.example/media/upl_01kaj5bd40e6rr3f5y2kq0w9xz/{'0' * 32}",
-        },
+        metadata=about(
+            "Where the file is served, without a token; null while it is still at the provider.",
+            example=f"https://bellhop.example/media/upl_01kaj5bd40e6rr3f5y2kq0w9xz/{'0' * 32}",
+        ),
     )
 
 
@@ -196,7 +194,7 @@ def address_of(upload_id: str) -> str:
 class UploadSchema(ResponseBody):
     id = fields.String()
     name = fields.String(allow_none=True, metadata={"example": "receipt.pdf"})
-    content_type = fields.String(metadata={"description": "Found from the content.", "example": "application/pdf"})
+    content_type = fields.String(metadata=about("Found from the content.", example="application/pdf"))
     bytes = fields.Integer(metadata={"example": 48213})
     expires_at = time("When the file is deleted unless a message has it by then.")
 

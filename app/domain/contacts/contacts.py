@@ -12,7 +12,7 @@ from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Unit
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import ids, json
-from app.lib.schemas import ResponseBody, time
+from app.lib.schemas import ResponseBody, about, time
 from app.models import sets
 from app.models.contacts import Contact
 from app.models.sets import Key
@@ -129,7 +129,7 @@ class ContactSchema(ResponseBody):
     last_name = fields.String(allow_none=True)
     locale = fields.String(allow_none=True)
     timezone = fields.String(allow_none=True)
-    tags = fields.List(fields.String(), metadata={"description": "Sorted."})
+    tags = fields.List(fields.String(), metadata=about("Sorted."))
     custom_fields = fields.Dict(values=fields.Raw(metadata={"type": ["string", "number", "boolean", "null"]}))
     opted_out = fields.Boolean()
     created_at = time("When the contact was created.")

@@ -13,7 +13,7 @@ from app.domain.contacts import contacts
 from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Unit
 from app.errors import Conflict
-from app.lib.schemas import ResponseBody, time
+from app.lib.schemas import ResponseBody, about, time
 from app.models import sets
 from app.models.contacts import Contact
 from app.models.sales import Sale
@@ -66,11 +66,11 @@ def find(workspace_id: str, sale_id: str) -> Sale:
 
 class SaleSchema(ResponseBody):
     id = fields.String()
-    contact_id = fields.String(allow_none=True, metadata={"description": "null: the contact was deleted."})
+    contact_id = fields.String(allow_none=True, metadata=about("null: the contact was deleted."))
     amount = fields.String(
-        metadata={"description": "A decimal with as many decimal places as its currency has.", "example": "19.90"}
+        metadata=about("A decimal with as many decimal places as its currency has.", example="19.90")
     )
-    currency = fields.String(metadata={"description": "ISO 4217.", "example": "EUR"})
+    currency = fields.String(metadata=about("ISO 4217.", example="EUR"))
     reference = fields.String(allow_none=True)
     occurred_at = time("When the sale happened, as given.")
     created_at = time("When the sale was recorded.")

@@ -20,7 +20,7 @@ from app.domain.work.changes import Change
 from app.domain.work.units import Unit
 from app.errors import Fault, Invalid, NotFound
 from app.lib import ids
-from app.lib.schemas import ResponseBody, time
+from app.lib.schemas import ResponseBody, about, time
 from app.models import sets
 from app.models.contacts import Contact
 from app.models.conversations import Conversation
@@ -204,10 +204,8 @@ class ConversationSchema(ResponseBody):
     contact_id = fields.String()
     channel_id = fields.String()
     status = fields.String(validate=validate.OneOf(STATUSES))
-    assignee_id = fields.String(allow_none=True, metadata={"description": "A member; null if it is not assigned."})
-    unread = fields.Integer(
-        metadata={"description": "How many messages of the contact no member has read.", "example": 2}
-    )
+    assignee_id = fields.String(allow_none=True, metadata=about("A member; null if it is not assigned."))
+    unread = fields.Integer(metadata=about("How many messages of the contact no member has read.", example=2))
     last_message_at = time("When the latest message was added; null: there is none.", allow_none=True)
     window_ends_at = time(
         "Until when the provider lets free text through; null: it has no such window, or it has not begun.",

@@ -24,7 +24,7 @@ from app.domain.work.events import Recorder
 from app.domain.work.units import Unit
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import ids
-from app.lib.schemas import ResponseBody, time
+from app.lib.schemas import ResponseBody, about, time
 from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
@@ -186,12 +186,9 @@ def find(workspace_id: str, message_id: str) -> Message:
 
 class AuthorSchema(ResponseBody):
     type = fields.String(
-        metadata={
-            "description": "`contact`, `member`, `api`, `automation` or `provider`; more may be added.",
-            "example": "contact",
-        }
+        metadata=about("`contact`, `member`, `api`, `automation` or `provider`; more may be added.", example="contact")
     )
-    id = fields.String(metadata={"description": "The author's identifier."})
+    id = fields.String(metadata=about("The author's identifier."))
 
 
 class MessageSchema(ResponseBody):
@@ -201,7 +198,7 @@ class MessageSchema(ResponseBody):
     text = fields.String(allow_none=True, metadata={"example": "Yes, please."})
     attachments = fields.List(fields.Nested(AttachmentSchema))
     status = fields.String(validate=validate.OneOf(get_args(Status)))
-    failure = fields.Dict(allow_none=True, metadata={"description": "Why it was not sent: `code` and `detail`."})
+    failure = fields.Dict(allow_none=True, metadata=about("Why it was not sent: `code` and `detail`."))
     author = fields.Nested(AuthorSchema)
     provider_time = time("When the provider took it, by its clock; null: it is not known.", allow_none=True)
     created_at = time("When the message was received or queued.")

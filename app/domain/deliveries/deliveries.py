@@ -16,7 +16,7 @@ from app.domain.deliveries import lanes, resends
 from app.domain.work import audit, events
 from app.domain.work.changes import Change, Effect
 from app.errors import Conflict, Fault, Invalid
-from app.lib.schemas import ResponseBody, time
+from app.lib.schemas import ResponseBody, about, time
 from app.models.deliveries import STATUSES, Attempt, Delivery
 from app.models.endpoints import Endpoint
 from app.models.events import Event
@@ -103,20 +103,18 @@ def find(workspace_id: str, delivery_id: str) -> Delivery:
 
 
 class DeliverySchema(ResponseBody):
-    id = fields.String(metadata={"description": "Also sent as X-Service-Delivery, in every attempt."})
+    id = fields.String(metadata=about("Also sent as X-Service-Delivery, in every attempt."))
     event_id = fields.String()
     endpoint_id = fields.String()
     kind = fields.String()
     status = fields.String(validate=validate.OneOf(STATUSES))
-    attempts = fields.Integer(metadata={"description": "How many attempts have ended."})
+    attempts = fields.Integer(metadata=about("How many attempts have ended."))
     next_attempt_at = time("When the next attempt is due.", allow_none=True)
-    last_error = fields.String(
-        allow_none=True, metadata={"description": "Why the last attempt failed; null: it did not."}
-    )
+    last_error = fields.String(allow_none=True, metadata=about("Why the last attempt failed; null: it did not."))
     last_error_code = fields.String(
         allow_none=True,
         validate=validate.OneOf([*ERROR_CODES, None]),
-        metadata={"description": "The same as a code. `ours`: a fault of ours, which spent no attempt."},
+        metadata=about("The same as a code. `ours`: a fault of ours, which spent no attempt."),
     )
     created_at = time("When the event happened.")
     delivered_at = time("When an attempt succeeded.", allow_none=True)
@@ -127,18 +125,18 @@ class AttemptSchema(ResponseBody):
     number = fields.Integer()
     at = time("When the attempt began.")
     duration_ms = fields.Integer()
-    status = fields.Integer(allow_none=True, metadata={"description": "The status code received."})
-    error = fields.String(allow_none=True, metadata={"description": "Why it failed; null: it did not."})
+    status = fields.Integer(allow_none=True, metadata=about("The status code received."))
+    error = fields.String(allow_none=True, metadata=about("Why it failed; null: it did not."))
     error_code = fields.String(allow_none=True, validate=validate.OneOf([*ERROR_CODES, None]))
-    response_body = fields.String(allow_none=True, metadata={"description": "At most 16 KiB of it."})
+    response_body = fields.String(allow_none=True, metadata=about("At most 16 KiB of it."))
     trigger = fields.String(
         validate=validate.OneOf(["automatic", "resend"]),
-        metadata={"description": "`resend`: it was requested. `automatic`: it was due by itself."},
+        metadata=about("`resend`: somebody asked for this attempt. `automatic`: it was due by itself."),
     )
 
 
 class DeliveryWithAttemptsSchema(DeliverySchema):
-    body = fields.String(allow_none=True, metadata={"description": "The bytes that are sent, as text."})
+    body = fields.String(allow_none=True, metadata=about("The bytes that are sent, as text."))
     attempts_log = fields.List(fields.Nested(AttemptSchema))
 
 

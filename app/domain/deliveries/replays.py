@@ -20,7 +20,7 @@ from app.domain.deliveries import deliveries, replay_choices
 from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
 from app.errors import Conflict, NotFound
-from app.lib.schemas import ResponseBody, time
+from app.lib.schemas import ResponseBody, about, time
 from app.mailbox import Mail, Waiting
 from app.models.deliveries import Delivery
 from app.models.replays import OUTCOMES, STATES, Replay, ReplayPart
@@ -142,13 +142,12 @@ class ReplaySchema(ResponseBody):
     id = fields.String()
     state = fields.String(validate=validate.OneOf(STATES))
     filter = fields.Nested(ChosenSchema)
-    count = fields.Integer(metadata={"description": "How many deliveries it is about; fixed when it was made."})
-    sent = fields.Integer(metadata={"description": "How many it has sent so far."})
-    skipped = fields.Integer(metadata={"description": "How many it has skipped so far; its rows say why."})
+    count = fields.Integer(metadata=about("How many deliveries it is about; fixed when it was made."))
+    sent = fields.Integer(metadata=about("How many it has sent so far."))
+    skipped = fields.Integer(metadata=about("How many it has left alone so far; its rows say why."))
     per_second = fields.Integer(allow_none=True)
     created_by = fields.String(
-        allow_none=True,
-        metadata={"description": "Who requested it; null: a command.", "example": "tok_01kaj5bd40e6rr3f5y2kq0w9xz"},
+        allow_none=True, metadata=about("Who asked for it; null: a command.", example="tok_01kaj5bd40e6rr3f5y2kq0w9xz")
     )
     created_at = time("When it was made.")
     finished_at = time("When it was done or aborted.", allow_none=True)
@@ -160,14 +159,14 @@ class ReplayRowSchema(ResponseBody):
     reason = fields.String(
         allow_none=True,
         validate=validate.OneOf(list(replay_choices.REASONS)),
-        metadata={"description": "Why it was skipped.", "example": None},
+        metadata=about("Why it was skipped.", example=None),
     )
     sent_as = fields.String(
         allow_none=True,
-        metadata={
-            "description": "The delivery that went out: the same, or a new one of a delivery that had arrived.",
-            "example": "dlv_01kaj5bd40e6rr3f5y2kq0w9xz",
-        },
+        metadata=about(
+            "The delivery that went out: the same, or a new one of a delivery that had arrived.",
+            example="dlv_01kaj5bd40e6rr3f5y2kq0w9xz",
+        ),
     )
     at = time("When the replay reached it.")
 

@@ -22,10 +22,10 @@ from marshmallow import fields, validate
 
 from app import mailbox
 from app.config import settings
-from app.database import count, database, rows
+from app.database import count, database, delete_some, rows
 from app.domain.deliveries.resends import RESENDABLE
 from app.lib import ids
-from app.lib.schemas import ResponseBody, time
+from app.lib.schemas import ResponseBody, about, time
 from app.mailbox import Mail
 from app.models.sweeps import Sweep
 
@@ -133,13 +133,8 @@ def count_resendable(
 
 def forget_old(limit: int = 10_000) -> int:
     """Deletes up to `limit` sweeps that ended longer ago than history is kept; returns how many."""
-    return count(
-        """
-        DELETE FROM sweeps WHERE id IN (
-            SELECT id FROM sweeps WHERE finished_at < now() - %s * interval '1 day' ORDER BY finished_at LIMIT %s)
-        """,
-        (settings().history_retention_days, limit),
-    )
+    is_old, days = "finished_at < now() - %s * interval '1 day'", settings().history_retention_days
+    return delete_some("sweeps", is_old, "finished_at", (days,), limit)
 
 
 def find(workspace_id: str, sweep_id: str) -> Sweep:
@@ -155,11 +150,9 @@ class SweepSchema(ResponseBody):
     endpoint_id = fields.String()
     action = fields.String(validate=validate.OneOf(ACTIONS))
     status = fields.String(validate=validate.OneOf(["running", "finished"]))
-    count = fields.Integer(
-        allow_none=True, metadata={"description": "How many matched when the sweep began; only for a resend."}
-    )
-    changed = fields.Integer(metadata={"description": "How many deliveries have changed so far."})
-    skipped = fields.Integer(metadata={"description": "How many were left because their bodies are gone."})
+    count = fields.Integer(allow_none=True, metadata=about("How many matched when the sweep began; only for a resend."))
+    changed = fields.Integer(metadata=about("How many deliveries have changed so far."))
+    skipped = fields.Integer(metadata=about("How many were left because their bodies are gone."))
     statuses = fields.List(fields.String())
     kinds = fields.List(fields.String(), allow_none=True)
     since = time("Only deliveries created at this time or later.", allow_none=True)

@@ -9,7 +9,7 @@ from app.domain.people import tokens
 from app.domain.work.changes import Change, Effect
 from app.errors import NotFound
 from app.lib import ids
-from app.lib.schemas import ResponseBody, time
+from app.lib.schemas import ResponseBody, about, time
 from app.models.workspaces import Workspace
 
 MOST_OPT_OUT_WORDS = 100
@@ -47,13 +47,11 @@ class WorkspaceSettingsSchema(ResponseBody):
     id = fields.String()
     name = fields.String(metadata={"example": "Demo"})
     timezone = fields.String()
-    quiet_hours = fields.Dict(
-        allow_none=True, metadata={"description": QUIET_HOURS, "example": {"from": "21:00", "to": "08:00"}}
-    )
+    quiet_hours = fields.Dict(allow_none=True, metadata=about(QUIET_HOURS, example={"from": "21:00", "to": "08:00"}))
     opt_out_words = fields.List(
         fields.String(),
         allow_none=True,
-        metadata={"description": f"{OPT_OUT_WORDS} null: the built-in words.", "example": EXAMPLE_WORDS},
+        metadata=about(f"{OPT_OUT_WORDS} null: the built-in words.", example=EXAMPLE_WORDS),
     )
     created_at = time("When the workspace was created.")
 

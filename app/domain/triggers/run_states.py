@@ -16,7 +16,7 @@ from app.domain.contacts import contacts
 from app.domain.work.events import Cause
 from app.domain.work.units import Unit
 from app.lib import ids
-from app.lib.schemas import ResponseBody, time
+from app.lib.schemas import ResponseBody, about, time
 from app.mailbox import Mail, Waiting
 from app.models.automations import Enrolment
 from app.models.contacts import Contact
@@ -154,34 +154,28 @@ class FailureSchema(ResponseBody):
     code = fields.String(validate=validate.OneOf(FAILURE_CODES))
     detail = fields.String(
         allow_none=True,
-        metadata={
-            "description": "A sentence; null once the contact is erased.",
-            "example": "The contact has been deleted.",
-        },
+        metadata=about("A sentence; null once the contact is erased.", example="The contact has been deleted."),
     )
-    step = fields.String(allow_none=True, metadata={"description": "Where it failed.", "example": "mark"})
+    step = fields.String(allow_none=True, metadata=about("Where it failed.", example="mark"))
 
 
 class CauseSchema(ResponseBody):
-    job_id = fields.String(allow_none=True, metadata={"description": "The write that started it."})
-    event_id = fields.String(allow_none=True, metadata={"description": "The event that triggered it."})
-    run_id = fields.String(allow_none=True, metadata={"description": "The run that started it, or that it replays."})
+    job_id = fields.String(allow_none=True, metadata=about("The write that started it."))
+    event_id = fields.String(allow_none=True, metadata=about("The event that triggered it."))
+    run_id = fields.String(allow_none=True, metadata=about("The run that started it, or that it replays."))
 
 
 class RunSchema(ResponseBody):
     id = fields.String()
     automation_id = fields.String()
     version = fields.Integer(
-        allow_none=True,
-        metadata={"description": "The version of the automation; null until its start takes effect.", "example": 1},
+        allow_none=True, metadata=about("The version of the automation; null until its start takes effect.", example=1)
     )
     contact_id = fields.String()
     conversation_id = fields.String(allow_none=True)
     status = fields.String(validate=validate.OneOf(STATUSES))
     reason = fields.String(
-        allow_none=True,
-        validate=validate.OneOf(REASONS),
-        metadata={"description": "Why it is cancelled or held.", "example": None},
+        allow_none=True, validate=validate.OneOf(REASONS), metadata=about("Why it is cancelled or held.", example=None)
     )
     variables = fields.Dict(metadata={"example": EXAMPLE_VARIABLES})
     resume_at = time("When its wait ends at the latest.", allow_none=True)

@@ -20,7 +20,7 @@ from app.domain.work.changes import Change, Effect
 from app.domain.work.quotas import Quota
 from app.errors import Conflict, NotFound
 from app.lib import vault
-from app.lib.schemas import ResponseBody, time
+from app.lib.schemas import ResponseBody, about, time
 from app.models.endpoints import Endpoint
 
 # After a rotation, deliveries are signed with the previous secret, too, for this long.
@@ -197,12 +197,8 @@ class EndpointSchema(ResponseBody):
     stop_reason = fields.String(allow_none=True)
     stopped_at = time("When the endpoint stopped.", allow_none=True)
     consecutive_failures = fields.Integer()
-    max_per_second = fields.Integer(
-        allow_none=True, metadata={"description": "The most deliveries in a second; null: no limit."}
-    )
-    ordered = fields.Boolean(
-        metadata={"description": "Whether it gets one delivery at a time, in the order of events."}
-    )
+    max_per_second = fields.Integer(allow_none=True, metadata=about("The most deliveries in a second; null: no limit."))
+    ordered = fields.Boolean(metadata=about("Whether it gets one delivery at a time, in the order of events."))
     created_at = time("When the endpoint was created.")
 
 

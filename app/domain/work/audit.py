@@ -10,7 +10,7 @@ from marshmallow import fields, validate
 from app.database import batches, rows
 from app.domain.work.changes import Change
 from app.lib import ids, request_ids
-from app.lib.schemas import ResponseBody, time
+from app.lib.schemas import ResponseBody, about, time
 from app.models.audit_entries import AuditEntry
 from app.models.visits import Visit
 
@@ -92,7 +92,7 @@ def names_of(workspace_id: str, actor_ids: Collection[str]) -> dict[str, str]:
 
 class ActorSchema(ResponseBody):
     type = fields.String(validate=validate.OneOf(["token", "member", "support", "command"]))
-    id = fields.String(allow_none=True, metadata={"description": "null for a command."})
+    id = fields.String(allow_none=True, metadata=about("null for a command."))
 
 
 class TargetSchema(ResponseBody):
@@ -102,17 +102,14 @@ class TargetSchema(ResponseBody):
 
 class AuditEntrySchema(ResponseBody):
     id = fields.String()
-    action = fields.String(
-        metadata={"description": "The job's kind, or what was done on a page.", "example": "endpoints.enable"}
-    )
+    action = fields.String(metadata=about("The job's kind, or what was done on a page.", example="endpoints.enable"))
     actor = fields.Nested(ActorSchema)
     target = fields.Nested(TargetSchema)
-    detail = fields.Dict(metadata={"description": "The request; its members depend on the action."})
+    detail = fields.Dict(metadata=about("The request; its members depend on the action."))
     reason = fields.String(
-        allow_none=True,
-        metadata={"description": "Why support staff did it; null for all others.", "example": "They asked us to."},
+        allow_none=True, metadata=about("Why support staff did it; null for all others.", example="They asked us to.")
     )
-    ticket = fields.String(allow_none=True, metadata={"description": "Their ticket for it.", "example": "T-1042"})
+    ticket = fields.String(allow_none=True, metadata=about("Their ticket for it.", example="T-1042"))
     created_at = time("When the change took effect.")
 
 

@@ -12,7 +12,7 @@ from marshmallow import fields
 from app.database import batches, rows
 from app.errors import NotFound
 from app.lib import clock, ids, json
-from app.lib.schemas import ResponseBody, time
+from app.lib.schemas import ResponseBody, about, time
 from app.models.deliveries import Delivery
 from app.models.events import Event
 
@@ -155,14 +155,14 @@ class EventSchema(ResponseBody):
     id = fields.String()
     kind = fields.String()
     created_at = time("When the event happened.")
-    contact_id = fields.String(allow_none=True, metadata={"description": "The contact it is about; null: none."})
+    contact_id = fields.String(allow_none=True, metadata=about("Whom it is about; null: no contact."))
     body = fields.Dict(
         allow_none=True,
-        metadata={
-            "description": "The body of each of its deliveries, byte for byte; null once it is no longer kept.",
-            "anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in ("WebhookBody", "ErasedBody")]
+        metadata=about(
+            "What every delivery of it carries, byte for byte; null once that is not kept.",
+            anyOf=[{"$ref": f"#/components/schemas/{name}"} for name in ("WebhookBody", "ErasedBody")]
             + [{"type": "null"}],
-        },
+        ),
     )
 
 
