@@ -12,7 +12,7 @@ from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.writes import accept, act, once_key
+from app.api.writes import accept, act, idempotency_key
 from app.domain.automations import automations, definitions
 from app.domain.automations.automations import AutomationSchema, AutomationVersionSchema
 from app.domain.contacts import contacts
@@ -135,7 +135,7 @@ def update_automation(body: dict[str, Any], automation_id: str) -> Response:
 @authorize("automations")
 @accepts_write()
 def delete_automation(automation_id: str) -> Response:
-    """Delete an automation. Its unfinished runs are cancelled; what its runs did can still be read."""
+    """Delete an automation. Its unfinished runs are cancelled; the logs of its runs can still be read."""
     return act("automations.delete", automation_id)
 
 
@@ -165,7 +165,7 @@ def publish_automation(automation_id: str) -> Response:
 @authorize("automations")
 @accepts_write(AutomationSchema)
 def unpublish_automation(automation_id: str) -> Response:
-    """Refuse further starts; runs go on to their end."""
+    """Refuse further starts; existing runs continue."""
     return act("automations.unpublish", automation_id)
 
 
@@ -181,7 +181,7 @@ def pause_automation(automation_id: str) -> Response:
 @authorize("automations")
 @accepts_write(AutomationSchema)
 def resume_automation(automation_id: str) -> Response:
-    """Let the runs of a paused automation go on."""
+    """Resume the runs of a paused automation."""
     return act("automations.resume", automation_id)
 
 

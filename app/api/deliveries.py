@@ -15,6 +15,7 @@ from app.api.responses import respond
 from app.api.writes import accept
 from app.domain.deliveries import deliveries
 from app.domain.deliveries.deliveries import DeliverySchema, DeliveryWithAttemptsSchema
+from app.domain.people import message_access
 from app.lib.schemas import Time, Whole, about
 from app.models.deliveries import STATUSES, Delivery
 from app.outbound.answers import ERROR_CODES

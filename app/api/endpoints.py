@@ -12,7 +12,7 @@ from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.writes import accept, act, must_exist, once_key
+from app.api.writes import accept, act, idempotency_key, must_exist
 from app.domain.bodies.endpoints import EnableBody, EndpointCreate, EndpointPatch, EndpointTest
 from app.domain.deliveries import sweeps
 from app.domain.deliveries.deliveries import DeliverySchema

@@ -43,7 +43,9 @@ class EventQuery(PageQuery):
 class EventResend(RequestBody):
     """The body that sends an event to an endpoint."""
 
-    endpoint_id = fields.String(required=True, metadata=about("Where it goes, whatever kinds that gets."))
+    endpoint_id = fields.String(
+        required=True, metadata=about("The endpoint to send it to, whatever it is subscribed to.")
+    )
 
 
 @blueprint.route("/workspaces/<workspace>/events", methods=["GET"])

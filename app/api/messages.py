@@ -54,12 +54,12 @@ class MessageCreate(RequestBody):
     described: ClassVar[dict[str, Any]] = {"not": _EMPTY}
     text = fields.String(
         validate=validate.Length(1, MOST_CHARACTERS),
-        metadata=about("What the contact reads; beside a file, its caption.", example="It is on its way."),
+        metadata=about("The text of the message; beside a file, its caption.", example="It is on its way."),
     )
     template = fields.Dict(
         metadata=about(
             "The template that the channel's provider requires outside its window, in the provider's "
-            "own form. `text` is then what the inbox shows for it.",
+            "own form. `text` is then the text that the inbox shows for it.",
             example={"name": "order_update", "language": {"code": "en"}},
         )
     )
@@ -87,7 +87,7 @@ class MessageToContact(MessageCreate):
     channel_id = fields.String(metadata=about("Only over this channel."))
     to = fields.String(
         validate=validate.Length(1, 100),
-        metadata=about("With `channel_id`: a phone number, or who the contact is at the provider."),
+        metadata=about("With `channel_id`: a phone number, or the contact's identifier at the provider."),
     )
 
     @validates_schema

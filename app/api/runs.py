@@ -51,7 +51,7 @@ def variables() -> fields.Dict:
 class StartBody(RequestBody):
     """The body that starts an automation for a contact."""
 
-    contact_id = fields.String(required=True, metadata=about("For whom it runs."))
+    contact_id = fields.String(required=True, metadata=about("The contact to run it for."))
     variables = variables()
 
 
@@ -73,12 +73,12 @@ class RunWithStepsSchema(RunSchema):
 class SimulationBody(RequestBody):
     """The body that tries a draft out."""
 
-    contact_id = fields.String(metadata=about("For whom; by default a contact without data."))
+    contact_id = fields.String(metadata=about("The contact to run it for; by default one without data."))
     variables = variables()
     replies = fields.List(
         fields.String(validate=validate.Length(max=4096)),
         validate=validate.Length(max=100),
-        metadata=about("What the contact replies, wait by wait; then waits time out.", example=["Yes"]),
+        metadata=about("The contact's replies, one for each wait; further waits time out.", example=["Yes"]),
     )
 
 

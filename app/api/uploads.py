@@ -30,7 +30,7 @@ _PART_BYTES = 65_536
 
 class UploadQuery(Query):
     name = fields.String(
-        validate=validate.Length(1, media.MOST_NAME), metadata=about("What the file is called.", example="receipt.pdf")
+        validate=validate.Length(1, media.MOST_NAME), metadata=about("The file's name.", example="receipt.pdf")
     )
 
 

@@ -95,9 +95,7 @@ class JobSchema(ResponseBody):
     )
     progress = fields.Nested(ProgressSchema, metadata=about("Only imports have it."))
     replayed_from = fields.String(metadata=about("Only for a replay: the job that failed.", example=_OTHER_JOB))
-    replayed_as = fields.String(
-        metadata=about("Only if it was replayed: the job that does it again.", example=_OTHER_JOB)
-    )
+    replayed_as = fields.String(metadata=about("Only if it was replayed: the new job.", example=_OTHER_JOB))
     discarded_at = fields.DateTime(metadata=about("Only if it was discarded: when."))
     discard_reason = fields.String(metadata=about("Only if it was discarded: why.", example=WHY_DISCARDED))
     created_at = time("When the write was accepted.")

@@ -131,7 +131,7 @@ class AttemptSchema(ResponseBody):
     response_body = fields.String(allow_none=True, metadata=about("At most 16 KiB of it."))
     trigger = fields.String(
         validate=validate.OneOf(["automatic", "resend"]),
-        metadata=about("`resend`: somebody asked for this attempt. `automatic`: it was due by itself."),
+        metadata=about("`resend`: it was requested. `automatic`: it was due by itself."),
     )
 
 

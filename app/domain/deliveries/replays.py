@@ -144,10 +144,10 @@ class ReplaySchema(ResponseBody):
     filter = fields.Nested(ChosenSchema)
     count = fields.Integer(metadata=about("How many deliveries it is about; fixed when it was made."))
     sent = fields.Integer(metadata=about("How many it has sent so far."))
-    skipped = fields.Integer(metadata=about("How many it has left alone so far; its rows say why."))
+    skipped = fields.Integer(metadata=about("How many it has skipped so far; its rows say why."))
     per_second = fields.Integer(allow_none=True)
     created_by = fields.String(
-        allow_none=True, metadata=about("Who asked for it; null: a command.", example="tok_01kaj5bd40e6rr3f5y2kq0w9xz")
+        allow_none=True, metadata=about("Who requested it; null: a command.", example="tok_01kaj5bd40e6rr3f5y2kq0w9xz")
     )
     created_at = time("When it was made.")
     finished_at = time("When it was done or aborted.", allow_none=True)

@@ -88,16 +88,16 @@ def suggest(unit: Unit, workspace_id: str, contact_id: str, other_id: str, reaso
 
 class IdentitySchema(ResponseBody):
     channel_kind = fields.String(metadata={"example": "whatsapp"})
-    external_id = fields.String(metadata=about("Who it is at the provider; not always a phone number."))
+    external_id = fields.String(metadata=about("The contact's identifier at the provider; not always a phone number."))
 
 
 class SuggestedMergeSchema(ResponseBody):
-    contact_id = fields.String(metadata=about("Who may be the same person."))
+    contact_id = fields.String(metadata=about("A contact who may be the same person."))
     reason = fields.String(metadata={"example": "same_phone"})
 
 
 class ContactItemSchema(ContactSchema):
-    identities = fields.List(fields.Nested(IdentitySchema), metadata=about("Who it is on each kind of channel."))
+    identities = fields.List(fields.Nested(IdentitySchema), metadata=about("Its identifiers on each kind of channel."))
     suggested_merges = fields.List(fields.Nested(SuggestedMergeSchema))
 
 

@@ -155,11 +155,11 @@ class EventSchema(ResponseBody):
     id = fields.String()
     kind = fields.String()
     created_at = time("When the event happened.")
-    contact_id = fields.String(allow_none=True, metadata=about("Whom it is about; null: no contact."))
+    contact_id = fields.String(allow_none=True, metadata=about("The contact it is about; null: none."))
     body = fields.Dict(
         allow_none=True,
         metadata=about(
-            "What every delivery of it carries, byte for byte; null once that is not kept.",
+            "The body of each of its deliveries, byte for byte; null once it is no longer kept.",
             anyOf=[{"$ref": f"#/components/schemas/{name}"} for name in ("WebhookBody", "ErasedBody")]
             + [{"type": "null"}],
         ),
