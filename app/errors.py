@@ -31,13 +31,13 @@ class SettingsError(BellhopError):
 
 
 class Malformed(BellhopError):
-    """What was sent cannot be read; `detail` says where."""
+    """The request cannot be read; `detail` says where."""
 
     slug = "malformed-request"
 
 
 class TooLarge(BellhopError):
-    """What was sent is larger than what is read; `detail` names the limit."""
+    """The request is larger than its limit, which `detail` names."""
 
     slug = "payload-too-large"
 

@@ -188,7 +188,7 @@ GUARDS = [
     ),
     Guard(
         "idempotency key of another request",
-        "app/domain/jobs/jobs.py",
+        "app/domain/jobs/idempotency_keys.py",
         "        raise IdempotencyKeyReused()",
         "        pass",
         "tests/app/api/test_writes.py",

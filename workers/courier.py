@@ -8,9 +8,10 @@ from dataclasses import replace
 from functools import partial
 
 from app import mailbox
-from app.channels.base import Outcome, Verdict
+from app.channels.base import Outcome
 from app.domain.channels import outboxes
 from app.domain.conversations import sending_outcomes, sendings
+from app.domain.conversations.message_statuses import UNRECORDED
 from app.domain.conversations.sendings import Dispatch, Sending
 from app.mailbox import Claimed
 from workers.concurrency import Windows
@@ -25,7 +26,6 @@ MOST_BYTES = 65_536
 GATHERING_SECONDS = 0.005
 # A channel that has reached its rate is looked into no more often than this; slots it missed are claimed together.
 CLOSED_SECONDS = 0.05
-_UNRECORDED = Verdict(Outcome.UNKNOWN, code="error", detail="Bellhop could not record what the provider answered.")
 
 
 class Courier(Desk[Sending]):
@@ -64,7 +64,7 @@ class Courier(Desk[Sending]):
 
     def broken(self, outcome: Sending) -> Sending:
         """Whether the message was taken is not known."""
-        return replace(outcome, verdict=_UNRECORDED)
+        return replace(outcome, verdict=UNRECORDED)
 
     def end(self, outcome: Sending) -> None:
         """Makes room for another message of the channel."""

@@ -12,7 +12,7 @@ from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.writes import accept, act, once_key
+from app.api.writes import accept, act, idempotency_key
 from app.domain.automations import automations, definitions
 from app.domain.automations.automations import AutomationSchema, AutomationVersionSchema
 from app.domain.contacts import contacts
@@ -22,7 +22,7 @@ from app.lib.schemas import Formatted, Period, RequestBody, ResponseBody, Strict
 from app.models.automations import Automation, AutomationVersion
 from app.models.runs import UNFINISHED
 
-blueprint = Blueprint("automations", __name__, description="What happens to contacts, step by step, and when.")
+blueprint = Blueprint("automations", __name__, description="Steps that are taken for a contact when something happens.")
 
 
 class AutomationFields(RequestBody):
@@ -74,7 +74,7 @@ class CancelRunsBody(Period):
 
 
 class CancelledRunsSchema(ResponseBody):
-    """What a write that cancels runs returns: the automation, or the count of a dry run."""
+    """The result of a write that cancels runs: the automation, or the count of a dry run."""
 
     data = fields.Raw(
         metadata={
@@ -82,7 +82,7 @@ class CancelledRunsSchema(ResponseBody):
                 {"$ref": "#/components/schemas/Automation"},
                 {
                     "type": "object",
-                    "description": f"Of a dry run: how many would be cancelled, up to {automations.MOST_COUNTED:,}.",
+                    "description": f"How many runs a dry run would cancel, up to {automations.MOST_COUNTED:,}.",
                     "required": ["count"],
                     "properties": {"count": {"type": "integer", "example": 12}},
                 },
@@ -135,7 +135,7 @@ def update_automation(body: dict[str, Any], automation_id: str) -> Response:
 @authorize("automations")
 @accepts_write()
 def delete_automation(automation_id: str) -> Response:
-    """Delete an automation. Its unfinished runs are cancelled; what its runs did can still be read."""
+    """Delete an automation. Its unfinished runs are cancelled; the logs of its runs can still be read."""
     return act("automations.delete", automation_id)
 
 
@@ -154,7 +154,7 @@ def list_versions_of_automation(query: dict[str, Any], automation_id: str) -> Re
 @authorize("automations")
 @accepts_write(AutomationSchema)
 def publish_automation(automation_id: str) -> Response:
-    """Publish the draft as the next version, with which runs begin from now on. Runs keep the version they have.
+    """Publish the draft as the next version. New runs use it; existing runs keep theirs.
 
     A paused automation stays paused. If automations would start each other in a loop, the write fails with `conflict`.
     """
@@ -165,7 +165,7 @@ def publish_automation(automation_id: str) -> Response:
 @authorize("automations")
 @accepts_write(AutomationSchema)
 def unpublish_automation(automation_id: str) -> Response:
-    """Refuse further starts; runs go on to their end."""
+    """Refuse further starts; existing runs continue."""
     return act("automations.unpublish", automation_id)
 
 
@@ -181,7 +181,7 @@ def pause_automation(automation_id: str) -> Response:
 @authorize("automations")
 @accepts_write(AutomationSchema)
 def resume_automation(automation_id: str) -> Response:
-    """Let the runs of a paused automation go on."""
+    """Resume the runs of a paused automation."""
     return act("automations.resume", automation_id)
 
 
@@ -201,6 +201,6 @@ def cancel_runs_of_automation(body: dict[str, Any], automation_id: str) -> Respo
     if "contact_id" in body:
         contacts.find_named(workspace_id, body["contact_id"])
     if body.pop("dry_run", False):
-        once_key()  # unused here, but an invalid one is refused all the same
+        idempotency_key()  # unused here, but an invalid one is refused all the same
         return respond(200, {"data": {"count": automations.count_runs(workspace_id, automation_id, body)}})
     return act("automations.cancel_runs", automation_id, CancelRunsBody.as_text(body) | {"before": ids.new("run")})

@@ -28,7 +28,7 @@ SHORTEST = timedelta(milliseconds=1)  # the precision of times in the API
 class BookingCreate(RequestBody):
     """The body that creates a booking."""
 
-    contact_id = fields.String(required=True, metadata=about("Whose booking it is."))
+    contact_id = fields.String(required=True, metadata=about("The contact who has booked."))
     title = fields.String(required=True, validate=validate.Length(1, 255), metadata={"example": "Haircut"})
     starts_at = Time(required=True, validate=STORABLE, metadata=about("RFC 3339."))
     ends_at = moment("after starts_at.", required=True)

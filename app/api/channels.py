@@ -21,7 +21,7 @@ from app.errors import Invalid
 from app.lib import ids
 from app.models.channels import Channel
 
-blueprint = Blueprint("channels", __name__, description="The connections to providers, over which messages go.")
+blueprint = Blueprint("channels", __name__, description="Connections to the providers that carry messages.")
 
 
 @blueprint.route("/workspaces/<workspace>/channels", methods=["GET"])

@@ -19,6 +19,7 @@ from app.domain.contacts import contacts
 from app.domain.contacts.contacts import ContactSchema
 from app.domain.lifecycle import exports, merges
 from app.domain.lifecycle.merges import ContactItemSchema
+from app.domain.people import message_access
 from app.lib import normalization
 from app.lib.schemas import Formatted, ResponseBody, Time, about
 from app.models.contacts import Contact
@@ -84,7 +85,7 @@ def show_contact(contact_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/contacts/<contact_id>/export", methods=["GET"])
-@authorize("contacts")
+@authorize(message_access.EXPORTS)
 @blueprint.response(
     200,
     envelope(ExportSchema),
@@ -119,9 +120,9 @@ def delete_contact(contact_id: str) -> Response:
 @blueprint.arguments(MergeBody)
 @accepts_write(ContactItemSchema)
 def merge_contact(body: dict[str, Any], contact_id: str) -> Response:
-    """Make another contact a part of this one: everything that it has moves here, and it is gone.
+    """Merge another contact into this one: everything that it has moves here, and it no longer exists.
 
-    Fields that this contact does not have are filled from the other. It is opted out if one of them was.
+    Fields that this contact does not have are filled from the other. It is opted out if either was.
     """
     workspace_id = caller().workspace_id
 

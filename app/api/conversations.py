@@ -67,7 +67,7 @@ def show_conversation(conversation_id: str) -> Response:
 @blueprint.arguments(ConversationPatch)
 @accepts_write(ConversationSchema)
 def update_conversation(body: dict[str, Any], conversation_id: str) -> Response:
-    """Close, open, assign or read a conversation. Closing it lets the runs go on that a member's message holds."""
+    """Close, open, assign or read a conversation. Closing it resumes the runs that a member's message holds."""
     found = conversations.find(caller().workspace_id, conversation_id)
     check = partial(conversation_changes.check_assignee, found.workspace_id, body.get("assignee_id"))
     return accept("conversations.update", body | {"contact_id": found.contact_id}, found.id, check)

@@ -1,4 +1,4 @@
-"""Deliveries: the log of what was sent, and what came of it."""
+"""Deliveries: the log of events sent to endpoints, and their outcomes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from app.api.responses import respond
 from app.api.writes import accept
 from app.domain.deliveries import deliveries
 from app.domain.deliveries.deliveries import DeliverySchema, DeliveryWithAttemptsSchema
+from app.domain.people import message_access
 from app.lib.schemas import Time, Whole, about
 from app.models.deliveries import STATUSES, Delivery
 from app.outbound.answers import ERROR_CODES
@@ -36,7 +37,7 @@ class DeliveryQuery(PageQuery):
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/deliveries", methods=["GET"])
-@authorize("webhooks")
+@authorize(message_access.EVENTS)
 @blueprint.arguments(DeliveryQuery)
 @blueprint.response(200, envelope(DeliverySchema, many=True))
 def list_deliveries(query: dict[str, Any]) -> Response:
@@ -46,7 +47,7 @@ def list_deliveries(query: dict[str, Any]) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/deliveries/<delivery_id>", methods=["GET"])
-@authorize("webhooks")
+@authorize(message_access.EVENTS)
 @blueprint.response(200, envelope(DeliveryWithAttemptsSchema))
 def show_delivery(delivery_id: str) -> Response:
     """Show a delivery with its body and all its attempts."""
@@ -54,13 +55,13 @@ def show_delivery(delivery_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/deliveries/<delivery_id>/resend", methods=["POST"])
-@authorize("webhooks")
+@authorize(message_access.EVENTS)
 @accepts_write(DeliverySchema, made=True)
 def resend_delivery(delivery_id: str) -> Response:
     """Send a delivery now: a delivered one as a new delivery of the same event, any other under its own identifier.
 
-    A failed or held one starts its retries over. One that waits for its retry becomes due, and its schedule of retries
-    goes on unchanged; if it is due already, nothing changes. The write fails with `conflict` while an attempt is in
+    A failed or held one starts its retries over. One that waits for its retry becomes due, and keeps its
+    schedule of retries; if it is due already, nothing changes. The write fails with `conflict` while an attempt is in
     progress, and if the endpoint is stopped or deleted.
     """
     workspace_id = caller().workspace_id

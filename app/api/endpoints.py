@@ -12,7 +12,7 @@ from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.writes import accept, act, must_exist, once_key
+from app.api.writes import accept, act, idempotency_key, must_exist
 from app.domain.bodies.endpoints import EnableBody, EndpointCreate, EndpointPatch, EndpointTest
 from app.domain.deliveries import sweeps
 from app.domain.deliveries.deliveries import DeliverySchema
@@ -155,7 +155,7 @@ def resend_deliveries(body: dict[str, Any], endpoint_id: str) -> Response:
     """Resend many deliveries, oldest first, in a worker. The sweep in the response shows its progress."""
     is_dry = body.pop("dry_run", False)
     if is_dry:
-        once_key()  # unused here, but an invalid one is refused all the same
+        idempotency_key()  # unused here, but an invalid one is refused all the same
         must_exist("endpoint", endpoint_id)
         count, gone = sweeps.count_resendable(endpoint_id, **body)
         filters = {name: body.get(name) for name in endpoints.FILTERS}

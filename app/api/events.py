@@ -16,6 +16,7 @@ from app.api.responses import respond
 from app.api.writes import accept, must_exist
 from app.domain.deliveries import deliveries
 from app.domain.deliveries.deliveries import DeliverySchema
+from app.domain.people import message_access
 from app.domain.webhooks import catalogue
 from app.domain.work import events
 from app.domain.work.events import EventSchema
@@ -42,11 +43,13 @@ class EventQuery(PageQuery):
 class EventResend(RequestBody):
     """The body that sends an event to an endpoint."""
 
-    endpoint_id = fields.String(required=True, metadata=about("Where it goes, whatever kinds that gets."))
+    endpoint_id = fields.String(
+        required=True, metadata=about("The endpoint to send it to, whatever it is subscribed to.")
+    )
 
 
 @blueprint.route("/workspaces/<workspace>/events", methods=["GET"])
-@authorize("webhooks")
+@authorize(message_access.EVENTS)
 @blueprint.arguments(EventQuery)
 @blueprint.response(200, envelope(EventSchema, many=True))
 def list_events(query: dict[str, Any]) -> Response:
@@ -56,7 +59,7 @@ def list_events(query: dict[str, Any]) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/events/<event_id>", methods=["GET"])
-@authorize("webhooks")
+@authorize(message_access.EVENTS)
 @blueprint.response(200, envelope(EventWithDeliveriesSchema))
 def show_event(event_id: str) -> Response:
     """Show an event with its deliveries; once its body is not kept, for as long as its deliveries are."""
@@ -66,7 +69,7 @@ def show_event(event_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/events/<event_id>/resend", methods=["POST"])
-@authorize("webhooks")
+@authorize(message_access.EVENTS)
 @blueprint.arguments(EventResend)
 @accepts_write(DeliverySchema, made=True)
 def resend_event(body: dict[str, Any], event_id: str) -> Response:

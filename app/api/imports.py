@@ -15,7 +15,7 @@ from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.parsing.bodies import spooled_body
 from app.api.responses import respond
-from app.api.writes import answer, once_key, write_of
+from app.api.writes import answer, idempotency_key, write_of
 from app.domain.channels import disk
 from app.domain.jobs import jobs
 from app.domain.lifecycle import import_lines, imports
@@ -98,11 +98,11 @@ def _accept() -> tuple[Job, bool]:
         disk.check_room()
         with spooled_body(request, MOST_BYTES) as body, memory_for(body.tell()):
             body.seek(0)
-            once, import_id = once_key(body.read()), ids.new("imp")
+            key, import_id = idempotency_key(body.read()), ids.new("imp")
             body.seek(0)
             good, bad = import_lines.read(body)
             store = partial(imports.store, caller().workspace_id, import_id, good=good, bad=bad)
-            return jobs.accept(write_of("contacts.import", {}, import_id), once, store)
+            return jobs.accept(write_of("contacts.import", {}, import_id), key, store)
     except RequestEntityTooLarge as error:
         raise RequestEntityTooLarge(f"The body is larger than {MOST_BYTES // 1024**2} MiB.") from error
 

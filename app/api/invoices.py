@@ -14,7 +14,7 @@ from app.domain.billing import invoices
 from app.domain.billing.invoices import InvoiceSchema
 from app.models.invoices import Invoice
 
-blueprint = Blueprint("invoices", __name__, description="What past months cost.")
+blueprint = Blueprint("invoices", __name__, description="The bills of past months.")
 
 
 @blueprint.route("/workspaces/<workspace>/invoices", methods=["GET"])

@@ -15,7 +15,7 @@ from app.api.openapi.problems import response_name
 from app.api.parsing.blueprints import Blueprint
 from app.api.request_ids import request_id
 from app.api.responses import respond
-from app.api.writes import accept, answer, once_key
+from app.api.writes import accept, answer, idempotency_key
 from app.domain import resources
 from app.domain.bodies.jobs import DiscardBody
 from app.domain.jobs import failed_jobs, jobs
@@ -81,13 +81,13 @@ def show_job(job_id: str) -> Response:
 @accepts_write(ResultSchema, made=True)
 @blueprint.alt_response(204, description="The same, if the write is a deletion.", success=True)
 def replay_job(job_id: str) -> Response:
-    """Ask for a failed write again, as a new job of the same kind; for writes that failed by a fault of ours.
+    """Replay a failed write as a new job of the same kind. For writes that failed by a fault of ours.
 
-    One that failed for a reason of its own is refused with 409, as are one that was replayed or discarded, and an
-    import.
+    A write that failed for a reason of its own is refused with 409, and so are an import and a job that was replayed
+    or discarded.
     """
-    once, found = once_key(), _find(job_id)
-    return answer(*failed_jobs.replay(found, request_id(), caller().token_id, once))
+    key, found = idempotency_key(), _find(job_id)
+    return answer(*failed_jobs.replay(found, request_id(), caller().token_id, key))
 
 
 @blueprint.route("/workspaces/<workspace>/jobs/<job_id>/discard", methods=["POST"])
@@ -95,7 +95,7 @@ def replay_job(job_id: str) -> Response:
 @blueprint.arguments(DiscardBody)
 @accepts_write(JobSchema)
 def discard_job(body: dict[str, Any], job_id: str) -> Response:
-    """Discard a failed job: it no longer counts as an open failure, and what it was asked to do is forgotten."""
+    """Discard a failed job: it no longer counts as an open failure, and its request is deleted."""
     found = _find(job_id)
 
     def check() -> None:

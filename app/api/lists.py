@@ -33,7 +33,7 @@ class PageQuery(Query):
 
 
 class Meta(ResponseBody):
-    """What a page says about the rest of its list."""
+    """Where a list continues after a page."""
 
     nextCursor = fields.String(allow_none=True, metadata=about("Cursor of the next page."))
     hasMore = fields.Boolean(metadata=about("True while more pages exist."))

@@ -18,13 +18,14 @@ from app.api.writes import accept, act
 from app.domain.channels import media
 from app.domain.conversations import conversations, messages, recipients
 from app.domain.conversations.messages import MOST_CHARACTERS, MessageSchema
+from app.domain.people import message_access
 from app.errors import NotFound
 from app.lib import ids
 from app.lib.schemas import RequestBody, about
 from app.models.conversations import Message
 from app.models.jobs import Job
 
-blueprint = Blueprint("messages", __name__, description="What contacts and the workspace write to each other.")
+blueprint = Blueprint("messages", __name__, description="Messages between contacts and the workspace.")
 
 _ORDER = ("at", "id")
 _ABSENT: dict[str, Any] = {"not": {}}
@@ -53,12 +54,12 @@ class MessageCreate(RequestBody):
     described: ClassVar[dict[str, Any]] = {"not": _EMPTY}
     text = fields.String(
         validate=validate.Length(1, MOST_CHARACTERS),
-        metadata=about("What the contact reads; beside a file, its caption.", example="It is on its way."),
+        metadata=about("The text of the message; beside a file, its caption.", example="It is on its way."),
     )
     template = fields.Dict(
         metadata=about(
             "The template that the channel's provider requires outside its window, in the provider's "
-            "own form. `text` is then what the inbox shows for it.",
+            "own form. `text` is then the text that the inbox shows for it.",
             example={"name": "order_update", "language": {"code": "en"}},
         )
     )
@@ -86,7 +87,7 @@ class MessageToContact(MessageCreate):
     channel_id = fields.String(metadata=about("Only over this channel."))
     to = fields.String(
         validate=validate.Length(1, 100),
-        metadata=about("With `channel_id`: a phone number, or who the contact is at the provider."),
+        metadata=about("With `channel_id`: a phone number, or the contact's identifier at the provider."),
     )
 
     @validates_schema
@@ -99,7 +100,7 @@ class MessageToContact(MessageCreate):
 
 
 @blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>/messages", methods=["GET"])
-@authorize("inbox")
+@authorize(message_access.MESSAGES)
 @blueprint.arguments(PageQuery)
 @blueprint.response(200, envelope(MessageSchema, many=True))
 def list_messages_of_conversation(query: dict[str, Any], conversation_id: str) -> Response:
@@ -111,7 +112,7 @@ def list_messages_of_conversation(query: dict[str, Any], conversation_id: str) -
 
 
 @blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>/messages", methods=["POST"])
-@authorize("inbox")
+@authorize(message_access.MESSAGES)
 @blueprint.arguments(MessageCreate)
 @accepts_write(MessageSchema, made=True)
 def write_message(body: dict[str, Any], conversation_id: str) -> Response:
@@ -122,7 +123,7 @@ def write_message(body: dict[str, Any], conversation_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/messages", methods=["GET"])
-@authorize("inbox")
+@authorize(message_access.MESSAGES)
 @blueprint.arguments(PageQuery)
 @blueprint.response(200, envelope(MessageSchema, many=True))
 def list_messages(query: dict[str, Any]) -> Response:
@@ -131,7 +132,7 @@ def list_messages(query: dict[str, Any]) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/messages", methods=["POST"])
-@authorize("inbox")
+@authorize(message_access.MESSAGES)
 @blueprint.arguments(MessageToContact)
 @accepts_write(MessageSchema, made=True)
 def send_message(body: dict[str, Any]) -> Response:
@@ -150,7 +151,7 @@ def send_message(body: dict[str, Any]) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/messages/<message_id>", methods=["GET"])
-@authorize("inbox")
+@authorize(message_access.MESSAGES)
 @blueprint.response(200, envelope(MessageSchema))
 def show_message(message_id: str) -> Response:
     """Show a message."""
@@ -158,10 +159,10 @@ def show_message(message_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/messages/<message_id>/resend", methods=["POST"])
-@authorize("inbox")
+@authorize(message_access.MESSAGES)
 @accepts_write(MessageSchema)
 def resend_message(message_id: str) -> Response:
-    """Send a message again that has `failed`, or whose outcome is `unknown`, which may bring it twice."""
+    """Send a message again that has `failed`, or whose outcome is `unknown`: the contact may then get it twice."""
     payload = {}
     with suppress(NotFound):  # a queued write may create it
         payload["contact_id"] = messages.find(caller().workspace_id, message_id).contact_id

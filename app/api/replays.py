@@ -1,4 +1,4 @@
-"""Replays: chosen deliveries sent again, over any number of endpoints, and what became of each."""
+"""Replays: chosen deliveries sent again, over any number of endpoints, and their outcomes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.writes import accept, must_exist, once_key
+from app.api.writes import accept, idempotency_key, must_exist
 from app.domain.bodies.replays import ReplayCreate, ReplayFilter
 from app.domain.deliveries import replays
 from app.domain.deliveries.deliveries import DeliverySchema
@@ -60,12 +60,12 @@ def list_replays(query: dict[str, Any]) -> Response:
 def create_replay(body: dict[str, Any]) -> Response:
     """Send chosen deliveries again, oldest first, in a worker, or count them with `dry_run`.
 
-    The replay in the response shows the progress. What it is about is fixed when it begins; a delivery that somebody
-    sends, or that arrives, before the replay comes to it is skipped.
+    The replay in the response shows the progress. Its deliveries are fixed when it begins; one that
+    arrives or is sent before the replay reaches it is skipped.
     """
     body["filter"] = chosen = ReplayFilter.as_text(body["filter"])
     if body.pop("dry_run", False):
-        once_key()  # unused here, but an invalid one is refused all the same
+        idempotency_key()  # unused here, but an invalid one is refused all the same
         return respond(200, {"data": replays.preview(caller().workspace_id, chosen)})
     return accept("replays.create", body, ids.new("rpl"))
 
@@ -83,7 +83,7 @@ def show_replay(replay_id: str) -> Response:
 @blueprint.arguments(RowQuery)
 @blueprint.response(200, envelope(ReplayRowSchema, many=True))
 def list_replay_rows(query: dict[str, Any], replay_id: str) -> Response:
-    """List what became of the deliveries that the replay has come to, the latest first."""
+    """List the outcomes of the deliveries that the replay has reached, the latest first."""
     found = replays.find(caller().workspace_id, replay_id)
     return respond(
         200,

@@ -18,6 +18,7 @@ from app.domain.automations import automations, runs, simulations
 from app.domain.automations.runs import LogEntrySchema
 from app.domain.automations.steps.start_automation import MOST_BYTES, MOST_VARIABLES
 from app.domain.contacts import contacts
+from app.domain.people import message_access
 from app.domain.triggers import run_states
 from app.domain.triggers.run_states import EXAMPLE_VARIABLES, FailureSchema, RunSchema
 from app.lib import ids, json
@@ -50,7 +51,7 @@ def variables() -> fields.Dict:
 class StartBody(RequestBody):
     """The body that starts an automation for a contact."""
 
-    contact_id = fields.String(required=True, metadata=about("For whom it runs."))
+    contact_id = fields.String(required=True, metadata=about("The contact to run it for."))
     variables = variables()
 
 
@@ -72,12 +73,12 @@ class RunWithStepsSchema(RunSchema):
 class SimulationBody(RequestBody):
     """The body that tries a draft out."""
 
-    contact_id = fields.String(metadata=about("For whom; by default a contact without data."))
+    contact_id = fields.String(metadata=about("The contact to run it for; by default one without data."))
     variables = variables()
     replies = fields.List(
         fields.String(validate=validate.Length(max=4096)),
         validate=validate.Length(max=100),
-        metadata=about("What the contact replies, wait by wait; then waits time out.", example=["Yes"]),
+        metadata=about("The contact's replies, one for each wait; further waits time out.", example=["Yes"]),
     )
 
 
@@ -97,7 +98,7 @@ class RunQuery(RunsOfAutomationQuery):
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/start", methods=["POST"])
-@authorize("automations")
+@authorize(message_access.RUNS)
 @blueprint.arguments(StartBody)
 @accepts_write(RunSchema, made=True)
 def start_automation(body: dict[str, Any], automation_id: str) -> Response:
@@ -110,11 +111,11 @@ def start_automation(body: dict[str, Any], automation_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/simulate", methods=["POST"])
-@authorize("automations")
+@authorize(message_access.RUNS)
 @blueprint.arguments(SimulationBody, required=False)
 @blueprint.response(200, envelope(SimulationSchema))
 def simulate_automation(body: dict[str, Any], automation_id: str) -> Response:
-    """Run the draft without any effect, and show the log of that. Waits are over at once, and no request is sent."""
+    """Run the draft without any effect, and show the log. Waits end at once, and no request is sent."""
     workspace_id = caller().workspace_id
     automation = automations.find(workspace_id, automation_id)
     contact = contacts.find_named(workspace_id, body["contact_id"]) if "contact_id" in body else None
@@ -124,7 +125,7 @@ def simulate_automation(body: dict[str, Any], automation_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/runs", methods=["GET"])
-@authorize("automations")
+@authorize(message_access.RUNS)
 @blueprint.arguments(RunsOfAutomationQuery)
 @blueprint.response(200, envelope(RunSchema, many=True))
 def list_runs_of_automation(query: dict[str, Any], automation_id: str) -> Response:
@@ -134,7 +135,7 @@ def list_runs_of_automation(query: dict[str, Any], automation_id: str) -> Respon
 
 
 @blueprint.route("/workspaces/<workspace>/runs", methods=["GET"])
-@authorize("automations")
+@authorize(message_access.RUNS)
 @blueprint.arguments(RunQuery)
 @blueprint.response(200, envelope(RunSchema, many=True))
 def list_runs(query: dict[str, Any]) -> Response:
@@ -143,17 +144,17 @@ def list_runs(query: dict[str, Any]) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/runs/<run_id>", methods=["GET"])
-@authorize("automations")
+@authorize(message_access.RUNS)
 @blueprint.response(200, envelope(RunWithStepsSchema))
 def show_run(run_id: str) -> Response:
-    """Show a run with its log; from the moment in which its start is accepted."""
+    """Show a run with its log. It exists as soon as its start is accepted."""
     run = runs.find(caller().workspace_id, run_id)
     steps = [runs.represent_step(step) for step in RunStep.latest(run, runs.LONGEST_LOG)]
     return respond(200, {"data": {**run_states.represent(run), "steps": steps}})
 
 
 @blueprint.route("/workspaces/<workspace>/runs/<run_id>/cancel", methods=["POST"])
-@authorize("automations")
+@authorize(message_access.RUNS)
 @accepts_write(RunSchema)
 def cancel_run(run_id: str) -> Response:
     """Cancel a run; nothing changes if it is already cancelled."""
@@ -162,20 +163,20 @@ def cancel_run(run_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/runs/<run_id>/resume", methods=["POST"])
-@authorize("automations")
+@authorize(message_access.RUNS)
 @accepts_write(RunSchema)
 def resume_run(run_id: str) -> Response:
-    """Let a run go on that is held by a member's message."""
+    """Resume a run that is held by a member's message."""
     run = runs.find(caller().workspace_id, run_id)
     return accept("runs.resume", {"contact_id": run.contact_id}, run.id)
 
 
 @blueprint.route("/workspaces/<workspace>/runs/<run_id>/replay", methods=["POST"])
-@authorize("automations")
+@authorize(message_access.RUNS)
 @blueprint.arguments(ReplayBody, required=False)
 @accepts_write(RunSchema, made=True)
 def replay_run(body: dict[str, Any], run_id: str) -> Response:
-    """Begin a run that has ended anew: a new run of the same version, for the same contact, with the same variables."""
+    """Begin a new run like one that has ended: of the same version, for the same contact, with the same variables."""
     run = runs.find(caller().workspace_id, run_id)
     payload = body | {"run_id": run.id, "contact_id": run.contact_id, "automation_id": run.automation_id}
     check = partial(runs.check_step, run, body.get("from_step"))

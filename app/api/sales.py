@@ -19,7 +19,7 @@ from app.lib import clock, ids, money
 from app.lib.schemas import Formatted, RequestBody, about, moment, text
 from app.models.sales import Sale
 
-blueprint = Blueprint("sales", __name__, description="What contacts paid.")
+blueprint = Blueprint("sales", __name__, description="Sales to contacts.")
 
 
 class SaleCreate(RequestBody):

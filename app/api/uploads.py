@@ -17,7 +17,7 @@ from app.api.lists import envelope
 from app.api.parsing.blueprints import Blueprint
 from app.api.parsing.bodies import spooled_body
 from app.api.responses import respond
-from app.api.writes import once_key
+from app.api.writes import idempotency_key
 from app.bounds import Bound
 from app.domain.channels import allowances, disk, media
 from app.domain.channels.media import UploadSchema
@@ -30,7 +30,7 @@ _PART_BYTES = 65_536
 
 class UploadQuery(Query):
     name = fields.String(
-        validate=validate.Length(1, media.MOST_NAME), metadata=about("What the file is called.", example="receipt.pdf")
+        validate=validate.Length(1, media.MOST_NAME), metadata=about("The file's name.", example="receipt.pdf")
     )
 
 
@@ -52,7 +52,7 @@ class UploadQuery(Query):
 @blueprint.response(201, envelope(UploadSchema))
 def upload_file(query: dict[str, Any]) -> Response:
     """Upload a file for a message. The one write that is no job: the file is there when this returns."""
-    once_key(b"")  # refuses one that is malformed; sent twice, a file is there twice, and one of them expires
+    idempotency_key(b"")  # refuses one that is malformed; sent twice, a file is there twice, and one of them expires
     if request.headers.get("Content-Encoding", "identity") != "identity":
         raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
     workspace_id = caller().workspace_id

@@ -1,4 +1,4 @@
-"""What every kind of channel offers: requests to its provider, and the meaning of the provider's answers and webhooks.
+"""The interface of a kind of channel: requests to its provider, and the meaning of the provider's answers and webhooks.
 
 Nothing here connects, stores or decides: `app/domain` does, with what a kind returns.
 """
@@ -67,7 +67,7 @@ class Outgoing:
 
 
 class Outcome(Enum):
-    """What came of a request to a provider."""
+    """The outcome of a request to a provider."""
 
     SENT = "sent"
     FAILED = "failed"  # for good, for a reason of the message
@@ -152,7 +152,7 @@ class ChannelKind(ABC):
         return None
 
     def prepared(self, answer: Answer) -> str | Verdict:
-        """What `sending` needs of the answer to `preparing`, or why there is none; never UNKNOWN."""
+        """The part of the answer to `preparing` that `sending` needs, or why there is none; never UNKNOWN."""
         raise NotImplementedError
 
     @abstractmethod
@@ -173,7 +173,7 @@ class ChannelKind(ABC):
 
     @abstractmethod
     def arrivals(self, account: Account, body: bytes) -> Sequence[Arrival]:
-        """What a genuine webhook brings, in its order; unknown kinds and groups are left out. Raises BadPayload."""
+        """The arrivals in a genuine webhook, in its order; unknown kinds and groups are left out. Raises BadPayload."""
 
     @abstractmethod
     def locating(self, account: Account, media: Media) -> Request:

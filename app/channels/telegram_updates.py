@@ -19,7 +19,7 @@ Object = Mapping[str, Any]
 
 
 def read(body: bytes) -> Arrival | None:
-    """What an update brings; None if it is none of ours, such as one from a group. Raises BadPayload."""
+    """The arrival in an update; None if it is none of ours, such as one from a group. Raises BadPayload."""
     try:
         update = json.loads(body)
     except ValueError as error:

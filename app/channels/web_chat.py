@@ -36,7 +36,12 @@ class WebChat(ChannelKind):
                 "type": "array",
                 "maxItems": 50,
                 "uniqueItems": True,
-                "items": {"type": "string", "maxLength": 255, "pattern": _ORIGIN},
+                "items": {
+                    "type": "string",
+                    "maxLength": 255,
+                    "pattern": _ORIGIN,
+                    "x-form": "the origin of a page in small letters, such as https://shop.example",
+                },
             },
             "reopen": {"type": "boolean"},
             "new_visitors_per_minute": {"type": "integer", "minimum": 1, "maximum": 6_000},
@@ -48,7 +53,7 @@ class WebChat(ChannelKind):
         return {"secret": given.get("secret") or f"chs_{secrets.token_urlsafe(32)}"}
 
     def signature(self, account: Account, user: str) -> str:
-        """What the workspace's server sends its signed-in user to prove who it is: HMAC-SHA256 in hexadecimal."""
+        """The proof of identity that the workspace's server gives its signed-in user: HMAC-SHA256 in hexadecimal."""
         return hmac.new(account.credentials["secret"].encode(), user.encode(), hashlib.sha256).hexdigest()
 
     def is_signed(self, account: Account, user: str, signature: str) -> bool:

@@ -57,7 +57,7 @@ TYPES: Mapping[str, ResourceType] = {
 }
 
 
-# What became of a failed job; shown where there is any.
+# Columns that say what happened to a failed job; shown if they have a value.
 AFTERMATH = ("replayed_from", "replayed_as", "discarded_at", "discard_reason")
 
 
@@ -95,9 +95,7 @@ class JobSchema(ResponseBody):
     )
     progress = fields.Nested(ProgressSchema, metadata=about("Only imports have it."))
     replayed_from = fields.String(metadata=about("Only for a replay: the job that failed.", example=_OTHER_JOB))
-    replayed_as = fields.String(
-        metadata=about("Only if it was replayed: the job that does it again.", example=_OTHER_JOB)
-    )
+    replayed_as = fields.String(metadata=about("Only if it was replayed: the new job.", example=_OTHER_JOB))
     discarded_at = fields.DateTime(metadata=about("Only if it was discarded: when."))
     discard_reason = fields.String(metadata=about("Only if it was discarded: why.", example=WHY_DISCARDED))
     created_at = time("When the write was accepted.")
@@ -106,7 +104,7 @@ class JobSchema(ResponseBody):
 
 
 def represent_job(job: Job) -> Represented:
-    """The job as the API shows it; that of an import with its progress, a failed one with what came of that."""
+    """The job as the API shows it; that of an import with its progress, a failed one with its replay or discard."""
     resource = None
     if job.resource_id is not None and job.resource_type is not None:
         resource = {"type": job.resource_type, "id": job.resource_id, "url": url(job)}

@@ -19,7 +19,7 @@ _MESSAGES = {"unknown": "Unknown field.", "type": "A JSON object is required."}
 
 
 class Schema(marshmallow.Schema):
-    """What all schemas share: unknown fields are errors. No field may have a `data_key`."""
+    """The base of all schemas: unknown fields are errors. No field may have a `data_key`."""
 
     error_messages = _MESSAGES
 

@@ -29,7 +29,7 @@ LOOKS_EVERY_SECONDS = 0.02
 PAUSE_SECONDS = 0.5  # after the database was found to be away
 MOST_AT_ONCE = 1_000
 
-# What is sent, and the place at which all listeners are then.
+# Takes the parcels to send, and the place at which all listeners are then.
 Deliver = Callable[[Sequence[Parcel], Place | None], None]
 # The place from which new listeners are sent everything.
 Begun = Callable[[Place], None]

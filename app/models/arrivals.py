@@ -1,4 +1,4 @@
-"""Arrivals: what has come in over channels, the mail of each sender."""
+"""Arrivals: messages and receipts over channels, the mail of each sender."""
 
 from __future__ import annotations
 

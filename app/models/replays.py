@@ -1,4 +1,4 @@
-"""Replays, each a mailbox of its own; the deliveries they still have to come to, and what became of the others."""
+"""Replays, each a mailbox of its own; the deliveries they still have to reach, and the outcomes of the others."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ STATUSES = (*UNFINISHED, *FINISHED)
 FAILURE_CODES = ("limit", "no_channel", "opted_out", "template", "gone", "error")
 # The filters of the list, those that leave the fewest runs first.
 _FILTERS = ("contact_id", "failure", "automation_id", "status")
-# As in the index by codes.
+# The index by codes has the same expressions.
 _FAILED, _CODE = "failure IS NOT NULL", "(failure->>'code')"
 
 
@@ -29,7 +29,7 @@ class Run(OwnedModel):
     of the log.
     """
 
-    # What a run was started with. Only its contact can become another, by a merge.
+    # What a run was started with does not change; only a merge gives it another contact.
     FIXED: ClassVar[frozenset[str]] = frozenset(
         {
             *("automation_id", "version", "variables", "event", "depth"),

@@ -6,7 +6,7 @@ from peewee import TextField
 
 from app.models.base import BaseModel, TimeField, json_field, page_before
 
-# A search by name looks at so many, as no index leads to a part of a name.
+# A search by name looks at this many, as no index leads to a part of a name.
 MOST_SEARCHED = 20_000
 
 

@@ -14,12 +14,12 @@ from app.problems import PROBLEMS
 
 
 def typed(*names: str) -> dict[str, str]:
-    """What the form says in those fields, with line ends as they were typed; "" for a field that was not sent."""
+    """The form's values of those fields, with line ends as they were typed; "" for a field that was not sent."""
     return {name: _text(request.form.get(name, "")) for name in names}
 
 
 def typed_all(name: str) -> list[str]:
-    """What the form says in all fields of that name."""
+    """The form's values of all fields of that name."""
     return [_text(value) for value in request.form.getlist(name)]
 
 

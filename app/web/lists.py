@@ -17,7 +17,7 @@ from app.web.formats import MOST_COUNTED
 
 ROWS = 50
 MOST_EXPORTED = 10_000
-# What a spreadsheet would run as a formula.
+# A spreadsheet would run a cell with one of these beginnings as a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 

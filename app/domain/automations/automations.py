@@ -42,7 +42,7 @@ EXAMPLE = {
     ],
 }
 ABOUT_EXITS: dict[str, Any] = {
-    "description": "What ends a contact's runs, in the shape of triggers.",
+    "description": "The events that end a contact's runs, in the form of triggers.",
     "example": [{"event": "sale.recorded"}],
 }
 ABOUT_REENTRY = {

@@ -32,7 +32,7 @@ TIMEOUT_SECONDS = 30.0
 LEASE_SECONDS = TIMEOUT_SECONDS + 10
 # Before the second and the third attempt.
 PAUSES_SECONDS = (1.0, 10.0)
-# What is kept of a response's body.
+# Bytes kept of a response's body.
 MOST_BYTES = 65_536
 
 
@@ -51,7 +51,7 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of an attempt. After a fault of ours the request waits for `pause_seconds`."""
+    """The outcome of an attempt. After a fault of ours the request waits for `pause_seconds`."""
 
     dispatch: Dispatch
     answer: Answer

@@ -16,7 +16,7 @@ from app.domain.automations.steps import KINDS
 from app.domain.automations.steps.base import FailureCode, Outcome, Step, StepFailed, Stop, Wait
 from app.domain.contacts import contacts
 from app.domain.conversations import conversations
-from app.domain.triggers import conditions, run_states
+from app.domain.triggers import conditions, run_endings, run_states
 from app.domain.work.changes import Change
 from app.domain.work.units import Unit
 from app.errors import BellhopError
@@ -65,7 +65,7 @@ class Interpreter:
 
     @property
     def variables(self) -> Mapping[str, Any]:
-        """What templates and conditions can name."""
+        """The values that templates and conditions can name."""
         return {
             "contact": _with_times_as_text(contacts.represent(self.contact)),
             "conversation": self._conversation(),
@@ -127,7 +127,7 @@ class Interpreter:
         return _with_times_as_text(conversations.represent(found)) if found else {}
 
     def _start(self, program: Program) -> None:
-        # Of a replay, the step is known already.
+        # A run that replays another may begin with a later step.
         self.run.step = self.run.step or program.first
         self.run.started_at = self.now
         started = self.run.altered(status="running")
@@ -233,7 +233,7 @@ class Interpreter:
 
     def _finish(self, status: Any, failure: Mapping[str, Any] | None = None) -> None:
         self.ended_as = status
-        run_states.finish(self.unit, self.run, status, automation_name=self._automation_name, failure=failure)
+        run_endings.finish(self.unit, self.run, status, automation_name=self._automation_name, failure=failure)
 
     def _put(self, **fields: Any) -> None:
         run_states.change(self.unit, self.run, leased_until=None, **fields)

@@ -11,11 +11,9 @@ from app import partitions
 from app.config import settings
 from app.database import batches, count, delete_some, now, rows
 from app.domain.automations import runs
-from app.domain.triggers import run_states
+from app.domain.triggers import run_endings, run_states
 from app.domain.work.units import Busy, Unit
 from app.lib import ids
-from app.models import sets
-from app.models.automations import Enrolment
 from app.models.runs import Run, RunStep
 
 
@@ -40,21 +38,7 @@ def erase(unit: Unit, workspace_id: str, run_ids: Sequence[str]) -> None:
     count(f"DELETE FROM run_requests WHERE id IN ({requests})", (list(run_ids),))
     if rows("SELECT 1 FROM run_requests WHERE run_id = ANY(%s) LIMIT 1", (list(run_ids),)):
         raise Busy
-    unfinished = rows(
-        """
-        SELECT runs.id, runs.contact_id, automation_id, coalesce(name, '') FROM runs
-        LEFT JOIN automations ON automations.id = automation_id
-        WHERE runs.id = ANY(%s) AND finished_at IS NULL ORDER BY runs.id
-        """,
-        (list(run_ids),),
-    )
-    enrolments = (Enrolment.id_of(contact_id, automation_id) for _, contact_id, automation_id, _ in unfinished)
-    unit.read(sets.key(Enrolment, workspace_id, "id", enrolment_id) for enrolment_id in enrolments)
-    unit.read(sets.key(Run, workspace_id, "id", run_id) for run_id, *_ in unfinished)
-    for run_id, _, _, name in unfinished:
-        run = unit.get(Run, workspace_id, "id", run_id)
-        assert run is not None
-        run_states.finish(unit, run, "cancelled", automation_name=name, reason="erased")
+    run_endings.cancel_erased(unit, workspace_id, run_ids)
 
 
 def erase_log(run_ids: Sequence[str], limit: int) -> int:

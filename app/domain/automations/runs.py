@@ -8,7 +8,7 @@ from typing import Any
 from marshmallow import fields, validate
 
 from app.domain.automations.definitions import programs
-from app.domain.triggers import run_states
+from app.domain.triggers import run_endings, run_states
 from app.domain.triggers.run_states import Start
 from app.domain.work.changes import Change, Effect
 from app.errors import AutomationNotPublished, Conflict, Fault, Invalid, NotFound
@@ -36,7 +36,7 @@ def cancel(change: Change) -> Effect:
     run = _locked(change, change.target)
     refuse_ended(run)
     if run.status != "cancelled":
-        run_states.finish(change.unit, run, "cancelled", automation_name=_automation(run).name, reason="request")
+        run_endings.finish(change.unit, run, "cancelled", automation_name=_automation(run).name, reason="request")
     return Effect("changed", "run", run.id)
 
 

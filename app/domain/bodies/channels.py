@@ -1,4 +1,4 @@
-"""What callers may say about a channel."""
+"""The bodies that create and change channels."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from app.lib.schemas import Formatted, RequestBody, about
 
 _NAME = {"description": "For people; it need not be unique.", "example": "Shop"}
 _SETTINGS = {
-    "description": "What the kind needs to know besides, by name. `reopen`: whether a message after a conversation was "
+    "description": "Settings of the kind, by name. `reopen`: whether a message after a conversation was "
     "closed reopens it, which is the default, or opens another.",
 }
 _CREDENTIALS = {
-    "description": "What the provider knows the account by: `bot_token` for Telegram; `access_token`, `app_secret` and "
-    "`verify_token` for WhatsApp. Never shown again.",
+    "description": "The credentials of the account at the provider: `bot_token` for Telegram; `access_token`, "
+    "`app_secret` and `verify_token` for WhatsApp. Never shown again.",
     "writeOnly": True,
 }
 

@@ -1,4 +1,4 @@
-"""What callers may say about a contact."""
+"""The bodies that create and change contacts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What callers may say about an endpoint."""
+"""The bodies that create and change endpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What callers may say about a job that failed."""
+"""The bodies about jobs that failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What callers may say about a replay."""
+"""The bodies that create replays."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ReplayFilter(Period):
 
 class ReplayCreate(RequestBody):
     filter = fields.Nested(ReplayFilter, required=True, metadata={"example": {"error_codes": ["timeout"]}})
-    dry_run = StrictBoolean(metadata=about("Only count what would go out."))
+    dry_run = StrictBoolean(metadata=about("Only count the deliveries that would go out."))
     per_second = StrictInteger(
         allow_none=True,
         validate=validate.Range(1, replays.MOST_PER_SECOND),

@@ -1,4 +1,4 @@
-"""Arrivals: what comes in over channels, stored once before the webhook is answered, and then mail of its sender.
+"""Arrivals: messages and receipts over channels, stored once before the webhook is answered, then mail of their sender.
 
 A sender is a contact as a channel knows it. All that concerns one, receipts and echoes included, is processed in the
 order in which it came, independently of the workspace's writes.

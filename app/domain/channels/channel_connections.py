@@ -22,10 +22,10 @@ log = structlog.get_logger(__name__)
 
 Ask = Callable[[Request], Answer]
 
-# What is kept of an answer.
+# Bytes kept of an answer.
 MOST_BYTES = 65_536
 TIMEOUT_SECONDS = 10.0
-# For a handful of requests, each of which may wait for a connection.
+# Long enough for a handful of requests, each of which may wait for a connection.
 LEASE_SECONDS = 90.0
 # Pauses before further attempts; the last one repeats.
 PAUSES_SECONDS = (1.0, 5.0, 15.0, 60.0, 300.0)
@@ -42,7 +42,7 @@ _NO_ANSWER = "The provider could not be reached for a day. Reauthorize the chann
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """What came of an attempt. `is_ours`: the fault is on our side, and no attempt was spent."""
+    """The outcome of an attempt. `is_ours`: the fault is on our side, and no attempt was spent."""
 
     verdict: Verdict
     account: str | None = None
@@ -93,7 +93,7 @@ def _connect(channel: Channel, ask: Ask) -> _Result:
 
 
 def _disconnect(channel: Channel, ask: Ask) -> _Result:
-    """What providers answer does not matter, but that they do."""
+    """Any answer of the provider is good."""
     try:
         account = channels.account_of(channel)
         answers = [ask(request) for request in KINDS[channel.kind].disconnecting(account)]
@@ -166,7 +166,7 @@ def _settle(channel: Channel, result: _Result) -> None:
         rows("UPDATE channels SET account = %s WHERE id = %s", (result.account, channel.id))
         channels.set_state(channel.id, "connected")
         _take_over(channel, result.account)
-        # What has waited for the channel goes out.
+        # Messages that have waited for the channel are sent.
         outboxes.ring_later(channel.id)
 
 

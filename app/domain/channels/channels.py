@@ -47,7 +47,7 @@ def seen_by(unit: Unit, channel_id: str) -> Channel:
 
 
 def kind_of(channel: Channel) -> ChannelKind:
-    """What the channel's provider offers."""
+    """The kind of the channel."""
     return KINDS[channel.kind]
 
 
@@ -90,13 +90,13 @@ def unsealed(credentials: bytes) -> dict[str, str]:
 
 
 def settings_faults(kind: ChannelKind, given: Mapping[str, Any], *, is_patch: bool = False) -> list[Fault]:
-    """What is wrong with the settings; in a patch none is required."""
+    """The faults of the settings; in a patch none is required."""
     schema = {name: rule for name, rule in kind.settings_schema.items() if not (is_patch and name == "required")}
     return list(schema_checks.faults(given, schema, "/settings"))
 
 
 def credentials_faults(kind: ChannelKind, given: Mapping[str, Any] | None) -> list[Fault]:
-    """What is wrong with the credentials."""
+    """The faults of the credentials."""
     if kind.credentials_schema is None:
         return [Fault("/credentials", _NEEDS_NONE)] if given else []
     if given is None:
@@ -211,7 +211,7 @@ _PROBLEM = {
     "example": None,
 }
 _HOOK_ADDRESS = {
-    "description": "Where the provider sends what contacts write; null for web chat, which has no provider.",
+    "description": "Where the provider sends the messages of contacts; null for web chat, which has no provider.",
     "example": "https://bellhop.example/hooks/telegram/chn_01kaj5bd40e6rr3f5y2kq0w9xz",
 }
 

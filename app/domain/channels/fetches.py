@@ -20,7 +20,7 @@ from app.models.channels import Channel
 MAIL = Mail(table="uploads", owner="channel_id", queue="fetches", carries=("source", "tries", "workspace_id"))
 WAITING = Waiting(MAIL, "next_attempt_at")
 
-# Of the request that asks where a file is, and of that which fetches it.
+# Deadlines of the request for a file's address, and of the request that fetches it.
 ASKING_SECONDS, FETCHING_SECONDS = 15.0, 30.0
 # Both, a wait for a connection before each, and the storing.
 LEASE_SECONDS = ASKING_SECONDS + FETCHING_SECONDS + 15
@@ -48,7 +48,7 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What came of a claimed file: its content, or why there is none. `is_ours`: that spends no attempt."""
+    """The outcome of a claimed file: its content, or why there is none. `is_ours`: that spends no attempt."""
 
     claimed: Claimed
     tries: int
@@ -76,7 +76,7 @@ def claim(rooms: Mapping[str, int]) -> tuple[list[Dispatch], list[Fetched], set[
 
 
 def record(fetched: Sequence[Fetched]) -> None:
-    """Keeps what has come, and puts off or gives up the rest. Safe to repeat."""
+    """Keeps the files that have arrived, and puts off or gives up the rest. Safe to repeat."""
     unkept = [each for each in map(_keep, fetched) if each is not None]
     for each in unkept:
         if each.verdict is not None and each.verdict.outcome is Outcome.UNAUTHORIZED:
@@ -105,7 +105,7 @@ def _dispatch(claimed: Claimed, channel: Channel | None) -> Dispatch | Fetched:
 
 
 def _keep(fetched: Fetched) -> Fetched | None:
-    """Keeps the content; returns what came of it if that was not possible."""
+    """Keeps the content; returns the outcome if that was not possible."""
     if fetched.content is None:
         return fetched
     channel_id, workspace_id = fetched.claimed.owner, fetched.claimed.carried[2]

@@ -32,7 +32,7 @@ MOST_BYTES = 16 * 1024**2
 MOST_NAME = 200
 # Files of a message, on any kind of channel.
 MOST_FILES = 10
-# For how long an upload can be attached.
+# How long an upload can be attached.
 KEPT_HOURS = 24
 VISITORS_KEPT_HOURS = 1
 

@@ -1,4 +1,4 @@
-"""Messages: what is queued for a contact, what comes in, and how often a text was sent.
+"""Messages: queued for a contact, received from one, and how often a text was sent.
 
 Callers of these functions have locked the contact.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from marshmallow import fields, validate
 
@@ -16,7 +16,8 @@ from app.database import rows
 from app.domain.channels import channels, media, outboxes
 from app.domain.channels.media import AttachmentSchema
 from app.domain.contacts import contacts
-from app.domain.conversations import conversations, recipients, replies, sending_checks
+from app.domain.conversations import conversations, message_statuses, recipients, replies, sending_checks
+from app.domain.conversations.message_statuses import Status
 from app.domain.triggers import run_states
 from app.domain.work.changes import Change, Effect
 from app.domain.work.events import Recorder
@@ -29,16 +30,6 @@ from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
 from app.models.runs import Run
 
-Status = Literal["received", "queued", "sending", "sent", "delivered", "read", "failed", "unknown"]
-
-# The kind of event that goes with a status.
-EVENTS = {
-    "received": "message.received",
-    "sent": "message.sent",
-    "delivered": "message.delivered",
-    "read": "message.read",
-    "failed": "message.failed",
-}
 MOST_CHARACTERS = 4_096
 # How long a sent text counts as recent.
 RECENT = timedelta(minutes=5)
@@ -122,7 +113,7 @@ def resend(change: Change) -> Effect:
     if message is None:
         raise NotFound
     contact, conversation = conversations.hold(change, message.conversation_id)
-    if message.direction != "out" or message.status not in ("failed", "unknown"):
+    if not message_statuses.may_be_sent_again(message):
         raise Conflict("Only a message that failed, or whose outcome is unknown, can be sent again.")
     channel = channels.seen_by(unit, conversation.channel_id)
     anew = dict.fromkeys(("failure", "provider_id", "provider_time", "put_off_at"))
@@ -133,7 +124,7 @@ def resend(change: Change) -> Effect:
 
 def tell(recorder: Recorder, contact: Contact, conversation: Conversation, message: Message) -> None:
     """Records the event that goes with the message's status, if there is one."""
-    if (kind := EVENTS.get(message.status)) is not None:
+    if (kind := message_statuses.EVENTS.get(message.status)) is not None:
         data = {
             "contact": contacts.represent(contact),
             "conversation": conversations.represent(conversation),
@@ -174,18 +165,17 @@ def recent(unit: Unit, contact_id: str, text: str) -> int:
 def erase(message_ids: Sequence[str]) -> None:
     """Takes what was written out of these messages; when, in which direction and by whom stays.
 
-    Those that have not gone out fail. What comes of one that is being sent is not recorded.
+    Messages that have not been sent fail. The outcome of one that is being sent is not recorded.
     """
     rows(
-        """
+        f"""
         UPDATE messages SET text = NULL, template = NULL, attachments = '[]', provider_id = NULL,
-            status = CASE status WHEN 'queued' THEN 'failed' WHEN 'sending' THEN 'unknown' ELSE status END,
-            failure = CASE WHEN status IN ('queued', 'sending') THEN '{"code": "erased", "detail": null}'::json
+            failure = CASE WHEN {message_statuses.IS_ENDED_BY_IT} THEN %s::json
                 WHEN failure IS NOT NULL THEN json_build_object('code', failure->'code', 'detail', NULL) END,
-            is_behind = false, due_at = NULL, leased_until = NULL, claim = claim + 1
+            {message_statuses.ENDING}
         WHERE id = ANY(%s)
         """,
-        (list(message_ids),),
+        (message_statuses.ERASED, list(message_ids)),
     )
 
 
@@ -210,7 +200,7 @@ class MessageSchema(ResponseBody):
     status = fields.String(validate=validate.OneOf(get_args(Status)))
     failure = fields.Dict(allow_none=True, metadata=about("Why it was not sent: `code` and `detail`."))
     author = fields.Nested(AuthorSchema)
-    provider_time = time("When the provider took it, by its clock; null: it has not said.", allow_none=True)
+    provider_time = time("When the provider took it, by its clock; null: it is not known.", allow_none=True)
     created_at = time("When the message was received or queued.")
 
 
@@ -257,7 +247,7 @@ def _made(unit: Unit, conversation: Conversation, text: str | None, **fields: An
 
 
 def _hold(unit: Unit, conversation: Conversation) -> Conversation:
-    """Holds the contact's runs until the conversation is closed, those too that were let go on before."""
+    """Holds the contact's runs until the conversation is closed, also those that were released before."""
     conversation = conversations.alter(unit, conversation, held_at=unit.now)
     for run in conversations.runs_that(unit, conversation, "is_released"):
         if run.contact_id == conversation.contact_id and run.is_released:

@@ -49,7 +49,7 @@ _COMMAND = re.compile(r"/(\w+)(@\w+)?(\s.*)?", re.DOTALL)
 
 
 def wish_of(unit: Unit, workspace_id: str, text: str | None) -> Wish | None:
-    """What the whole text asks for; None if it is any other message. A workspace's own words replace those of STOP."""
+    """The wish that the whole text is; None for any other message. A workspace's own words replace those of STOP."""
     # No list has a longer one, and most messages are longer.
     if not text or len(text) > 100:
         return None

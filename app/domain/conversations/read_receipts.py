@@ -51,7 +51,7 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of an attempt. After a fault of ours the receipt waits for `pause_seconds`."""
+    """The outcome of an attempt. After a fault of ours the receipt waits for `pause_seconds`."""
 
     dispatch: Dispatch
     answer: Answer

@@ -126,7 +126,7 @@ def _with_phone(change: Change, phone: str) -> Contact:
 
 
 def _read(kind: ChannelKind, to: str) -> str:
-    """Who `to` is at the provider. Raises Invalid."""
+    """The identifier of `to` at the provider. Raises Invalid."""
     try:
         return kind.recipient(to)
     except ValueError as error:

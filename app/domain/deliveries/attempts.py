@@ -133,7 +133,7 @@ def _record_failing(outcomes: Sequence[Outcome], failing: set[str]) -> tuple[Cla
 
 
 def _dispatches(claimed: Sequence[tuple[Claimed, bool, bool]]) -> list[Dispatch]:
-    """What is claimed, each with whether it is a probe and whether there is an order, ready to be sent."""
+    """The claimed deliveries, each with whether it is a probe and whether there is an order, ready to be sent."""
     if not claimed:
         return []
     endpoints = _by_id("find_targets", {row.owner for row, *_ in claimed})

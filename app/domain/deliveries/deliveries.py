@@ -22,9 +22,7 @@ from app.models.endpoints import Endpoint
 from app.models.events import Event
 from app.outbound.answers import ERROR_CODES, sentence_without_target
 
-BODY_GONE = (
-    "The body of this event is gone: bodies are kept for a time, and this one's is over. It cannot be sent again."
-)
+BODY_GONE = "The body of this event is no longer kept: its retention period is over. It cannot be sent again."
 
 NO_ENDPOINT = "The workspace has no such endpoint."
 
@@ -133,7 +131,7 @@ class AttemptSchema(ResponseBody):
     response_body = fields.String(allow_none=True, metadata=about("At most 16 KiB of it."))
     trigger = fields.String(
         validate=validate.OneOf(["automatic", "resend"]),
-        metadata=about("`resend`: somebody asked for this attempt. `automatic`: it was due by itself."),
+        metadata=about("`resend`: it was requested. `automatic`: it was due by itself."),
     )
 
 

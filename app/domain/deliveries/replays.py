@@ -65,14 +65,14 @@ def pause(change: Change) -> Effect:
 
 
 def go_on(change: Change) -> Effect:
-    """Goes on after a pause, or with the rest after the canary. Raises NotFound, and Conflict if it has ended."""
+    """Continues after a pause, or with the rest after the canary. Raises NotFound, and Conflict if it has ended."""
     effect = _move(change, "running")
     database.after_commit(partial(mailbox.ring, MAIL, change.target))
     return effect
 
 
 def abort(change: Change) -> Effect:
-    """Ends the replay; what it has not come to is left as it is. Raises NotFound, and Conflict if it is done."""
+    """Ends the replay; deliveries it has not reached are unchanged. Raises NotFound, and Conflict if it is done."""
     effect = _move(change, "aborted")
     ReplayPart.delete().where(ReplayPart.replay_id == change.target).execute()
     return effect
@@ -85,7 +85,7 @@ def refuse_ended(replay: Replay, wanted: str) -> None:
 
 
 def preview(workspace_id: str, given: dict[str, Any]) -> dict[str, Any]:
-    """What a replay with this filter would send now, as the API shows it. Raises Conflict."""
+    """The deliveries that a replay with this filter would send now, as the API shows them. Raises Conflict."""
     found = replay_choices.preview(workspace_id, given)
     sample = Delivery.in_workspace(workspace_id).where(Delivery.id.in_(found.sample)).order_by(Delivery.id)
     return {
@@ -144,10 +144,10 @@ class ReplaySchema(ResponseBody):
     filter = fields.Nested(ChosenSchema)
     count = fields.Integer(metadata=about("How many deliveries it is about; fixed when it was made."))
     sent = fields.Integer(metadata=about("How many it has sent so far."))
-    skipped = fields.Integer(metadata=about("How many it has left alone so far; its rows say why."))
+    skipped = fields.Integer(metadata=about("How many it has skipped so far; its rows say why."))
     per_second = fields.Integer(allow_none=True)
     created_by = fields.String(
-        allow_none=True, metadata=about("Who asked for it; null: a command.", example="tok_01kaj5bd40e6rr3f5y2kq0w9xz")
+        allow_none=True, metadata=about("Who requested it; null: a command.", example="tok_01kaj5bd40e6rr3f5y2kq0w9xz")
     )
     created_at = time("When it was made.")
     finished_at = time("When it was done or aborted.", allow_none=True)
@@ -168,7 +168,7 @@ class ReplayRowSchema(ResponseBody):
             example="dlv_01kaj5bd40e6rr3f5y2kq0w9xz",
         ),
     )
-    at = time("When the replay came to it.")
+    at = time("When the replay reached it.")
 
 
 def represent(replay: Replay) -> dict[str, Any]:

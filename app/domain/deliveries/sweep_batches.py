@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 # Deliveries that one transaction looks at.
 BATCH = 500
-# How long to wait where somebody else is just changing the next delivery.
+# How long to wait while another transaction changes the next delivery.
 PAUSE_SECONDS = 0.01
 
 
@@ -164,7 +164,7 @@ def _save(sweep: Sweep, batch: _Batch) -> None:
     )
 
 
-# What is done to them
+# The actions of sweeps
 
 
 def _set_aside(status: str, deliveries: Sequence[Resent]) -> None:

@@ -31,7 +31,7 @@ from app.models.sweeps import Sweep
 MAIL = Mail(table="sweeps", owner="endpoint_id", queue="sweeps", order="id", exclusive=True)
 # The states of the endpoint in which an action makes sense; in another the sweep ends where it is.
 WANTED_IN = {"hold": ("stopped",), "cancel": ("deleted",), "release": ("active",), "resend": ("active",)}
-# What must become of mail that an endpoint in such a state has.
+# The sweep that an endpoint in such a state needs, and the statuses it changes, while the endpoint has mail.
 UNSERVED = {"stopped": ("hold", ["pending"]), "deleted": ("cancel", ["pending", "held"])}
 
 

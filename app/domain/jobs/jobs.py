@@ -1,30 +1,27 @@
-"""Jobs: accepting writes, durably and once, and finding out what became of them."""
+"""Jobs: accepting writes, durably and once, and finding their outcomes."""
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from peewee import SQL
 from structlog.contextvars import bind_contextvars
 
 from app import bounds, mailbox, metrics, sql
 from app.bounds import Places
 from app.database import database, rows, transaction
+from app.domain.jobs import idempotency_keys
+from app.domain.jobs.idempotency_keys import RequestKey
 from app.domain.people.tokens import UNRESTRICTED
-from app.errors import BellhopError, IdempotencyKeyReused, NotFound
+from app.errors import BellhopError
 from app.lib import ids, json
 from app.mailbox import Mail
-from app.models.jobs import IdempotencyKey, Job
+from app.models.jobs import Job
 
-IDEMPOTENCY_WINDOW = "24 hours"
-# Later than a key is free, by longer than a statement may take: who finds it taken can still read its job.
-KEY_FORGOTTEN_AFTER = "24 hours 1 minute"
-# For requests that wait for their job.
+# The places of requests that wait for their job.
 _PLACES, _PLACES_OF_WORKSPACES = Places(bounds.WAITING), Places(bounds.WAITING_PER_WORKSPACE)
 
 
@@ -102,7 +99,7 @@ MAIL = Mail(
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """What a caller asks for: a kind with its checked payload, and the identifier of the resource where it is known."""
+    """The request of a caller: a kind with its checked payload, and the identifier of the resource if it is known."""
 
     workspace_id: str
     kind: str
@@ -112,25 +109,9 @@ class Write:
     actor_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OnceKey:
-    """An idempotency key (a UUID in small letters), and a digest of the request that it stands for."""
-
-    key: str
-    fingerprint: bytes
-
-
-def fingerprint(*parts: bytes) -> bytes:
-    """A digest of a request's method, path, query and body."""
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "big") + part)
-    return digest.digest()
-
-
 def accept(
     write: Write,
-    once: OnceKey | None = None,
+    key: RequestKey | None = None,
     store: Callable[[str], None] | None = None,
     check: Callable[[], object] | None = None,
 ) -> tuple[Job, bool]:
@@ -145,7 +126,7 @@ def accept(
         try:
             check()
         except BellhopError:
-            earlier = _replayed(write.actor_id, once) if once else None
+            earlier = idempotency_keys.find(write.actor_id, key) if key else None
             if earlier is None:
                 raise
             return earlier, True
@@ -160,9 +141,9 @@ def accept(
     }
     job = Job(**columns, status="queued", payload=write.payload)
     columns["payload"] = json.dumps(write.payload).decode()
-    if once:
-        columns |= {"key": once.key, "fingerprint": once.fingerprint, "window": IDEMPOTENCY_WINDOW}
-    statement = sql.prepared("accept_once" if once else "accept")
+    if key:
+        columns |= {"key": key.key, "fingerprint": key.fingerprint, "window": idempotency_keys.WINDOW}
+    statement = sql.prepared("accept_once" if key else "accept")
     if store is None:
         stored = rows(statement, columns)
     else:
@@ -170,8 +151,8 @@ def accept(
             if stored := rows(statement, columns):
                 store(job.id)
     if not stored:
-        assert once is not None
-        return _earlier(write.actor_id, once), True
+        assert key is not None
+        return idempotency_keys.find_taken(write.actor_id, key), True
     job.created_at = stored[0][0]
     mailbox.ring(MAIL, write.workspace_id)
     metrics.JOBS_ACCEPTED.labels(job.kind).inc()
@@ -230,31 +211,3 @@ def unknown(limit: int = 10_000) -> dict[str, int]:
         GROUP BY kind ORDER BY kind
     """
     return dict(rows(counted, (limit,)))
-
-
-def forget_old_keys(limit: int = 10_000) -> int:
-    """Deletes up to `limit` idempotency keys whose window is over; returns how many."""
-    return len(rows(sql.load("forget_old_keys"), {"window": KEY_FORGOTTEN_AFTER, "limit": limit}))
-
-
-def _replayed(actor_id: str | None, once: OnceKey) -> Job | None:
-    """The job that this key made before, if it still counts. Raises IdempotencyKeyReused."""
-    try:
-        counts = IdempotencyKey.created_at > SQL("now() - %s::interval", (IDEMPOTENCY_WINDOW,))
-        return _earlier(actor_id, once, counts)
-    except NotFound:
-        return None
-
-
-def _earlier(actor_id: str | None, once: OnceKey, *conditions: Any) -> Job:
-    found = (
-        Job.select(Job, IdempotencyKey.fingerprint)
-        .join(IdempotencyKey, on=(IdempotencyKey.job_id == Job.id), attr="once")
-        .where(IdempotencyKey.actor_id == actor_id, IdempotencyKey.key == once.key, *conditions)
-        .first()
-    )
-    if found is None:
-        raise NotFound()
-    if bytes(found.once.fingerprint) != once.fingerprint:
-        raise IdempotencyKeyReused()
-    return found  # type: ignore[no-any-return]

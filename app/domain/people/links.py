@@ -99,7 +99,7 @@ def resets_within(account: Account, span: timedelta) -> int:
 
 
 def find(token: str) -> Open:
-    """What the link is for. Raises NotFound if it cannot be used any more, or never was one."""
+    """The link's purpose. Raises NotFound if it cannot be used any more, or never existed."""
     found = rows(
         """
         SELECT links.id, accounts.id, accounts.email, purpose, workspaces.id, workspaces.name, role,

@@ -74,7 +74,7 @@ def add(workspace_id: str, account_id: str, role: str) -> Member:
         if Member.in_workspace(workspace_id).limit(MOST_MEMBERS).count() >= MOST_MEMBERS:
             raise Conflict(f"A workspace has at most {MOST_MEMBERS} members.")
         if Member.select().where(Member.account_id == account_id).limit(MOST_MEMBERSHIPS).count() >= MOST_MEMBERSHIPS:
-            raise Conflict(f"Somebody can be a member of at most {MOST_MEMBERSHIPS} workspaces.")
+            raise Conflict(f"A person can be a member of at most {MOST_MEMBERSHIPS} workspaces.")
         member = Member(
             id=ids.new("mem"),
             workspace_id=workspace_id,

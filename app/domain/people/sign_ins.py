@@ -28,11 +28,11 @@ class Limit:
     span: timedelta
 
 
-# Of an account from one address: who guesses passwords is stopped soon.
+# For each account from one address: a guesser of passwords is stopped soon.
 PAIR = Limit(5, timedelta(minutes=15))
-# Of one address, over all accounts: an office shares one.
+# For each address, over all accounts: an office shares one.
 ADDRESS = Limit(50, timedelta(minutes=15))
-# Of one account, over all addresses. It does not count for an address from which its owner has signed in, so that a
+# For each account, over all addresses. It does not count for an address from which its owner has signed in, so that a
 # stranger with many addresses cannot keep the owner out.
 ACCOUNT = Limit(50, timedelta(hours=1))
 

@@ -70,7 +70,7 @@ def issue(
             expires_at=expires_at,
         )
         if not list(made.on_conflict_ignore().returning(Token.id).execute()):
-            raise Conflict("This form has made its token already.")
+            raise Conflict("This form was sent before, and has made its token.")
         if actor_id is not None:
             detail = {"name": name.strip(), "restrictions": restrictions or None, "expires_at": expires_at}
             audit.note(workspace_id, actor_id, "tokens.create", "token", token_id, detail)

@@ -1,4 +1,4 @@
-"""Arrival processing: what has arrived, from many senders in one transaction, each sender's in its order.
+"""Arrival processing: of many senders in one transaction, each sender's arrivals in their order.
 
 What an arrival changes is written together with its outcome, so it counts once, whenever its worker dies. It needs
 nothing but its contact's lock: neither a workspace's queued writes nor an import holds it up.
@@ -33,14 +33,14 @@ log = structlog.get_logger(__name__)
 BATCH = 50
 # The pause before retrying what needs a row that another transaction holds.
 BUSY_SECONDS = 0.005
-# What breaks this often, or whose workers die this often while they work on it alone, is given up.
+# An arrival is given up after this many errors, or deaths of workers that processed it alone.
 MOST_ERRORS = 5
 MOST_DEATHS = 3
 _DIED = f"{MOST_DEATHS} workers died of it."
 
 
 class Unreadable(Exception):
-    """What is stored is no arrival that this version knows."""
+    """The stored content is no arrival that this version knows."""
 
 
 class Deadly(Exception):
@@ -49,7 +49,7 @@ class Deadly(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """An arrival that is taken up, and the channel that it came over; `item` is None if it cannot be read."""
+    """A claimed arrival, and the channel that it came over; `item` is None if it cannot be read."""
 
     stored: Stored
     channel: Channel
@@ -69,7 +69,7 @@ def _work_on(batch: Sequence[Claimed]) -> None:
 
 
 def _process_singly(batch: Sequence[Claimed]) -> Sequence[Claimed]:
-    """For arrivals whose last worker did not say what became of them: one that kills its worker shows itself."""
+    """For arrivals whose last worker recorded no outcome: one that kills its worker shows itself."""
     busy: list[Claimed] = []
     stuck: dict[str, str] = {}
     for number, claimed in enumerate(batch):
@@ -139,7 +139,7 @@ def _do(received: Received, stuck: dict[str, str], unit: Unit) -> bool:
 
 
 def _record(taken: Sequence[Received], results: Sequence[bool | Exception]) -> None:
-    """Writes down what became of the arrivals, but for those that are busy."""
+    """Records the outcomes of the arrivals, but for those that are busy."""
     ended = [each for each in zip(taken, results, strict=True) if not isinstance(each[1], Busy)]
     problems = [_problem(each.stored, result) if isinstance(result, Exception) else None for each, result in ended]
     ends = [isinstance(result, Deadly) or each.stored.errors + 1 >= MOST_ERRORS for each, result in ended]

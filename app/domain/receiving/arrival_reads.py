@@ -1,4 +1,4 @@
-"""What a batch of arrivals will ask of its unit, read in a few statements for any number of them."""
+"""The rows that a batch of arrivals needs from its unit, read in a few statements for any number of them."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def holds(condition: Mapping[str, Any], variables: Mapping[str, Any]) -> bool:
 
 
 def value_at(field: str, variables: Mapping[str, Any]) -> Any:
-    """What the dotted path names; None if there is no such thing."""
+    """The value that the dotted path names; None if there is none."""
     found: Any = variables
     while field:
         if isinstance(found, Mapping) and field in found:
@@ -64,7 +64,7 @@ def value_at(field: str, variables: Mapping[str, Any]) -> Any:
 
 
 def faults(condition: Any) -> Iterator[tuple[str, str]]:
-    """What is wrong with the condition: pointers into it, with sentences."""
+    """The faults of the condition: pointers into it, with sentences."""
     if sum(1 for _ in _comparisons(condition)) > MOST_COMPARISONS:
         yield "", f"A condition has at most {MOST_COMPARISONS} comparisons."
     else:

@@ -1,4 +1,4 @@
-"""States of runs: how a run begins and ends, who may enter an automation, and what the API shows of a run."""
+"""States of runs: how a run begins and changes, who may enter an automation, and what the API shows of a run."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ from app.lib.schemas import ResponseBody, about, time
 from app.mailbox import Mail, Waiting
 from app.models.automations import Enrolment
 from app.models.contacts import Contact
-from app.models.identities import PendingMerge
 from app.models.runs import FAILURE_CODES, STATUSES, Run
 
 # Shared, and taken by time: a run executes under its contact's lock, so a contact's runs never do so side by side.
 MAIL = Mail(table="runs", owner="workspace_id", queue="runs", carries=("contact_id", "automation_id"))
 WAITING = Waiting(MAIL, "resume_at")
 
-# A start that is this many automations away from the outside is refused.
+# The longest chain of automations that start one another.
 MOST_DEPTH = 10
 
 Reentry = Literal["every", "after_finish", "once"]
@@ -103,37 +102,6 @@ def refuse(unit: Unit, start: Start) -> Run:
     return _made(unit, start, status="cancelled", reason="reentry", finished_at=unit.now)
 
 
-def finish(
-    unit: Unit,
-    run: Run,
-    status: Literal["completed", "failed", "cancelled"],
-    *,
-    automation_name: str,
-    reason: Literal["request", "exit", "erased"] | None = None,
-    failure: Mapping[str, Any] | None = None,
-) -> Run:
-    """Ends a run that has not ended, and records its event. Raises Busy."""
-    run = adopted(unit, run)
-    ended = change(
-        unit,
-        run,
-        status=status,
-        reason=reason,
-        failure=failure,
-        answer=None,
-        waits_for=None,
-        resume_at=None,
-        due_at=None,
-        leased_until=None,
-        finished_at=unit.now,
-    )
-    enrolment = unit.get(Enrolment, run.workspace_id, "id", Enrolment.id_of(run.contact_id, run.automation_id))
-    if enrolment is not None and enrolment.active:
-        unit.put(enrolment.altered(active=enrolment.active - 1))
-    record(unit, ended, f"automation.{status}", automation_name)
-    return ended
-
-
 def change(unit: Unit, run: Run, **fields: Any) -> Run:
     """Puts the run with these fields, and counts a change of its status."""
     changed = unit.put(run.altered(**fields))
@@ -147,31 +115,6 @@ def wake(unit: Unit, run: Run, **fields: Any) -> Run:
     """Makes a run that waits due, with these fields. Its step ends the wait, or begins anew."""
     ring(run.workspace_id)
     return change(unit, run, resume_at=None, due_at=unit.now, **fields)
-
-
-def move(unit: Unit, run: Run, contact_id: str) -> Run:
-    """Makes it a run of that contact. A worker that has claimed it expects the other one, so the claim ends."""
-    ring(run.workspace_id)
-    return change(unit, run, contact_id=contact_id, claim=run.claim + 1, leased_until=None)
-
-
-def hand_over(unit: Unit, contact: Contact, kept: Contact) -> None:
-    """From now on, unfinished runs of the contact are those of the other, though their rows are still to follow."""
-    unit.notes[_handed_over(contact.id)] = kept.id
-    unit.append(PendingMerge(id=contact.id, workspace_id=contact.workspace_id, kept_id=kept.id))
-
-
-def adopted(unit: Unit, run: Run) -> Run:
-    """The run, moved to the contact that its own has become a part of, if that is so. Raises Busy.
-
-    A merge moves some runs at once and the others in parts. Until then this moves those that are taken up or end.
-    """
-    while unit.get(Contact, run.workspace_id, "id", run.contact_id) is None:
-        kept_id = _kept(unit, run.contact_id)
-        if kept_id is None:
-            break
-        run = move(unit, run, kept_id)
-    return run
 
 
 def count(unit: Unit, run: Run | Start, counted: str, amount: int = 1) -> None:
@@ -235,11 +178,11 @@ class RunSchema(ResponseBody):
         allow_none=True, validate=validate.OneOf(REASONS), metadata=about("Why it is cancelled or held.", example=None)
     )
     variables = fields.Dict(metadata={"example": EXAMPLE_VARIABLES})
-    resume_at = time("When its wait is over at the latest.", allow_none=True)
+    resume_at = time("When its wait ends at the latest.", allow_none=True)
     failure = fields.Nested(FailureSchema, allow_none=True)
     cause = fields.Nested(CauseSchema)
     created_at = time("When its start was accepted, or its trigger happened.")
-    started_at = time("When a worker first took it up.", allow_none=True)
+    started_at = time("When a worker first claimed it.", allow_none=True)
     finished_at = time("When it ended.", allow_none=True)
 
 
@@ -256,13 +199,6 @@ def _begun(run_id: str) -> tuple[str, str]:
 def _handed_over(contact_id: str) -> tuple[str, str]:
     """The note of the contact that has this one's unfinished runs."""
     return ("handed over", contact_id)
-
-
-def _kept(unit: Unit, contact_id: str) -> str | None:
-    """The contact that this one has become a part of, if rows of it are still to follow."""
-    pending = PendingMerge.select(PendingMerge.kept_id).where(PendingMerge.id == contact_id)
-    kept_id: str | None = unit.noted(_handed_over(contact_id), pending.scalar)
-    return kept_id
 
 
 def _enrolment(unit: Unit, start: Start) -> Enrolment | None:

@@ -40,7 +40,7 @@ def note(
     job_id: str | None = None,
     endpoint_id: str | None = None,
 ) -> None:
-    """Records what was done by no verb that records it, in the caller's transaction. `detail` has no secrets.
+    """Records an action that no verb records, in the caller's transaction. `detail` has no secrets.
 
     `actor_id`: of a token (`tok_…`), a member (`mem_…`) or a visit (`vis_…`); None for a command.
     """
@@ -59,7 +59,7 @@ def note(
 
 
 def _actor(actor_id: str | None) -> dict[str, Any]:
-    """Who it was, as columns. Reason and ticket of a visit are looked up by the statement that inserts them."""
+    """The actor, as columns. Reason and ticket of a visit are looked up by the statement that inserts them."""
     if actor_id is None:
         return {"actor_type": "command"}
     actor = {"actor_type": _TYPES[actor_id.partition("_")[0]], "actor_id": actor_id}

@@ -22,7 +22,7 @@ PAST_AUTOMATIONS = "aut_~"
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What an event came of: a job and the request that made it, or a run.
+    """The cause of an event: a job and the request that made it, or a run.
 
     `depth`: how many automations lie between the event and the outside.
     """
@@ -86,7 +86,7 @@ class Recorder:
 
     @property
     def pending(self) -> Sequence[Happening]:
-        """What has been recorded and is not written yet."""
+        """The events that have been recorded and are not written yet."""
         return self._pending
 
     def leave_after(self, mark: int) -> None:
@@ -94,7 +94,7 @@ class Recorder:
         self._pending[mark:] = [replace(event, is_left=True) for event in self._pending[mark:]]
 
     def take(self) -> list[Happening]:
-        """What has been recorded and is not written yet; from now on it is the caller's to `insert`."""
+        """The events that have been recorded and are not written yet; from now on the caller has to `insert` them."""
         happened, self._pending = self._pending, []
         return happened
 
@@ -155,11 +155,11 @@ class EventSchema(ResponseBody):
     id = fields.String()
     kind = fields.String()
     created_at = time("When the event happened.")
-    contact_id = fields.String(allow_none=True, metadata=about("Whom it is about; null: no contact."))
+    contact_id = fields.String(allow_none=True, metadata=about("The contact it is about; null: none."))
     body = fields.Dict(
         allow_none=True,
         metadata=about(
-            "What every delivery of it carries, byte for byte; null once that is not kept.",
+            "The body of each of its deliveries, byte for byte; null once it is no longer kept.",
             anyOf=[{"$ref": f"#/components/schemas/{name}"} for name in ("WebhookBody", "ErasedBody")]
             + [{"type": "null"}],
         ),

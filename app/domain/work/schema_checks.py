@@ -1,4 +1,7 @@
-"""Values checked against their JSON Schemas, with sentences that say what to do."""
+"""Values checked against their JSON Schemas, with sentences that say what to do.
+
+A schema with a `pattern` says in words what it allows: `x-form` goes on after "Give".
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _TYPES = {
 
 
 def faults(value: Any, schema: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """What is wrong with the value."""
+    """The faults of the value."""
     for error in Draft202012Validator(schema).iter_errors(value):
         at = pointer + pointer_to(*error.absolute_path)
         if error.validator == "additionalProperties" and error.validator_value is False:
@@ -36,6 +39,9 @@ def faults(value: Any, schema: Mapping[str, Any], pointer: str) -> Iterator[Faul
 
 
 def _sentence(error: ValidationError) -> str:
+    schema: Any = error.schema
+    if error.validator == "pattern":
+        return f"Give {schema['x-form']}."
     say = _SENTENCES.get(str(error.validator))
     return say(error.validator_value) if say else f"This does not fit: {error.message[:200]}."
 
@@ -57,7 +63,6 @@ _SENTENCES: Mapping[str, Callable[[Any], str]] = {
     "maxItems": lambda most: f"Give a list of at most {most:,}.",
     "minProperties": lambda least: f"Give at least {least:,} members.",
     "maxProperties": lambda most: f"Give at most {most:,} members.",
-    "pattern": lambda form: f"Give text of the form {form}.",
 }
 
 

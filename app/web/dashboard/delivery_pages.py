@@ -1,4 +1,4 @@
-"""The delivery log: what was sent to endpoints, what came of it, and why."""
+"""The delivery log: events sent to endpoints, their outcomes, and why."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from flask import Blueprint, Response, flash, render_template
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.deliveries import causes, deliveries, explanations, reproductions
+from app.domain.people import message_access
 from app.domain.webhooks import catalogue
 from app.errors import Conflict, NotFound
 from app.models.base import page_before
@@ -69,9 +70,9 @@ def index() -> str | Response:
 
 
 @blueprint.get("/<delivery_id>")
-@page("dashboard.see")
+@page(message_access.SEE)
 def show(delivery_id: str) -> str:
-    """A delivery: its state and what comes next, the request as it is sent, and every attempt."""
+    """A delivery: its state and its next step, the request as it is sent, and every attempt."""
     delivery = deliveries.find(workspace_id(), delivery_id)
     endpoint = Endpoint.get_or_none(Endpoint.id == delivery.endpoint_id)
     event = Event.get_or_none(Event.id == delivery.event_id)
@@ -96,7 +97,7 @@ def show(delivery_id: str) -> str:
 
 
 @blueprint.get("/<delivery_id>/body")
-@page("dashboard.see")
+@page(message_access.SEE)
 def show_body(delivery_id: str) -> Response:
     """The bytes that every attempt sends, as a file."""
     delivery = deliveries.find(workspace_id(), delivery_id)

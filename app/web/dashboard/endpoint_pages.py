@@ -1,4 +1,4 @@
-"""Endpoints as the dashboard sees them: how deliveries to each are going, and what waits for it."""
+"""Endpoints as the dashboard shows them: how deliveries to each are going, and its backlog."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def enable(endpoint_id: str) -> AnyResponse:
     """Enables the endpoint, and releases what it holds if the form says so."""
     endpoint = endpoints.find(workspace_id(), endpoint_id)
     release_held = request.form.get("release_held") == "true"
-    done = "The endpoint is enabled." + (" What it held goes out now." if release_held else "")
+    done = "The endpoint is enabled." + (" Its held deliveries are sent now." if release_held else "")
     writes.tell(done, "endpoints.enable", {"release_held": release_held}, endpoint.id)
     return to("endpoint_pages.show", endpoint_id=endpoint.id)
 

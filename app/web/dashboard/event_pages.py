@@ -9,6 +9,7 @@ from flask import Blueprint, Response, flash, render_template, request
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.deliveries import deliveries
+from app.domain.people import message_access
 from app.domain.work import events
 from app.errors import Conflict, Invalid, NotFound
 from app.lib import ids
@@ -26,14 +27,14 @@ MOST_DELIVERIES = 50
 
 
 @blueprint.get("/<event_id>")
-@page("dashboard.see")
+@page(message_access.SEE)
 def show(event_id: str) -> str:
     """An event with its deliveries; for as long as these are kept, even if its body is not."""
     return _page(event_id, {})
 
 
 @blueprint.get("/<event_id>/body")
-@page("dashboard.see")
+@page(message_access.SEE)
 def show_body(event_id: str) -> Response:
     """The event's body as a file."""
     event = events.find(workspace_id(), event_id)

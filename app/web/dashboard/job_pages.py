@@ -47,7 +47,7 @@ def index() -> str | Response:
 @blueprint.get("/<job_id>")
 @page("dashboard.see")
 def show(job_id: str) -> str:
-    """A job: what it was for, what became of it, and what can be done if it failed."""
+    """A job: its request, its outcome, and the remedies if it failed."""
     return _page(jobs.find(workspace_id(), job_id), {}, {})
 
 

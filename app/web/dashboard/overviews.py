@@ -1,4 +1,4 @@
-"""The overview: what happened over time, what waits, and, for staff, how the service itself is."""
+"""The overview: activity over time, queues and, for staff, the state of the service."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from app.web.formats import number
 
 blueprint = Blueprint("overviews", __name__)
 
-# What of a queue is shown over time.
+# How far back the depth of a queue is shown.
 SAMPLED = timedelta(hours=3)
 MOST_STOPPED = 10
 
@@ -40,14 +40,14 @@ class Service:
 
     @property
     def passes(self) -> Sequence[dict[str, Any]]:
-        """The scheduler's passes and what came of each, those that failed first."""
+        """The scheduler's passes with their outcomes, those that failed first."""
         passes = self.leader.facts.get("passes", []) if self.leader else []
         read = [{**each, "made_at": each["made_at"] and datetime.fromisoformat(each["made_at"])} for each in passes]
         return sorted(read, key=lambda each: each["error"] is None)
 
     @property
     def checks(self) -> Sequence[dict[str, Any]]:
-        """What `python -m app check` says."""
+        """The results of `python -m app check`."""
         return self.leader.facts.get("checks", []) if self.leader else []
 
 

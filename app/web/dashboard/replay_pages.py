@@ -52,7 +52,7 @@ def index() -> str | Response:
 @blueprint.get("/new")
 @page("replays.manage")
 def new() -> str:
-    """What a replay with the filter in the address would send, and the form that begins it."""
+    """A preview of a replay with the filter in the address, and the form that begins it."""
     return _new(replay_forms.read(request.args), {}, {})
 
 
@@ -82,7 +82,7 @@ def create() -> AnyResponse:
 @blueprint.get("/<replay_id>")
 @page("dashboard.see")
 def show(replay_id: str) -> str | Response:
-    """A replay: how far it has got, and what became of each delivery."""
+    """A replay: its progress, and the outcome of each delivery."""
     replay = replays.find(workspace_id(), replay_id)
     outcome = filters.read({"outcome": filters.one_of(OUTCOMES)}).values.get("outcome")
     if wanted_format():
@@ -114,15 +114,15 @@ def show(replay_id: str) -> str | Response:
 @blueprint.post("/<replay_id>/pause")
 @page("replays.manage")
 def pause(replay_id: str) -> AnyResponse:
-    """Sends nothing more until the replay goes on."""
+    """Sends nothing more until the replay is continued."""
     return _move(replay_id, "replays.pause", "The replay is paused.")
 
 
 @blueprint.post("/<replay_id>/continue")
 @page("replays.manage")
 def go_on(replay_id: str) -> AnyResponse:
-    """Goes on after a pause, or with the rest after the canary."""
-    return _move(replay_id, "replays.continue", "The replay goes on.")
+    """Continues after a pause, or with the rest after the canary."""
+    return _move(replay_id, "replays.continue", "The replay continues.")
 
 
 @blueprint.post("/<replay_id>/abort")

@@ -11,6 +11,7 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.automations import runs
 from app.domain.automations.definitions import programs
+from app.domain.people import message_access
 from app.errors import Conflict, Invalid, NotFound
 from app.lib import ids
 from app.models.automations import Automation
@@ -62,7 +63,7 @@ def index() -> str | Response:
 
 
 @blueprint.get("/<run_id>")
-@page("dashboard.see")
+@page(message_access.SEE)
 def show(run_id: str) -> str:
     """A run: why it began, where it is, and its log."""
     return _page(run_id, {})
@@ -78,8 +79,8 @@ def cancel(run_id: str) -> AnyResponse:
 @blueprint.post("/<run_id>/resume")
 @page("runs.manage")
 def resume(run_id: str) -> AnyResponse:
-    """Lets the run go on that a member's message holds."""
-    return _change(run_id, "runs.resume", "The run goes on.")
+    """Resumes a run that a member's message holds."""
+    return _change(run_id, "runs.resume", "The run continues.")
 
 
 @blueprint.post("/<run_id>/replay")

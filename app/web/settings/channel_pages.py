@@ -75,7 +75,7 @@ def create(kind: str) -> Answer:
 @blueprint.get("/<channel_id>")
 @page("channels.see")
 def show(channel_id: str) -> str:
-    """A channel: its state, what is left to do at its provider, and what can be done with it."""
+    """A channel: its state, the steps left at its provider, and its forms."""
     return _show(channels.find(workspace_id(), channel_id))
 
 

@@ -134,7 +134,7 @@ def test(endpoint_id: str) -> Answer:
 @blueprint.post("/<endpoint_id>/enable")
 @page("endpoints.manage")
 def enable(endpoint_id: str) -> Answer:
-    """Makes the endpoint active, with or without what is held for it."""
+    """Makes the endpoint active, with or without its held deliveries."""
     endpoint, is_released = endpoints.find(workspace_id(), endpoint_id), request.form.get("release_held") == "true"
     done = "The endpoint is active." + (" Held deliveries go out, oldest first." if is_released else "")
     writes.tell(done, "endpoints.enable", checked(EnableBody(), {"release_held": is_released}), endpoint.id)
@@ -158,7 +158,7 @@ def _given() -> dict[str, Any]:
 
 
 def _body(given: dict[str, Any]) -> dict[str, Any]:
-    """What the API would be sent."""
+    """The body as the API would be sent it."""
     limit: Any = given["max_per_second"].strip() or None
     if limit and re.fullmatch("[0-9]{1,9}", limit, re.ASCII):
         limit = int(limit)

@@ -68,5 +68,5 @@ def unread_notifications() -> int:
 def _account_of(token: str) -> str:
     account_id = notifications.account_of(token)
     if account_id is None:
-        raise NotFound("This link is not one of ours. Sign in, and choose in your account what e-mail you get.")
+        raise NotFound("This link is not valid. Sign in, and choose in your account which e-mail you get.")
     return account_id

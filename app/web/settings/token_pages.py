@@ -66,12 +66,12 @@ def create() -> Answer:
 def revoke(token_id: str) -> Response:
     """Revokes the token. Safe to repeat."""
     tokens.revoke(token_id, workspace_id(), viewer().actor_id)
-    return to("token_pages.index", "The token was revoked. Whatever still uses it is refused from now on.")
+    return to("token_pages.index", "The token was revoked. Programs that still use it are refused from now on.")
 
 
 def _issue(given: dict[str, str], ticked: list[str]) -> str:
     if not ids.is_id(given["token_id"], "tok"):
-        raise NotFound("This form is not one of ours. Open it again.")
+        raise NotFound("This form is not valid. Open it again.")
     if given["access"] not in (EVERYTHING, SOME) or (given["access"] == SOME and not ticked):
         raise Invalid(Fault("/restrictions", "Tick what the token may do, or let it do everything."))
     if given["expires"] not in LIFETIMES:

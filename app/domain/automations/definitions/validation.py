@@ -28,17 +28,17 @@ from app.lib.templates import TemplateError
 MOST_EXITS = 20
 DEEPEST_VALUE = 20
 CONTACT_FIELDS = tuple(ContactSchema().fields)
-# What conditions of triggers and exits can name: what is known when the event happens.
+# Conditions of triggers and exits can name these: they are known when the event happens.
 _KNOWN_TO_TRIGGERS = ("contact", "conversation", "trigger.event")
 
 
 def faults(definition: Any, pointer: str = "") -> list[Fault]:
-    """What is wrong with the definition, which is at the pointer; MAX_FAULTS at most."""
+    """The faults of the definition, which is at the pointer; MAX_FAULTS at most."""
     return [fault for fault, _ in zip(_faults(definition, pointer), range(MAX_FAULTS), strict=False)]
 
 
 def exit_faults(exits: Any, pointer: str = "") -> list[Fault]:
-    """What is wrong with the exits of an automation."""
+    """The faults of the exits of an automation."""
     return list(_trigger_faults(exits, pointer, MOST_EXITS))
 
 

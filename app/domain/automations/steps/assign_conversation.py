@@ -31,6 +31,7 @@ KIND = Kind(
         "assignee_id": {
             "type": ["string", "null"],
             "pattern": "^mem_[0-7][0-9a-hjkmnp-tv-z]{25}$",
+            "x-form": "the identifier of a member, which begins with mem_",
             "description": "The member's identifier; null removes the assignee.",
         }
     },

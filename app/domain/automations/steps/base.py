@@ -1,4 +1,4 @@
-"""What a kind of step is: its fields, and what it does when a run reaches it and when its wait is over."""
+"""The interface of a kind of step: its fields, and its effects when a run reaches it and when its wait ends."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ class Moment(Protocol):
 
     @property
     def answer(self) -> Mapping[str, Any] | None:
-        """What the step's wait was for; None if its time came first. Only in `resume`."""
+        """The answer that the step waited for; None if its time came first. Only in `resume`."""
 
     @property
     def variables(self) -> Mapping[str, Any]:
-        """What templates and conditions can name: `contact`, `conversation`, `trigger`, `steps`."""
+        """The values that templates and conditions can name: `contact`, `conversation`, `trigger`, `steps`."""
 
     def render(self, template: str) -> str:
         """The text of a template. Raises StepFailed `template`."""

@@ -18,7 +18,7 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 MOST_HEADERS = 20
 MOST_BODY_BYTES = 262_144
 LONGEST_HEADER = 4096
-# Of a body, in the log of the run.
+# Characters of a body that the log of the run shows.
 EXCERPT = 2000
 
 _TOO_LONG = f"The body is longer than {MOST_BODY_BYTES // 1024} KiB."
@@ -112,7 +112,7 @@ def _failed(
 
 
 def _saved(moment: Moment, status: int | None, body: Any, error: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What becomes of `steps`: all of it under the step's own name, the body of a success under `save_as`."""
+    """The new members of `steps`: the result under the step's own name, the body of a success under `save_as`."""
     step = moment.step
     named = {step.fields["save_as"]: None if error else body} if "save_as" in step.fields else {}
     return {**named, step.id: {"status": status, "body": body, "error": error}}
@@ -153,7 +153,7 @@ KIND = Kind(
     description=(
         "Sends a request to another server and waits for the response: three attempts of at most 30 seconds, all with"
         " the same `Idempotency-Key`. `steps.<id>` then has `status`, `body` (parsed if it is JSON) and `error`, null"
-        " or `code` and `detail`; the run goes on in either case. At most 64 KiB of a response are kept."
+        " or `code` and `detail`; the run continues in either case. At most 64 KiB of a response are kept."
     ),
     fields={
         "method": {"type": "string", "enum": list(METHODS)},
@@ -173,6 +173,7 @@ KIND = Kind(
         "save_as": {
             "type": "string",
             "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$",
+            "x-form": "a name of up to 64 letters, digits and underscores that does not begin with a digit",
             "description": "Another name in `steps`, for the body alone; null after an error.",
         },
     },

@@ -70,12 +70,16 @@ _TOO_LONG = f"The variables are longer than {MOST_BYTES // 1024} KiB."
 
 KIND = Kind(
     description=(
-        "Starts another automation for the same contact; `steps.<id>.run_id` is its run. The run goes on at once. It"
+        "Starts another automation for the same contact; `steps.<id>.run_id` is its run. The run continues at once. It"
         f" fails if the automation is not published, or if {MOST_DEPTH} automations have started each other in a row."
         " If `reentry` keeps the contact out, nothing is started."
     ),
     fields={
-        "automation_id": {"type": "string", "pattern": "^aut_[0-9a-z]{26}$"},
+        "automation_id": {
+            "type": "string",
+            "pattern": "^aut_[0-9a-z]{26}$",
+            "x-form": "the identifier of an automation, which begins with aut_",
+        },
         "variables": {
             "type": "object",
             "maxProperties": MOST_VARIABLES,

@@ -225,9 +225,9 @@ def test_the_list_is_searched_by_address_and_state(owner: Person, api: Api) -> N
     assert "shop.example" in owner.page(f"{ENDPOINTS}?q=SHOP")
     assert "other.example" not in owner.page(f"{ENDPOINTS}?q=SHOP")
     assert "shop.example" in owner.page(f"{ENDPOINTS}?q=100%25_")
-    assert "No endpoint is like that" in owner.page(f"{ENDPOINTS}?q=1__%25sure")
+    assert "No endpoint matches" in owner.page(f"{ENDPOINTS}?q=1__%25sure")
     assert "100%" not in owner.page(f"{ENDPOINTS}?state=stopped")
-    assert "No endpoint is like that" in owner.page(f"{ENDPOINTS}?q=nowhere")
+    assert "No endpoint matches" in owner.page(f"{ENDPOINTS}?q=nowhere")
     assert "2 endpoints" in owner.page(f"{ENDPOINTS}?state=broken")
 
 
