@@ -19,12 +19,12 @@ from flask.testing import FlaskClient
 from app import database, mailbox
 from app.api import lists
 from app.channels.base import Outcome as Sent
-from app.channels.base import Verdict
+from app.channels.base import Request, Verdict
 from app.config import settings
 from app.database import Database, rows, transaction
 from app.domain import writes
 from app.domain.automations import http_requests
-from app.domain.automations.http_requests import Dispatch, Outcome
+from app.domain.automations.http_requests import Carried
 from app.domain.channels import arrivals, outboxes
 from app.domain.conversations import interrupted_messages, sending_outcomes, sendings
 from app.domain.conversations.sendings import Sending
@@ -35,6 +35,7 @@ from app.domain.jobs import idempotency_keys, jobs
 from app.domain.lifecycle import imports
 from app.domain.triggers import run_states
 from app.domain.webhooks import endpoints
+from app.domain.work.request_attempts import Dispatch, Outcome
 from app.domain.work.units import Unit
 from app.lib import clock, ids
 from app.mailbox import Claimed
@@ -636,13 +637,9 @@ def find_for_writing(workspace_id: str, identifiers: dict[str, str]) -> None:
 
 
 def answer_runs(world: World) -> None:
-    found = rows("SELECT id, claim, run_id FROM run_requests ORDER BY id DESC LIMIT 20")
-    http_requests.record(
-        [
-            Outcome(Dispatch(Claimed(id, world.api.workspace_id, number), run_id, "GET", "", {}, b"", 0), answered(200))
-            for id, number, run_id in found
-        ]
-    )
+    found = rows("SELECT id, claim, run_id, key, request, tries FROM run_requests ORDER BY id DESC LIMIT 20")
+    claims = [Claimed(id, world.api.workspace_id, number, Carried(*carried)) for id, number, *carried in found]
+    http_requests.record([Outcome(Dispatch(claimed, Request("GET", "")), answered(200)) for claimed in claims])
 
 
 def settle(world: World) -> None:

@@ -93,8 +93,7 @@ def _give_up(claimed: Claimed, error: Exception) -> Interpreter | Exception | No
 
 
 def _contact(claimed: Claimed) -> Key:
-    contact_id, _ = claimed.carried
-    return sets.key(Contact, claimed.owner, "id", contact_id)
+    return sets.key(Contact, claimed.owner, "id", claimed.carried.contact_id)
 
 
 def _read_runs(batch: Sequence[Claimed], unit: Unit) -> None:
@@ -109,7 +108,7 @@ def _read_runs(batch: Sequence[Claimed], unit: Unit) -> None:
     runs = [unit.get(Run, *key[1:]) for key in keys if unit.is_free(key)]
     if talking := [run for run in runs if run and programs.program_of(run.automation_id, run.version).talks]:
         messages.prefetch(unit, talking)
-    unit.notes |= _automations({claimed.carried[1] for claimed in batch})
+    unit.notes |= _automations({claimed.carried.automation_id for claimed in batch})
 
 
 def _automations(wanted: Collection[str]) -> Mapping[tuple[str, str], Automation | None]:
@@ -133,7 +132,7 @@ def _carry_on(claimed: Claimed, unit: Unit, *, is_hopeless: bool = False) -> Int
 
 
 def _carry_on_now(claimed: Claimed, unit: Unit, *, is_hopeless: bool) -> Interpreter | None:
-    unit.get(Contact, claimed.owner, "id", claimed.carried[0])
+    unit.get(Contact, claimed.owner, "id", claimed.carried.contact_id)
     run = unit.get(Run, claimed.owner, "id", claimed.id)
     if run is None or run.claim != claimed.claim or run.due_at is None:
         return None

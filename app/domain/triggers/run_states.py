@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from marshmallow import fields, validate
 
@@ -22,8 +22,16 @@ from app.models.automations import Enrolment
 from app.models.contacts import Contact
 from app.models.runs import FAILURE_CODES, STATUSES, Run
 
+
+class Carried(NamedTuple):
+    """What a claimed run brings along."""
+
+    contact_id: str
+    automation_id: str
+
+
 # Shared, and taken by time: a run executes under its contact's lock, so a contact's runs never do so side by side.
-MAIL = Mail(table="runs", owner="workspace_id", queue="runs", carries=("contact_id", "automation_id"))
+MAIL = Mail(table="runs", owner="workspace_id", queue="runs", carries=Carried)
 WAITING = Waiting(MAIL, "resume_at")
 
 # The longest chain of automations that start one another.

@@ -6,12 +6,11 @@ import pytest
 
 from app.database import rows
 from app.domain import writes
-from app.domain.channels import channel_connections
 from app.domain.conversations import channel_closings
 from app.lib import ids
 from tests import playing, talks
 from tests.cast import Api, accept, all_of, elsewhere, event_bodies, event_kinds, one
-from tests.playing import Provider, connected
+from tests.playing import Provider, ask_providers, connected
 
 
 @pytest.fixture(autouse=True)
@@ -174,7 +173,7 @@ def test_files_that_were_to_be_fetched_are_given_up(api: Api, channel_id: str) -
 
 def test_a_deleted_channel_can_be_connected_again_as_a_new_one(api: Api, channel_id: str) -> None:
     delete(api, channel_id)
-    channel_connections.work(api.workspace_id, Provider())
+    ask_providers(api.workspace_id, Provider())
 
     again = connected(api.workspace_id)
 
