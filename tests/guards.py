@@ -188,7 +188,7 @@ GUARDS = [
     ),
     Guard(
         "idempotency key of another request",
-        "app/domain/jobs/jobs.py",
+        "app/domain/jobs/idempotency_keys.py",
         "        raise IdempotencyKeyReused()",
         "        pass",
         "tests/app/api/test_writes.py",
@@ -224,8 +224,8 @@ GUARDS = [
     ),
     Guard(
         "endpoints of a workspace",
-        "app/domain/webhooks/endpoints.py",
-        ".count() >= MOST_ENDPOINTS)",
+        "app/domain/work/quotas.py",
+        ".count() >= self.most)",
         ".count() < 0)",
         "tests/app/api/test_endpoint_limit.py",
     ),

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from app.channels.base import Outcome, Verdict
+from app.channels.base import Outcome
 from app.domain.channels import outboxes
 from app.domain.conversations import sending_outcomes, sendings
+from app.domain.conversations.message_statuses import UNRECORDED
 from app.domain.conversations.sendings import Dispatch, Sending
 from app.mailbox import Claimed, Found, Pause
 from workers.concurrency import Windows
@@ -19,7 +20,6 @@ from workers.message_requests import MessageRequests
 CAPACITY = 400
 # Of a provider's response.
 MOST_BYTES = 65_536
-_UNRECORDED = Verdict(Outcome.UNKNOWN, code="error", detail="Bellhop could not record what the provider answered.")
 
 
 class Courier(Desk[Dispatch, Sending]):
@@ -57,7 +57,7 @@ class Courier(Desk[Dispatch, Sending]):
 
     def broken(self, outcome: Sending) -> Sending:
         """Whether the message was taken is not known."""
-        return replace(outcome, verdict=_UNRECORDED)
+        return replace(outcome, verdict=UNRECORDED)
 
     def end(self, outcome: Sending) -> None:
         """Makes room for another message of the channel."""

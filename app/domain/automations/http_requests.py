@@ -38,7 +38,7 @@ TIMEOUT_SECONDS = 30.0
 LEASE_SECONDS = TIMEOUT_SECONDS + 10
 # Before the second and the third attempt.
 PAUSES_SECONDS = (1.0, 10.0)
-# What is kept of a response's body.
+# Bytes kept of a response's body.
 MOST_BYTES = 65_536
 # Of a process, and of a workspace in a process.
 MOST_UNDER_WAY, MOST_EACH = 400, 20

@@ -25,10 +25,10 @@ Asking: TypeAlias = "Generator[Request, Answer, Result]"
 MAIL, WAITING = channel_requests.MAIL, channel_requests.WAITING
 # Of a process, and of a workspace in a process.
 MOST_UNDER_WAY, MOST_EACH = 100, 1
-# What is kept of an answer.
+# Bytes kept of an answer.
 MOST_BYTES = 65_536
 TIMEOUT_SECONDS = 10.0
-# For a handful of requests, each of which may wait for a connection.
+# Long enough for a handful of requests, each of which may wait for a connection.
 LEASE_SECONDS = 90.0
 # Pauses before further attempts; the last one repeats.
 PAUSES_SECONDS = (1.0, 5.0, 15.0, 60.0, 300.0)
@@ -53,7 +53,7 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of an attempt. `is_ours`: the fault is on our side, and no attempt was spent."""
+    """The outcome of an attempt. `is_ours`: the fault is on our side, and no attempt was spent."""
 
     dispatch: Dispatch
     verdict: Verdict
@@ -119,7 +119,7 @@ def _connecting(dispatch: Dispatch) -> Asking:
 
 
 def _disconnecting(dispatch: Dispatch) -> Asking:
-    """What providers answer does not matter, but that they do."""
+    """Any answer of the provider is good."""
     answers: list[Answer] = []
     try:
         account = channels.account_of(dispatch.channel)
@@ -189,7 +189,7 @@ def _settle(channel: Channel, result: Result) -> None:
         rows("UPDATE channels SET account = %s WHERE id = %s", (result.account, channel.id))
         channels.set_state(channel.id, "connected")
         _take_over(channel, result.account)
-        # What has waited for the channel goes out.
+        # Messages that have waited for the channel are sent.
         outboxes.ring_later(channel.id)
 
 

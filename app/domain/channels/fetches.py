@@ -33,7 +33,7 @@ WAITING = Waiting(MAIL, "next_attempt_at")
 MOST_BYTES = 65_536
 # Of a process, and of a channel in a process: each file is in memory as a whole.
 MOST_UNDER_WAY, MOST_EACH = 12, 4
-# Of the request that asks where a file is, and of that which fetches it.
+# Deadlines of the request for a file's address, and of the request that fetches it.
 ASKING_SECONDS, TIMEOUT_SECONDS = 15.0, 30.0
 # Both, a wait for a connection before each, and the storing.
 LEASE_SECONDS = ASKING_SECONDS + TIMEOUT_SECONDS + 15
@@ -60,7 +60,7 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What came of a claimed file: its content, or why there is none. `is_ours`: that spends no attempt."""
+    """The outcome of a claimed file: its content, or why there is none. `is_ours`: that spends no attempt."""
 
     claimed: Claimed
     content: bytes | None = None
@@ -111,7 +111,7 @@ def _dispatch(claimed: Claimed, channel: Channel | None) -> Dispatch | Fetched:
 
 
 def _keep(fetched: Fetched) -> Fetched | None:
-    """Keeps the content; returns what came of it if that was not possible."""
+    """Keeps the content; returns the outcome if that was not possible."""
     if fetched.content is None:
         return fetched
     channel_id, workspace_id = fetched.claimed.owner, fetched.claimed.carried.workspace_id

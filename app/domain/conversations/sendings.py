@@ -1,7 +1,6 @@
 """Sendings: claims due messages, each with all that its provider's request needs.
 
-A claim commits the status `sending` before a byte leaves. A message whose worker died has left or has not: it becomes
-`unknown`, and only a member sends it again.
+A claim commits the status `sending` before a byte leaves (`message_statuses`).
 """
 
 from __future__ import annotations
@@ -19,20 +18,21 @@ from app.channels.kinds import KINDS
 from app.database import rows
 from app.domain.channels import channels
 from app.domain.conversations import sending_checks
+from app.domain.conversations.message_statuses import INTERRUPTED
 from app.mailbox import Claimed, Found, Pause
 from app.models.channels import Channel
 
 log = structlog.get_logger(__name__)
 
-# Of a request to a provider; that which prepares a message may take as long again.
+# The deadline of a request to a provider. A request that prepares the message may take as long again.
 TIMEOUT_SECONDS = 15.0
-# Both, a wait for a connection before each, and the recording.
+# Long enough for both requests, a wait for a connection before each, and the recording.
 LEASE_SECONDS = 2 * TIMEOUT_SECONDS + 10
-# What the clock and a busy process make late is made up for up to these times, so that rates are also reached.
+# A rate is reached although clocks and busy processes are late: up to these times are caught up.
 CHANNEL_SLACK_SECONDS, CONVERSATION_SLACK_SECONDS = 0.1, 0.02
 # A channel that has reached its rate is looked into no more often than this; slots it missed are claimed together.
 CLOSED_SECONDS = 0.05
-# After a fault that is the operator's to mend.
+# The pause after a fault that only the operator can mend.
 MEND_SECONDS = 60.0
 
 
@@ -53,7 +53,7 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """What came of a claimed message. `at`: when it was claimed to be sent; None if nothing was asked of the provider.
+    """The outcome of a claimed message. `at`: when it was claimed to be sent; None if no request was made.
 
     `rate` is that of the conversation; `to` and `credentials` are those that were used.
     """
@@ -87,7 +87,7 @@ class _Row(NamedTuple):
 
 
 def slack_of(rate: Rate, least_seconds: float) -> float:
-    """For how many seconds a rate lets what was missed be made up for."""
+    """How many seconds of a rate may be caught up."""
     return max(least_seconds, (rate.burst - 1) / rate.per_second)
 
 
@@ -133,7 +133,7 @@ def _accounts(channel_ids: Collection[str]) -> dict[str, tuple[ChannelKind, Acco
 def _made(row: _Row, found: tuple[ChannelKind, Account] | None) -> Dispatch | Sending:
     claimed = Claimed(row.id, row.channel_id, row.claim, is_suspect=row.is_suspect)
     if row.is_suspect:
-        return Sending(claimed, row.conversation_id, LOST)
+        return Sending(claimed, row.conversation_id, INTERRUPTED)
     if found is None:
         pause = Verdict(Outcome.LATER, pause_seconds=MEND_SECONDS, pauses="channel")
         return Sending(claimed, row.conversation_id, pause)
@@ -156,8 +156,3 @@ def _refusal(kind: ChannelKind, row: _Row) -> Verdict | None:
     if not row.peer:
         return Verdict(Outcome.FAILED, code="no_address", detail="The contact has no address on this channel.")
     return None
-
-
-LOST = Verdict(
-    Outcome.UNKNOWN, code="interrupted", detail="Sending was interrupted, and it is not known whether it succeeded."
-)

@@ -148,6 +148,17 @@ def test_it_is_unknown_what_became_of_a_message_whose_worker_died(api: Api, chan
     assert "message.failed" not in event_kinds(api.workspace_id)
 
 
+def test_a_message_that_a_receipt_reported_as_delivered_stays_so(api: Api, channel_id: str) -> None:
+    talk = conversation(api, channel_id)
+    delivered = waiting(api, channel_id, talk, status="delivered", leased_until="2026-01-01T00:00:00Z")
+    delete(api, channel_id)
+
+    channel_closings.end_waiting()
+
+    assert failed(delivered) == ("delivered", None, True)
+    assert not {"message.failed", "message.delivered"} & {*event_kinds(api.workspace_id)}
+
+
 def test_files_that_were_to_be_fetched_are_given_up(api: Api, channel_id: str) -> None:
     rows(
         "INSERT INTO uploads (id, workspace_id, channel_id, due_at) VALUES (%s, %s, %s, now())",
