@@ -10,13 +10,9 @@ from app import mailbox
 from app.domain.channels import arrivals, fetches
 from app.domain.receiving import arrival_processing
 from workers.fetcher import Fetcher
-from workers.mailboxes import serve_together
-from workers.middleware.closing import Closing
+from workers.mailboxes import serve_by, serve_together
 from workers.middleware.waking import Waking
 
-fetcher = Fetcher()
 serve_together(arrivals.MAIL, arrival_processing.work)
-serve_together(fetches.MAIL, fetcher.wake)
-broker = dramatiq.get_broker()
-broker.add_middleware(Closing(fetcher.stop))
-broker.add_middleware(Waking(partial(mailbox.wake_all, arrivals.WAITING, fetches.WAITING)))
+serve_by(Fetcher())
+dramatiq.get_broker().add_middleware(Waking(partial(mailbox.wake_all, arrivals.WAITING, fetches.WAITING)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 # The process
 
@@ -13,10 +12,6 @@ LEAST_CAPACITY = 128
 MOST_UNDER_WAY = 1000
 # Requests that wait longer than this for the event loop show that the process works on too many.
 MOST_LAG_SECONDS = 0.015
-# The desk waits this long after a cycle, so that outcomes and bells share the statements of the next.
-GATHERING_SECONDS = 0.005
-# For at most this long a message waits until most of those that were rung for before have had room.
-HOLDING_BACK_SECONDS = 0.1
 # After each cycle the slow lane sleeps this many cycle times, which are long while processors are scarce, so that late
 # and slow deliveries leave them to others.
 GIVING_WAY = 3
@@ -38,16 +33,6 @@ RECOVERED_AFTER = 10
 BACKLOG_SECONDS = 1.0
 # Half of that, so that an endpoint's own mail is not taken for the fresh mail of others while it turns into a backlog.
 FRESH_SECONDS = BACKLOG_SECONDS / 2
-
-
-def hold_back(is_full: Callable[[], bool]) -> None:
-    """Waits while it is full, but not for long: what is full of owners that hang must still hear of others.
-
-    Bells that wait in their queue are passed by new ones, and other processes may take them up.
-    """
-    ends = time.monotonic() + HOLDING_BACK_SECONDS
-    while is_full() and time.monotonic() < ends:
-        time.sleep(GATHERING_SECONDS)
 
 
 class Pace:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 
 from app.database import DatabaseAway, rows
-from app.mailbox.claims import LEASE_SECONDS, claim, claim_exclusive, release
+from app.mailbox.claims import LEASE_SECONDS, claim, claim_exclusive
+from app.mailbox.findings import may_have_more
 from app.mailbox.mail import Claimed, Mail, hear, ring, ring_again
+from app.mailbox.outcomes import release
 
 log = structlog.get_logger(__name__)
 
@@ -32,7 +33,7 @@ def serve(mail: Mail, owner: str, room: int, work: Callable[[Sequence[Claimed]],
         if (seconds := time.monotonic() - began) > SLICE_SECONDS:
             # Others that found the mailbox in hand have left its bell's flag up, which would keep it from ringing.
             hear(mail, owner)
-            _ring_for_rest(mail, _free_heads(mail, [owner]), seconds)
+            _ring_for_rest(mail, _heads(mail, [owner]), seconds)
             return
 
 
@@ -44,12 +45,11 @@ def serve_shared(mail: Mail, owners: Sequence[str], room: int, work: Callable[[S
     ends = time.monotonic() + SLICE_SECONDS
     while owners:
         hear(mail, *owners)
-        part = max(1, room // len(owners))
-        if not (batch := claim(mail, dict.fromkeys(owners, part), LEASE_SECONDS)):
+        rooms = dict.fromkeys(owners, max(1, room // len(owners)))
+        if not (batch := claim(mail, rooms, LEASE_SECONDS)):
             return
-        numbers = Counter(claimed.owner for claimed in batch)
-        owners = [owner for owner in owners if numbers[owner] == part]
-        for owner in owners:  # there may be more, so another worker can help
+        owners = may_have_more(rooms, batch)
+        for owner in owners:  # another worker can help
             ring_again(mail, owner)
         _work_on(mail, batch, work)
         if time.monotonic() > ends:
@@ -65,8 +65,8 @@ def serve_together(mail: Mail, owners: Sequence[str], room: int, work: Callable[
         if batch:
             _work_on(mail, batch, work)
         # A worker that found a mailbox locked by this one has left; what it was rung for is not left behind.
-        heads = _free_heads(mail, locked)
-        owners = list(heads)
+        heads = _heads(mail, locked)
+        owners = [owner for owner, waited in heads.items() if waited >= 0]
         if owners and (seconds := time.monotonic() - began) > SLICE_SECONDS:
             hear(mail, *owners)
             _ring_for_rest(mail, heads, seconds)
@@ -98,44 +98,32 @@ def _take(mail: Mail, owner: str, room: int) -> list[Claimed]:
     return []
 
 
-def _is_head_free(mail: Mail, owner: str) -> bool | None:
-    """Whether the first row of a mailbox can be claimed; None if the mailbox is empty."""
-    head = rows(
-        f"""
-        SELECT mail.due_at <= now() AND {mail.is_free} FROM {mail.table} mail
-        WHERE mail.{mail.owner} = %s AND mail.due_at IS NOT NULL AND {mail.guard}
-        ORDER BY mail.{mail.order} LIMIT 1
-        """,
-        (owner,),
-    )
-    return head[0][0] if head else None
-
-
 def _ring_for_rest(mail: Mail, heads: Mapping[str, float], seconds: float) -> None:
-    """Rings for mailboxes that were served for these seconds and have free mail again, or still."""
+    """Rings for mailboxes that were served for these seconds and have mail again, or still."""
     for owner, waited in heads.items():
         if waited > seconds:
             ring_again(mail, owner)
-        else:
+        elif waited >= 0:
             ring(mail, owner)
 
 
-def _free_heads(mail: Mail, owners: Sequence[str]) -> dict[str, float]:
-    """Of those mailboxes whose first row can be claimed, for how many seconds it has been due."""
-    if not owners:
-        return {}
-    found = rows(
-        f"""
-        SELECT box.owner, extract(epoch FROM now() - head.due_at)::float
-        FROM unnest(%s::text[]) AS box(owner) CROSS JOIN LATERAL (
-            SELECT mail.due_at, mail.due_at <= now() AND {mail.is_free} AS is_free FROM {mail.table} mail
+def _is_head_free(mail: Mail, owner: str) -> bool | None:
+    """Whether the first row of a mailbox can be claimed; None if the mailbox is empty."""
+    waited = _heads(mail, [owner]).get(owner)
+    return None if waited is None else waited >= 0
+
+
+def _heads(mail: Mail, owners: Sequence[str]) -> dict[str, float]:
+    """For how many seconds the first row of each mailbox has been due; -1: it cannot be claimed. Omits empty ones."""
+    query = f"""
+        SELECT box.owner, head.waited FROM unnest(%s::text[]) AS box(owner) CROSS JOIN LATERAL (
+            SELECT CASE WHEN mail.due_at <= now() AND {mail.is_free} THEN extract(epoch FROM now() - mail.due_at)::float
+                ELSE -1 END AS waited
+            FROM {mail.table} mail
             WHERE mail.{mail.owner} = box.owner AND mail.due_at IS NOT NULL AND {mail.guard}
             ORDER BY mail.{mail.order} LIMIT 1) AS head
-        WHERE head.is_free
-        """,
-        (list(owners),),
-    )
-    return dict(found)
+    """
+    return dict(rows(query, (list(owners),))) if owners else {}
 
 
 def _release_after_failure(mail: Mail, batch: Sequence[Claimed]) -> None:

@@ -17,7 +17,7 @@ from app.web.formats import MOST_COUNTED
 
 ROWS = 50
 MOST_EXPORTED = 10_000
-# What a spreadsheet would run as a formula.
+# A spreadsheet would run a cell with one of these beginnings as a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -88,6 +88,11 @@ def file_of(rows: Sequence[Mapping[str, Any]], name: str) -> Response:
         response = Response(_csv(rows), mimetype="text/csv")
     response.headers["Content-Disposition"] = f'attachment; filename="{name}.{wanted_format()}"'
     return response
+
+
+def columns(row: Any, *names: str) -> dict[str, Any]:
+    """These attributes of the row, for a file."""
+    return {name: getattr(row, name) for name in names}
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
