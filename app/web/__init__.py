@@ -51,6 +51,7 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+MOST_FORM_BYTES = 1024 * 1024
 MODULES = (
     account_pages,
     audit_pages,
@@ -110,8 +111,8 @@ def _configure_sessions(pages: Flask) -> None:
     pages.config.update(
         cookies.configuration(),
         WTF_CSRF_TIME_LIMIT=None,  # as long as the session: a page may stay open for days
-        MAX_CONTENT_LENGTH=1024 * 1024,
-        MAX_FORM_MEMORY_SIZE=1024 * 1024,
+        MAX_CONTENT_LENGTH=MOST_FORM_BYTES,
+        MAX_FORM_MEMORY_SIZE=MOST_FORM_BYTES,
     )
 
 
