@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
-from app.database import rows, transaction
+from app import realtime
+from app.database import database, rows, transaction
 from app.domain.people import accounts
 from app.domain.people.roles import ROLES
 from app.domain.people.sessions import MOST_MEMBERSHIPS
@@ -149,6 +151,7 @@ def remove(workspace_id: str, member_id: str, actor_id: str | None) -> None:
         # The log names members by identifiers; from now on only this entry knows whose this one was.
         email = accounts.get(member.account_id).email
         audit.note(workspace_id, actor_id, "members.remove", "member", member.id, {"email": email, "role": member.role})
+        database.after_commit(partial(realtime.check_admission, "member", member.id))
 
 
 def exists(workspace_id: str, member_id: str) -> bool:
