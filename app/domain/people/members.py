@@ -15,7 +15,7 @@ from app.domain.people.sessions import MOST_MEMBERSHIPS
 from app.domain.work import audit
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import clock, ids
-from app.models.accounts import Account
+from app.models.accounts import Account, PasswordLink
 from app.models.members import Member
 
 MOST_MEMBERS = 500
@@ -148,6 +148,9 @@ def remove(workspace_id: str, member_id: str, actor_id: str | None) -> None:
         if is_last_owner:
             raise Conflict(_LAST_OWNER)
         Member.delete().where(Member.id == member.id).execute()
+        # An invitation that was not needed would let them in again.
+        theirs = (PasswordLink.workspace_id == workspace_id) & (PasswordLink.account_id == member.account_id)
+        PasswordLink.update(used_at=clock.now()).where(theirs, PasswordLink.used_at.is_null()).execute()
         # The log names members by identifiers; from now on only this entry knows whose this one was.
         email = accounts.get(member.account_id).email
         audit.note(workspace_id, actor_id, "members.remove", "member", member.id, {"email": email, "role": member.role})

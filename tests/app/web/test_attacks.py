@@ -11,8 +11,8 @@ from flask import Flask
 from peewee import IntegrityError, InternalError, Model
 
 from app.database import rows, savepoint, transaction
-from app.domain.people import roles
-from tests.app.web.scenes import Scene, stored
+from app.domain.people import links, notifications, roles
+from tests.app.web.scenes import OTHERS, Scene, sound, stored
 from tests.cast import tables
 from tests.copies import Copy
 
@@ -49,6 +49,28 @@ def test_a_token_in_the_address_is_none(scene: Scene, subtests: pytest.Subtests)
     for route in scene.writes:
         with subtests.test(str(route)):
             assert scene.ask("owner", route, data={}, query_string={"csrf_token": token}).status_code == 400
+
+    assert stored() == before
+
+
+def test_looking_changes_nothing(scene: Scene, subtests: pytest.Subtests) -> None:
+    """Browsers, mail servers and chats open links before anybody clicks on them, those of e-mails without a session."""
+    owner = scene.people["owner"]
+    tokens = {
+        "/links/<token>": links.invite(owner.workspace_id, "next@ours.example", "agent").address.rpartition("/")[2],
+        "/unsubscribe/<token>": notifications.unsubscribe_token(owner.account_id),
+    }
+    assert tokens.keys() == {route.rule for route in scene.routes if "token" in route.parameters}
+    before = stored()
+
+    for route in [route for route in scene.routes if not route.writes]:
+        client = (
+            scene.signed_out if route.is_public else scene.people["support" if route.is_for_staff else "owner"].client
+        )
+        path = route.path(owner.workspace_id, scene.own).replace(OTHERS["token"], tokens.get(route.rule, ""))
+        for method in ("GET", "HEAD", "OPTIONS"):
+            with subtests.test(f"{method} {route.rule}"):
+                assert sound(client.open(path, method=method), route).status_code in (200, 303, 404)
 
     assert stored() == before
 
