@@ -239,7 +239,7 @@ GUARDS = [
     Guard(
         "formula in a file",
         "app/web/lists.py",
-        """    return f"'{value}" if value.startswith(_FORMULA) else value""",
+        """    return _FORMULA.sub(r"\\1'", value)""",
         "    return value",
         "tests/app/web/test_lists.py",
     ),

@@ -11,6 +11,7 @@ import time
 import pytest
 from werkzeug.test import TestResponse
 
+from app.database import rows
 from app.lib import ids
 from tests.app.web.scenes import Route, Scene, plain, sound
 from tests.forms import Fields, names_looked_for
@@ -18,6 +19,11 @@ from tests.surface import belongings, unknown
 
 SCRIPT = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>"
 STRANGE = ["%00", "\x00", "é", "' OR 1=1--", "x" * 5_000, "-1", "[]", "{{7*7}}", "../../etc/passwd", "\ud7ff", SCRIPT]
+# What strangers write, and lists show.
+FORMULAS = (
+    *("contacts.first_name", "automations.name", "endpoints.address", "deliveries.last_error", "runs.reason"),
+    *("jobs.trace_id", "audit_entries.actor_id", "workspaces.name"),
+)
 # Numbers beyond any, also where the beginning looks small; times that no zone has; what parsers may recurse into.
 HOSTILE = [
     *("a\0b", "9" * 5_000, "0" * 20 + "9" * 30, "-1e999", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"),
@@ -84,6 +90,22 @@ def test_an_address_may_hold_anything(scene: Scene, names: Names, subtests: pyte
 
 def is_plain(answer: TestResponse) -> bool:
     return answer.status_code in (200, 303, 404, 422)
+
+
+def test_a_list_as_a_file_runs_no_formula(scene: Scene, names: Names, subtests: pytest.Subtests) -> None:
+    scene = scene.put_back()
+    for column in FORMULAS:
+        rows(f"UPDATE {column.partition('.')[0]} SET {column.partition('.')[2]} = '=cmd|''x''!A0;=cmd|''y''!A0'")
+    found = 0
+    for route in [route for route in scene.routes if not route.writes and "format" in names[route]]:
+        with subtests.test(str(route)):
+            file = ask(scene, route, query_string={"format": "csv"})
+            assert (file.status_code, file.mimetype) == (200, "text/csv")
+            assert file.headers["Content-Disposition"].startswith("attachment; ")
+            text = file.text.replace("'=cmd", "")
+            assert "=cmd" not in text
+            found += text != file.text
+    assert found >= 5
 
 
 def test_a_field_may_hold_anything(scene: Scene, names: Names, subtests: pytest.Subtests) -> None:
