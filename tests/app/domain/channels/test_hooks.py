@@ -1,20 +1,24 @@
-"""Webhooks that somebody has recorded and sends again: the provider has signed them, and keys are not kept forever."""
+"""Webhooks that somebody has recorded and sends again, and those that say what no provider documents."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
 
 import pytest
 
+from app.channels.inbound import BadPayload
 from app.channels.kinds import KINDS
 from app.database import rows
 from app.domain.channels import arrivals, channels, hooks
 from app.lib import clock
 from app.models.channels import Channel
 from app.models.contacts import Contact
+from tests.app.channels.conformance import places
 from tests.arriving import process
-from tests.cast import Api, one
+from tests.cast import Api, all_of, one
 from tests.providers import telegram, whatsapp
 from tests.providers.telegram_people import Person
 from tests.talks import make_channel
@@ -121,3 +125,37 @@ def test_what_the_provider_repeats_for_a_week_arrives(api: Api) -> None:
         channel = connected(api.workspace_id, kind)
         with clock.moved_by(days=7):
             assert take(channel, RECORDED[f"{kind} message"]) == 1
+
+
+# Numbers that no calendar and no column has, and texts of every kind.
+STRANGE = [
+    *(None, True, -1, 1e308, 10**11, 10**18, 10**40, "9" * 18, "9" * 5_000, "-62135596800", "253402300799"),
+    *("", " ", "a\0b", "\u202e" * 300, "\ufffe", "x" * 70_000, [], {}, [None], {"id": [[]]}),
+]
+
+
+@pytest.mark.parametrize("what", RECORDED)
+def test_whatever_a_provider_says_is_refused_or_processed(api: Api, what: str) -> None:
+    channel = connected(api.workspace_id, what.partition(" ")[0])
+    for number, document in enumerate(altered(RECORDED[what])):
+        if "update_id" in document:
+            document["update_id"] = number  # or all would be the same
+        body = json.dumps(document).encode()
+        with suppress(BadPayload):
+            hooks.take(channel, headers(channel.kind, body), body, trace_id="trace-1")
+
+    while process():
+        pass
+
+    assert one("SELECT count(*) FROM arrivals") > 5
+    assert all_of("SELECT payload::text FROM arrivals WHERE errors > 0 OR problem IS NOT NULL") == []
+
+
+def altered(body: bytes) -> Iterator[dict[str, Any]]:
+    """The document, with each of its members and items as something strange."""
+    for place, _ in enumerate(places(json.loads(body))):
+        for value in STRANGE:
+            document = json.loads(body)
+            holder, name = places(document)[place]
+            holder[name] = value
+            yield document
