@@ -27,6 +27,7 @@ from app.web.dashboard import (
     verify_pages,
     workspace_pages,
 )
+from app.web.forms import FormRequest
 from app.web.people import account_pages, password_pages, sign_ins, start, visit_pages
 from app.web.settings import (
     audit_pages,
@@ -87,6 +88,7 @@ MODULES = (
 def create_pages() -> Flask:
     """The WSGI application of the pages."""
     pages = Flask("app.web", static_folder=None)
+    pages.request_class = FormRequest
     # No redirects to a path that is spelled better: they would name the host that the request names.
     pages.url_map.strict_slashes = pages.url_map.merge_slashes = False
     _configure_sessions(pages)
