@@ -43,7 +43,7 @@ GATHERING_SECONDS, MOST_GATHERING_SECONDS = 0.02, 0.32
 # Bells share messages, because a message costs a worker a millisecond or two. Beyond 16 bells, there are as many
 # messages as bells in each, so that several workers share the work.
 LEAST_TOGETHER = 4
-# The option of a message that was not taken up first in, first out.
+# The option of a message that was not consumed first in, first out.
 OUT_OF_TURN = "out_of_turn"
 _QUICK = {"socket_timeout": 0.5, "socket_connect_timeout": 0.5, "retry": None}
 
@@ -81,7 +81,7 @@ def hear(queue_name: str, owners: Sequence[str]) -> None:
 
 
 def take_up(queue_name: str, rung_at: int) -> None:
-    """Notes that a worker took up a message of that queue that rang at this time, in milliseconds. Never raises.
+    """Notes that a worker consumed a message of that queue that rang at this time, in milliseconds. Never raises.
 
     Any bell that rang well before has been taken up too, or is lost.
     """

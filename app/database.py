@@ -192,6 +192,15 @@ def batches(sql: str, parameters: Sequence[Any], size: int = 100) -> Iterator[li
         yield values[first : first + size]
 
 
+def delete_some(table: str, condition: str, order: str, parameters: Sequence[Any], limit: int, key: str = "id") -> int:
+    """Deletes up to `limit` rows for which the condition holds, the first in that order; returns how many.
+
+    Those that another transaction has locked are passed over, so it is safe to run concurrently.
+    """
+    chosen = f"SELECT {key} FROM {table} WHERE {condition} ORDER BY {order} LIMIT %s FOR UPDATE SKIP LOCKED"
+    return count(f"DELETE FROM {table} WHERE {key} IN ({chosen})", (*parameters, limit))
+
+
 def count(sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:
     """Runs one statement and returns the number of rows it affected. Raises DatabaseAway."""
     return int(database.execute_sql(sql, parameters).rowcount)

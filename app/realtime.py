@@ -1,4 +1,4 @@
-"""What is told live and stored nowhere, such as who is typing. Redis carries it; it may always be lost."""
+"""Signs, such as who is typing: sent live and stored nowhere. Redis carries them; they may always be lost."""
 
 from __future__ import annotations
 

@@ -17,10 +17,10 @@ from app.domain import writes
 from app.domain.automations import controls, counts, http_requests, run_history
 from app.domain.billing import invoices, usage
 from app.domain.channels import allowances, arrivals, channel_requests, fetches, media, outboxes, visitors
-from app.domain.conversations import channel_closings, interruptions, read_receipts
+from app.domain.conversations import channel_closings, interrupted_messages, read_receipts
 from app.domain.deliveries import fan_out, lanes, replays, sweeps
 from app.domain.insight import checks, figures, queues, updates
-from app.domain.jobs import jobs
+from app.domain.jobs import idempotency_keys, jobs
 from app.domain.lifecycle import imports
 from app.domain.people import links, notifications, sessions, sign_ins
 from app.domain.triggers import run_states
@@ -83,7 +83,7 @@ class Timetable:
             # Nothing is sent over channels that are paused or not connected.
             Pass("overdue_messages", 0.5, Overdue(outboxes.MAIL, overdue_seconds=0.5, ring=outboxes.ring_connected)),
             # Nothing claims what a dead worker left in a channel that is not connected.
-            Pass("interrupted_messages", 5, interruptions.settle),
+            Pass("interrupted_messages", 5, interrupted_messages.settle),
             Pass("waiting_read_receipts", 1, partial(mailbox.wake_and_ring, read_receipts.WAITING)),
             Pass("overdue_read_receipts", 1, Overdue(read_receipts.MAIL, overdue_seconds=1)),
             Pass("overdue_sweeps", 1, Overdue(sweeps.MAIL, overdue_seconds=1)),
@@ -98,7 +98,7 @@ class Timetable:
             Pass("unserved_deliveries", 5, Overdue(lanes.FAST, overdue_seconds=1, ring=sweeps.begin_missing)),
             Pass("unknown_jobs", 5, writes.take_up_known),
             Pass("deleted_endpoints", 60, endpoints.drop_deleted),
-            Pass("old_idempotency_keys", 60, jobs.forget_old_keys),
+            Pass("old_idempotency_keys", 60, idempotency_keys.forget_old),
             Pass("usage", 60, usage.count_up),
             Pass("invoices", 10, invoices.close),
             Pass("contacts_counted", 60, usage.forget_contacts),

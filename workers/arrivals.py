@@ -8,8 +8,7 @@ from app import mailbox
 from app.domain.channels import arrivals, fetches
 from app.domain.receiving import arrival_processing
 from workers.fetcher import Fetcher
-from workers.mailboxes import serve_together
-from workers.middleware.closing import Closing
+from workers.mailboxes import serve_by, serve_together
 from workers.middleware.waking import Waking
 
 
@@ -18,9 +17,6 @@ def wake() -> int:
     return max(mailbox.wake_and_ring(arrivals.WAITING), mailbox.wake_and_ring(fetches.WAITING))
 
 
-fetcher = Fetcher()
 serve_together(arrivals.MAIL, arrival_processing.work)
-serve_together(fetches.MAIL, fetcher.wake)
-broker = dramatiq.get_broker()
-broker.add_middleware(Closing(fetcher.stop))
-broker.add_middleware(Waking(wake))
+serve_by(Fetcher())
+dramatiq.get_broker().add_middleware(Waking(wake))

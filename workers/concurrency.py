@@ -145,10 +145,10 @@ class Windows:
             self._fresh_at = now
         self.under_way += 1
 
-    def end(self, endpoint_id: str, request: Hashable, succeeded: bool, seconds: float) -> None:
-        """A request has ended; `seconds` is how long it took."""
-        window = self._windows[endpoint_id]
-        window.end(request, succeeded, seconds, time.monotonic())
+    def end(self, endpoint_id: str, request: Hashable, succeeded: bool, seconds: float | None = None) -> None:
+        """A request has ended that took so many seconds; None: all since it began."""
+        now, window = time.monotonic(), self._windows[endpoint_id]
+        window.end(request, succeeded, now - window.started[request] if seconds is None else seconds, now)
         self.under_way -= 1
         self._ended.add(endpoint_id)
         if not window.started:

@@ -31,7 +31,7 @@ from app.domain.people import rate_limits
 from app.domain.receiving import identifications
 from app.errors import InsufficientScope, RateLimited, Unauthenticated
 from app.lib.addresses import client_address, network_of
-from app.lib.base_schemas import RequestBody
+from app.lib.schemas import RequestBody
 from app.models.channels import Channel
 
 blueprint = Blueprint("chats", __name__, url_prefix="/chat/<channel_id>")
@@ -44,7 +44,7 @@ _CLIENT_ID = Regexp(r"^[A-Za-z0-9_-]{1,64}\Z", error="An id is 1 to 64 character
 
 
 class User(RequestBody):
-    """Who the workspace says the visitor is."""
+    """The user that the visitor is, by the workspace's signature."""
 
     id = fields.String(required=True, validate=Length(1, visitors.LONGEST_USER))
     signature = fields.String(required=True, validate=Length(1, 128))
@@ -62,7 +62,7 @@ class MessageBody(RequestBody):
 
 
 class IdentifyBody(RequestBody):
-    """Who the visitor is; `key` makes a session for a user who has written elsewhere."""
+    """The visitor's user; `key` makes a session for a user who has written elsewhere."""
 
     user = fields.Nested(User, required=True)
     key = fields.String()
@@ -187,7 +187,7 @@ def _address() -> str:
 
 
 def _visitor() -> Visitor:
-    """Who the token says that the visitor is. Raises Unauthenticated, also for another channel's token."""
+    """The visitor, by the token. Raises Unauthenticated, also for another channel's token."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     found = visitors.authenticate(token.strip()) if scheme.lower() == "bearer" else None
     if found is None or found.channel_id != _channel().id:

@@ -50,7 +50,7 @@ RETRY_REPLACED_MS = 60_000
 
 
 class Stream:
-    """An open stream, asked for with these headers and this query from this address. `place`: where it goes on."""
+    """An open stream, requested with these headers and this query from this address. `place`: where it continues."""
 
     def __init__(self, door: str, asked: Asked, address: str, listener: Listener, place: str) -> None:
         self.door = door
@@ -93,7 +93,7 @@ class Hub:
     async def admit(
         self, door: str, asked: Asked, address: str, is_over: Callable[[], bool] = lambda: False
     ) -> Pass | None:
-        """Who asks for the stream; None if it is over before that is known. Raises BellhopError, DatabaseAway."""
+        """The listener of the stream; None if it ends before that is known. Raises BellhopError, DatabaseAway."""
         return await self.checks.run(address, partial(DOORS[door].admit, *asked), is_over)
 
     def open(self, stream: Stream) -> None:

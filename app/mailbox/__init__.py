@@ -16,22 +16,31 @@ Bells (`app/bells.py`) only say where to look, and the scheduler looks where no 
 
 from __future__ import annotations
 
-from app.mailbox.claims import claim, holding, release
+from app.mailbox.claims import claim, holding
 from app.mailbox.deaths import in_progress
+from app.mailbox.findings import Found, Held, Pause, may_have_more
 from app.mailbox.mail import Claimed, Mail, hear, ring
+from app.mailbox.outcomes import PutOff, drop, put_off, release
 from app.mailbox.overdue import overdue
 from app.mailbox.serving import serve, serve_shared, serve_together
 from app.mailbox.waking import Waiting, wake, wake_and_ring
 
 __all__ = [
     "Claimed",
+    "Found",
+    "Held",
     "Mail",
+    "Pause",
+    "PutOff",
     "Waiting",
     "claim",
+    "drop",
     "hear",
     "holding",
     "in_progress",
+    "may_have_more",
     "overdue",
+    "put_off",
     "release",
     "ring",
     "serve",

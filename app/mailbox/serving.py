@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 import structlog
 
 from app.database import DatabaseAway, rows
-from app.mailbox.claims import LEASE_SECONDS, claim, claim_exclusive, release
+from app.mailbox.claims import LEASE_SECONDS, claim, claim_exclusive
+from app.mailbox.findings import may_have_more
 from app.mailbox.mail import Claimed, Mail, hear, ring
+from app.mailbox.outcomes import release
 
 log = structlog.get_logger(__name__)
 
@@ -44,12 +45,11 @@ def serve_shared(mail: Mail, owners: Sequence[str], room: int, work: Callable[[S
     ends = time.monotonic() + SLICE_SECONDS
     while owners:
         hear(mail, *owners)
-        part = max(1, room // len(owners))
-        if not (batch := claim(mail, dict.fromkeys(owners, part), LEASE_SECONDS)):
+        rooms = dict.fromkeys(owners, max(1, room // len(owners)))
+        if not (batch := claim(mail, rooms, LEASE_SECONDS)):
             return
-        numbers = Counter(claimed.owner for claimed in batch)
-        owners = [owner for owner in owners if numbers[owner] == part]
-        for owner in owners:  # there may be more, so another worker can help
+        owners = may_have_more(rooms, batch)
+        for owner in owners:  # another worker can help
             ring(mail, owner)
         _work_on(mail, batch, work)
         if time.monotonic() > ends:
@@ -65,7 +65,7 @@ def serve_together(mail: Mail, owners: Sequence[str], room: int, work: Callable[
         if batch:
             _work_on(mail, batch, work)
         # A worker that found a mailbox locked by this one has left; what it was rung for is not left behind.
-        owners = _owners_with_free_heads(mail, locked)
+        owners = [owner for owner, is_free in _heads(mail, locked).items() if is_free]
         if owners and time.monotonic() > ends:
             hear(mail, *owners)
             for owner in owners:
@@ -84,12 +84,12 @@ def _work_on(mail: Mail, batch: Sequence[Claimed], work: Callable[[Sequence[Clai
 
 
 def _take(mail: Mail, owner: str, room: int) -> list[Claimed]:
-    is_free = _is_head_free(mail, owner)
+    is_free = _heads(mail, [owner]).get(owner)
     if is_free is False:
         # The flag of the bell stays up for the worker that has the mailbox, which looks again before it leaves.
         return []
     hear(mail, owner)
-    while is_free or _is_head_free(mail, owner):
+    while is_free or _heads(mail, [owner]).get(owner):
         locked, batch = claim_exclusive(mail, {owner: room}, LEASE_SECONDS)
         if batch or not locked:
             return batch
@@ -98,33 +98,15 @@ def _take(mail: Mail, owner: str, room: int) -> list[Claimed]:
     return []
 
 
-def _is_head_free(mail: Mail, owner: str) -> bool | None:
-    """Whether the first row of a mailbox can be claimed; None if the mailbox is empty."""
-    head = rows(
-        f"""
-        SELECT mail.due_at <= now() AND {mail.is_free} FROM {mail.table} mail
-        WHERE mail.{mail.owner} = %s AND mail.due_at IS NOT NULL AND {mail.guard}
-        ORDER BY mail.{mail.order} LIMIT 1
-        """,
-        (owner,),
-    )
-    return head[0][0] if head else None
-
-
-def _owners_with_free_heads(mail: Mail, owners: Sequence[str]) -> list[str]:
-    if not owners:
-        return []
-    found = rows(
-        f"""
-        SELECT box.owner FROM unnest(%s::text[]) AS box(owner) CROSS JOIN LATERAL (
+def _heads(mail: Mail, owners: Sequence[str]) -> dict[str, bool]:
+    """Whether the first row of each mailbox can be claimed. Omits empty mailboxes."""
+    query = f"""
+        SELECT box.owner, head.is_free FROM unnest(%s::text[]) AS box(owner) CROSS JOIN LATERAL (
             SELECT mail.due_at <= now() AND {mail.is_free} AS is_free FROM {mail.table} mail
             WHERE mail.{mail.owner} = box.owner AND mail.due_at IS NOT NULL AND {mail.guard}
             ORDER BY mail.{mail.order} LIMIT 1) AS head
-        WHERE head.is_free
-        """,
-        (list(owners),),
-    )
-    return [owner for (owner,) in found]
+    """
+    return dict(rows(query, (list(owners),))) if owners else {}
 
 
 def _release_after_failure(mail: Mail, batch: Sequence[Claimed]) -> None:

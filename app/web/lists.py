@@ -92,6 +92,11 @@ def file_of(rows: Sequence[Mapping[str, Any]], name: str) -> Response:
     return response
 
 
+def columns(row: Any, *names: str) -> dict[str, Any]:
+    """These attributes of the row, for a file."""
+    return {name: getattr(row, name) for name in names}
+
+
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text)

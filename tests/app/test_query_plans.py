@@ -19,22 +19,23 @@ from flask.testing import FlaskClient
 from app import database, mailbox
 from app.api import lists
 from app.channels.base import Outcome as Sent
-from app.channels.base import Verdict
+from app.channels.base import Request, Verdict
 from app.config import settings
 from app.database import Database, rows, transaction
 from app.domain import writes
 from app.domain.automations import http_requests
-from app.domain.automations.http_requests import Dispatch, Outcome
+from app.domain.automations.http_requests import Carried
 from app.domain.channels import arrivals, outboxes
-from app.domain.conversations import interruptions, sending_outcomes, sendings
+from app.domain.conversations import interrupted_messages, sending_outcomes, sendings
 from app.domain.conversations.sendings import Sending
 from app.domain.deliveries import attempts, lanes, replay_choices, replays, sweep_batches, sweeps
 from app.domain.insight import failures, figures, queues, searches, trends
 from app.domain.insight.trends import WINDOWS
-from app.domain.jobs import jobs
+from app.domain.jobs import idempotency_keys, jobs
 from app.domain.lifecycle import imports
 from app.domain.triggers import run_states
 from app.domain.webhooks import endpoints
+from app.domain.work.request_attempts import Dispatch, Outcome
 from app.domain.work.units import Unit
 from app.lib import clock, ids
 from app.mailbox import Claimed
@@ -636,13 +637,9 @@ def find_for_writing(workspace_id: str, identifiers: dict[str, str]) -> None:
 
 
 def answer_runs(world: World) -> None:
-    found = rows("SELECT id, claim, run_id FROM run_requests ORDER BY id DESC LIMIT 20")
-    http_requests.record(
-        [
-            Outcome(Dispatch(Claimed(id, world.api.workspace_id, number), run_id, "GET", "", {}, b"", 0), answered(200))
-            for id, number, run_id in found
-        ]
-    )
+    found = rows("SELECT id, claim, run_id, key, request, tries FROM run_requests ORDER BY id DESC LIMIT 20")
+    claims = [Claimed(id, world.api.workspace_id, number, Carried(*carried)) for id, number, *carried in found]
+    http_requests.record([Outcome(Dispatch(claimed, Request("GET", "")), answered(200)) for claimed in claims])
 
 
 def settle(world: World) -> None:
@@ -675,7 +672,7 @@ def settle(world: World) -> None:
         lambda world: attempts.claim_restrained(lanes.FAST, {world.places["endpoint"]: 1}),
         lambda world: sweeps.begin_missing([world.places["endpoint"]]),
         lambda world: find_for_writing(world.api.workspace_id, {"external_id": "c-7", "email": "c-9@example.com"}),
-        lambda world: jobs.forget_old_keys(),
+        lambda world: idempotency_keys.forget_old(),
         lambda world: imports.forget_old(),
         lambda world: sweeps.forget_old(),
         lambda world: mailbox.overdue(replays.MAIL, 1, 1000),
@@ -722,12 +719,12 @@ def test_a_channel_that_was_stopped_is_looked_into_by_index(world: World) -> Non
     rows("UPDATE channels SET stopped_at = now() - interval '1 hour' WHERE id = %s", (world.places["channel"],))
 
     with explained() as plans:
-        interruptions.settle()
+        interrupted_messages.settle()
 
     # Once after each stop: its whole backlog, and nothing of other channels.
     check(plans, most=MOST_BLOCKS + FEWER // 10)
     with explained() as plans:
-        interruptions.settle()
+        interrupted_messages.settle()
     assert check(plans) < 100
 
 

@@ -23,7 +23,7 @@ from tests.bounding import set_bound
 from tests.cast import Api, everything_stored, one, rung_on, until
 from tests.conftest import Servers
 from tests.providers.base import Call, Provider, Reply, Trouble
-from workers.fetcher import MOST_EACH, Fetcher
+from workers.fetcher import Fetcher
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
 
@@ -266,14 +266,14 @@ def test_a_channel_whose_provider_hangs_delays_no_other(
     shelf.always(Trouble.HANG, "/where/a")
     other = make_post(api.workspace_id, files=shelf.url)
     shelf.files["b"] = PNG
-    for number in range(3 * MOST_EACH):
+    for number in range(3 * fetches.MOST_EACH):
         send(channel, key=str(number))
     send(other, Media("b"))
 
     fetcher.wake(channel.id, other.id)
 
     until(lambda: one("SELECT file FROM uploads WHERE channel_id = %s", other.id))
-    assert len(shelf.called("/where/a")) == MOST_EACH
+    assert len(shelf.called("/where/a")) == fetches.MOST_EACH
     shelf.stop()
     shelf.start()
 
@@ -288,10 +288,10 @@ def test_the_file_of_a_worker_that_died_is_fetched_by_another(fetcher: Fetcher, 
 
 def test_what_is_recorded_under_an_old_claim_changes_nothing(channel: Channel) -> None:
     send(channel)
-    [dispatch], _, _ = fetches.claim({channel.id: 1})
+    [dispatch] = fetches.claim({channel.id: 1}).dispatches
     rows("UPDATE uploads SET leased_until = NULL")
     fetches.claim({channel.id: 1})
 
-    fetches.record([fetches.Fetched(dispatch.claimed, 0, verdict=fetches.TOO_LARGE)])
+    fetches.record([fetches.Fetched(dispatch.claimed, verdict=fetches.TOO_LARGE)])
 
     assert one("SELECT due_at IS NOT NULL AND problem IS NULL FROM uploads")

@@ -14,10 +14,10 @@ from app.bells import Bell
 from app.config import settings
 from app.domain.deliveries import attempts, lanes
 from app.mailbox import Mail
-from tests.cast import Api, all_of, make_endpoint, one, until
+from tests.cast import Api, all_of, make_endpoint, one, rung_on, until
 from tests.stack.receiver import Answer, Receiver
 from tests.stack.signatures import is_genuine
-from workers import pacing
+from workers import desk, pacing
 from workers.sender import Sender
 
 
@@ -117,7 +117,7 @@ def test_a_process_with_much_to_do_takes_its_time_before_more_bells(
     began = time.monotonic()
     sender.wake(*(f"whe_{number}" for number in range(1000)))
 
-    assert time.monotonic() - began >= pacing.GATHERING_SECONDS
+    assert time.monotonic() - began >= desk.GATHERING_SECONDS
 
 
 def test_a_failure_is_recorded_with_what_was_answered(api: Api, sender: Sender, receiver: Receiver) -> None:
@@ -146,7 +146,7 @@ def test_an_endpoint_that_is_probed_gets_one_request_at_a_time_until_it_answers(
     until(lambda: receiver.counts["/probed"] == 1)
     another = Sender(lanes.FAST)
     another.wake(endpoint_id)
-    until(lambda: not another._awake and not another._bells)
+    until(lambda: not len(another.owners))
     another.stop()
     assert receiver.counts["/probed"] == 1
 
@@ -190,6 +190,29 @@ def test_an_outcome_that_cannot_be_recorded_yet_is_recorded_in_a_later_round(
 
     until(lambda: statuses() == ["delivered"])
     assert len(receiver.received) == 3
+
+
+def test_an_outcome_that_cannot_be_recorded_keeps_no_other_and_counts_as_our_fault(
+    api: Api, sender: Sender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken, _ = make_endpoint(api.workspace_id, receiver.url("/broken"))
+    good, _ = make_endpoint(api.workspace_id, receiver.url("/good"))
+    receiver.answers["/broken"] = 500
+    happen(api, 3)
+    real = attempts.record
+
+    def record(outcomes: list[attempts.Outcome]) -> list[attempts.Outcome]:
+        if any(outcome.answer.status == 500 for outcome in outcomes):
+            raise ValueError
+        return real(outcomes)
+
+    monkeypatch.setattr(attempts, "record", record)
+    sender.wake(broken, good)
+
+    until(lambda: one("SELECT count(*) FROM deliveries WHERE status = 'delivered'") == 3)
+    of_broken = "SELECT last_error_code, status, attempts, leased_until FROM deliveries WHERE endpoint_id = %s"
+    until(lambda: set(database.rows(of_broken, (broken,))) == {("ours", "pending", 0, None)})
+    assert one("SELECT min(next_attempt_at) > now() + interval '20 seconds' FROM deliveries")
 
 
 def test_a_retry_carries_the_same_identifier_and_bytes(api: Api, sender: Sender, receiver: Receiver) -> None:
@@ -306,9 +329,7 @@ def test_stopping_waits_for_what_is_under_way_and_claims_nothing_more(api: Api, 
     assert one("SELECT count(*) FROM deliveries WHERE status = 'pending' AND leased_until > now()") == 0
 
 
-def test_stopping_hears_the_bells_of_those_that_had_no_room(
-    api: Api, receiver: Receiver, released: threading.Event
-) -> None:
+def test_stopping_rings_for_those_that_had_no_room(api: Api, receiver: Receiver, released: threading.Event) -> None:
     endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url("/slow"))
     receiver.answers["/slow"] = Answer(200, released=released)
     happen(api)
@@ -326,7 +347,7 @@ def test_stopping_hears_the_bells_of_those_that_had_no_room(
     released.set()
     stopping.join()
 
-    assert not bells.flags().exists(bell)
+    assert rung_on(lanes.SLOW.queue) == [endpoint_id]
     database.database.close()
 
 
@@ -339,7 +360,7 @@ def test_the_slow_lane_waits_by_how_long_a_cycle_took_until_it_is_stopped() -> N
 
     def waits(sender: Sender, took: float) -> float:
         began = time.monotonic()
-        sender._gather(took)
+        sender.gather(took)
         return time.monotonic() - began
 
     assert waits(slow, 0.05) >= 0.15

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from marshmallow import fields
+
 from app.database import rows
+from app.lib.schemas import ResponseBody
 from app.models.runs import STATUSES
+
+RunCountsSchema = ResponseBody.from_dict({status: fields.Integer() for status in STATUSES}, name="RunCountsSchema")
 
 
 def fold(limit: int = 10_000) -> int:

@@ -1,4 +1,4 @@
-"""Arrivals: what comes in over channels, stored once before the webhook is answered, and then mail of its sender.
+"""Arrivals: messages and receipts over channels, stored once before the webhook is answered, then mail of their sender.
 
 A sender is a contact as a channel knows it. All that concerns one, receipts and echoes included, is processed in the
 order in which it came, independently of the workspace's writes.
@@ -15,7 +15,7 @@ from typing import Any
 from app import mailbox, metrics, sql
 from app.channels.inbound import Arrival, Blocked, Echoed, Edited, Media, Moved, Receipt, Received
 from app.config import settings
-from app.database import count, database, rows
+from app.database import database, delete_some, rows
 from app.errors import NotFound
 from app.lib import clock, ids, json
 from app.mailbox import Mail, Waiting
@@ -108,16 +108,12 @@ def forget_old(limit: int = 5_000) -> int:
 
     Those that were given up are kept as long as bodies are.
     """
-    return count(
-        """
-        DELETE FROM arrivals WHERE id IN (
-            SELECT id FROM arrivals
-            WHERE created_at < now() - %s * interval '1 day' AND due_at IS NULL AND next_attempt_at IS NULL
-                AND (problem IS NULL OR created_at < now() - %s * interval '1 day')
-            ORDER BY created_at LIMIT %s FOR UPDATE SKIP LOCKED)
-        """,
-        (KEYS_KEPT_DAYS, max(KEYS_KEPT_DAYS, settings().body_retention_days), limit),
-    )
+    is_old = """
+        created_at < now() - %s * interval '1 day' AND due_at IS NULL AND next_attempt_at IS NULL
+        AND (problem IS NULL OR created_at < now() - %s * interval '1 day')
+    """
+    days = (KEYS_KEPT_DAYS, max(KEYS_KEPT_DAYS, settings().body_retention_days))
+    return delete_some("arrivals", is_old, "created_at", days, limit)
 
 
 def represent(stored: Stored) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import IO, Any
 
-from app.domain.bodies.pointers import pointer, refuse_bad_text
+from app.domain.bodies.pointers import refuse_bad_text
 from app.domain.lifecycle.import_lines import LONGEST_LINE_BYTES, MOST_LINES, Lines, sort_out
-from app.errors import Fault, Invalid, Malformed, TooLarge
+from app.errors import Fault, Invalid, Malformed, TooLarge, pointer_to
 
 PLAIN = ("external_id", "email", "phone", "first_name", "last_name", "locale", "timezone")
 CUSTOM = "custom_fields."
@@ -106,4 +106,4 @@ def _boolean(cell: str) -> bool:
     try:
         return _BOOLEANS[cell.strip().lower()]
     except KeyError as error:
-        raise Invalid(Fault(pointer("opted_out"), "Write true or false.")) from error
+        raise Invalid(Fault(pointer_to("opted_out"), "Write true or false.")) from error

@@ -7,6 +7,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from marshmallow import fields, validate
+
 from app import realtime
 from app.database import database, rows, transaction
 from app.domain.people import accounts
@@ -15,6 +17,7 @@ from app.domain.people.sessions import MOST_MEMBERSHIPS
 from app.domain.work import audit
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import clock, ids
+from app.lib.schemas import ResponseBody, time
 from app.models.accounts import Account, PasswordLink
 from app.models.members import Member
 
@@ -73,7 +76,7 @@ def add(workspace_id: str, account_id: str, role: str) -> Member:
         if Member.in_workspace(workspace_id).limit(MOST_MEMBERS).count() >= MOST_MEMBERS:
             raise Conflict(f"A workspace has at most {MOST_MEMBERS} members.")
         if Member.select().where(Member.account_id == account_id).limit(MOST_MEMBERSHIPS).count() >= MOST_MEMBERSHIPS:
-            raise Conflict(f"Somebody can be a member of at most {MOST_MEMBERSHIPS} workspaces.")
+            raise Conflict(f"A person can be a member of at most {MOST_MEMBERSHIPS} workspaces.")
         member = Member(
             id=ids.new("mem"),
             workspace_id=workspace_id,
@@ -123,9 +126,16 @@ def find(workspace_id: str, member_id: str) -> Person:
     return Person(*found[0])
 
 
+class MemberSchema(ResponseBody):
+    id = fields.String()
+    email = fields.String()
+    role = fields.String(validate=validate.OneOf(list(ROLES)))
+    created_at = time("When they became a member.")
+
+
 def represent(person: Person) -> dict[str, Any]:
     """The member as the API shows them."""
-    return {"id": person.member_id, "email": person.email, "role": person.role, "created_at": person.created_at}
+    return MemberSchema.of(person, id=person.member_id)
 
 
 def change_role(workspace_id: str, member_id: str, role: str, actor_id: str | None) -> None:
@@ -139,6 +149,7 @@ def change_role(workspace_id: str, member_id: str, role: str, actor_id: str | No
             Member.update(role=role).where(Member.id == member.id).execute()
             detail = {"from": member.role, "to": role}
             audit.note(workspace_id, actor_id, "members.change_role", "member", member.id, detail)
+            database.after_commit(partial(realtime.check_admission, "member", member.id))
 
 
 def remove(workspace_id: str, member_id: str, actor_id: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Verify a webhook: says which part of what somebody received differs. Nothing that is pasted is kept or logged."""
+"""Verify a webhook: says which part of a received webhook differs. Nothing that is pasted is kept or logged."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _time(text: str) -> datetime:
             return datetime.fromtimestamp(int(text), UTC)
         time = datetime.fromisoformat(text)
     except ValueError as error:
-        raise Invalid(Fault("/received_at", "Give it as 2026-11-21T10:00:00Z, or in seconds since 1970.")) from error
+        raise Invalid(Fault("/received_at", "Give it as 2026-11-21T10:00:00Z or in seconds since 1970.")) from error
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 

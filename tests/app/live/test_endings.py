@@ -8,7 +8,7 @@ import pytest
 from flask import Flask
 
 from app.database import rows
-from app.domain.people import accounts, members, notifications, sessions, visits
+from app.domain.people import accounts, members, notifications, roles, sessions, visits
 from app.models.sessions import Session
 from app.models.visits import Visit
 from tests import pages
@@ -96,6 +96,20 @@ def test_the_stream_of_staff_ends_with_the_visit_at_once(
     ending(staff)
 
     ends_silently(ear, other, api, status)
+
+
+@pytest.mark.usefixtures("signs")
+def test_the_stream_of_a_member_ends_with_the_role_that_reads_messages(
+    monkeypatch: pytest.MonkeyPatch, api: Api, realtime: Running, listen: Listen, owner: Person
+) -> None:
+    monkeypatch.setattr(roles, "ACTIONS", {**roles.ACTIONS, "messages.see": frozenset({"owner"})})
+    ear, other = opened(realtime, owner), listen(api)
+    member = members.of_account(owner.workspace_id, owner.account_id)
+    assert member is not None
+
+    members.change_role(owner.workspace_id, member.id, "agent", None)
+
+    ends_silently(ear, other, api, 403)
 
 
 @pytest.mark.usefixtures("signs")

@@ -36,7 +36,8 @@ def test_a_dispatch_has_all_that_an_attempt_needs(api: Api) -> None:
 
     [dispatch] = attempts.claim(lanes.FAST, {endpoint_id: 10})
 
-    assert (dispatch.address, dispatch.secrets, dispatch.tries, dispatch.trace_id) == (ADDRESS, (secret,), 0, "mine")
+    assert (dispatch.address, dispatch.secrets, dispatch.trace_id) == (ADDRESS, (secret,), "mine")
+    assert dispatch.claimed.carried.tries == 0
     assert dispatch.body == bytes(one("SELECT body FROM events"))
 
 
