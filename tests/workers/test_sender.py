@@ -23,8 +23,9 @@ from workers.sender import Sender
 
 @pytest.fixture(autouse=True)
 def patience(empty: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No attempt runs out of time, and no endpoint looks slow, only because the machine is busy."""
+    """No attempt runs out of time, and no endpoint looks slow or behind, only because the machine is busy."""
     monkeypatch.setattr(pacing, "SLOW_SECONDS", 60.0)
+    monkeypatch.setattr(pacing, "BACKLOG_SECONDS", 30.0)
     monkeypatch.setenv("WEBHOOK_TIMEOUT_SECONDS", "30")
     settings.cache_clear()
     yield
