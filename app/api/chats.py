@@ -15,6 +15,7 @@ from marshmallow import fields
 from marshmallow.validate import Length, Regexp
 
 from app import bounds
+from app.api.parsing.bodies import whole_body
 from app.api.request_ids import request_id
 from app.api.responses import BareResponse, respond
 from app.api.uploads import admitted_file
@@ -28,7 +29,7 @@ from app.domain.channels.chats import Said
 from app.domain.channels.visitors import Visitor
 from app.domain.people import rate_limits
 from app.domain.receiving import identifications
-from app.errors import InsufficientScope, RateLimited, TooLarge, Unauthenticated
+from app.errors import InsufficientScope, RateLimited, Unauthenticated
 from app.lib.addresses import client_address, network_of
 from app.lib.schemas import RequestBody
 from app.models.channels import Channel
@@ -220,12 +221,6 @@ def _count(name: str, bound: Bound) -> None:
 
 
 def _body() -> dict[str, Any]:
-    """The JSON object of the body. Raises TooLarge, Malformed and Invalid."""
+    """The JSON object of the body. Raises RequestEntityTooLarge, BadRequest, Malformed and Invalid."""
     # Any Content-Type: the check of the origin protects, not that of the type.
-    if (request.content_length or 0) > MOST_BODY_BYTES:
-        raise TooLarge(f"The body is larger than {MOST_BODY_BYTES // 1024} KiB.")
-    request.max_content_length = MOST_BODY_BYTES + 1
-    raw = request.get_data()
-    if len(raw) > MOST_BODY_BYTES:
-        raise TooLarge(f"The body is larger than {MOST_BODY_BYTES // 1024} KiB.")
-    return object_in(raw)
+    return object_in(whole_body(request, MOST_BODY_BYTES))

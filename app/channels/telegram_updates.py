@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from app.channels.inbound import Arrival, BadPayload, Blocked, Edited, Media, Received
+from app.channels.said import unix_time
 from app.lib import json, phones
 
 # Members of a message that hold one file. An animation repeats itself as a document.
@@ -178,6 +179,6 @@ def _string(parent: Object, member: str) -> str | None:
 
 def _time(parent: Object, member: str) -> datetime:
     try:
-        return datetime.fromtimestamp(_integer(parent, member), UTC)
-    except (OverflowError, OSError, ValueError) as error:
+        return unix_time(_integer(parent, member))
+    except ValueError as error:
         raise BadPayload(f"{member} is not a time.") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from app.channels.inbound import (
     ReceiptStatus,
     Received,
 )
+from app.channels.said import unix_time
 from app.channels.whatsapp_answers import problem_of
 from app.lib import json
 
@@ -273,4 +274,4 @@ def _text(value: object) -> Any:
 
 
 def _time(item: Mapping[str, Any]) -> datetime:
-    return datetime.fromtimestamp(int(item["timestamp"]), UTC)
+    return unix_time(int(item["timestamp"]))

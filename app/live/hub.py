@@ -156,8 +156,8 @@ class Hub:
 
     def hear(self, sign: Sign) -> None:
         """Sends the sign to those who may see it, or checks the streams that it is about. Call it from any thread."""
-        if sign.kind == "joined":
-            self._soon(self._check_all_of, sign.author_id)
+        if sign.kind == "admission":
+            self._soon(self._check_all_of, sign.author_type, sign.author_id)
         else:
             self.reader.show(sign)
 
@@ -201,8 +201,12 @@ class Hub:
         if signs and not self._is_stopping:
             self.checks.submit(partial(presences.show, signs))
 
-    def _check_all_of(self, actor_id: str) -> None:
-        for stream in self._of_actors.get(actor_id, ()):
+    def _check_all_of(self, who: str, identifier: str) -> None:
+        if who == "account":
+            theirs = [each for each in self._streams.values() if each.listener.admitted.account_id == identifier]
+        else:
+            theirs = list(self._of_actors.get(identifier, ()))
+        for stream in theirs:
             self._check_in(0, stream)
 
     def _check_later(self, stream: Stream) -> None:

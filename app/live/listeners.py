@@ -22,13 +22,14 @@ class Pass:
     """The permission of a listener: for all of the workspace, or for a visitor's own conversations in it.
 
     `actor_id`: who it is: a member or a visit, whose jobs the listener sees, or a visitor. `peer`: where answers to the
-    visitor go, in the channel.
+    visitor go, in the channel. `account_id`: whose session it is; None for a visitor.
     """
 
     workspace_id: str
     actor_id: str
     channel_id: str | None = None
     peer: str | None = None
+    account_id: str | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -86,11 +87,11 @@ def member(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
         workspace_id = signed.memberships[0].workspace_id
     if workspace_id is not None and (membership := signed.membership(workspace_id)):
         message_access.check_member(membership.role)
-        return Pass(membership.workspace_id, membership.member_id)
+        return Pass(membership.workspace_id, membership.member_id, account_id=signed.account_id)
     if workspace_id is not None and signed.is_support:
         visit = sessions.visit_in(signed.account_id, workspace_id)
         if visit is not None:
-            return Pass(workspace_id, visit.id)
+            return Pass(workspace_id, visit.id, account_id=signed.account_id)
     raise NotFound("There is no such workspace, or you are not a member of it.")
 
 

@@ -121,8 +121,8 @@ def staff(view: View) -> View:
 def page(action: str, most_bytes: int | None = None) -> Callable[[View], View]:
     """Declares a page about the workspace in its path, for those who may do `action`, a key of `roles.ACTIONS`.
 
-    The view does not get `workspace` as an argument: it is `viewer().workspace_id`. `most_bytes`: how large a form may
-    be, if it is larger than others.
+    The view does not get `workspace` as an argument: it is `viewer().workspace_id`. `most_bytes`: how large a form
+    with a file may be, if it is larger than others.
     """
     if action not in roles.ACTIONS:
         raise ValueError(f"{action} is not in the matrix of roles")
@@ -199,7 +199,8 @@ def _check() -> Response | None:
         raise NotFound("There is no such page.")
     if action := access.get("action"):
         _must_be_allowed(action)
-        if access["most_bytes"]:
+        # Nothing bounds what the fields of any other large form cost.
+        if access["most_bytes"] and request.mimetype == "multipart/form-data":
             request.max_content_length = access["most_bytes"]
     return None
 

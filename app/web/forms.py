@@ -5,12 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from flask import request
+from flask import Request, request
+from werkzeug.exceptions import BadRequest, HTTPException
 
 from app.domain.bodies.pointers import load, refuse_bad_text
 from app.errors import Conflict, Invalid
 from app.lib.schemas import Schema
 from app.problems import PROBLEMS
+
+
+class FormRequest(Request):
+    """A request whose form may break on its way: that is no fault of ours. Raises BadRequest."""
+
+    def _load_form_data(self) -> None:
+        try:
+            super()._load_form_data()
+        except HTTPException:
+            raise
+        except Exception as error:  # gunicorn's own, for malformed chunks or a lost connection
+            raise BadRequest("The form could not be read completely.") from error
 
 
 def typed(*names: str) -> dict[str, str]:

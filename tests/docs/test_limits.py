@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from app import bounds, config
+from app import bounds, config, web
 from app.api import lists
 from app.channels.kinds import KINDS
 from app.domain.automations import automations, http_requests, interpreter
@@ -31,6 +31,7 @@ CONSTANTS = {
     "bytes of a request's body": objects.MAX_BODY_BYTES,
     "bytes of an upload": media.MOST_BYTES,
     "bytes of an import": import_lines.MOST_BYTES,
+    "bytes of a form of the pages, but for the file to import": web.MOST_FORM_BYTES,
     "lines of an import": import_lines.MOST_LINES,
     "rows on a page of a list": lists.MOST,
     "endpoints": endpoints.QUOTA.most,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from app.models.conversations import Message
 from app.models.uploads import Upload
 from tests.arriving import arrive, make_post, received
 from tests.bounding import set_bound
-from tests.cast import Api, one, rung_on, until
+from tests.cast import Api, everything_stored, one, rung_on, until
 from tests.conftest import Servers
 from tests.providers.base import Call, Provider, Reply, Trouble
 from workers.fetcher import Fetcher
@@ -170,6 +171,40 @@ def test_a_private_address_is_not_dialled(
 
     assert fetched(fetcher, channel).file is None
     assert len(shelf.called("/where/a")) == 1
+
+
+def test_a_name_that_leads_to_a_private_address_by_now_is_not_dialled(
+    fetcher: Fetcher, channel: Channel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Shelf, "url", f"https://files.example:{shelf.port}")
+    asked: list[bytes] = []
+
+    def getaddrinfo(host: bytes, *_: object, **__: object) -> list[Any]:
+        asked.append(host)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("169.254.169.254", shelf.port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    send(channel)
+
+    upload = fetched(fetcher, channel)
+    assert (upload.file, asked) == (None, [b"files.example"])
+    assert upload.problem == "The address resolves to 169.254.169.254, which is not public."
+
+
+@pytest.mark.parametrize("path", ["/where/a", "/files/a"])
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed_and_its_token_is_not_kept(
+    fetcher: Fetcher, channel: Channel, shelf: Shelf, path: str, status: int
+) -> None:
+    shelf.files["inside"] = b"what only we can reach"
+    shelf.always(Reply(status, headers={"Location": f"{shelf.url}/files/inside?token=s3cret"}), path)
+
+    send(channel)
+
+    assert fetched(fetcher, channel).file is None
+    assert len(shelf.called(path, is_taken=False)) == 3
+    assert shelf.called("/files/inside", is_taken=False) == []
+    assert "s3cret" not in everything_stored()
 
 
 def test_without_room_on_the_disk_it_is_fetched_later(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import IO, Any
@@ -53,7 +54,7 @@ def _check(columns: Sequence[str]) -> None:
         raise Invalid(Fault("", f"The first line must name the columns. {known}"))
     if unknown := [name for name in columns if not _is_known(name)]:
         raise Invalid(Fault("", f"There is no column '{unknown[0][:100]}'. {known}"))
-    if repeated := [name for name in columns if columns.count(name) > 1]:
+    if repeated := [name for name, count in Counter(columns).items() if count > 1]:
         raise Invalid(Fault("", f"The column '{repeated[0][:100]}' is there twice."))
 
 

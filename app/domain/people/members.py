@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from marshmallow import fields, validate
 
-from app.database import rows, transaction
+from app import realtime
+from app.database import database, rows, transaction
 from app.domain.people import accounts
 from app.domain.people.roles import ROLES
 from app.domain.people.sessions import MOST_MEMBERSHIPS
@@ -16,7 +18,7 @@ from app.domain.work import audit
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import clock, ids
 from app.lib.schemas import ResponseBody, time
-from app.models.accounts import Account
+from app.models.accounts import Account, PasswordLink
 from app.models.members import Member
 
 MOST_MEMBERS = 500
@@ -147,6 +149,7 @@ def change_role(workspace_id: str, member_id: str, role: str, actor_id: str | No
             Member.update(role=role).where(Member.id == member.id).execute()
             detail = {"from": member.role, "to": role}
             audit.note(workspace_id, actor_id, "members.change_role", "member", member.id, detail)
+            database.after_commit(partial(realtime.check_admission, "member", member.id))
 
 
 def remove(workspace_id: str, member_id: str, actor_id: str | None) -> None:
@@ -156,9 +159,13 @@ def remove(workspace_id: str, member_id: str, actor_id: str | None) -> None:
         if is_last_owner:
             raise Conflict(_LAST_OWNER)
         Member.delete().where(Member.id == member.id).execute()
+        # An invitation that was not needed would let them in again.
+        theirs = (PasswordLink.workspace_id == workspace_id) & (PasswordLink.account_id == member.account_id)
+        PasswordLink.update(used_at=clock.now()).where(theirs, PasswordLink.used_at.is_null()).execute()
         # The log names members by identifiers; from now on only this entry knows whose this one was.
         email = accounts.get(member.account_id).email
         audit.note(workspace_id, actor_id, "members.remove", "member", member.id, {"email": email, "role": member.role})
+        database.after_commit(partial(realtime.check_admission, "member", member.id))
 
 
 def exists(workspace_id: str, member_id: str) -> bool:

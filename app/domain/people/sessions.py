@@ -5,9 +5,11 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
-from app import sql
-from app.database import delete_some, rows
+from app import realtime, sql
+from app.database import database, delete_some, rows
 from app.lib import clock, ids, token_format
 from app.models.sessions import Session
 from app.models.visits import Visit
@@ -95,13 +97,18 @@ def find(token: str, workspace_id: str | None = None, *, is_use: bool = True) ->
 
 def end(session_id: str) -> None:
     """Ends the session at once. Safe to repeat."""
-    Session.update(ended_at=clock.now()).where(Session.id == session_id, Session.ended_at.is_null()).execute()
+    _end(Session.id == session_id)
 
 
 def end_all(account_id: str, except_: str | None = None) -> None:
     """Ends all sessions of the account at once, but for the one of that identifier."""
-    theirs = (Session.account_id == account_id) & Session.ended_at.is_null()
-    Session.update(ended_at=clock.now()).where(theirs, Session.id != (except_ or "")).execute()
+    _end((Session.account_id == account_id) & (Session.id != (except_ or "")))
+
+
+def _end(which: Any) -> None:
+    ended = Session.update(ended_at=clock.now()).where(which, Session.ended_at.is_null())
+    for account_id in {session.account_id for session in ended.returning(Session).execute()}:
+        database.after_commit(partial(realtime.check_admission, "account", account_id))
 
 
 def of(account_id: str) -> list[Session]:

@@ -38,7 +38,7 @@ def join(visitor: Visitor, user_id: str, trace_id: str) -> None:
         if time.monotonic() > until:
             raise Unavailable("The contact is busy at this moment. Try again shortly.")
         time.sleep(_PAUSE_SECONDS)
-    realtime.joined(visitor.workspace_id, visitor.id)
+    realtime.check_admission("visitor", visitor.id)
 
 
 def _join_now(visitor: Visitor, user_id: str, trace_id: str) -> bool:

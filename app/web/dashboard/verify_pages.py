@@ -89,7 +89,7 @@ def _time(text: str) -> datetime:
     if not text:
         return clock.now()
     try:
-        if text.isascii() and text.isdigit() and int(text[:15]) < _LAST_SECOND:
+        if text.isascii() and text.isdigit() and len(text) <= 15 and int(text) < _LAST_SECOND:
             return datetime.fromtimestamp(int(text), UTC)
         time = datetime.fromisoformat(text)
     except ValueError as error:

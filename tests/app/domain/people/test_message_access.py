@@ -13,7 +13,7 @@ from app.errors import InsufficientScope
 from app.live import listeners
 from tests import pages
 from tests.app.live.conftest import cookie
-from tests.app.web.test_attacks import routes_of
+from tests.app.web.scenes import routes_of
 from tests.cast import Api, one
 from tests.surface import as_sent, furnish, operations
 from tests.talks import receive
