@@ -10,7 +10,7 @@ from flask import Flask
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-# What programs ask for, and files. All other paths are pages.
+# The paths of programs and of files. All others are pages.
 _API_PATHS = ("/api/", "/problems", "/healthz", "/readyz", "/media/", "/chat/", "/hooks/")
 
 

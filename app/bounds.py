@@ -1,6 +1,8 @@
 """Bounds: what one actor, address, workspace or process may have, so that none takes the service from the others.
 
-An actor is a token, a member or a visitor. An IPv6 /64 counts as one address. `docs/limits.md` lists every bound.
+An actor is a token, a member or a visitor. An IPv6 /64 counts as one address. How many of a resource a workspace may
+have stands with the resource, as `MOST_ENDPOINTS` in `endpoints.py`; how many requests a token may make, with the
+setting `RATE_LIMIT`. `docs/limits.md` lists them all.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ class Places:
 
 
 class Rates:
-    """What each key does in a minute, in this process: everybody's minute begins at the same time."""
+    """How often each key did something in a minute, in this process. The minute of all keys begins at the same time."""
 
     def __init__(self) -> None:
         self._counts: Counter[Hashable] = Counter()
@@ -149,7 +151,7 @@ STORED_PER_CHANNEL = Bound("stored_per_channel", 2 * 1024**3, "bytes of contacts
 STORED_BY_CONTACTS = Bound("stored_by_contacts", 4 * 1024**3, "bytes of contacts' files an hour, in a workspace")
 # Apart from the contacts': what strangers send keeps no member from sending a file.
 STORED_PER_WORKSPACE = Bound("stored_per_workspace", 4 * 1024**3, "bytes of uploads with a token an hour")
-# What 16 requests of `web` can store at one moment.
+# Enough for all 16 requests that `web` can have under way to store a file.
 LEAST_FREE = Bound("least_free", 256 * 1024**2, "bytes, at least, that are free under `MEDIA_DIR` and `TMPDIR`")
 
 # Computing. A template's steps are counted, not its seconds: what a run does must not depend on how busy a machine is.

@@ -8,11 +8,11 @@ import os
 import re
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 import pika
@@ -22,101 +22,7 @@ from psycopg2.extensions import parse_dsn
 
 from app.errors import SettingsError
 
-T = TypeVar("T")
 Network = IPv4Network | IPv6Network
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Every setting, typed. `docs/settings.md` describes them."""
-
-    database_url: str
-    redis_url: str
-    broker_url: str
-    secret_keys: tuple[bytes, ...]  # Fernet keys, newest first
-    base_url: str
-    port: int
-    realtime_port: int
-    realtime_url: str
-    retry_schedule_seconds: tuple[int, ...]
-    stop_after_failures: int
-    webhook_timeout_seconds: float
-    probe_pause_seconds: float
-    webhook_allowed_networks: tuple[Network, ...]
-    webhook_ca_file: Path | None
-    rate_limit_per_minute: int
-    body_retention_days: int
-    history_retention_days: int
-    log_format: str
-    listen_host: str
-    metrics_host: str
-    metrics_port: int
-    web_concurrency: int
-    trusted_proxies: int
-    smtp_url: str | None
-    mail_from: str
-    media_dir: Path
-    telegram_api_url: str
-    whatsapp_api_url: str
-
-
-@cache
-def settings() -> Settings:
-    """The process's settings. Raises SettingsError naming the first one that is missing or wrong."""
-    return read(os.environ)
-
-
-def read(environment: Mapping[str, str]) -> Settings:
-    """The settings in `environment`. Raises SettingsError naming the first one that is missing or wrong."""
-
-    def setting(name: str, parse: Callable[[str], T], default: str | None = None) -> T:
-        text = environment.get(name) or default
-        if text is None:
-            raise SettingsError(f"{name} is not set. Set it in the environment; docs/settings.md describes it.")
-        try:
-            return parse(text)
-        except (ValueError, OSError) as error:
-            raise SettingsError(f"{name} is wrong: {error}.") from error
-
-    redis_url = setting("REDIS_URL", _server("redis", "rediss"))
-    body_days = setting("BODY_RETENTION_DAYS", _whole(1, 3650), "30")
-    # An idempotency key points at its job for a day, so the job must be kept longer.
-    history_days = setting("HISTORY_RETENTION_DAYS", _whole(2, 3650), "90")
-    if history_days < body_days:
-        raise SettingsError(
-            f"HISTORY_RETENTION_DAYS is wrong: it must not be less than BODY_RETENTION_DAYS, which is {body_days}."
-        )
-    base_url = setting("BASE_URL", _base, "http://127.0.0.1:8000").rstrip("/")
-    return Settings(
-        database_url=setting("DATABASE_URL", _database),
-        redis_url=redis_url,
-        broker_url=setting("BROKER_URL", _server("redis", "rediss", "amqp", "amqps"), redis_url),
-        secret_keys=setting("SECRET_KEY", _keys),
-        base_url=base_url,
-        port=setting("PORT", _whole(1, 65535), "8000"),
-        realtime_port=setting("REALTIME_PORT", _whole(1, 65535), "8001"),
-        realtime_url=setting("REALTIME_URL", _base, base_url).rstrip("/"),
-        retry_schedule_seconds=setting("RETRY_SCHEDULE", _schedule, "60,300,1800,7200,43200"),
-        stop_after_failures=setting("STOP_AFTER_FAILURES", _whole(1, 1_000_000), "50"),
-        webhook_timeout_seconds=setting("WEBHOOK_TIMEOUT_SECONDS", _seconds, "10"),
-        probe_pause_seconds=setting("PROBE_PAUSE_SECONDS", _pause, "15"),
-        webhook_allowed_networks=setting("WEBHOOK_ALLOWED_NETWORKS", _networks, ","),
-        webhook_ca_file=setting("WEBHOOK_CA_FILE", _file, " "),
-        rate_limit_per_minute=setting("RATE_LIMIT", _whole(0, 100_000_000), "6000"),
-        body_retention_days=body_days,
-        history_retention_days=history_days,
-        log_format=setting("LOG_FORMAT", _one_of("json", "console"), "json"),
-        listen_host=setting("LISTEN_HOST", _address, "127.0.0.1"),
-        metrics_host=setting("METRICS_HOST", _address, "127.0.0.1"),
-        metrics_port=setting("METRICS_PORT", _whole(0, 65_000), "9464"),
-        web_concurrency=setting("WEB_CONCURRENCY", _whole(1, 1000), "1"),
-        trusted_proxies=setting("TRUSTED_PROXIES", _whole(0, 10), "0"),
-        smtp_url=setting("SMTP_URL", _smtp, " "),
-        mail_from=setting("MAIL_FROM", _mail_from, f"bellhop@{urlsplit(base_url).hostname}"),
-        media_dir=setting("MEDIA_DIR", _directory, ".data/media"),
-        telegram_api_url=setting("TELEGRAM_API_URL", _provider, "https://api.telegram.org"),
-        whatsapp_api_url=setting("WHATSAPP_API_URL", _provider, "https://graph.facebook.com/v23.0"),
-    )
 
 
 def _url(*schemes: str) -> Callable[[str], str]:
@@ -171,13 +77,14 @@ def _base(text: str) -> str:
         raise ValueError("it must have a host, and no user name, query or fragment")
     if not text.isascii() or " " in text:  # it is sent in headers
         raise ValueError("it must be plain ASCII without spaces")
-    return text
+    return text.rstrip("/")
 
 
 def _provider(text: str) -> str:
-    if not _base(text).startswith("https://"):
+    base = _base(text)
+    if not base.startswith("https://"):
         raise ValueError("it must begin with https://")
-    return text.rstrip("/")
+    return base
 
 
 def _directory(text: str) -> Path:
@@ -276,3 +183,72 @@ def _keys(text: str) -> tuple[bytes, ...]:
     if any(len(part) < 16 for part in parts):
         raise ValueError("each key must have at least 16 characters; make one with: openssl rand -hex 32")
     return tuple(base64.urlsafe_b64encode(hashlib.sha256(part.encode()).digest()) for part in parts)
+
+
+def _setting(
+    name: str, parse: Callable[[str], Any], default: str | Callable[[Mapping[str, Any]], str] | None = None
+) -> Any:
+    """A field: its name in the environment, what reads its text, and its default, perhaps by the fields before it."""
+    return field(metadata={"name": name, "parse": parse, "default": default})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting, typed. `docs/settings.md` describes them."""
+
+    database_url: str = _setting("DATABASE_URL", _database)
+    redis_url: str = _setting("REDIS_URL", _server("redis", "rediss"))
+    broker_url: str = _setting(
+        "BROKER_URL", _server("redis", "rediss", "amqp", "amqps"), lambda known: known["redis_url"]
+    )
+    secret_keys: tuple[bytes, ...] = _setting("SECRET_KEY", _keys)  # Fernet keys, newest first
+    base_url: str = _setting("BASE_URL", _base, "http://127.0.0.1:8000")
+    port: int = _setting("PORT", _whole(1, 65535), "8000")
+    realtime_port: int = _setting("REALTIME_PORT", _whole(1, 65535), "8001")
+    realtime_url: str = _setting("REALTIME_URL", _base, lambda known: known["base_url"])
+    retry_schedule_seconds: tuple[int, ...] = _setting("RETRY_SCHEDULE", _schedule, "60,300,1800,7200,43200")
+    stop_after_failures: int = _setting("STOP_AFTER_FAILURES", _whole(1, 1_000_000), "50")
+    webhook_timeout_seconds: float = _setting("WEBHOOK_TIMEOUT_SECONDS", _seconds, "10")
+    probe_pause_seconds: float = _setting("PROBE_PAUSE_SECONDS", _pause, "15")
+    webhook_allowed_networks: tuple[Network, ...] = _setting("WEBHOOK_ALLOWED_NETWORKS", _networks, ",")
+    webhook_ca_file: Path | None = _setting("WEBHOOK_CA_FILE", _file, " ")
+    rate_limit_per_minute: int = _setting("RATE_LIMIT", _whole(0, 100_000_000), "6000")
+    body_retention_days: int = _setting("BODY_RETENTION_DAYS", _whole(1, 3650), "30")
+    # An idempotency key points at its job for a day, so the job must be kept longer.
+    history_retention_days: int = _setting("HISTORY_RETENTION_DAYS", _whole(2, 3650), "90")
+    log_format: str = _setting("LOG_FORMAT", _one_of("json", "console"), "json")
+    listen_host: str = _setting("LISTEN_HOST", _address, "127.0.0.1")
+    metrics_host: str = _setting("METRICS_HOST", _address, "127.0.0.1")
+    metrics_port: int = _setting("METRICS_PORT", _whole(0, 65_000), "9464")
+    web_concurrency: int = _setting("WEB_CONCURRENCY", _whole(1, 1000), "1")
+    trusted_proxies: int = _setting("TRUSTED_PROXIES", _whole(0, 10), "0")
+    smtp_url: str | None = _setting("SMTP_URL", _smtp, " ")
+    mail_from: str = _setting("MAIL_FROM", _mail_from, lambda known: f"bellhop@{urlsplit(known['base_url']).hostname}")
+    media_dir: Path = _setting("MEDIA_DIR", _directory, ".data/media")
+    telegram_api_url: str = _setting("TELEGRAM_API_URL", _provider, "https://api.telegram.org")
+    whatsapp_api_url: str = _setting("WHATSAPP_API_URL", _provider, "https://graph.facebook.com/v23.0")
+
+
+@cache
+def settings() -> Settings:
+    """The process's settings. Raises SettingsError naming the first one that is missing or wrong."""
+    return read(os.environ)
+
+
+def read(environment: Mapping[str, str]) -> Settings:
+    """The settings in `environment`. Raises SettingsError naming the first one that is missing or wrong."""
+    known: dict[str, Any] = {}
+    for each in fields(Settings):
+        name, default = each.metadata["name"], each.metadata["default"]
+        text = environment.get(name) or (default(known) if callable(default) else default)
+        if text is None:
+            raise SettingsError(f"{name} is not set. Set it in the environment; docs/settings.md describes it.")
+        try:
+            known[each.name] = each.metadata["parse"](text)
+        except (ValueError, OSError) as error:
+            raise SettingsError(f"{name} is wrong: {error}.") from error
+    if known["history_retention_days"] < (body_days := known["body_retention_days"]):
+        raise SettingsError(
+            f"HISTORY_RETENTION_DAYS is wrong: it must not be less than BODY_RETENTION_DAYS, which is {body_days}."
+        )
+    return Settings(**known)

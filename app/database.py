@@ -6,6 +6,7 @@ import re
 import select
 import threading
 import time
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import datetime
@@ -17,7 +18,7 @@ from peewee import InterfaceError, OperationalError, PostgresqlDatabase, Program
 from app import metrics
 from app.config import settings
 from app.lib import hangs, vitals
-from app.sql import Prepared
+from app.sql import Prepared, prepared
 
 # Raised when the server is away or the connection is lost.
 DatabaseAway = (OperationalError, InterfaceError)
@@ -180,6 +181,13 @@ def rows(sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[t
     return cursor.fetchall() if cursor.description else []
 
 
+def which_hold(conditions: Sequence[str]) -> set[str]:
+    """Those of the SQL conditions that hold. Many cost hardly more than one. Raises DatabaseAway."""
+    query = f"SELECT ARRAY[{', '.join(f'({each})' for each in conditions)}]::boolean[]"
+    [(held,)] = rows(prepared(f"which_hold_{zlib.crc32(query.encode())}", query))
+    return {condition for condition, holds in zip(conditions, held, strict=True) if holds}
+
+
 def now() -> datetime:
     """The time on the database's clock, which is the same for all machines."""
     return rows("SELECT now()")[0][0]  # type: ignore[no-any-return]
@@ -190,6 +198,15 @@ def batches(sql: str, parameters: Sequence[Any], size: int = 100) -> Iterator[li
     values = [value for (value,) in rows(sql, parameters)]
     for first in range(0, len(values), size):
         yield values[first : first + size]
+
+
+def delete_some(table: str, condition: str, order: str, parameters: Sequence[Any], limit: int, key: str = "id") -> int:
+    """Deletes up to `limit` rows for which the condition holds, the first in that order; returns how many.
+
+    Those that another transaction has locked are passed over, so it is safe to run concurrently.
+    """
+    chosen = f"SELECT {key} FROM {table} WHERE {condition} ORDER BY {order} LIMIT %s FOR UPDATE SKIP LOCKED"
+    return count(f"DELETE FROM {table} WHERE {key} IN ({chosen})", (*parameters, limit))
 
 
 def count(sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:

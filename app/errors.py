@@ -5,17 +5,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from app.problems import PROBLEMS
+
 MAX_FAULTS = 100
 
 
 class BellhopError(Exception):
-    """Any expected refusal. `detail` is a sentence for the caller; `slug` names an entry of the table of problems."""
+    """Any expected refusal. `slug` names an entry of the table of problems.
+
+    `detail` is a sentence for the caller: the one that is given, that of the class, or else that of the problem.
+    """
 
     slug = "internal-error"
-    detail = "The operation failed."
+    detail = ""
 
     def __init__(self, detail: str | None = None) -> None:
-        self.detail = detail or self.detail
+        self.detail = detail or self.detail or PROBLEMS[self.slug].detail
         super().__init__(self.detail)
 
 
@@ -26,14 +31,13 @@ class SettingsError(BellhopError):
 
 
 class Malformed(BellhopError):
-    """What was sent cannot be read; `detail` says where."""
+    """The request cannot be read; `detail` says where."""
 
     slug = "malformed-request"
-    detail = "The request could not be read."
 
 
 class TooLarge(BellhopError):
-    """What was sent is larger than what is read; `detail` names the limit."""
+    """The request is larger than its limit, which `detail` names."""
 
     slug = "payload-too-large"
 
@@ -42,14 +46,12 @@ class NotFound(BellhopError):
     """The workspace has no such resource."""
 
     slug = "not-found"
-    detail = "There is nothing here. Check the identifier and the workspace."
 
 
 class Unauthenticated(BellhopError):
     """The token is missing, wrong, expired or revoked."""
 
     slug = "unauthenticated"
-    detail = "Send a valid token as 'Authorization: Bearer bhp_…'."
 
 
 class InsufficientScope(BellhopError):
@@ -79,38 +81,35 @@ class IdempotencyKeyReused(BellhopError):
     """The same token has used the key for a different request."""
 
     slug = "idempotency-key-reused"
-    detail = "This Idempotency-Key was used for a different request. Use a new key for a new operation."
 
 
-class RateLimited(BellhopError):
-    """The token's bucket is empty. The next request is served in `retry_after_seconds`."""
+class Throttled(BellhopError):
+    """Something was done too often. It may be done again in `retry_after_seconds`, which `when` says in words."""
 
     slug = "rate-limited"
+
+    def __init__(self, detail: str, retry_after_seconds: int, when: str | None = None) -> None:
+        super().__init__(f"{detail} Try again in {when or f'{retry_after_seconds} s'}.")
+        self.retry_after_seconds = retry_after_seconds
+
+
+class RateLimited(Throttled):
+    """The token's bucket is empty."""
 
     def __init__(self, per_minute: int, retry_after_seconds: int) -> None:
-        super().__init__(f"This token may make {per_minute:,} requests a minute. Try again in {retry_after_seconds} s.")
-        self.retry_after_seconds = retry_after_seconds
+        super().__init__(f"This token may make {per_minute:,} requests a minute.", retry_after_seconds)
 
 
-class TooMuchStored(BellhopError):
-    """Too many bytes of files were stored within an hour, which ends in `retry_after_seconds`."""
-
-    slug = "rate-limited"
+class TooMuchStored(Throttled):
+    """Too many bytes of files were stored within an hour."""
 
     def __init__(self, retry_after_seconds: int) -> None:
-        minutes = math.ceil(retry_after_seconds / 60)
-        super().__init__(f"Too many large files were sent within an hour. Try again in {minutes} min.")
-        self.retry_after_seconds = retry_after_seconds
+        when = f"{math.ceil(retry_after_seconds / 60)} min"
+        super().__init__("Too many large files were sent within an hour.", retry_after_seconds, when)
 
 
-class TooManyStreams(BellhopError):
+class TooManyStreams(Throttled):
     """The caller has as many live streams as it may have, or opens them too fast."""
-
-    slug = "rate-limited"
-
-    def __init__(self, detail: str, retry_after_seconds: int) -> None:
-        super().__init__(f"{detail} Try again in {retry_after_seconds} s.")
-        self.retry_after_seconds = retry_after_seconds
 
 
 class Overloaded(BellhopError):
@@ -140,17 +139,14 @@ class SignInRefused(BellhopError):
     detail = "This e-mail address and password do not match."
 
 
-class SignInThrottled(BellhopError):
-    """Too many attempts to sign in have failed. The next counts again in `retry_after_seconds`."""
-
-    slug = "rate-limited"
+class SignInThrottled(Throttled):
+    """Too many attempts to sign in have failed."""
 
     def __init__(self, retry_after_seconds: int) -> None:
         minutes = -(-retry_after_seconds // 60)
-        in_time = "a minute" if minutes == 1 else f"{minutes} minutes"
-        super().__init__(f"Too many attempts to sign in have failed. Try again in {in_time}.")
-        self.in_general = f"Too many attempts from here. Try again in {in_time}."
-        self.retry_after_seconds = retry_after_seconds
+        when = "a minute" if minutes == 1 else f"{minutes} minutes"
+        super().__init__("Too many attempts to sign in have failed.", retry_after_seconds, when)
+        self.in_general = f"Too many attempts from here. Try again in {when}."
 
 
 class Unavailable(BellhopError):
@@ -160,7 +156,6 @@ class Unavailable(BellhopError):
     """
 
     slug = "unavailable"
-    detail = "The service cannot use its database at this moment. Try again shortly."
 
     def __init__(self, detail: str | None = None, **facts: object) -> None:
         super().__init__(detail)
@@ -173,6 +168,11 @@ class Fault:
 
     pointer: str
     detail: str
+
+
+def pointer_to(*parts: object) -> str:
+    """The RFC 6901 pointer to `parts`: `pointer_to("tags", 0)` is `/tags/0`."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
 class Invalid(BellhopError):

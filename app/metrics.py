@@ -64,10 +64,10 @@ RUN_BATCH_SECONDS = Histogram(
     "Batches of runs: how long the steps of each took, commit included.",
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
-RUN_REQUESTS = Counter("bellhop_run_requests", "Attempts at requests of runs, and what came of them.", ["outcome"])
-MESSAGES = Counter("bellhop_messages", "Attempts to send messages, and what came of them.", ["outcome"])
-ARRIVALS = Counter("bellhop_arrivals", "What came in over channels, and what came of it.", ["outcome"])
-FETCHES = Counter("bellhop_media_fetches", "Attempts to fetch files, and what came of them.", ["outcome"])
+RUN_REQUESTS = Counter("bellhop_run_requests", "Attempts at requests of runs, by outcome.", ["outcome"])
+MESSAGES = Counter("bellhop_messages", "Attempts to send messages, by outcome.", ["outcome"])
+ARRIVALS = Counter("bellhop_arrivals", "Arrivals over channels, by outcome.", ["outcome"])
+FETCHES = Counter("bellhop_media_fetches", "Attempts to fetch files, by outcome.", ["outcome"])
 OUR_FAULTS = Counter("bellhop_our_faults", "Requests to other servers that failed for a fault of ours.", ["cause"])
 ENDPOINTS_STOPPED = Counter("bellhop_endpoints_stopped", "Endpoints stopped, and why.", ["reason"])
 LISTENERS = Gauge(
@@ -81,7 +81,7 @@ LIVE_SECONDS = Histogram(
     buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30),
 )
 MEDIA_FREE = Gauge("bellhop_media_free_bytes", "Bytes that are free under MEDIA_DIR.", multiprocess_mode="livemin")
-EMAILS = Counter("bellhop_emails", "E-mail to members, by what came of an attempt to send it.", ["outcome"])
+EMAILS = Counter("bellhop_emails", "Attempts to send e-mail to members, by outcome.", ["outcome"])
 
 LEADS = Gauge("bellhop_scheduler_leads", "1 in the scheduler that leads.", multiprocess_mode="livemax")
 OVERDUE_SECONDS = Gauge("bellhop_overdue_seconds", "For how long the oldest mail of a kind has been due.", ["mail"])

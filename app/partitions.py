@@ -216,7 +216,7 @@ def _overlaps(piece: Piece, others: list[Piece]) -> bool:
 
 
 def _unless_in_use(name: str, change: Callable[[], int]) -> int:
-    """What the change returns, or 0 if it timed out on a lock or its work. The next pass retries."""
+    """The result of the change, or 0 if it timed out on a lock or its work. The next pass retries."""
     try:
         return change()
     except OperationalError as error:

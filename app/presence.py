@@ -37,7 +37,7 @@ FORGOTTEN_AFTER_SECONDS = 15
 _KEY = "process:"
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
-# What this process says of itself besides.
+# Further facts that this process announces.
 _facts: dict[str, Any] = {}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,9 +151,6 @@ def problem_of_error(error: Exception, trace_id: str | None = None, *, base_url:
         return problem_document("internal-error", None, trace_id, base_url=base_url)
     extensions = dict(getattr(error, "facts", {}))
     if slug == "validation-failed":
-        extensions["errors"] = _errors(getattr(error, "faults", ()))
+        faults = getattr(error, "faults", ())
+        extensions["errors"] = [{"pointer": fault.pointer, "detail": fault.detail} for fault in faults]
     return problem_document(slug, getattr(error, "detail", None), trace_id, base_url=base_url, **extensions)
-
-
-def _errors(faults: Iterable[Any]) -> list[dict[str, str]]:
-    return [{"pointer": fault.pointer, "detail": fault.detail} for fault in faults]

@@ -1,4 +1,4 @@
-"""What is told live and stored nowhere, such as who is typing. Redis carries it; it may always be lost."""
+"""Signs, such as who is typing: sent live and stored nowhere. Redis carries them; they may always be lost."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _QUIET_SECONDS = 5.0
 class Sign:
     """A sign of life in a workspace. `channel_id` and `peer`: the visitor who may see it besides the members, if any.
 
-    `author_id` is a member, a contact or a visitor, who does not get the sign. `joined` is for the `realtime` processes
-    only: what that visitor may listen to has changed.
+    `author_id` is a member, a contact or a visitor, who does not get the sign. `admission` is for the `realtime`
+    processes only: what that visitor, member, visit or account may listen to has changed.
     """
 
-    kind: Literal["typing", "presence", "joined"]
+    kind: Literal["typing", "presence", "admission"]
     workspace_id: str
     author_type: str
     author_id: str
@@ -44,9 +44,12 @@ def typing(
     show(Sign("typing", workspace_id, author["type"], author["id"], data, channel_id, peer))
 
 
-def joined(workspace_id: str, visitor_id: str) -> None:
-    """Ends the visitor's streams, which come back to its new conversation. Never waits long, never raises."""
-    show(Sign("joined", workspace_id, "visitor", visitor_id, {}))
+def check_admission(who: str, identifier: str) -> None:
+    """Ends the streams of that `visitor`, `member`, `visit` or `account` that may no longer listen to what they do.
+
+    Never waits long, never raises. If the sign is lost they end within a minute.
+    """
+    show(Sign("admission", "", who, identifier, {}))
 
 
 def show(sign: Sign) -> None:

@@ -19,8 +19,6 @@ from bench import (
     pages,
     rates,
     reads,
-    search,
-    servers,
     sustained,
     waiting,
 )
@@ -41,15 +39,13 @@ SECTIONS = {
     "messages": messages.run,
     "rates": rates.run,
     "inbound": inbound.run,
-    "search": search.run,
     "pages": pages.run,
     "live": live.run,
-    "servers": servers.run,
 }
 # Sections with a small variant, which only shows whether they work.
 QUICK = {"fairness": fairness.quick, "waiting": waiting.quick, "runs": automations.quick}
-QUICK |= {"messages": messages.quick, "search": search.quick, "pages": pages.quick, "live": live.quick}
-QUICK |= {"rates": rates.quick, "inbound": inbound.quick, "servers": servers.quick}
+QUICK |= {"messages": messages.quick, "pages": pages.quick, "live": live.quick, "rates": rates.quick}
+QUICK |= {"inbound": inbound.quick}
 Run = Callable[[Site, Callable[[str], None]], list[Row]]
 COUNTS = {"deliveries": deliveries.COUNTS, "waiting": waiting.COUNTS, "runs": automations.COUNTS}
 COUNTS |= {"rates": rates.COUNTS}

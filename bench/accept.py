@@ -28,19 +28,13 @@ def run(site: Site, tell: Tell) -> list[Row]:
     token = site.restricted_token("contacts")
     write = site.plan(ROUND_SECONDS, token=token)
     keyed = replace(write, keys=True)
-    unlimited_settings = {"RATE_LIMIT": "0"}
-    with (
-        beside(site, "bare", "bench.bare:create_app()", DATABASE_URL=_bare_database(site)) as port,
-        beside(site, "unlimited", "app:create_app()", **unlimited_settings) as unlimited_port,
-    ):
+    with beside(site, "bare", "bench.bare:create_app()", DATABASE_URL=_bare_database(site)) as port:
         bare = Plan(port, "/bare", token, 0, ROUND_SECONDS)
-        plans = {"bare": bare, "write": write, "keyed": keyed, "unlimited": replace(keyed, port=unlimited_port)}
-        alone = rounds(site, plans, ROUNDS, tell)
+        alone = rounds(site, {"bare": bare, "write": write, "keyed": keyed}, ROUNDS, tell)
         rows = [
             Row("accept", "bare Flask view", f"{median(alone['bare']):.0f}/s"),
             *compared("accept", alone, "write", "writes", LEAST_RATIO),
             *compared("accept", alone, "keyed", "writes with an Idempotency-Key", LEAST_RATIO),
-            Row("accept", "the same without the rate limit", f"{median(ratios(alone, 'unlimited')):.2f} of bare"),
             cost("accept", site, "the bare view", bare),
             cost("accept", site, "a write", write),
             cost("accept", site, "a write with a key", keyed),

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection
 
 from app import mailbox, metrics
 from app.mailbox import Mail
 
 MOST_LOOKED_AT = 1000
+# For how long one call goes on while there is more to look at.
+SLICE_SECONDS = 0.1
+
+Ring = Callable[[Collection[str]], int | None]
 
 
 class Overdue:
-    """A pass over the mailboxes of one kind of mail; each call looks at the next ones, and begins again at the end.
+    """A pass over the mailboxes of one kind of mail; a call goes on where the last one stopped, up to the end.
 
     `ring` is called with the owners of overdue mail and may return for how many it did something; by default the
     mail's own bell rings for each.
     """
 
-    def __init__(
-        self, mail: Mail, overdue_seconds: float, ring: Callable[[Collection[str]], int | None] | None = None
-    ) -> None:
+    def __init__(self, mail: Mail, overdue_seconds: float, ring: Ring | None = None) -> None:
         self._mail = mail
         self._overdue_seconds = overdue_seconds
         self._ring = ring or self._ring_each
@@ -28,6 +31,18 @@ class Overdue:
 
     def __call__(self) -> int:
         """Rings, and returns for how many. A bell that is ringing already is not rung again."""
+        ends = time.monotonic() + SLICE_SECONDS
+        rung = self._look()
+        while self._after and time.monotonic() < ends:
+            rung += self._look()
+        return rung
+
+    def rest(self) -> None:
+        """There is no mail: the next call begins anew."""
+        self._after, self._oldest_seconds = "", 0.0
+        metrics.OVERDUE_SECONDS.labels(self._mail.table).set(0.0)
+
+    def _look(self) -> int:
         owners, self._after, seconds = mailbox.overdue(self._mail, self._overdue_seconds, MOST_LOOKED_AT, self._after)
         self._oldest_seconds = max(self._oldest_seconds, seconds)
         if not self._after:

@@ -12,21 +12,22 @@ from typing import Any
 import structlog
 
 from app import mailbox, metrics, partitions, presence
-from app.database import DatabaseAway
+from app.database import DatabaseAway, which_hold
 from app.domain import writes
 from app.domain.automations import controls, counts, http_requests, run_history
 from app.domain.billing import invoices, usage
 from app.domain.channels import allowances, arrivals, channel_requests, fetches, media, outboxes, visitors
-from app.domain.conversations import channel_closings, interruptions, read_receipts
+from app.domain.conversations import channel_closings, interrupted_messages, read_receipts
 from app.domain.deliveries import fan_out, lanes, replays, sweeps
 from app.domain.insight import checks, figures, queues, updates
-from app.domain.jobs import jobs
+from app.domain.jobs import idempotency_keys, jobs
 from app.domain.lifecycle import imports
 from app.domain.people import links, notifications, sessions, sign_ins
 from app.domain.triggers import run_states
 from app.domain.webhooks import endpoints
 from app.lib import clock
-from scheduler.overdue import Overdue
+from app.mailbox import Mail, Waiting
+from scheduler.overdue import Overdue, Ring
 from scheduler.usage_watch import UsageWatch
 
 log = structlog.get_logger(__name__)
@@ -34,11 +35,16 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class Pass:
-    """A task that the scheduler repeats. If it fails, the next one still runs."""
+    """A task that the scheduler repeats. If it fails, the next one still runs.
+
+    `condition`: in SQL, holds while there may be something to do. While it does not, `rest` is called instead.
+    """
 
     name: str
     every_seconds: float
     make: Callable[[], int]
+    condition: str = "true"
+    rest: Callable[[], object] = lambda: None
     due: float = field(default=0.0)
     # What came of it the last time it was made.
     made_at: datetime | None = field(default=None)
@@ -64,54 +70,54 @@ class Timetable:
     def __init__(self) -> None:
         self.passes = [
             # Bells ring within milliseconds; mail that is due for longer has lost its bell or its worker.
-            Pass("overdue_jobs", 1, Overdue(jobs.MAIL, overdue_seconds=1)),
-            Pass("overdue_fan_outs", 1, Overdue(fan_out.MAIL, overdue_seconds=1)),
+            _overdue("overdue_jobs", 1, jobs.MAIL),
+            _overdue("overdue_fan_outs", 1, fan_out.MAIL),
             # Where no `automations` process runs, these wake runs and their requests, which then wait for one.
-            Pass("waiting_runs", 0.5, partial(mailbox.wake_and_ring, run_states.WAITING)),
-            Pass("waiting_requests", 1, partial(mailbox.wake_and_ring, http_requests.WAITING)),
+            _waking("waiting_runs", 0.5, run_states.WAITING),
+            _waking("waiting_requests", 1, http_requests.WAITING),
             # A pause may end while a transaction that saw it still holds runs.
-            Pass("held_runs", 0.5, controls.release_held),
-            Pass("overdue_runs", 0.5, Overdue(run_states.MAIL, overdue_seconds=0.5)),
-            Pass("overdue_requests", 1, Overdue(http_requests.MAIL, overdue_seconds=1)),
+            Pass("held_runs", 0.5, controls.release_held, controls.IS_ANY_HELD),
+            _overdue("overdue_runs", 0.5, run_states.MAIL),
+            _overdue("overdue_requests", 1, http_requests.MAIL),
             # Where no `retries` process runs, this wakes them.
-            Pass("waiting_deliveries", 0.5, lanes.wake_retries),
+            _waking("waiting_deliveries", 0.5, lanes.WAITING),
             # Where no `messages` process runs, this wakes receipts, which then wait for one.
-            Pass("waiting_arrivals", 0.5, partial(mailbox.wake_and_ring, arrivals.WAITING)),
-            Pass("overdue_arrivals", 0.5, Overdue(arrivals.MAIL, overdue_seconds=0.5)),
+            _waking("waiting_arrivals", 0.5, arrivals.WAITING),
+            _overdue("overdue_arrivals", 0.5, arrivals.MAIL),
             # Where a bell was lost, this brings a delivery out within a second or two of its time.
-            Pass("overdue_deliveries", 0.5, Overdue(lanes.FAST, overdue_seconds=0.5, ring=lanes.ring)),
+            _overdue("overdue_deliveries", 0.5, lanes.FAST, lanes.ring),
             # Nothing is sent over channels that are paused or not connected.
-            Pass("overdue_messages", 0.5, Overdue(outboxes.MAIL, overdue_seconds=0.5, ring=outboxes.ring_connected)),
+            _overdue("overdue_messages", 0.5, outboxes.MAIL, outboxes.ring_connected),
             # Nothing claims what a dead worker left in a channel that is not connected.
-            Pass("interrupted_messages", 5, interruptions.settle),
-            Pass("waiting_read_receipts", 1, partial(mailbox.wake_and_ring, read_receipts.WAITING)),
-            Pass("overdue_read_receipts", 1, Overdue(read_receipts.MAIL, overdue_seconds=1)),
-            Pass("overdue_sweeps", 1, Overdue(sweeps.MAIL, overdue_seconds=1)),
+            Pass("interrupted_messages", 5, interrupted_messages.settle),
+            _waking("waiting_read_receipts", 1, read_receipts.WAITING),
+            _overdue("overdue_read_receipts", 1, read_receipts.MAIL),
+            _overdue("overdue_sweeps", 1, sweeps.MAIL),
             # Where no `retries` process runs, this wakes replays, which then wait for one.
-            Pass("waiting_replays", 0.5, partial(mailbox.wake_and_ring, replays.WAITING)),
-            Pass("overdue_replays", 1, Overdue(replays.MAIL, overdue_seconds=1)),
+            _waking("waiting_replays", 0.5, replays.WAITING),
+            _overdue("overdue_replays", 1, replays.MAIL),
             # The same for what providers are to be asked about channels.
-            Pass("waiting_channel_requests", 1, partial(mailbox.wake_and_ring, channel_requests.WAITING)),
-            Pass("overdue_channel_requests", 1, Overdue(channel_requests.MAIL, overdue_seconds=1)),
-            Pass("deleted_channels", 1, channel_closings.end_waiting),
+            _waking("waiting_channel_requests", 1, channel_requests.WAITING),
+            _overdue("overdue_channel_requests", 1, channel_requests.MAIL),
+            Pass("deleted_channels", 1, channel_closings.end_waiting, channel_closings.IS_ANY_DELETED),
             # Nobody takes the mail of an endpoint that is stopped or deleted, so it becomes overdue.
-            Pass("unserved_deliveries", 5, Overdue(lanes.FAST, overdue_seconds=1, ring=sweeps.begin_missing)),
+            _overdue("unserved_deliveries", 5, lanes.FAST, sweeps.begin_missing),
             Pass("unknown_jobs", 5, writes.take_up_known),
             Pass("deleted_endpoints", 60, endpoints.drop_deleted),
-            Pass("old_idempotency_keys", 60, jobs.forget_old_keys),
+            Pass("old_idempotency_keys", 60, idempotency_keys.forget_old),
             Pass("usage", 60, usage.count_up),
             Pass("invoices", 10, invoices.close),
             Pass("contacts_counted", 60, usage.forget_contacts),
             # Where no `messages` process runs, this wakes files to be fetched, which then wait for one.
-            Pass("waiting_fetches", 0.5, partial(mailbox.wake_and_ring, fetches.WAITING)),
-            Pass("overdue_fetches", 0.5, Overdue(fetches.MAIL, overdue_seconds=0.5)),
+            _waking("waiting_fetches", 0.5, fetches.WAITING),
+            _overdue("overdue_fetches", 0.5, fetches.MAIL),
             Pass("old_arrivals", 10, arrivals.forget_old),
             Pass("old_imports", 60, imports.forget_old),
             Pass("expired_uploads", 10, media.delete_expired),
             Pass("expired_visitors", 10, visitors.delete_expired),
             Pass("old_sweeps", 60, sweeps.forget_old),
             Pass("old_replays", 10, replays.forget_old),
-            Pass("counts", 1, counts.fold),
+            Pass("counts", 1, counts.fold, counts.IS_ANY_NEW),
             Pass("usage_warnings", 30, UsageWatch()),
             Pass("new_notifications", 5, notifications.announce),
             Pass("old_notifications", 60, notifications.forget_old),
@@ -132,16 +138,29 @@ class Timetable:
 
     def run_due(self) -> None:
         """Makes the passes that are due, one after the other."""
+        holding = self._holding()
         for each in self.passes:
             if time.monotonic() >= each.due:
                 each.due = time.monotonic() + each.every_seconds
-                self._run(each)
+                self._run(each, is_at_rest=each.condition not in holding)
         presence.tell("passes", [each.describe() for each in self.passes])
 
-    def _run(self, each: Pass) -> None:
+    def _holding(self) -> set[str]:
+        """The conditions that hold: most passes have nothing to do, and one statement says so of all."""
+        conditions = sorted({each.condition for each in self.passes})
+        try:
+            return which_hold(conditions)
+        except Exception:
+            log.exception("passes.not_asked")
+            return set(conditions)  # the passes themselves tell what is wrong
+
+    def _run(self, each: Pass, *, is_at_rest: bool) -> None:
         began, each.made_at, each.found, each.error = time.monotonic(), clock.now(), 0, None
         try:
-            each.found = each.make()
+            if is_at_rest:
+                each.rest()
+            else:
+                each.found = each.make()
         except DatabaseAway as error:
             metrics.PASSES_FAILED.labels(each.name).inc()
             log.warning("pass.interrupted", name=each.name, error=str(error).strip())
@@ -155,6 +174,15 @@ class Timetable:
             metrics.PASS_SECONDS.labels(each.name).observe(each.seconds)
             if each.found:
                 log.info("pass.made", name=each.name, found=each.found, ms=round(each.seconds * 1000))
+
+
+def _waking(name: str, every_seconds: float, waiting: Waiting) -> Pass:
+    return Pass(name, every_seconds, partial(mailbox.wake_and_ring, waiting), waiting.is_over)
+
+
+def _overdue(name: str, every_seconds: float, mail: Mail, ring: Ring | None = None) -> Pass:
+    look = Overdue(mail, min(every_seconds, 1), ring)
+    return Pass(name, every_seconds, look, mail.is_there, look.rest)
 
 
 def _check() -> int:

@@ -19,7 +19,7 @@ from tests.cast import all_of
 from tests.talks import make_channel
 from tests.wires import Wire
 
-AT = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+AT = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=2)
 
 
 class Post(Wire):

@@ -89,7 +89,7 @@ def _serve(directory: Path) -> Iterator[Servers]:
         WEBHOOK_TIMEOUT_SECONDS="2",
     )
     settings.cache_clear()
-    bells._QUICK.update(socket_timeout=REDIS_SECONDS, socket_connect_timeout=REDIS_SECONDS)
+    bells.brokers._QUICK.update(socket_timeout=REDIS_SECONDS, socket_connect_timeout=REDIS_SECONDS)
     database.connect_to(postgres.create_database(TEMPLATE))
     migrations.upgrade()
     database.database.close()

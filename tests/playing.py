@@ -93,10 +93,22 @@ def create(workspace_id: str, token: str = "1:abc", **fields: Any) -> str:
     return channel_id
 
 
+def ask_providers(workspace_id: str, ask: Callable[[Request], Answer]) -> None:
+    """Asks what is due in the workspace, one channel after the other. `ask` sends a request."""
+    while dispatches := channel_connections.claim({workspace_id: 1}).dispatches:
+        asking = channel_connections.asking(dispatches[0])
+        try:
+            request = next(asking)
+            while True:
+                request = asking.send(ask(request))
+        except StopIteration as end:
+            channel_connections.record([end.value])
+
+
 def connected(workspace_id: str, token: str = "1:abc", provider: Provider | None = None) -> str:
     """Creates a channel that its provider has connected."""
     channel_id = create(workspace_id, token)
-    channel_connections.work(workspace_id, provider or Provider())
+    ask_providers(workspace_id, provider or Provider())
     return channel_id
 
 

@@ -7,7 +7,8 @@ import os
 import pkgutil
 import re
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from flask import Flask
@@ -118,8 +119,11 @@ def test_the_verb_that_discards_a_job_stands_with_failed_jobs() -> None:
     assert VERBS["jobs.discard"].call is failed_jobs.discard
 
 
-def test_the_verb_of_a_deletion_stands_with_what_it_erases() -> None:
-    assert VERBS["contacts.delete"].call is erasures.delete
+def test_a_verb_that_does_its_work_in_parts_has_no_other_job_claimed_with_it() -> None:
+    in_parts = {name for name, verb in VERBS.items() if NoneType in get_args(get_type_hints(verb.call)["return"])}
+
+    assert "contacts.import" in in_parts
+    assert in_parts <= {name for name, kind in KINDS.items() if kind.is_long}
 
 
 @pytest.mark.parametrize("wanted", sorted(ROOT.glob("requirements*.in")) + sorted(ROOT.glob("tests/*/requirements.in")))

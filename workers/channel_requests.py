@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import dramatiq
-
-from app.domain.channels.channel_requests import MAIL
 from workers.connector import Connector
-from workers.mailboxes import serve
-from workers.middleware.closing import Closing
+from workers.mailboxes import serve_by
 
-connector = Connector()
-serve(MAIL, connector.wake)
-dramatiq.get_broker().add_middleware(Closing(connector.stop))
+serve_by(Connector())

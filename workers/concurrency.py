@@ -103,9 +103,11 @@ class Windows:
         self.under_way = 0
         self.is_short = False  # whether an endpoint had to wait for capacity when rooms were last asked for
 
-    def rooms(self, endpoint_ids: Iterable[str], capacity: int) -> dict[str, int]:
+    def rooms(self, endpoint_ids: Iterable[str], capacity: int, new: Iterable[str] = ()) -> dict[str, int]:
         """How many more requests may begin for each of the endpoints. Omits endpoints that may begin none.
 
+        Those of them that are `new` get one each first, of half of the room, so that a backlog of the others delays
+        nothing that is new.
         `capacity` is how many the process can work on at once. Requests of an endpoint that has let one wait for long
         are no work. Half of the capacity is for endpoints that are known to answer, so that hanging ones, however
         many, cannot take it all.
@@ -122,18 +124,19 @@ class Windows:
         self.is_short = left < capacity // 8
         if self.is_short:
             return rooms
-        for endpoint_id in list(endpoint_ids):
-            if not left:
-                self.is_short = True  # very likely, and looking at all the others would cost more
-                break
-            window = self._of(endpoint_id)
-            wanted = min(window.room(now), most_each - len(window.started))
-            room = min(wanted, left if window.answering else min(left, unsure_left))
-            self.is_short |= room < wanted
-            if room > 0:
-                rooms[endpoint_id] = room
-                left -= room
-                unsure_left -= 0 if window.answering else room
+        for those, most, kept in ((new, 1, left // 2), (endpoint_ids, most_each, 0)):
+            for endpoint_id in those:
+                if left <= kept:
+                    self.is_short |= not kept  # very likely, and looking at all the others would cost more
+                    break
+                window, given = self._of(endpoint_id), rooms.get(endpoint_id, 0)
+                wanted = min(window.room(now), most, most_each - len(window.started)) - given
+                room = min(wanted, left if window.answering else min(left, unsure_left))
+                self.is_short |= room < wanted
+                if room > 0:
+                    rooms[endpoint_id] = given + room
+                    left -= room
+                    unsure_left -= 0 if window.answering else room
         return rooms
 
     def begin(self, endpoint_id: str, request: Hashable, waited: float = 0.0) -> None:
@@ -145,10 +148,10 @@ class Windows:
             self._fresh_at = now
         self.under_way += 1
 
-    def end(self, endpoint_id: str, request: Hashable, succeeded: bool, seconds: float) -> None:
-        """A request has ended; `seconds` is how long it took."""
-        window = self._windows[endpoint_id]
-        window.end(request, succeeded, seconds, time.monotonic())
+    def end(self, endpoint_id: str, request: Hashable, succeeded: bool, seconds: float | None = None) -> None:
+        """A request has ended that took so many seconds; None: all since it began."""
+        now, window = time.monotonic(), self._windows[endpoint_id]
+        window.end(request, succeeded, now - window.started[request] if seconds is None else seconds, now)
         self.under_way -= 1
         self._ended.add(endpoint_id)
         if not window.started:

@@ -1,6 +1,7 @@
 """The desk of a worker process: a thread that does the database work of requests, which an event loop keeps under way.
 
-The desk works in cycles: each records all that has come back and claims more, so that many requests share statements.
+The desk works in cycles: each records all that has come back and claims more for all owners that were rung for, so that
+many requests share few statements. The loop has a thread of its own, which never waits for the database.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Generic, TypeVar
 
 import structlog
@@ -20,46 +21,60 @@ from app.channels.base import Request
 from app.config import settings
 from app.database import DatabaseAway
 from app.lib import vitals
+from app.mailbox import Claimed, Found, Held, Mail
 from app.outbound import Answer, Outbound
+from workers.owners import Owners
 
 log = structlog.get_logger(__name__)
 
+# After a cycle, so that outcomes and bells share the statements of the next.
+GATHERING_SECONDS = 0.005
 # How long requests under way may take once the process is to end; then they fail as ours, which spends no attempt.
 GRACE_SECONDS = 15.0
 AWAY_SECONDS = 1.0  # after the database was found to be away
 BUSY_SECONDS = 0.02  # after a row was found locked
-# An end of a pause that is further away is looked at again: threads can wait for no more than some years.
-MOST_REST_SECONDS = 3600.0
+MOST_REST_SECONDS = 3600.0  # without news; threads can wait for no more than some years
+MOST_NEW = 100
 MOST_BUSY = 50  # tries at a row that stays locked
 
-T = TypeVar("T")
+D = TypeVar("D", bound=Held)
+T = TypeVar("T", bound=Held)
 
 
-class Desk(ABC, Generic[T]):
+class Desk(ABC, Generic[D, T]):
     """Call `wake` when an owner has mail, `stop` before the process ends. Its threads start with the first wake.
 
-    T is the outcome of a request. `note` may also be called in the loop's thread, and `ask` only there.
+    D is what is sent, T what came of it. `note` may also be called in the loop's thread, `send` and `ask` only there.
     """
 
-    def __init__(self, timeout_seconds: float) -> None:
-        self.bells: deque[str] = deque()  # owners that it was woken for since the desk last looked
+    def __init__(self, mail: Mail, timeout_seconds: float) -> None:
+        self.mail = mail
+        self.owners = Owners(mail)
         self.is_stopping = threading.Event()
         self.loop = uvloop.new_event_loop()
         self.outbound: Outbound
         self._timeout_seconds = timeout_seconds
-        self._outcomes: deque[T] = deque()
+        self._under_way: set[tuple[str, int]] = set()  # the claims that requests are under way for
+        self._outcomes: deque[T] = deque()  # to be recorded
         self._news = threading.Event()
         self._started = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    @property
     @abstractmethod
-    def is_busy(self) -> bool:
-        """Whether any request is under way, or its outcome not recorded."""
+    def rooms(self) -> Mapping[str, int]:
+        """How many more requests may begin for the owners that are awake. Omits those that may begin none."""
 
     @abstractmethod
-    def claim(self) -> None:
-        """Claims what there is room for, and hands it to the loop."""
+    def claim(self, rooms: Mapping[str, int]) -> Found[D, T]:
+        """Claims up to that many rows of each owner."""
+
+    @abstractmethod
+    def begin(self, claimed: Claimed) -> None:
+        """The row is about to be sent, and takes room of its owner."""
+
+    @abstractmethod
+    def send(self, dispatch: D) -> None:
+        """Sends it and notes the outcome, which comes in any case. Never waits and never raises."""
 
     @abstractmethod
     def record(self, outcomes: Sequence[T]) -> Sequence[T]:
@@ -71,28 +86,35 @@ class Desk(ABC, Generic[T]):
 
     @abstractmethod
     def end(self, outcome: T) -> None:
-        """The outcome has been recorded, or never will be."""
+        """The outcome of a row that had begun has been recorded, or never will be. Makes room of its owner."""
 
-    @abstractmethod
-    def leave(self) -> None:
-        """The process ends: has others take over what this one was woken for."""
+    def gather(self, cycle_seconds: float) -> None:
+        """Waits for outcomes and bells to gather, after a cycle that took so long."""
+        time.sleep(GATHERING_SECONDS)
 
-    def pause(self) -> float | None:
-        """For how many seconds the desk may sleep if there is no news; None: for any time."""
-        return None
+    @property
+    def grace_seconds(self) -> float:
+        """How long requests may still take once the process is to end."""
+        return GRACE_SECONDS
+
+    @property
+    def most_new(self) -> int:
+        """How many owners may wait in memory for their first request, where nothing new can pass all of them."""
+        return MOST_NEW
 
     def wake(self, *owners: str) -> None:
-        """Sends what the owners have, soon, and until there is no more. Never waits."""
+        """Sends what the owners have, soon, and until there is no more. Waits a moment where many wait already."""
         self._start()
-        self.bells.extend(owners)
+        self.owners.ring(owners)
         self._news.set()
+        self.owners.hold_back(self.most_new)
 
     def stop(self) -> None:
         """Claims nothing more; returns when every request under way has ended and is recorded."""
         self.is_stopping.set()
         self._news.set()
         if self._thread is not None:
-            self.loop.call_soon_threadsafe(self.loop.call_later, GRACE_SECONDS, self._close)
+            self.loop.call_soon_threadsafe(self.loop.call_later, self.grace_seconds, self._close)
             self._thread.join()
 
     def note(self, *outcomes: T) -> None:
@@ -113,7 +135,8 @@ class Desk(ABC, Generic[T]):
 
     def look_again(self) -> None:
         """Has the desk make another cycle at once."""
-        self._news.set()
+        if not self._news.is_set():
+            self._news.set()
 
     def _start(self) -> None:
         with self._started:
@@ -128,24 +151,31 @@ class Desk(ABC, Generic[T]):
                 self._thread = vitals.start(self._work, "desk")
 
     def _work(self) -> None:
-        while not self.is_stopping.is_set() or self.is_busy or self._outcomes:
+        while not self.is_stopping.is_set() or self._under_way or self._outcomes:
             try:
                 self._rest()
+                began = time.monotonic()
                 self._record()
                 if not self.is_stopping.is_set():
-                    self.claim()
+                    self._fill_rooms()
             except DatabaseAway as error:
                 log.warning("desk.waits_for_database", desk=type(self).__name__, error=str(error).strip())
                 self._try_again()
             except Exception:
                 log.exception("desk.broke", desk=type(self).__name__)
                 self._try_again()
-        self.leave()
+            else:
+                self.gather(time.monotonic() - began)
+        self.owners.leave()
         self.loop.call_soon_threadsafe(self._close)
 
     def _rest(self) -> None:
-        pause = None if self.is_stopping.is_set() else self.pause()
-        self._news.wait(None if pause is None else min(pause, MOST_REST_SECONDS))
+        """Waits for news, or until something is due."""
+        if self._outcomes:
+            pause = BUSY_SECONDS
+        else:
+            pause = MOST_REST_SECONDS if self.is_stopping.is_set() else self.owners.rest_seconds()
+        self._news.wait(min(pause, MOST_REST_SECONDS))
         self._news.clear()
 
     def _close(self) -> None:
@@ -154,6 +184,29 @@ class Desk(ABC, Generic[T]):
     def _try_again(self) -> None:
         time.sleep(AWAY_SECONDS)
         self._news.set()
+
+    def _fill_rooms(self) -> None:
+        """Claims what there is room for, and hands it to the loop."""
+        self.owners.listen()
+        rooms = self.rooms()
+        if not rooms:
+            return
+        self.owners.hear(rooms)
+        found = self.claim(rooms)
+        for dispatch in found.dispatches:
+            self._under_way.add(dispatch.claimed.key)
+            self.begin(dispatch.claimed)
+        self.owners.looked_into(rooms, found.more, found.pauses)
+        if found.settled:
+            self.note(*found.settled)
+        if found.dispatches:
+            self.loop.call_soon_threadsafe(self._send_all, found.dispatches)
+        if len(found.dispatches) < sum(rooms.values()) and self.owners.awake:
+            self.look_again()  # room is left for others, and no outcome need come that would lead to the next cycle
+
+    def _send_all(self, dispatches: Sequence[D]) -> None:
+        for dispatch in dispatches:
+            self.send(dispatch)
 
     def _record(self) -> None:
         """Records what has come back. What cannot be recorded yet stays for the next cycle."""
@@ -164,12 +217,10 @@ class Desk(ABC, Generic[T]):
         kept = {id(outcome) for outcome in later}
         for outcome in outcomes:
             self._outcomes.popleft()
-            if id(outcome) not in kept:
+            if id(outcome) not in kept and outcome.claimed.key in self._under_way:
+                self._under_way.remove(outcome.claimed.key)
                 self.end(outcome)
-        if later:
-            self._outcomes.extend(later)
-            time.sleep(BUSY_SECONDS)
-            self._news.set()
+        self._outcomes.extend(later)
 
     def _recorded_later(self, outcomes: Sequence[T]) -> Sequence[T]:
         try:

@@ -2,101 +2,88 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeVar
 
-from app import mailbox
 from app.channels.base import Request
-from app.mailbox import Claimed, Mail
+from app.mailbox import Claimed, Found, Held, Mail
 from app.outbound import Answer, Reason, failed
 from workers.backoff import Faults
 from workers.desk import Desk
 
-T = TypeVar("T")
+D = TypeVar("D", bound=Held)
+D_co = TypeVar("D_co", bound=Held, covariant=True)
+T = TypeVar("T", bound=Held)
 
 
-class FairDesk(Desk[T]):
-    """Has at most `most` rows of the mail under way, and at most `most_each` of one owner."""
+class Kind(Protocol[D_co, T]):
+    """The module of a kind of mail, of which a process has at most `MOST_UNDER_WAY` rows under way.
 
-    def __init__(self, mail: Mail, timeout_seconds: float, most: int, most_each: int) -> None:
-        super().__init__(timeout_seconds)
-        self._mail = mail
-        self._most = most
-        self._most_each = most_each
-        self._awake: dict[str, None] = {}  # owners that may have mail, the one to be served next first
-        self._under_way: Counter[str] = Counter()
+    Of one owner `MOST_EACH` at most. `MOST_BYTES` are what is read of an answer.
+    """
+
+    MAIL: Mail
+    MOST_UNDER_WAY: int
+    MOST_EACH: int
+    MOST_BYTES: int
+    TIMEOUT_SECONDS: float
+
+    def claim(self, rooms: Mapping[str, int]) -> Found[D_co, T]:
+        """Claims up to that many rows of each owner."""
+
+    def record(self, outcomes: Sequence[T]) -> list[T]:
+        """Records the outcomes; returns those that have to be recorded later."""
+
+
+class FairDesk(Desk[D, T]):
+    """Sends what a kind of mail claims, and has it record what came of it.
+
+    What was sent by a worker that dies is sent again by another one when the lease ends.
+    """
+
+    def __init__(self, kind: Kind[D, T]) -> None:
+        super().__init__(kind.MAIL, kind.TIMEOUT_SECONDS)
         self.faults = Faults()  # used by the loop's thread
+        self._kind = kind
+        self._numbers: Counter[str] = Counter()  # of rows under way, by owner
 
-    @abstractmethod
-    def begin(self, rooms: Mapping[str, int]) -> tuple[Iterable[Claimed], Iterable[str]]:
-        """Claims up to that many rows of each owner and begins their requests.
+    def claim(self, rooms: Mapping[str, int]) -> Found[D, T]:
+        """Claims up to that many rows of each owner."""
+        return self._kind.claim(rooms)
 
-        Returns the rows that an outcome will be noted for, and the owners that may have more.
-        """
+    def record(self, outcomes: Sequence[T]) -> Sequence[T]:
+        """Records the outcomes; returns those that have to be recorded later."""
+        return self._kind.record(outcomes)
 
-    @abstractmethod
-    def claimed(self, outcome: T) -> Claimed:
-        """The row that the outcome is of."""
+    def rooms(self) -> dict[str, int]:
+        """What is left for each owner. Those that are new get one each first, of half of it."""
+        left = self._kind.MOST_UNDER_WAY - self._numbers.total()
+        rooms: dict[str, int] = {}
+        for owners, most, kept in ((self.owners.new, 1, left // 2), (self.owners.awake, self._kind.MOST_EACH, 0)):
+            for owner in owners:
+                if left <= kept:
+                    break
+                given = rooms.get(owner, 0)
+                if room := min(left, most - given, self._kind.MOST_EACH - self._numbers[owner] - given):
+                    rooms[owner] = given + room
+                    left -= room
+        return rooms
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether any request is under way, or its outcome not recorded."""
-        return bool(self._under_way)
-
-    def claim(self) -> None:
-        """Fills the room of the owners that may have mail; the next call begins with the others."""
-        while self.bells:
-            self._awake.setdefault(self.bells.popleft())
-        rooms = self._rooms()
-        if not rooms:
-            return
-        mailbox.hear(self._mail, *rooms)
-        begun, full = self.begin(rooms)
-        self._under_way.update([row.owner for row in begun])
-        for owner in rooms:
-            del self._awake[owner]
-        self._awake |= dict.fromkeys(full)
-        if any(self._under_way[owner] < self._most_each for owner in full):
-            self.look_again()  # some were dropped, so no outcome need lead to the next look
+    def begin(self, claimed: Claimed) -> None:
+        """Takes room of the owner."""
+        self._numbers[claimed.owner] += 1
 
     def end(self, outcome: T) -> None:
         """Makes room for another request of the owner."""
-        owner = self.claimed(outcome).owner
-        self._under_way[owner] -= 1
-        if not self._under_way[owner]:
-            del self._under_way[owner]
+        self._numbers -= Counter([outcome.claimed.owner])
 
-    def leave(self) -> None:
-        """Rings for the owners that may have mail."""
-        for owner in {*self._awake, *self.bells}:
-            mailbox.hear(self._mail, owner)
-            mailbox.ring(self._mail, owner)
-
-    def attempt(
-        self, request: Request, note: Callable[[Answer, float], None], most_bytes: int, timeout_seconds: float
-    ) -> None:
-        """Sends the request once, in the loop's thread.
-
-        `note` gets the answer, and for how many seconds to wait before the next attempt if that is a fault of ours.
-        """
-
-        def receive(answer: Answer) -> None:
-            note(answer, self.faults.pause() if answer.is_ours else 0.0)
-
+    def ask_any(self, request: Request) -> asyncio.Future[Answer]:
+        """Sends the request once, in the loop's thread. One that cannot be sent is answered, too."""
         try:
-            answered = self.ask(request, most_bytes, timeout_seconds)
+            return self.ask(request, self._kind.MOST_BYTES, self._kind.TIMEOUT_SECONDS)
         except ValueError as refusal:
-            receive(failed(Reason.BAD_ADDRESS, str(refusal), may_have_arrived=False))
-        else:
-            answered.add_done_callback(lambda done: receive(done.result()))
-
-    def _rooms(self) -> dict[str, int]:
-        left = self._most - self._under_way.total()
-        rooms = {}
-        for owner in self._awake:
-            if room := min(left, self._most_each - self._under_way[owner]):
-                rooms[owner] = room
-                left -= room
-        return rooms
+            refused = self.loop.create_future()
+            refused.set_result(failed(Reason.BAD_ADDRESS, str(refusal), may_have_arrived=False))
+            return refused

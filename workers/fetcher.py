@@ -2,85 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-
 import structlog
 
 from app.channels.base import Outcome, Verdict
 from app.domain.channels import fetches, media
 from app.domain.channels.fetches import Dispatch, Fetched
-from app.mailbox import Claimed
 from app.outbound import Answer
 from workers.fair_desk import FairDesk
 
 log = structlog.get_logger(__name__)
 
-# Each file is in memory as a whole.
-MOST_UNDER_WAY = 12
-MOST_EACH = 4
-# Of the answer that says where a file is.
-MOST_ANSWER_BYTES = 65_536
-
 _BROKEN = Verdict(Outcome.FAILED, code="error", detail="Bellhop could not make the request for the file.")
 _CUT = Verdict(Outcome.LATER, code="cut", detail="The file did not arrive completely.")
 
 
-class Fetcher(FairDesk[Fetched]):
-    """A file whose worker dies is fetched again by another one when its lease ends. The owners are channels."""
+class Fetcher(FairDesk[Dispatch, Fetched]):
+    """The owners are channels."""
 
     def __init__(self) -> None:
-        super().__init__(fetches.MAIL, fetches.FETCHING_SECONDS, MOST_UNDER_WAY, MOST_EACH)
+        super().__init__(fetches)
 
-    def begin(self, rooms: Mapping[str, int]) -> tuple[Iterable[Claimed], Iterable[str]]:
-        """Claims files, and fetches those that can be fetched."""
-        dispatches, settled, full = fetches.claim(rooms)
-        self.note(*settled)
-        if dispatches:
-            self.loop.call_soon_threadsafe(self._fetch_all, dispatches)
-        return [*(each.claimed for each in dispatches), *(each.claimed for each in settled)], full
-
-    def record(self, outcomes: Sequence[Fetched]) -> Sequence[Fetched]:
-        """Stores what has come."""
-        fetches.record(outcomes)
-        return ()
+    def send(self, dispatch: Dispatch) -> None:
+        """Fetches the file."""
+        self.loop.create_task(self._fetch(dispatch))
 
     def broken(self, outcome: Fetched) -> Fetched:
         """The file is given up."""
-        return Fetched(outcome.claimed, outcome.tries, verdict=_BROKEN)
-
-    def claimed(self, outcome: Fetched) -> Claimed:
-        """The file's row."""
-        return outcome.claimed
-
-    def _fetch_all(self, dispatches: Sequence[Dispatch]) -> None:
-        for dispatch in dispatches:
-            self.loop.create_task(self._fetch(dispatch))
+        return Fetched(outcome.claimed, verdict=_BROKEN)
 
     async def _fetch(self, dispatch: Dispatch) -> None:
-        claimed, tries, credentials = dispatch.claimed, dispatch.tries, dispatch.account.credentials
+        claimed, credentials = dispatch.claimed, dispatch.account.credentials
         try:
             result = await self._content(dispatch)
         except Exception:
             log.exception("fetch.broke", upload=claimed.id, channel=claimed.owner)
             result = _BROKEN
         if isinstance(result, bytes):
-            self.note(Fetched(claimed, tries, content=result))
+            self.note(Fetched(claimed, content=result))
             return
         is_ours = result.code == "ours"
         if is_ours:
             result = Verdict(Outcome.LATER, code="ours", detail=result.detail, pause_seconds=self.faults.pause())
-        self.note(Fetched(claimed, tries, verdict=result, is_ours=is_ours, credentials=credentials))
+        self.note(Fetched(claimed, verdict=result, is_ours=is_ours, credentials=credentials))
 
     async def _content(self, dispatch: Dispatch) -> bytes | Verdict:
         kind, account = dispatch.kind, dispatch.account
-        located = await self.ask(kind.locating(account, dispatch.wanted), MOST_ANSWER_BYTES, fetches.ASKING_SECONDS)
+        located = await self.ask(kind.locating(account, dispatch.wanted), fetches.MOST_BYTES, fetches.ASKING_SECONDS)
         if located.is_ours:
             return _missed(located)
         found = kind.located(account, located)
         if isinstance(found, Verdict):
             return found
         # One byte more shows that the file is too large.
-        answer = await self.ask(found, media.MOST_BYTES + 1, fetches.FETCHING_SECONDS)
+        answer = await self.ask(found, media.MOST_BYTES + 1, fetches.TIMEOUT_SECONDS)
         if not answer.ok:
             return _missed(answer)
         if len(answer.body) > media.MOST_BYTES:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import dramatiq
 import structlog
 
 from app.database import DatabaseAway
 from app.mailbox import Mail
+from workers.desk import Desk
+from workers.middleware.closing import Closing
 
 log = structlog.get_logger(__name__)
 
@@ -28,6 +31,12 @@ def serve_together(mail: Mail, work: Callable[..., None]) -> None:
     @dramatiq.actor(queue_name=mail.queue, actor_name=mail.queue)
     def empty(*owners: str) -> None:
         _empty(mail, work, *owners)
+
+
+def serve_by(desk: Desk[Any, Any]) -> None:
+    """Declares the actor of the desk's mail in this process, which ends only when the desk has stopped."""
+    serve_together(desk.mail, desk.wake)
+    dramatiq.get_broker().add_middleware(Closing(desk.stop))
 
 
 def _empty(mail: Mail, work: Callable[..., None], *owners: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import structlog
 
 from app.channels.base import File, Outcome, Outgoing, Request, Verdict
-from app.channels.verdicts import unanswered
+from app.channels.verdicts import unanswered, unreadable
 from app.database import DatabaseAway
 from app.domain.channels import media
 from app.domain.conversations.sendings import Dispatch, Sending
@@ -104,7 +104,7 @@ class MessageRequests:
             log.exception(
                 "message_request.answer_not_read", message=dispatch.claimed.id, channel=dispatch.claimed.owner
             )
-            return Verdict(Outcome.UNKNOWN, code="unreadable", detail="The provider's answer could not be read.")
+            return unreadable("The provider")
 
     async def _load(self, upload_id: str) -> File:
         if self._files > MOST_FILES:

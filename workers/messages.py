@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import dramatiq
-
-from app.domain.channels import outboxes
 from workers.courier import Courier
-from workers.mailboxes import serve_together
-from workers.middleware.closing import Closing
+from workers.mailboxes import serve_by
 
-courier = Courier()
-serve_together(outboxes.MAIL, courier.wake)
-dramatiq.get_broker().add_middleware(Closing(courier.stop))
+serve_by(Courier())

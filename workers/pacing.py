@@ -12,8 +12,6 @@ LEAST_CAPACITY = 128
 MOST_UNDER_WAY = 1000
 # Requests that wait longer than this for the event loop show that the process works on too many.
 MOST_LAG_SECONDS = 0.015
-# The desk waits this long after a cycle, so that outcomes and bells share the statements of the next.
-GATHERING_SECONDS = 0.005
 # After each cycle the slow lane sleeps this many cycle times, which are long while processors are scarce, so that late
 # and slow deliveries leave them to others.
 GIVING_WAY = 3

@@ -10,10 +10,11 @@ from marshmallow import fields, validate
 from app.api.authentication import authorize, caller
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.domain.jobs.jobs import KINDS
 from app.domain.work import audit
+from app.domain.work.audit import AuditEntrySchema
+from app.lib.schemas import about
 from app.models.audit_entries import AuditEntry
 
 blueprint = Blueprint("audit log", __name__, description="Who changed endpoints and deliveries, and how.")
@@ -21,38 +22,8 @@ blueprint = Blueprint("audit log", __name__, description="Who changed endpoints 
 ACTIONS = [name for name, kind in KINDS.items() if kind.restriction == "webhooks"]
 
 
-class ActorSchema(ResponseBody):
-    type = fields.String(required=True, validate=validate.OneOf(["token", "member", "support", "command"]))
-    id = fields.String(required=True, allow_none=True, metadata={"description": "null for a command."})
-
-
-class TargetSchema(ResponseBody):
-    type = fields.String(required=True)
-    id = fields.String(required=True)
-
-
-class AuditEntrySchema(ResponseBody):
-    id = fields.String(required=True)
-    action = fields.String(
-        required=True,
-        metadata={"description": "The job's kind, or what was done on a page.", "example": "endpoints.enable"},
-    )
-    actor = fields.Nested(ActorSchema, required=True)
-    target = fields.Nested(TargetSchema, required=True)
-    detail = fields.Dict(required=True, metadata={"description": "The request; its members depend on the action."})
-    reason = fields.String(
-        required=True,
-        allow_none=True,
-        metadata={"description": "Why support staff did it; null for all others.", "example": "They asked us to."},
-    )
-    ticket = fields.String(
-        required=True, allow_none=True, metadata={"description": "Their ticket for it.", "example": "T-1042"}
-    )
-    created_at = time("When the change took effect.")
-
-
 class AuditEntryQuery(PageQuery):
-    endpoint_id = fields.String(metadata={"description": "Only changes to this endpoint and its deliveries."})
+    endpoint_id = fields.String(metadata=about("Only changes to this endpoint and its deliveries."))
     action = fields.String(validate=validate.OneOf(ACTIONS))
 
 

@@ -3,62 +3,45 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from functools import partial
 from typing import Any
 
 from flask import Response, request
-from marshmallow import ValidationError, fields, post_load, validate, validates_schema
+from marshmallow import fields, post_load, validate
 
 from app import bounds
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
-from app.api.writes import accept, must_exist, once_key
+from app.api.responses import respond
+from app.api.writes import accept, act, idempotency_key
 from app.domain.automations import automations, definitions
+from app.domain.automations.automations import AutomationSchema, AutomationVersionSchema
 from app.domain.contacts import contacts
 from app.errors import Invalid
 from app.lib import ids, normalization
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import STORABLE, Formatted, StrictBoolean, Time
+from app.lib.schemas import Formatted, Period, RequestBody, ResponseBody, StrictBoolean, about, moment
 from app.models.automations import Automation, AutomationVersion
 from app.models.runs import UNFINISHED
 
-blueprint = Blueprint("automations", __name__, description="What happens to contacts, step by step, and when.")
+blueprint = Blueprint("automations", __name__, description="Steps that are taken for a contact when something happens.")
 
 # The body that takes 25 ms to check, if it has as many templates as it can: as long as other requests.
 _LARGE_BYTES = 4 * 1024
-_NAME = {"description": "For people; it need not be unique.", "example": "Welcome new customers"}
-_DEFINITION = {
-    "triggers": [{"event": "tag.added", "tag": "vip"}],
-    "steps": [
-        {"id": "pause", "kind": "wait", "seconds": 3600},
-        {"id": "mark", "kind": "add_tag", "tag": "welcomed"},
-    ],
-}
-_EXITS: dict[str, Any] = {
-    "description": "What ends a contact's runs, in the shape of triggers.",
-    "example": [{"event": "sale.recorded"}],
-}
-_REENTRY = {
-    "description": "Whether a contact may enter again: `every` time, `after_finish` of its run, or only `once`. null: "
-    "`every` for `start`, `after_finish` for triggers.",
-    "example": "after_finish",
-}
 
 
 class AutomationFields(RequestBody):
     """The fields of an automation. `name` and `definition` are required to create one and optional in a change."""
 
-    name = Formatted(normalization.name, metadata={**normalization.NAME_SCHEMA, **_NAME})
-    definition = fields.Dict(metadata={"$ref": "#/components/schemas/Definition", "example": _DEFINITION})
-    reentry = fields.String(allow_none=True, validate=validate.OneOf(automations.REENTRY), metadata=_REENTRY)
+    name = Formatted(normalization.name, metadata={**normalization.NAME_SCHEMA, **automations.ABOUT_NAME})
+    definition = fields.Dict(metadata={"$ref": "#/components/schemas/Definition", "example": automations.EXAMPLE})
+    reentry = fields.String(
+        allow_none=True, validate=validate.OneOf(automations.REENTRY), metadata=automations.ABOUT_REENTRY
+    )
     exits = fields.List(
         fields.Dict(metadata={"$ref": "#/components/schemas/Trigger"}),
         validate=validate.Length(max=20),
-        metadata=_EXITS,
+        metadata=automations.ABOUT_EXITS,
     )
 
     @post_load
@@ -90,75 +73,31 @@ class AutomationPatch(AutomationFields):
     """The body that changes an automation."""
 
 
-class RunCountsSchema(ResponseBody):
-    queued = fields.Integer(required=True)
-    running = fields.Integer(required=True)
-    waiting = fields.Integer(required=True)
-    held = fields.Integer(required=True)
-    completed = fields.Integer(required=True)
-    failed = fields.Integer(required=True)
-    cancelled = fields.Integer(required=True)
-
-
-class AutomationSchema(ResponseBody):
-    id = fields.String(required=True)
-    name = fields.String(required=True, metadata=_NAME)
-    status = fields.String(required=True, validate=validate.OneOf(automations.STATUSES))
-    version = fields.Integer(
-        required=True, allow_none=True, metadata={"description": "The published version, or null.", "example": 1}
-    )
-    definition = fields.Dict(
-        required=True, metadata={"description": "The draft: a Definition, as it was given.", "example": _DEFINITION}
-    )
-    reentry = fields.String(
-        required=True, allow_none=True, validate=validate.OneOf(automations.REENTRY), metadata=_REENTRY
-    )
-    exits = fields.List(fields.Dict(), required=True, metadata=_EXITS)
-    runs = fields.Nested(RunCountsSchema, required=True, metadata={"description": "Its runs by status."})
-    created_at = time("When the automation was created.")
-    updated_at = time("When it last changed.")
-
-
-class AutomationVersionSchema(ResponseBody):
-    number = fields.Integer(required=True, metadata={"example": 1})
-    definition = fields.Dict(
-        required=True, metadata={"description": "A Definition, as it was given.", "example": _DEFINITION}
-    )
-    published_at = time("When it was published.")
-
-
-class CancelRunsBody(RequestBody):
+class CancelRunsBody(Period):
     """The body that selects unfinished runs: those that match all given fields; all of them without any."""
 
     contact_id = fields.String()
     status = fields.String(validate=validate.OneOf(UNFINISHED))
-    since = Time(validate=STORABLE, metadata={"description": "RFC 3339; created at this time or later."})
-    until = Time(validate=STORABLE, metadata={"description": "RFC 3339; created before this time."})
-    dry_run = StrictBoolean(metadata={"description": "Only count the runs that would be cancelled."})
-
-    @validates_schema
-    def begins_before_it_ends(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError unless `until` is later than `since`."""
-        if "since" in data and "until" in data and data["since"] >= data["until"]:
-            raise ValidationError("This must be after since.", "until")
+    since = moment("created at this time or later.")
+    until = moment("created before this time.")
+    dry_run = StrictBoolean(metadata=about("Only count the runs that would be cancelled."))
 
 
 class CancelledRunsSchema(ResponseBody):
-    """What a write that cancels runs returns: the automation, or the count of a dry run."""
+    """The result of a write that cancels runs: the automation, or the count of a dry run."""
 
     data = fields.Raw(
-        required=True,
         metadata={
             "anyOf": [
                 {"$ref": "#/components/schemas/Automation"},
                 {
                     "type": "object",
-                    "description": f"Of a dry run: how many would be cancelled, up to {automations.MOST_COUNTED:,}.",
+                    "description": f"How many runs a dry run would cancel, up to {automations.MOST_COUNTED:,}.",
                     "required": ["count"],
                     "properties": {"count": {"type": "integer", "example": 12}},
                 },
             ]
-        },
+        }
     )
 
 
@@ -179,7 +118,7 @@ def list_automations(query: dict[str, Any]) -> Response:
 def create_automation(body: dict[str, Any]) -> Response:
     """Create an automation as a draft, up to 1,000 in a workspace."""
     workspace_id = caller().workspace_id
-    return accept("automations.create", body, ids.new("aut"), check=lambda: automations.check_room(workspace_id))
+    return accept("automations.create", body, ids.new("aut"), check=lambda: automations.QUOTA.check(workspace_id))
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>", methods=["GET"])
@@ -199,15 +138,15 @@ def update_automation(body: dict[str, Any], automation_id: str) -> Response:
 
     `definition` changes the draft, which counts once it is published; the other fields count at once.
     """
-    return _act("automations.update", automation_id, body)
+    return act("automations.update", automation_id, body)
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>", methods=["DELETE"])
 @authorize("automations")
 @accepts_write()
 def delete_automation(automation_id: str) -> Response:
-    """Delete an automation. Its unfinished runs are cancelled; what its runs did can still be read."""
-    return _act("automations.delete", automation_id)
+    """Delete an automation. Its unfinished runs are cancelled; the logs of its runs can still be read."""
+    return act("automations.delete", automation_id)
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/versions", methods=["GET"])
@@ -225,19 +164,19 @@ def list_versions_of_automation(query: dict[str, Any], automation_id: str) -> Re
 @authorize("automations")
 @accepts_write(AutomationSchema)
 def publish_automation(automation_id: str) -> Response:
-    """Publish the draft as the next version, with which runs begin from now on. Runs keep the version they have.
+    """Publish the draft as the next version. New runs use it; existing runs keep theirs.
 
     A paused automation stays paused. If automations would start each other in a loop, the write fails with `conflict`.
     """
-    return _act("automations.publish", automation_id)
+    return act("automations.publish", automation_id)
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/unpublish", methods=["POST"])
 @authorize("automations")
 @accepts_write(AutomationSchema)
 def unpublish_automation(automation_id: str) -> Response:
-    """Refuse further starts; runs go on to their end."""
-    return _act("automations.unpublish", automation_id)
+    """Refuse further starts; existing runs continue."""
+    return act("automations.unpublish", automation_id)
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/pause", methods=["POST"])
@@ -245,15 +184,15 @@ def unpublish_automation(automation_id: str) -> Response:
 @accepts_write(AutomationSchema)
 def pause_automation(automation_id: str) -> Response:
     """Hold the runs of a published automation at their next step. Starts are still accepted."""
-    return _act("automations.pause", automation_id)
+    return act("automations.pause", automation_id)
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/resume", methods=["POST"])
 @authorize("automations")
 @accepts_write(AutomationSchema)
 def resume_automation(automation_id: str) -> Response:
-    """Let the runs of a paused automation go on."""
-    return _act("automations.resume", automation_id)
+    """Resume the runs of a paused automation."""
+    return act("automations.resume", automation_id)
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/cancel-runs", methods=["POST"])
@@ -272,12 +211,6 @@ def cancel_runs_of_automation(body: dict[str, Any], automation_id: str) -> Respo
     if "contact_id" in body:
         contacts.find_named(workspace_id, body["contact_id"])
     if body.pop("dry_run", False):
-        once_key()  # unused here, but an invalid one is refused all the same
+        idempotency_key()  # unused here, but an invalid one is refused all the same
         return respond(200, {"data": {"count": automations.count_runs(workspace_id, automation_id, body)}})
-    # Unlike JSON's form, isoformat() keeps microseconds.
-    times = {name: body[name].isoformat() for name in body.keys() & {"since", "until"}}
-    return _act("automations.cancel_runs", automation_id, body | times | {"before": ids.new("run")})
-
-
-def _act(kind: str, automation_id: str, payload: dict[str, Any] | None = None) -> Response:
-    return accept(kind, payload or {}, automation_id, check=partial(must_exist, "automation", automation_id))
+    return act("automations.cancel_runs", automation_id, CancelRunsBody.as_text(body) | {"before": ids.new("run")})

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import Response
 from marshmallow import fields
 
 from app.api.authentication import authorize, caller
 from app.api.lists import envelope
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.domain.billing import billing
+from app.domain.billing.charges import money
 from app.domain.billing.meters import METERS
+from app.lib.schemas import ResponseBody, about, time
 
 blueprint = Blueprint("billing", __name__, description="The plan and the usage.")
 
 
-def money(description: str, **options: Any) -> fields.String:
-    """A schema's field for an amount in a response: a decimal string."""
-    metadata = {"description": description, "pattern": r"^[0-9]+(\.[0-9]+)?$", "example": "49.00"}
-    return fields.String(required=True, metadata=metadata, **options)
-
-
 class PlanSchema(ResponseBody):
-    id = fields.String(required=True)
-    name = fields.String(required=True)
+    id = fields.String()
+    name = fields.String()
     price = money("The price of a month, before tax.")
-    currency = fields.String(required=True, metadata={"description": "ISO 4217.", "example": "EUR"})
+    currency = fields.String(metadata=about("ISO 4217.", example="EUR"))
 
 
 class PeriodSchema(ResponseBody):
@@ -37,27 +30,24 @@ class PeriodSchema(ResponseBody):
 
 
 class MeterSchema(ResponseBody):
-    used = fields.Integer(required=True, metadata={"description": "How much was used since the period began."})
-    included = fields.Integer(required=True, metadata={"description": "How much of it the plan includes."})
+    used = fields.Integer(metadata=about("How much was used since the period began."))
+    included = fields.Integer(metadata=about("How much of it the plan includes."))
     unit_price = money("The price of each unit beyond; null: free.", allow_none=True)
     amount = money("What the units beyond have cost so far.")
 
 
 UsageSchema: type[ResponseBody] = type(
-    "UsageSchema", (ResponseBody,), {meter: fields.Nested(MeterSchema, required=True) for meter in METERS}
+    "UsageSchema", (ResponseBody,), {meter: fields.Nested(MeterSchema) for meter in METERS}
 )
 
 
 class BillingSchema(ResponseBody):
-    plan = fields.Nested(PlanSchema, required=True)
+    plan = fields.Nested(PlanSchema)
     next_plan = fields.Nested(
-        PlanSchema,
-        required=True,
-        allow_none=True,
-        metadata={"description": "The plan of the next month; null: unchanged."},
+        PlanSchema, allow_none=True, metadata=about("The plan of the next month; null: unchanged.")
     )
-    period = fields.Nested(PeriodSchema, required=True)
-    usage = fields.Nested(UsageSchema, required=True)
+    period = fields.Nested(PeriodSchema)
+    usage = fields.Nested(UsageSchema)
     total = money("What the period has cost so far, before tax.")
 
 

@@ -12,28 +12,26 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
-from app.api.writes import accept, must_exist
+from app.api.responses import respond
+from app.api.writes import accept, act
 from app.domain.contacts import bookings, contacts
+from app.domain.contacts.bookings import STATUSES, BookingSchema
 from app.lib import ids
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import STORABLE, Time
+from app.lib.schemas import STORABLE, RequestBody, Time, about, moment
 from app.models.bookings import Booking
 
 blueprint = Blueprint("bookings", __name__, description="The appointments of contacts.")
 
-STATUSES = ("booked", "cancelled")
 SHORTEST = timedelta(milliseconds=1)  # the precision of times in the API
 
 
 class BookingCreate(RequestBody):
     """The body that creates a booking."""
 
-    contact_id = fields.String(required=True, metadata={"description": "Whose booking it is."})
+    contact_id = fields.String(required=True, metadata=about("The contact who has booked."))
     title = fields.String(required=True, validate=validate.Length(1, 255), metadata={"example": "Haircut"})
-    starts_at = Time(required=True, validate=STORABLE, metadata={"description": "RFC 3339."})
-    ends_at = Time(required=True, validate=STORABLE, metadata={"description": "RFC 3339; after starts_at."})
+    starts_at = Time(required=True, validate=STORABLE, metadata=about("RFC 3339."))
+    ends_at = moment("after starts_at.", required=True)
 
     @validates_schema
     def begins_before_it_ends(self, data: dict[str, Any], **_: Any) -> None:
@@ -42,26 +40,11 @@ class BookingCreate(RequestBody):
             raise ValidationError("This must be after starts_at.", "ends_at")
 
 
-class BookingSchema(ResponseBody):
-    id = fields.String(required=True)
-    contact_id = fields.String(required=True)
-    title = fields.String(required=True)
-    starts_at = time("When the booking begins.")
-    ends_at = time("When the booking ends.")
-    status = fields.String(required=True, validate=validate.OneOf(STATUSES))
-    created_at = time("When the booking was created.")
-
-
 class BookingQuery(PageQuery):
     contact_id = fields.String()
     status = fields.String(validate=validate.OneOf(STATUSES))
-    starts_since = Time(
-        validate=STORABLE,
-        metadata={"description": "RFC 3339; begins at this time or later. Orders the list by starts_at."},
-    )
-    starts_until = Time(
-        validate=STORABLE, metadata={"description": "RFC 3339; begins before this time. Orders the list by starts_at."}
-    )
+    starts_since = moment("begins at this time or later. Orders the list by starts_at.")
+    starts_until = moment("begins before this time. Orders the list by starts_at.")
 
 
 @blueprint.route("/workspaces/<workspace>/bookings", methods=["GET"])
@@ -97,4 +80,4 @@ def show_booking(booking_id: str) -> Response:
 @accepts_write(BookingSchema)
 def cancel_booking(booking_id: str) -> Response:
     """Cancel a booking; nothing changes if it is already cancelled."""
-    return accept("bookings.cancel", {}, booking_id, check=lambda: must_exist("booking", booking_id))
+    return act("bookings.cancel", booking_id)

@@ -5,44 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Response
-from marshmallow import fields, validate
 
 from app.api.authentication import authorize, caller
 from app.api.endpoints import SECRET
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
-from app.api.writes import accept, must_exist
+from app.api.responses import respond
+from app.api.writes import accept, act
 from app.channels.kinds import KINDS
 from app.domain.bodies.channels import ChannelCreate, ChannelPatch, Reauthorization
 from app.domain.channels import channels
+from app.domain.channels.channels import ChannelSchema
 from app.errors import Invalid
 from app.lib import ids
 from app.models.channels import Channel
 
-blueprint = Blueprint("channels", __name__, description="The connections to providers, over which messages go.")
-
-_PROBLEM = {
-    "description": "Why it is not connected, with `code` and `detail`; `connecting` while the provider is asked.",
-    "example": None,
-}
-_HOOK_ADDRESS = {
-    "description": "Where the provider sends what contacts write; null for web chat, which has no provider.",
-    "example": "https://bellhop.example/hooks/telegram/chn_01kaj5bd40e6rr3f5y2kq0w9xz",
-}
-
-
-class ChannelSchema(ResponseBody):
-    id = fields.String(required=True)
-    kind = fields.String(required=True, validate=validate.OneOf(list(KINDS)), metadata={"example": "web_chat"})
-    name = fields.String(required=True, metadata={"example": "Shop"})
-    state = fields.String(required=True, validate=validate.OneOf(channels.STATES))
-    problem = fields.Dict(required=True, allow_none=True, metadata=_PROBLEM)
-    settings = fields.Dict(required=True, metadata={"example": {"origins": ["https://shop.example"]}})
-    hook_address = fields.String(required=True, allow_none=True, metadata=_HOOK_ADDRESS)
-    created_at = time("When the channel was created.")
+blueprint = Blueprint("channels", __name__, description="Connections to the providers that carry messages.")
 
 
 @blueprint.route("/workspaces/<workspace>/channels", methods=["GET"])
@@ -70,7 +49,7 @@ def create_channel(body: dict[str, Any]) -> Response:
         "channels.create",
         {**body, "sealed_secret": channels.sealed(credentials).decode()},
         ids.new("chn"),
-        check=lambda: channels.check_room(workspace_id),
+        check=lambda: channels.QUOTA.check(workspace_id),
         beside=channels.shown_once(KINDS[body["kind"]], credentials),
     )
 
@@ -104,7 +83,7 @@ def update_channel(body: dict[str, Any], channel_id: str) -> Response:
 @accepts_write()
 def delete_channel(channel_id: str) -> Response:
     """Delete a channel: its conversations are closed, and messages that wait for it fail."""
-    return accept("channels.delete", {}, channel_id, lambda: must_exist("channel", channel_id))
+    return act("channels.delete", channel_id)
 
 
 @blueprint.route("/workspaces/<workspace>/channels/<channel_id>/reauthorize", methods=["POST"])

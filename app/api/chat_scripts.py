@@ -21,7 +21,7 @@ from app.lib.caches import Cache
 
 blueprint = Blueprint("chat_scripts", __name__)
 
-# Of the channels whose script was asked for.
+# The names of the channels whose script was requested lately.
 _NAMES: Cache[str, str] = Cache(10_000)
 # The facts about the channel stand in for `FACTS`, the argument at the end.
 _BEFORE, _, _AFTER = (Path(__file__).parent / "widget" / "chat.min.js").read_bytes().rpartition(b"FACTS")

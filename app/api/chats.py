@@ -15,6 +15,7 @@ from marshmallow import fields
 from marshmallow.validate import Length, Regexp
 
 from app import bounds
+from app.api.parsing.bodies import whole_body
 from app.api.request_ids import request_id
 from app.api.responses import BareResponse, respond
 from app.api.uploads import admitted_file
@@ -28,9 +29,9 @@ from app.domain.channels.chats import Said
 from app.domain.channels.visitors import Visitor
 from app.domain.people import rate_limits
 from app.domain.receiving import identifications
-from app.errors import InsufficientScope, RateLimited, TooLarge, Unauthenticated
+from app.errors import InsufficientScope, RateLimited, Unauthenticated
 from app.lib.addresses import client_address, network_of
-from app.lib.base_schemas import RequestBody
+from app.lib.schemas import RequestBody
 from app.models.channels import Channel
 
 blueprint = Blueprint("chats", __name__, url_prefix="/chat/<channel_id>")
@@ -43,7 +44,7 @@ _CLIENT_ID = Regexp(r"^[A-Za-z0-9_-]{1,64}\Z", error="An id is 1 to 64 character
 
 
 class User(RequestBody):
-    """Who the workspace says the visitor is."""
+    """The user that the visitor is, by the workspace's signature."""
 
     id = fields.String(required=True, validate=Length(1, visitors.LONGEST_USER))
     signature = fields.String(required=True, validate=Length(1, 128))
@@ -61,7 +62,7 @@ class MessageBody(RequestBody):
 
 
 class IdentifyBody(RequestBody):
-    """Who the visitor is; `key` makes a session for a user who has written elsewhere."""
+    """The visitor's user; `key` makes a session for a user who has written elsewhere."""
 
     user = fields.Nested(User, required=True)
     key = fields.String()
@@ -186,7 +187,7 @@ def _address() -> str:
 
 
 def _visitor() -> Visitor:
-    """Who the token says that the visitor is. Raises Unauthenticated, also for another channel's token."""
+    """The visitor, by the token. Raises Unauthenticated, also for another channel's token."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     found = visitors.authenticate(token.strip()) if scheme.lower() == "bearer" else None
     if found is None or found.channel_id != _channel().id:
@@ -220,12 +221,6 @@ def _count(name: str, bound: Bound) -> None:
 
 
 def _body() -> dict[str, Any]:
-    """The JSON object of the body. Raises TooLarge, Malformed and Invalid."""
+    """The JSON object of the body. Raises RequestEntityTooLarge, BadRequest, Malformed and Invalid."""
     # Any Content-Type: the check of the origin protects, not that of the type.
-    if (request.content_length or 0) > MOST_BODY_BYTES:
-        raise TooLarge(f"The body is larger than {MOST_BODY_BYTES // 1024} KiB.")
-    request.max_content_length = MOST_BODY_BYTES + 1
-    raw = request.get_data()
-    if len(raw) > MOST_BODY_BYTES:
-        raise TooLarge(f"The body is larger than {MOST_BODY_BYTES // 1024} KiB.")
-    return object_in(raw)
+    return object_in(whole_body(request, MOST_BODY_BYTES))

@@ -12,14 +12,16 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.api.writes import accept
 from app.domain.bodies.contacts import ContactPatch, ContactUpsert, MergeBody, TagBody
 from app.domain.contacts import contacts
+from app.domain.contacts.contacts import ContactSchema
 from app.domain.lifecycle import exports, merges
+from app.domain.lifecycle.merges import ContactItemSchema
+from app.domain.people import message_access
 from app.lib import normalization
-from app.lib.fields import Formatted, Time
+from app.lib.schemas import Formatted, ResponseBody, Time, about
 from app.models.contacts import Contact
 
 blueprint = Blueprint("contacts", __name__, description="The people that a workspace talks to.")
@@ -32,60 +34,21 @@ class PhoneFilter(Formatted):
         return super()._deserialize("+" + value.strip().lstrip("+"), *args, **options)
 
 
-class ContactSchema(ResponseBody):
-    id = fields.String(required=True)
-    external_id = fields.String(required=True, allow_none=True)
-    email = fields.String(required=True, allow_none=True)
-    phone = fields.String(required=True, allow_none=True)
-    first_name = fields.String(required=True, allow_none=True)
-    last_name = fields.String(required=True, allow_none=True)
-    locale = fields.String(required=True, allow_none=True)
-    timezone = fields.String(required=True, allow_none=True)
-    tags = fields.List(fields.String(), required=True, metadata={"description": "Sorted."})
-    custom_fields = fields.Dict(
-        required=True, values=fields.Raw(metadata={"type": ["string", "number", "boolean", "null"]})
-    )
-    opted_out = fields.Boolean(required=True)
-    created_at = time("When the contact was created.")
-    updated_at = time("When it last changed.")
-
-
-class IdentitySchema(ResponseBody):
-    channel_kind = fields.String(required=True, metadata={"example": "whatsapp"})
-    external_id = fields.String(
-        required=True,
-        metadata={"description": "Who it is at the provider; not always a phone number."},
-    )
-
-
-class SuggestedMergeSchema(ResponseBody):
-    contact_id = fields.String(required=True, metadata={"description": "Who may be the same person."})
-    reason = fields.String(required=True, metadata={"example": "same_phone"})
-
-
-class ContactItemSchema(ContactSchema):
-    identities = fields.List(
-        fields.Nested(IdentitySchema), required=True, metadata={"description": "Who it is on each kind of channel."}
-    )
-    suggested_merges = fields.List(fields.Nested(SuggestedMergeSchema), required=True)
-
-
 ExportSchema = ResponseBody.from_dict(
-    {"contact": fields.Nested(ContactItemSchema, required=True)}
-    | {name: fields.List(fields.Dict(), required=True) for name in exports.SOURCES},
+    {"contact": fields.Nested(ContactItemSchema)} | {name: fields.List(fields.Dict()) for name in exports.SOURCES},
     name="ExportSchema",
 )
 
 
 class ContactQuery(PageQuery):
-    email = fields.String(metadata={"description": "Case-insensitive."})
+    email = fields.String(metadata=about("Case-insensitive."))
     phone = PhoneFilter(normalization.phone, metadata={"format": "phone", "description": "E.164."})
     external_id = fields.String()
     tag = fields.String()
-    updated_since = Time(metadata={"description": "RFC 3339."})
+    updated_since = Time(metadata=about("RFC 3339."))
     q = fields.String(
         validate=validate.Length(contacts.SHORTEST_SEARCH, contacts.LONGEST_SEARCH),
-        metadata={"description": "Part of a name, e-mail address, phone number or external_id."},
+        metadata=about("Part of a name, e-mail address, phone number or external_id."),
     )
 
 
@@ -122,7 +85,7 @@ def show_contact(contact_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/contacts/<contact_id>/export", methods=["GET"])
-@authorize("contacts")
+@authorize(message_access.EXPORTS)
 @blueprint.response(
     200,
     envelope(ExportSchema),
@@ -157,9 +120,9 @@ def delete_contact(contact_id: str) -> Response:
 @blueprint.arguments(MergeBody)
 @accepts_write(ContactItemSchema)
 def merge_contact(body: dict[str, Any], contact_id: str) -> Response:
-    """Make another contact a part of this one: everything that it has moves here, and it is gone.
+    """Merge another contact into this one: everything that it has moves here, and it no longer exists.
 
-    Fields that this contact does not have are filled from the other. It is opted out if one of them was.
+    Fields that this contact does not have are filled from the other. It is opted out if either was.
     """
     workspace_id = caller().workspace_id
 

@@ -12,51 +12,29 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import BareResponse, respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import BareResponse, respond
 from app.api.writes import accept
 from app.domain.conversations import conversation_changes, conversations
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import StrictBoolean
+from app.domain.conversations.conversations import STATUSES, ConversationSchema
+from app.lib.schemas import RequestBody, StrictBoolean, about
 from app.models.conversations import Conversation
 
 blueprint = Blueprint("conversations", __name__, description="Conversations with contacts.")
-
-STATUSES = ("open", "closed")
 
 
 class ConversationPatch(RequestBody):
     """The body that changes a conversation."""
 
     status = fields.String(validate=validate.OneOf(STATUSES))
-    assignee_id = fields.String(allow_none=True, metadata={"description": "A member; null if it is not assigned."})
+    assignee_id = fields.String(allow_none=True, metadata=about("A member; null if it is not assigned."))
     read = StrictBoolean(
         validate=validate.Equal(True, error="This can only be true."),
-        metadata={
-            "description": "All messages are read: `unread` is 0, and the contact sees it where the provider shows it.",
-            "const": True,
-            "example": True,
-        },
+        metadata=about(
+            "All messages are read: `unread` is 0, and the contact sees it where the provider shows it.",
+            const=True,
+            example=True,
+        ),
     )
-
-
-class ConversationSchema(ResponseBody):
-    id = fields.String(required=True)
-    contact_id = fields.String(required=True)
-    channel_id = fields.String(required=True)
-    status = fields.String(required=True, validate=validate.OneOf(STATUSES))
-    assignee_id = fields.String(
-        required=True, allow_none=True, metadata={"description": "A member; null if it is not assigned."}
-    )
-    unread = fields.Integer(
-        required=True, metadata={"description": "How many messages of the contact no member has read.", "example": 2}
-    )
-    last_message_at = time("When the latest message was added; null: there is none.", allow_none=True)
-    window_ends_at = time(
-        "Until when the provider lets free text through; null: it has no such window, or it has not begun.",
-        allow_none=True,
-    )
-    created_at = time("When the conversation began.")
 
 
 class ConversationQuery(PageQuery):
@@ -89,7 +67,7 @@ def show_conversation(conversation_id: str) -> Response:
 @blueprint.arguments(ConversationPatch)
 @accepts_write(ConversationSchema)
 def update_conversation(body: dict[str, Any], conversation_id: str) -> Response:
-    """Close, open, assign or read a conversation. Closing it lets the runs go on that a member's message holds."""
+    """Close, open, assign or read a conversation. Closing it resumes the runs that a member's message holds."""
     found = conversations.find(caller().workspace_id, conversation_id)
     check = partial(conversation_changes.check_assignee, found.workspace_id, body.get("assignee_id"))
     return accept("conversations.update", body | {"contact_id": found.contact_id}, found.id, check)

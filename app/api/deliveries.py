@@ -1,4 +1,4 @@
-"""Deliveries: the log of what was sent, and what came of it."""
+"""Deliveries: the log of events sent to endpoints, and their outcomes."""
 
 from __future__ import annotations
 
@@ -11,76 +11,33 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.api.writes import accept
 from app.domain.deliveries import deliveries
-from app.lib.fields import Time, Whole
+from app.domain.deliveries.deliveries import DeliverySchema, DeliveryWithAttemptsSchema
+from app.domain.people import message_access
+from app.lib.schemas import Time, Whole, about
 from app.models.deliveries import STATUSES, Delivery
 from app.outbound.answers import ERROR_CODES
 
 blueprint = Blueprint("deliveries", __name__, description="Events on their way to endpoints.")
 
 
-class DeliverySchema(ResponseBody):
-    id = fields.String(required=True, metadata={"description": "Also sent as X-Service-Delivery, in every attempt."})
-    event_id = fields.String(required=True)
-    endpoint_id = fields.String(required=True)
-    kind = fields.String(required=True)
-    status = fields.String(required=True, validate=validate.OneOf(STATUSES))
-    attempts = fields.Integer(required=True, metadata={"description": "How many attempts have ended."})
-    next_attempt_at = time("When the next attempt is due.", allow_none=True)
-    last_error = fields.String(
-        required=True, allow_none=True, metadata={"description": "Why the last attempt failed; null: it did not."}
-    )
-    last_error_code = fields.String(
-        required=True,
-        allow_none=True,
-        validate=validate.OneOf([*ERROR_CODES, None]),
-        metadata={"description": "The same as a code. `ours`: a fault of ours, which spent no attempt."},
-    )
-    created_at = time("When the event happened.")
-    delivered_at = time("When an attempt succeeded.", allow_none=True)
-    resent_from = fields.String(required=True, allow_none=True)
-
-
-class AttemptSchema(ResponseBody):
-    number = fields.Integer(required=True)
-    at = time("When the attempt began.")
-    duration_ms = fields.Integer(required=True)
-    status = fields.Integer(required=True, allow_none=True, metadata={"description": "The status code received."})
-    error = fields.String(required=True, allow_none=True, metadata={"description": "Why it failed; null: it did not."})
-    error_code = fields.String(required=True, allow_none=True, validate=validate.OneOf([*ERROR_CODES, None]))
-    response_body = fields.String(required=True, allow_none=True, metadata={"description": "At most 16 KiB of it."})
-    trigger = fields.String(
-        required=True,
-        validate=validate.OneOf(["automatic", "resend"]),
-        metadata={"description": "`resend`: somebody asked for this attempt. `automatic`: it was due by itself."},
-    )
-
-
-class DeliveryWithAttemptsSchema(DeliverySchema):
-    body = fields.String(required=True, allow_none=True, metadata={"description": "The bytes that are sent, as text."})
-    attempts_log = fields.List(fields.Nested(AttemptSchema), required=True)
-
-
 class DeliveryQuery(PageQuery):
     endpoint_id = fields.String()
     status = fields.String(validate=validate.OneOf(STATUSES))
     kind = fields.String()
-    error_code = fields.String(
-        validate=validate.OneOf(ERROR_CODES), metadata={"description": "Why the last attempt failed."}
-    )
+    error_code = fields.String(validate=validate.OneOf(ERROR_CODES), metadata=about("Why the last attempt failed."))
     status_code = Whole(
         validate=validate.Range(100, 599, error="It must be from {min} to {max}."),
-        metadata={"description": "The receiver's status in the last attempt."},
+        metadata=about("The receiver's status in the last attempt."),
     )
-    since = Time(metadata={"description": "RFC 3339; made at that time or later."})
-    until = Time(metadata={"description": "RFC 3339; made before that time."})
+    since = Time(metadata=about("RFC 3339; made at that time or later."))
+    until = Time(metadata=about("RFC 3339; made before that time."))
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/deliveries", methods=["GET"])
-@authorize("webhooks")
+@authorize(message_access.EVENTS)
 @blueprint.arguments(DeliveryQuery)
 @blueprint.response(200, envelope(DeliverySchema, many=True))
 def list_deliveries(query: dict[str, Any]) -> Response:
@@ -90,7 +47,7 @@ def list_deliveries(query: dict[str, Any]) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/deliveries/<delivery_id>", methods=["GET"])
-@authorize("webhooks")
+@authorize(message_access.EVENTS)
 @blueprint.response(200, envelope(DeliveryWithAttemptsSchema))
 def show_delivery(delivery_id: str) -> Response:
     """Show a delivery with its body and all its attempts."""
@@ -98,13 +55,13 @@ def show_delivery(delivery_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/deliveries/<delivery_id>/resend", methods=["POST"])
-@authorize("webhooks")
+@authorize(message_access.EVENTS)
 @accepts_write(DeliverySchema, made=True)
 def resend_delivery(delivery_id: str) -> Response:
     """Send a delivery now: a delivered one as a new delivery of the same event, any other under its own identifier.
 
-    A failed or held one starts its retries over. One that waits for its retry becomes due, and its schedule of retries
-    goes on unchanged; if it is due already, nothing changes. The write fails with `conflict` while an attempt is in
+    A failed or held one starts its retries over. One that waits for its retry becomes due, and keeps its
+    schedule of retries; if it is due already, nothing changes. The write fails with `conflict` while an attempt is in
     progress, and if the endpoint is stopped or deleted.
     """
     workspace_id = caller().workspace_id

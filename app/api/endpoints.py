@@ -5,85 +5,60 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Response
-from marshmallow import ValidationError, fields, validate, validates_schema
+from marshmallow import fields, validate
 
 from app.api.authentication import authorize, caller
-from app.api.deliveries import DeliverySchema
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
-from app.api.sweeps import SweepSchema
-from app.api.writes import accept, must_exist, once_key
+from app.api.responses import respond
+from app.api.writes import accept, act, idempotency_key, must_exist
 from app.domain.bodies.endpoints import EnableBody, EndpointCreate, EndpointPatch, EndpointTest
 from app.domain.deliveries import sweeps
+from app.domain.deliveries.deliveries import DeliverySchema
+from app.domain.deliveries.sweeps import SweepSchema
 from app.domain.webhooks import catalogue, endpoints
+from app.domain.webhooks.endpoints import EndpointSchema
 from app.lib import ids
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import STORABLE, StrictBoolean, Time
+from app.lib.schemas import Period, ResponseBody, StrictBoolean, about, moment, time
 from app.models.endpoints import Endpoint
 
 blueprint = Blueprint("endpoints", __name__, description="The addresses that events are sent to.")
 
 
-class EndpointSchema(ResponseBody):
-    id = fields.String(required=True)
-    address = fields.String(required=True)
-    events = fields.List(fields.String(), required=True)
-    description = fields.String(required=True, allow_none=True)
-    state = fields.String(required=True, validate=validate.OneOf(["active", "stopped"]))
-    stop_reason = fields.String(required=True, allow_none=True)
-    stopped_at = time("When the endpoint stopped.", allow_none=True)
-    consecutive_failures = fields.Integer(required=True)
-    max_per_second = fields.Integer(
-        required=True, allow_none=True, metadata={"description": "The most deliveries in a second; null: no limit."}
-    )
-    ordered = fields.Boolean(
-        required=True, metadata={"description": "Whether it gets one delivery at a time, in the order of events."}
-    )
-    created_at = time("When the endpoint was created.")
-
-
-class ResendBody(RequestBody):
+class ResendBody(Period):
     """The body that selects deliveries: those that match all given fields."""
 
     statuses = fields.List(
         fields.String(validate=validate.OneOf(("failed", "held", "pending", "delivered"))),
         load_default=["failed", "held"],
         validate=validate.Length(1, 4),
-        metadata={
-            "description": "By default failed and held. Of pending ones, those that wait for their retry become due; "
+        metadata=about(
+            "By default failed and held. Of pending ones, those that wait for their retry become due; "
             "those that are due or in progress are left alone. Delivered ones go out as new deliveries."
-        },
+        ),
     )
     kinds = fields.List(
         fields.String(validate=validate.OneOf(list(catalogue.KINDS))),
         validate=validate.Length(1, 100),
-        metadata={"description": "Event kinds; by default all."},
+        metadata=about("Event kinds; by default all."),
     )
-    since = Time(validate=STORABLE, metadata={"description": "RFC 3339; created at this time or later."})
-    until = Time(validate=STORABLE, metadata={"description": "RFC 3339; created before this time."})
-    dry_run = StrictBoolean(metadata={"description": "Only count the deliveries that would go out."})
-
-    @validates_schema
-    def begins_before_it_ends(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError unless `until` is later than `since`."""
-        if "since" in data and "until" in data and data["since"] >= data["until"]:
-            raise ValidationError("This must be after since.", "until")
+    since = moment("created at this time or later.")
+    until = moment("created before this time.")
+    dry_run = StrictBoolean(metadata=about("Only count the deliveries that would go out."))
 
 
 class DryRunSchema(ResponseBody):
-    dry_run = fields.Boolean(required=True)
-    count = fields.Integer(required=True, metadata={"description": "How many deliveries would go out."})
-    gone = fields.Integer(required=True, metadata={"description": "How many more match but have lost their bodies."})
-    statuses = fields.List(fields.String(), required=True)
-    kinds = fields.List(fields.String(), required=True, allow_none=True)
+    dry_run = fields.Boolean()
+    count = fields.Integer(metadata=about("How many deliveries would go out."))
+    gone = fields.Integer(metadata=about("How many more match but have lost their bodies."))
+    statuses = fields.List(fields.String())
+    kinds = fields.List(fields.String(), allow_none=True)
     since = time("As given.", allow_none=True)
     until = time("As given.", allow_none=True)
 
 
-SECRET = fields.String(metadata={"description": "The signing secret. Shown once; replays do not show it."})
+SECRET = fields.String(metadata=about("The signing secret. Shown once; replays do not show it."))
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/endpoints", methods=["GET"])
@@ -107,7 +82,7 @@ def create_endpoint(body: dict[str, Any]) -> Response:
         "endpoints.create",
         {**body, "sealed_secret": endpoints.seal(secret)},
         ids.new("whe"),
-        check=lambda: endpoints.check_room(workspace_id),
+        check=lambda: endpoints.QUOTA.check(workspace_id),
         beside={"secret": secret},
     )
 
@@ -151,7 +126,7 @@ def show_endpoint(endpoint_id: str) -> Response:
 @accepts_write(EndpointSchema)
 def update_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
     """Change the given fields of a webhook endpoint."""
-    return _change("endpoints.update", body, endpoint_id)
+    return act("endpoints.update", endpoint_id, body)
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>", methods=["DELETE"])
@@ -159,7 +134,7 @@ def update_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
 @accepts_write()
 def delete_endpoint(endpoint_id: str) -> Response:
     """Delete a webhook endpoint; its unfinished deliveries are cancelled."""
-    return _change("endpoints.delete", {}, endpoint_id)
+    return act("endpoints.delete", endpoint_id)
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>/enable", methods=["POST"])
@@ -168,7 +143,7 @@ def delete_endpoint(endpoint_id: str) -> Response:
 @accepts_write(EndpointSchema)
 def enable_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
     """Enable a stopped endpoint and reset its failure count."""
-    return _change("endpoints.enable", body, endpoint_id)
+    return act("endpoints.enable", endpoint_id, body)
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>/resend", methods=["POST"])
@@ -180,19 +155,10 @@ def resend_deliveries(body: dict[str, Any], endpoint_id: str) -> Response:
     """Resend many deliveries, oldest first, in a worker. The sweep in the response shows its progress."""
     is_dry = body.pop("dry_run", False)
     if is_dry:
-        once_key()  # unused here, but an invalid one is refused all the same
+        idempotency_key()  # unused here, but an invalid one is refused all the same
         must_exist("endpoint", endpoint_id)
         count, gone = sweeps.count_resendable(endpoint_id, **body)
         filters = {name: body.get(name) for name in endpoints.FILTERS}
         return respond(200, {"data": {"dry_run": True, "count": count, "gone": gone, **filters}})
-    # Unlike JSON's form, isoformat() keeps microseconds.
-    times = {name: body[name].isoformat() for name in body.keys() & {"since", "until"}}
-    return _accept("endpoints.resend", body | times | {"endpoint_id": endpoint_id}, endpoint_id, ids.new("swp"))
-
-
-def _change(kind: str, payload: dict[str, Any], endpoint_id: str) -> Response:
-    return _accept(kind, payload, endpoint_id, endpoint_id)
-
-
-def _accept(kind: str, payload: dict[str, Any], endpoint_id: str, resource_id: str) -> Response:
-    return accept(kind, payload, resource_id, check=lambda: must_exist("endpoint", endpoint_id))
+    payload = ResendBody.as_text(body) | {"endpoint_id": endpoint_id}
+    return accept("endpoints.resend", payload, ids.new("swp"), lambda: must_exist("endpoint", endpoint_id))

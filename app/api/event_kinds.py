@@ -8,26 +8,25 @@ from marshmallow import fields
 from app.api.authentication import authorize, caller
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.schemas import ResponseBody
 from app.domain.webhooks import catalogue
+from app.lib.schemas import ResponseBody
 
 blueprint = Blueprint("event kinds", __name__, description="The kinds of events that webhooks report.")
 
 
 class EventKindSchema(ResponseBody):
-    kind = fields.String(required=True)
-    description = fields.String(required=True)
+    kind = fields.String()
+    description = fields.String()
     # Not `allOf`: openapi-typescript leaves `kind` out of the type then.
     sample = fields.Raw(
-        required=True,
-        metadata={"description": "A complete delivery body.", "$ref": "#/components/schemas/WebhookBody"},
+        metadata={"description": "A complete delivery body.", "$ref": "#/components/schemas/WebhookBody"}
     )
 
 
 class Catalogue(ResponseBody):
     """All event kinds; never more than a page."""
 
-    data = fields.List(fields.Nested(EventKindSchema), required=True)
+    data = fields.List(fields.Nested(EventKindSchema))
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/events", methods=["GET"])

@@ -9,65 +9,47 @@ from flask import Response
 from marshmallow import fields
 
 from app.api.authentication import authorize, caller
-from app.api.deliveries import DeliverySchema
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.api.writes import accept, must_exist
 from app.domain.deliveries import deliveries
+from app.domain.deliveries.deliveries import DeliverySchema
+from app.domain.people import message_access
 from app.domain.webhooks import catalogue
 from app.domain.work import events
+from app.domain.work.events import EventSchema
 from app.errors import Fault, Invalid, NotFound
 from app.lib import ids
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import Time
+from app.lib.schemas import RequestBody, Time, about
 from app.models.deliveries import Delivery
 from app.models.events import Event
 
 blueprint = Blueprint("events", __name__, description="What happened in the workspace.")
 
 
-class EventSchema(ResponseBody):
-    id = fields.String(required=True)
-    kind = fields.String(required=True)
-    created_at = time("When the event happened.")
-    contact_id = fields.String(
-        required=True, allow_none=True, metadata={"description": "Whom it is about; null: no contact."}
-    )
-    body = fields.Dict(
-        required=True,
-        allow_none=True,
-        metadata={
-            "description": "What every delivery of it carries, byte for byte; null once that is not kept.",
-            "anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in ("WebhookBody", "ErasedBody")]
-            + [{"type": "null"}],
-        },
-    )
-
-
 class EventWithDeliveriesSchema(EventSchema):
-    deliveries = fields.List(
-        fields.Nested(DeliverySchema), required=True, metadata={"description": "The newest first, 1,000 at most."}
-    )
+    deliveries = fields.List(fields.Nested(DeliverySchema), metadata=about("The newest first, 1,000 at most."))
 
 
 class EventQuery(PageQuery):
     kind = fields.String()
     contact_id = fields.String()
-    since = Time(metadata={"description": "RFC 3339; happened at that time or later."})
-    until = Time(metadata={"description": "RFC 3339; happened before that time."})
+    since = Time(metadata=about("RFC 3339; happened at that time or later."))
+    until = Time(metadata=about("RFC 3339; happened before that time."))
 
 
 class EventResend(RequestBody):
     """The body that sends an event to an endpoint."""
 
-    endpoint_id = fields.String(required=True, metadata={"description": "Where it goes, whatever kinds that gets."})
+    endpoint_id = fields.String(
+        required=True, metadata=about("The endpoint to send it to, whatever it is subscribed to.")
+    )
 
 
 @blueprint.route("/workspaces/<workspace>/events", methods=["GET"])
-@authorize("webhooks")
+@authorize(message_access.EVENTS)
 @blueprint.arguments(EventQuery)
 @blueprint.response(200, envelope(EventSchema, many=True))
 def list_events(query: dict[str, Any]) -> Response:
@@ -77,7 +59,7 @@ def list_events(query: dict[str, Any]) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/events/<event_id>", methods=["GET"])
-@authorize("webhooks")
+@authorize(message_access.EVENTS)
 @blueprint.response(200, envelope(EventWithDeliveriesSchema))
 def show_event(event_id: str) -> Response:
     """Show an event with its deliveries; once its body is not kept, for as long as its deliveries are."""
@@ -87,7 +69,7 @@ def show_event(event_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/events/<event_id>/resend", methods=["POST"])
-@authorize("webhooks")
+@authorize(message_access.EVENTS)
 @blueprint.arguments(EventResend)
 @accepts_write(DeliverySchema, made=True)
 def resend_event(body: dict[str, Any], event_id: str) -> Response:

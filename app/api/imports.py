@@ -10,18 +10,19 @@ from marshmallow import fields, validate
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
 from app.api.authentication import authorize, caller
-from app.api.jobs import ProgressSchema, accepts_write
+from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.parsing.bodies import spooled_body
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
-from app.api.writes import answer, once_key, write_of
+from app.api.responses import respond
+from app.api.writes import answer, idempotency_key, write_of
 from app.domain.channels import disk
 from app.domain.jobs import jobs
 from app.domain.lifecycle import import_lines, imports
 from app.domain.lifecycle.import_lines import LONGEST_LINE_BYTES, MOST_BYTES, MOST_LINES, memory_for
+from app.domain.resources import ProgressSchema
 from app.lib import ids
+from app.lib.schemas import ResponseBody, about, time
 from app.models.imports import LineError
 from app.models.jobs import Job
 
@@ -33,18 +34,16 @@ _EXAMPLE = '{"email": "ada@example.com", "tags": ["vip"]}\n{"external_id": "cust
 
 
 class ImportSchema(ProgressSchema):
-    id = fields.String(required=True)
-    job_id = fields.String(required=True)
-    status = fields.String(required=True, validate=validate.OneOf(["running", "finished"]))
+    id = fields.String()
+    job_id = fields.String()
+    status = fields.String(validate=validate.OneOf(["running", "finished"]))
     created_at = time("When the import was accepted.")
     finished_at = time("When the import ended.", allow_none=True)
 
 
 class LineErrorSchema(ResponseBody):
-    line = fields.Integer(required=True, metadata={"description": "The line's number in the body; the first is 1."})
-    problem = fields.Dict(
-        required=True, metadata={"description": "The problem document that the line would get as a request of its own."}
-    )
+    line = fields.Integer(metadata=about("The line's number in the body; the first is 1."))
+    problem = fields.Dict(metadata=about("The problem document that the line would get as a request of its own."))
 
 
 @blueprint.route("/workspaces/<workspace>/contacts/import", methods=["POST"])
@@ -99,11 +98,11 @@ def _accept() -> tuple[Job, bool]:
         disk.check_room()
         with spooled_body(request, MOST_BYTES) as body, memory_for(body.tell()):
             body.seek(0)
-            once, import_id = once_key(body.read()), ids.new("imp")
+            key, import_id = idempotency_key(body.read()), ids.new("imp")
             body.seek(0)
             good, bad = import_lines.read(body)
             store = partial(imports.store, caller().workspace_id, import_id, good=good, bad=bad)
-            return jobs.accept(write_of("contacts.import", {}, import_id), once, store)
+            return jobs.accept(write_of("contacts.import", {}, import_id), key, store)
     except RequestEntityTooLarge as error:
         raise RequestEntityTooLarge(f"The body is larger than {MOST_BYTES // 1024**2} MiB.") from error
 

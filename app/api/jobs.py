@@ -14,66 +14,16 @@ from app.api.lists import PageQuery, envelope, page_of
 from app.api.openapi.problems import response_name
 from app.api.parsing.blueprints import Blueprint
 from app.api.request_ids import request_id
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
-from app.api.writes import accept, answer, once_key
+from app.api.responses import respond
+from app.api.writes import accept, answer, idempotency_key
 from app.domain import resources
-from app.domain.bodies.jobs import WHY_DISCARDED, DiscardBody
+from app.domain.bodies.jobs import DiscardBody
 from app.domain.jobs import failed_jobs, jobs
+from app.domain.resources import JobSchema
+from app.lib.schemas import ResponseBody
 from app.models.jobs import STATUSES, Job
 
 blueprint = Blueprint("jobs", __name__, description="Accepted writes and their outcomes.")
-
-
-_OTHER_JOB = "job_01kaj5bd40e6rr3f5y2kq0w9xz"
-
-
-class ResourceSchema(ResponseBody):
-    type = fields.String(required=True)
-    id = fields.String(required=True)
-    url = fields.URL(required=True, require_tld=False, metadata={"format": "uri"})
-
-
-class ProgressSchema(ResponseBody):
-    total = fields.Integer(required=True, metadata={"description": "How many lines the import has."})
-    done = fields.Integer(required=True, metadata={"description": "How many lines have taken effect so far."})
-    failed = fields.Integer(required=True, metadata={"description": "How many lines have failed so far."})
-
-
-class JobSchema(ResponseBody):
-    object = fields.String(
-        required=True, metadata={"const": "job", "description": "Tells a job from a resource.", "example": "job"}
-    )
-    id = fields.String(required=True)
-    kind = fields.String(required=True, validate=validate.OneOf(list(jobs.KINDS)))
-    status = fields.String(required=True, validate=validate.OneOf(STATUSES))
-    resource = fields.Nested(
-        ResourceSchema,
-        required=True,
-        allow_none=True,
-        metadata={"description": "What the write created or changed; null if that is not known until the job ends."},
-    )
-    problem = fields.Dict(
-        required=True,
-        allow_none=True,
-        metadata={
-            "description": "The problem document of a job that failed.",
-            "allOf": [{"$ref": "#/components/schemas/Problem"}],
-            "example": None,
-        },
-    )
-    progress = fields.Nested(ProgressSchema, metadata={"description": "Only imports have it."})
-    replayed_from = fields.String(
-        metadata={"description": "Only for a replay: the job that failed.", "example": _OTHER_JOB}
-    )
-    replayed_as = fields.String(
-        metadata={"description": "Only if it was replayed: the job that does it again.", "example": _OTHER_JOB}
-    )
-    discarded_at = fields.DateTime(metadata={"description": "Only if it was discarded: when."})
-    discard_reason = fields.String(metadata={"description": "Only if it was discarded: why.", "example": WHY_DISCARDED})
-    created_at = time("When the write was accepted.")
-    started_at = time("When a worker first claimed the job.", allow_none=True)
-    finished_at = time("When the job ended.", allow_none=True)
 
 
 class ResultSchema(ResponseBody):
@@ -131,13 +81,13 @@ def show_job(job_id: str) -> Response:
 @accepts_write(ResultSchema, made=True)
 @blueprint.alt_response(204, description="The same, if the write is a deletion.", success=True)
 def replay_job(job_id: str) -> Response:
-    """Ask for a failed write again, as a new job of the same kind; for writes that failed by a fault of ours.
+    """Replay a failed write as a new job of the same kind. For writes that failed by a fault of ours.
 
-    One that failed for a reason of its own is refused with 409, as are one that was replayed or discarded, and an
-    import.
+    A write that failed for a reason of its own is refused with 409, and so are an import and a job that was replayed
+    or discarded.
     """
-    once, found = once_key(), _find(job_id)
-    return answer(*failed_jobs.replay(found, request_id(), caller().token_id, once))
+    key, found = idempotency_key(), _find(job_id)
+    return answer(*failed_jobs.replay(found, request_id(), caller().token_id, key))
 
 
 @blueprint.route("/workspaces/<workspace>/jobs/<job_id>/discard", methods=["POST"])
@@ -145,7 +95,7 @@ def replay_job(job_id: str) -> Response:
 @blueprint.arguments(DiscardBody)
 @accepts_write(JobSchema)
 def discard_job(body: dict[str, Any], job_id: str) -> Response:
-    """Discard a failed job: it no longer counts as an open failure, and what it was asked to do is forgotten."""
+    """Discard a failed job: it no longer counts as an open failure, and its request is deleted."""
     found = _find(job_id)
 
     def check() -> None:

@@ -11,11 +11,10 @@ from flask import request
 from marshmallow import fields, validate
 
 from app.api.authentication import caller
-from app.api.schemas import Query, ResponseBody
 from app.config import settings
 from app.errors import Fault, Invalid
 from app.lib import cursors, json
-from app.lib.fields import Whole
+from app.lib.schemas import Query, ResponseBody, Whole, about
 from app.models.base import page_before
 
 DEFAULT_LIMIT = 50
@@ -28,16 +27,16 @@ class PageQuery(Query):
     limit = Whole(
         load_default=DEFAULT_LIMIT,
         validate=validate.Range(1, MOST, error="It must be from {min} to {max}."),
-        metadata={"description": f"How many items, 1 to {MOST}."},
+        metadata=about(f"How many items, 1 to {MOST}."),
     )
-    cursor = fields.String(metadata={"description": "`meta.nextCursor` of the previous page."})
+    cursor = fields.String(metadata=about("`meta.nextCursor` of the previous page."))
 
 
 class Meta(ResponseBody):
-    """What a page says about the rest of its list."""
+    """Where a list continues after a page."""
 
-    nextCursor = fields.String(required=True, allow_none=True, metadata={"description": "Cursor of the next page."})
-    hasMore = fields.Boolean(required=True, metadata={"description": "True while more pages exist."})
+    nextCursor = fields.String(allow_none=True, metadata=about("Cursor of the next page."))
+    hasMore = fields.Boolean(metadata=about("True while more pages exist."))
 
 
 @cache
@@ -45,9 +44,9 @@ def envelope(item: type[ResponseBody], *, many: bool = False, **further: Any) ->
     """The schema of a response: `{"data": …}`, with `meta` for a list and the `further` members beside `data`."""
     name = item.__name__.removesuffix("Schema") + "".join(f"With{member.title()}" for member in further)
     name += "List" if many else "Envelope"
-    members: dict[str, Any] = {"data": fields.Nested(item, many=many, required=True), **further}
+    members: dict[str, Any] = {"data": fields.Nested(item, many=many), "OPTIONAL": tuple(further), **further}
     if many:
-        members["meta"] = fields.Nested(Meta, required=True)
+        members["meta"] = fields.Nested(Meta)
     return type(name, (ResponseBody,), members)
 
 

@@ -8,34 +8,33 @@ from marshmallow import fields, validate
 from app.api.authentication import authorize, caller
 from app.api.lists import envelope
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.domain.people import tokens
+from app.lib.schemas import ResponseBody, about, time
 
 blueprint = Blueprint("me", __name__, description="The token and its workspace.")
 
 
 class TokenSchema(ResponseBody):
-    id = fields.String(required=True)
-    name = fields.String(required=True)
+    id = fields.String()
+    name = fields.String()
     restrictions = fields.List(
         fields.String(validate=validate.OneOf(tokens.RESTRICTIONS)),
-        required=True,
         allow_none=True,
-        metadata={"description": "Null: the token is unrestricted."},
+        metadata=about("Null: the token is unrestricted."),
     )
     expires_at = time("When the token expires.", allow_none=True)
     last_used_at = time("When the token was last used, to the minute.", allow_none=True)
 
 
 class WorkspaceSchema(ResponseBody):
-    id = fields.String(required=True)
-    name = fields.String(required=True)
+    id = fields.String()
+    name = fields.String()
 
 
 class MeSchema(ResponseBody):
-    token = fields.Nested(TokenSchema, required=True)
-    workspace = fields.Nested(WorkspaceSchema, required=True)
+    token = fields.Nested(TokenSchema)
+    workspace = fields.Nested(WorkspaceSchema)
 
 
 @blueprint.route("/auth/me", methods=["GET"])

@@ -6,24 +6,15 @@ from functools import partial
 from typing import Any
 
 from flask import Response
-from marshmallow import fields, validate
 
 from app.api.authentication import authorize, caller
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.domain.people import members
-from app.domain.people.roles import ROLES
+from app.domain.people.members import MemberSchema
 
 blueprint = Blueprint("members", __name__, description="The people who work in the workspace.")
-
-
-class MemberSchema(ResponseBody):
-    id = fields.String(required=True)
-    email = fields.String(required=True)
-    role = fields.String(required=True, validate=validate.OneOf(list(ROLES)))
-    created_at = time("When they became a member.")
 
 
 @blueprint.route("/workspaces/<workspace>/members", methods=["GET"])

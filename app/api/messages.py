@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 from flask import Response
 from marshmallow import ValidationError, fields, validate, validates_schema
@@ -13,19 +13,19 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
-from app.api.writes import accept, must_exist
+from app.api.responses import respond
+from app.api.writes import accept, act
 from app.domain.channels import media
 from app.domain.conversations import conversations, messages, recipients
-from app.domain.conversations.messages import MOST_CHARACTERS, Status
+from app.domain.conversations.messages import MOST_CHARACTERS, MessageSchema
+from app.domain.people import message_access
 from app.errors import NotFound
 from app.lib import ids
-from app.lib.base_schemas import RequestBody
+from app.lib.schemas import RequestBody, about
 from app.models.conversations import Message
 from app.models.jobs import Job
 
-blueprint = Blueprint("messages", __name__, description="What contacts and the workspace write to each other.")
+blueprint = Blueprint("messages", __name__, description="Messages between contacts and the workspace.")
 
 _ORDER = ("at", "id")
 _ABSENT: dict[str, Any] = {"not": {}}
@@ -44,7 +44,7 @@ _TO_TWO = {"type": "object", "required": ["contact_id", "to"], "properties": {"c
 class AttachmentBody(RequestBody):
     """A file of a message in a request."""
 
-    upload_id = fields.String(required=True, metadata={"description": "From `POST uploads`, within a day, once."})
+    upload_id = fields.String(required=True, metadata=about("From `POST uploads`, within a day, once."))
 
 
 class MessageCreate(RequestBody):
@@ -54,19 +54,17 @@ class MessageCreate(RequestBody):
     described: ClassVar[dict[str, Any]] = {"not": _EMPTY}
     text = fields.String(
         validate=validate.Length(1, MOST_CHARACTERS),
-        metadata={"description": "What the contact reads; beside a file, its caption.", "example": "It is on its way."},
+        metadata=about("The text of the message; beside a file, its caption.", example="It is on its way."),
     )
     template = fields.Dict(
-        metadata={
-            "description": "The template that the channel's provider requires outside its window, in the provider's "
-            "own form. `text` is then what the inbox shows for it.",
-            "example": {"name": "order_update", "language": {"code": "en"}},
-        }
+        metadata=about(
+            "The template that the channel's provider requires outside its window, in the provider's "
+            "own form. `text` is then the text that the inbox shows for it.",
+            example={"name": "order_update", "language": {"code": "en"}},
+        )
     )
     attachments = fields.List(
-        fields.Nested(AttachmentBody),
-        validate=validate.Length(max=media.MOST_FILES),
-        metadata={"description": "Files."},
+        fields.Nested(AttachmentBody), validate=validate.Length(max=media.MOST_FILES), metadata=about("Files.")
     )
 
     @validates_schema
@@ -84,12 +82,12 @@ class MessageToContact(MessageCreate):
         "example": {"contact_id": "con_01kaj5bd40e6rr3f5y2kq0w9xz", "text": "It is on its way."},
     }
     contact_id = fields.String(
-        metadata={"description": "Writes in the contact's latest conversation, or opens one where a channel allows it."}
+        metadata=about("Writes in the contact's latest conversation, or opens one where a channel allows it.")
     )
-    channel_id = fields.String(metadata={"description": "Only over this channel."})
+    channel_id = fields.String(metadata=about("Only over this channel."))
     to = fields.String(
         validate=validate.Length(1, 100),
-        metadata={"description": "With `channel_id`: a phone number, or who the contact is at the provider."},
+        metadata=about("With `channel_id`: a phone number, or the contact's identifier at the provider."),
     )
 
     @validates_schema
@@ -101,55 +99,8 @@ class MessageToContact(MessageCreate):
             raise ValidationError("Give `contact_id`, or `channel_id` and `to`.", "contact_id")
 
 
-class AuthorSchema(ResponseBody):
-    type = fields.String(
-        required=True,
-        metadata={
-            "description": "`contact`, `member`, `api`, `automation` or `provider`; more may be added.",
-            "example": "contact",
-        },
-    )
-    id = fields.String(required=True, metadata={"description": "The author's identifier."})
-
-
-class AttachmentSchema(ResponseBody):
-    id = fields.String(required=True)
-    name = fields.String(required=True, allow_none=True, metadata={"example": "receipt.pdf"})
-    content_type = fields.String(
-        required=True,
-        allow_none=True,
-        metadata={"description": "Found from the content.", "example": "application/pdf"},
-    )
-    bytes = fields.Integer(
-        required=True, allow_none=True, metadata={"description": "null: still at the provider.", "example": 48213}
-    )
-    address = fields.String(
-        required=True,
-        allow_none=True,
-        metadata={
-            "description": "Where the file is served, without a token; null while it is still at the provider.",
-            "example": f"https://bellhop.example/media/upl_01kaj5bd40e6rr3f5y2kq0w9xz/{'0' * 32}",
-        },
-    )
-
-
-class MessageSchema(ResponseBody):
-    id = fields.String(required=True)
-    conversation_id = fields.String(required=True)
-    direction = fields.String(required=True, validate=validate.OneOf(["in", "out"]))
-    text = fields.String(required=True, allow_none=True, metadata={"example": "Yes, please."})
-    attachments = fields.List(fields.Nested(AttachmentSchema), required=True)
-    status = fields.String(required=True, validate=validate.OneOf(get_args(Status)))
-    failure = fields.Dict(
-        required=True, allow_none=True, metadata={"description": "Why it was not sent: `code` and `detail`."}
-    )
-    author = fields.Nested(AuthorSchema, required=True)
-    provider_time = time("When the provider took it, by its clock; null: it has not said.", allow_none=True)
-    created_at = time("When the message was received or queued.")
-
-
 @blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>/messages", methods=["GET"])
-@authorize("inbox")
+@authorize(message_access.MESSAGES)
 @blueprint.arguments(PageQuery)
 @blueprint.response(200, envelope(MessageSchema, many=True))
 def list_messages_of_conversation(query: dict[str, Any], conversation_id: str) -> Response:
@@ -161,7 +112,7 @@ def list_messages_of_conversation(query: dict[str, Any], conversation_id: str) -
 
 
 @blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>/messages", methods=["POST"])
-@authorize("inbox")
+@authorize(message_access.MESSAGES)
 @blueprint.arguments(MessageCreate)
 @accepts_write(MessageSchema, made=True)
 def write_message(body: dict[str, Any], conversation_id: str) -> Response:
@@ -172,7 +123,7 @@ def write_message(body: dict[str, Any], conversation_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/messages", methods=["GET"])
-@authorize("inbox")
+@authorize(message_access.MESSAGES)
 @blueprint.arguments(PageQuery)
 @blueprint.response(200, envelope(MessageSchema, many=True))
 def list_messages(query: dict[str, Any]) -> Response:
@@ -181,7 +132,7 @@ def list_messages(query: dict[str, Any]) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/messages", methods=["POST"])
-@authorize("inbox")
+@authorize(message_access.MESSAGES)
 @blueprint.arguments(MessageToContact)
 @accepts_write(MessageSchema, made=True)
 def send_message(body: dict[str, Any]) -> Response:
@@ -200,7 +151,7 @@ def send_message(body: dict[str, Any]) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/messages/<message_id>", methods=["GET"])
-@authorize("inbox")
+@authorize(message_access.MESSAGES)
 @blueprint.response(200, envelope(MessageSchema))
 def show_message(message_id: str) -> Response:
     """Show a message."""
@@ -208,11 +159,11 @@ def show_message(message_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/messages/<message_id>/resend", methods=["POST"])
-@authorize("inbox")
+@authorize(message_access.MESSAGES)
 @accepts_write(MessageSchema)
 def resend_message(message_id: str) -> Response:
-    """Send a message again that has `failed`, or whose outcome is `unknown`, which may bring it twice."""
+    """Send a message again that has `failed`, or whose outcome is `unknown`: the contact may then get it twice."""
     payload = {}
     with suppress(NotFound):  # a queued write may create it
         payload["contact_id"] = messages.find(caller().workspace_id, message_id).contact_id
-    return accept("messages.resend", payload, message_id, partial(must_exist, "message", message_id))
+    return act("messages.resend", message_id, payload)

@@ -36,13 +36,9 @@ def show_problem(slug: str) -> Response:
 
 def _page(template: str, **values: object) -> Response:
     # Unescaped, because the policy names the hash of the file's own text.
-    html = render_template(template, style=Markup(_STYLE), phrase=_phrase, **values)
+    html = render_template(template, style=Markup(_STYLE), phrase=lambda status: HTTPStatus(status).phrase, **values)
     response = Response(html, mimetype="text/html")
     response.headers["Content-Security-Policy"] = _POLICY
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["Cache-Control"] = "public, max-age=3600"
     return response
-
-
-def _phrase(status: int) -> str:
-    return HTTPStatus(status).phrase

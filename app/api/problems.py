@@ -47,11 +47,11 @@ def install(app: Flask, base_url: str) -> None:
     app.register_error_handler(HTTPException, answer)
 
 
-def problem_response(document: dict[str, object], headers: dict[str, str] | None = None) -> Response:
+def problem_response(document: dict[str, object]) -> Response:
     """A response with the problem `document` as its body, and its status."""
     status = document["status"]
     assert isinstance(status, int)
-    return Response(json.dumps(document), status, headers, mimetype=MEDIA_TYPE)
+    return Response(json.dumps(document), status, mimetype=MEDIA_TYPE)
 
 
 def _refused(document: dict[str, object], retry_after: str = RETRY_AFTER_SECONDS) -> Response:

@@ -1,4 +1,4 @@
-"""Replays: chosen deliveries sent again, over any number of endpoints, and what became of each."""
+"""Replays: chosen deliveries sent again, over any number of endpoints, and their outcomes."""
 
 from __future__ import annotations
 
@@ -8,90 +8,34 @@ from flask import Response
 from marshmallow import fields, validate
 
 from app.api.authentication import authorize, caller
-from app.api.deliveries import DeliverySchema
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
-from app.api.writes import accept, must_exist, once_key
-from app.domain.bodies.replays import ReplayCreate
-from app.domain.deliveries import replay_choices, replays
+from app.api.responses import respond
+from app.api.writes import accept, idempotency_key, must_exist
+from app.domain.bodies.replays import ReplayCreate, ReplayFilter
+from app.domain.deliveries import replays
+from app.domain.deliveries.deliveries import DeliverySchema
+from app.domain.deliveries.replays import ReplayRowSchema, ReplaySchema
 from app.errors import NotFound
 from app.lib import ids
-from app.models.replays import OUTCOMES, STATES, Replay, ReplayRow
+from app.lib.schemas import ResponseBody, about
+from app.models.replays import OUTCOMES, Replay, ReplayRow
 
 blueprint = Blueprint("replays", __name__, description="Chosen deliveries sent again, over any number of endpoints.")
 
 
-class ChosenSchema(ResponseBody):
-    """The filter of a replay with all its members."""
-
-    endpoint_ids = fields.List(fields.String(), required=True, allow_none=True)
-    statuses = fields.List(fields.String(), required=True)
-    kinds = fields.List(fields.String(), required=True, allow_none=True)
-    error_codes = fields.List(fields.String(), required=True, allow_none=True)
-    status_codes = fields.List(fields.Integer(), required=True, allow_none=True)
-    since = time("As given.", allow_none=True)
-    until = time("As given.", allow_none=True)
-
-
-class ReplaySchema(ResponseBody):
-    id = fields.String(required=True)
-    state = fields.String(required=True, validate=validate.OneOf(STATES))
-    filter = fields.Nested(ChosenSchema, required=True)
-    count = fields.Integer(
-        required=True, metadata={"description": "How many deliveries it is about; fixed when it was made."}
-    )
-    sent = fields.Integer(required=True, metadata={"description": "How many it has sent so far."})
-    skipped = fields.Integer(
-        required=True, metadata={"description": "How many it has left alone so far; its rows say why."}
-    )
-    per_second = fields.Integer(required=True, allow_none=True)
-    created_by = fields.String(
-        required=True,
-        allow_none=True,
-        metadata={"description": "Who asked for it; null: a command.", "example": "tok_01kaj5bd40e6rr3f5y2kq0w9xz"},
-    )
-    created_at = time("When it was made.")
-    finished_at = time("When it was done or aborted.", allow_none=True)
-
-
-class ReplayRowSchema(ResponseBody):
-    delivery_id = fields.String(required=True)
-    outcome = fields.String(required=True, validate=validate.OneOf(OUTCOMES))
-    reason = fields.String(
-        required=True,
-        allow_none=True,
-        validate=validate.OneOf(list(replay_choices.REASONS)),
-        metadata={"description": "Why it was skipped.", "example": None},
-    )
-    sent_as = fields.String(
-        required=True,
-        allow_none=True,
-        metadata={
-            "description": "The delivery that went out: the same, or a new one of a delivery that had arrived.",
-            "example": "dlv_01kaj5bd40e6rr3f5y2kq0w9xz",
-        },
-    )
-    at = time("When the replay came to it.")
-
-
 class ReplayPreviewSchema(ResponseBody):
-    count = fields.Integer(required=True, metadata={"description": "How many would go out; exact."})
+    count = fields.Integer(metadata=about("How many would go out; exact."))
     left_out = fields.Dict(
         keys=fields.String(),
         values=fields.Integer(),
-        required=True,
-        metadata={"description": "How many more match and cannot be sent, by reason.", "example": {"body_gone": 12}},
+        metadata=about("How many more match and cannot be sent, by reason.", example={"body_gone": 12}),
     )
     may_arrive_twice = fields.Integer(
-        required=True,
-        metadata={"description": "How many of the count may have arrived before: delivered, timed out or reset."},
+        metadata=about("How many of the count may have arrived before: delivered, timed out or reset.")
     )
-    sample = fields.List(
-        fields.Nested(DeliverySchema), required=True, metadata={"description": "The first that would go out."}
-    )
+    sample = fields.List(fields.Nested(DeliverySchema), metadata=about("The first that would go out."))
 
 
 class RowQuery(PageQuery):
@@ -116,14 +60,12 @@ def list_replays(query: dict[str, Any]) -> Response:
 def create_replay(body: dict[str, Any]) -> Response:
     """Send chosen deliveries again, oldest first, in a worker, or count them with `dry_run`.
 
-    The replay in the response shows the progress. What it is about is fixed when it begins; a delivery that somebody
-    sends, or that arrives, before the replay comes to it is skipped.
+    The replay in the response shows the progress. Its deliveries are fixed when it begins; one that
+    arrives or is sent before the replay reaches it is skipped.
     """
-    # Unlike JSON's form, isoformat() keeps microseconds.
-    chosen = body["filter"]
-    chosen |= {name: chosen[name].isoformat() for name in chosen.keys() & {"since", "until"}}
+    body["filter"] = chosen = ReplayFilter.as_text(body["filter"])
     if body.pop("dry_run", False):
-        once_key()  # unused here, but an invalid one is refused all the same
+        idempotency_key()  # unused here, but an invalid one is refused all the same
         return respond(200, {"data": replays.preview(caller().workspace_id, chosen)})
     return accept("replays.create", body, ids.new("rpl"))
 
@@ -141,7 +83,7 @@ def show_replay(replay_id: str) -> Response:
 @blueprint.arguments(RowQuery)
 @blueprint.response(200, envelope(ReplayRowSchema, many=True))
 def list_replay_rows(query: dict[str, Any], replay_id: str) -> Response:
-    """List what became of the deliveries that the replay has come to, the latest first."""
+    """List the outcomes of the deliveries that the replay has reached, the latest first."""
     found = replays.find(caller().workspace_id, replay_id)
     return respond(
         200,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flask import Response
-from marshmallow import fields
 from werkzeug.datastructures import Headers
 
 from app.lib import json
@@ -31,8 +30,3 @@ class JsonResponse(BareResponse):
 def respond(status: int, document: object) -> Response:
     """A JSON response with `document` as its body."""
     return JsonResponse(json.dumps(document), status, mimetype="application/json")
-
-
-def time(description: str, **options: Any) -> fields.DateTime:
-    """A schema's field for a time in a response: RFC 3339 in UTC with milliseconds."""
-    return fields.DateTime(required=True, metadata={"description": description}, **options)

@@ -12,21 +12,20 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.api.writes import accept
 from app.domain.automations import automations, runs, simulations
+from app.domain.automations.runs import LogEntrySchema
+from app.domain.automations.steps.start_automation import MOST_BYTES, MOST_VARIABLES
 from app.domain.contacts import contacts
+from app.domain.people import message_access
+from app.domain.triggers import run_states
+from app.domain.triggers.run_states import EXAMPLE_VARIABLES, FailureSchema, RunSchema
 from app.lib import ids, json
-from app.lib.base_schemas import RequestBody
-from app.models.runs import FAILURE_CODES, STATUSES, Run, RunStep
+from app.lib.schemas import RequestBody, ResponseBody, about
+from app.models.runs import STATUSES, Run, RunStep
 
 blueprint = Blueprint("runs", __name__, description="Contacts on their way through automations.")
-
-MOST_VARIABLES = 64
-MOST_BYTES = 32 * 1024
-REASONS = ("request", "exit", "reentry", "erased", "pause")
-_EXAMPLE_VARIABLES = {"order": "order-1042"}
 
 
 def is_small(value: dict[str, Any]) -> None:
@@ -41,120 +40,52 @@ def variables() -> fields.Dict:
         keys=fields.String(validate=validate.Length(1, 100)),
         values=fields.Raw(allow_none=True),
         validate=[validate.Length(max=MOST_VARIABLES), is_small],
-        metadata={
-            "description": f"Any JSON by names of 1 to 100 characters, {MOST_BYTES // 1024} KiB in all. Templates read "
+        metadata=about(
+            f"Any JSON by names of 1 to 100 characters, {MOST_BYTES // 1024} KiB in all. Templates read "
             "them as `trigger.variables.<name>`.",
-            "example": _EXAMPLE_VARIABLES,
-        },
+            example=EXAMPLE_VARIABLES,
+        ),
     )
 
 
 class StartBody(RequestBody):
     """The body that starts an automation for a contact."""
 
-    contact_id = fields.String(required=True, metadata={"description": "For whom it runs."})
+    contact_id = fields.String(required=True, metadata=about("The contact to run it for."))
     variables = variables()
 
 
 class ReplayBody(RequestBody):
     from_step = fields.String(
         validate=validate.Length(1),
-        metadata={
-            "description": "The step to begin with, whose predecessors' results are kept; by default the first.",
-            "example": "mark",
-        },
+        metadata=about(
+            "The step to begin with, whose predecessors' results are kept; by default the first.", example="mark"
+        ),
     )
-
-
-class FailureSchema(ResponseBody):
-    code = fields.String(required=True, validate=validate.OneOf(FAILURE_CODES))
-    detail = fields.String(
-        required=True,
-        allow_none=True,
-        metadata={
-            "description": "A sentence; null once the contact is erased.",
-            "example": "The contact has been deleted.",
-        },
-    )
-    step = fields.String(
-        required=True, allow_none=True, metadata={"description": "Where it failed.", "example": "mark"}
-    )
-
-
-class CauseSchema(ResponseBody):
-    job_id = fields.String(required=True, allow_none=True, metadata={"description": "The write that started it."})
-    event_id = fields.String(required=True, allow_none=True, metadata={"description": "The event that triggered it."})
-    run_id = fields.String(
-        required=True, allow_none=True, metadata={"description": "The run that started it, or that it replays."}
-    )
-
-
-class RunSchema(ResponseBody):
-    id = fields.String(required=True)
-    automation_id = fields.String(required=True)
-    version = fields.Integer(
-        required=True,
-        allow_none=True,
-        metadata={"description": "The version of the automation; null until its start takes effect.", "example": 1},
-    )
-    contact_id = fields.String(required=True)
-    conversation_id = fields.String(required=True, allow_none=True)
-    status = fields.String(required=True, validate=validate.OneOf(STATUSES))
-    reason = fields.String(
-        required=True,
-        allow_none=True,
-        validate=validate.OneOf(REASONS),
-        metadata={"description": "Why it is cancelled or held.", "example": None},
-    )
-    variables = fields.Dict(required=True, metadata={"example": _EXAMPLE_VARIABLES})
-    resume_at = time("When its wait is over at the latest.", allow_none=True)
-    failure = fields.Nested(FailureSchema, required=True, allow_none=True)
-    cause = fields.Nested(CauseSchema, required=True)
-    created_at = time("When its start was accepted, or its trigger happened.")
-    started_at = time("When a worker first took it up.", allow_none=True)
-    finished_at = time("When it ended.", allow_none=True)
-
-
-class StepDetailSchema(ResponseBody):
-    input = fields.Raw(required=True, allow_none=True, metadata={"example": None})
-    output = fields.Raw(required=True, allow_none=True, metadata={"example": None})
-    code = fields.String(required=True, allow_none=True, metadata={"description": "Why it failed.", "example": None})
-    text = fields.String(required=True, metadata={"description": "What happened, for people.", "example": "Done."})
-
-
-class LogEntrySchema(ResponseBody):
-    number = fields.Integer(required=True, metadata={"example": 1})
-    id = fields.String(required=True, metadata={"description": "The step in the definition.", "example": "mark"})
-    kind = fields.String(required=True, metadata={"example": "add_tag"})
-    status = fields.String(required=True, validate=validate.OneOf(["succeeded", "failed", "waiting"]))
-    at = time("When it happened.")
-    detail = fields.Nested(StepDetailSchema, required=True)
 
 
 class RunWithStepsSchema(RunSchema):
     steps = fields.List(
-        fields.Nested(LogEntrySchema),
-        required=True,
-        metadata={"description": f"Its log, oldest first: the last {runs.LONGEST_LOG:,} entries."},
+        fields.Nested(LogEntrySchema), metadata=about(f"Its log, oldest first: the last {runs.LONGEST_LOG:,} entries.")
     )
 
 
 class SimulationBody(RequestBody):
     """The body that tries a draft out."""
 
-    contact_id = fields.String(metadata={"description": "For whom; by default a contact without data."})
+    contact_id = fields.String(metadata=about("The contact to run it for; by default one without data."))
     variables = variables()
     replies = fields.List(
         fields.String(validate=validate.Length(max=4096)),
         validate=validate.Length(max=100),
-        metadata={"description": "What the contact replies, wait by wait; then waits time out.", "example": ["Yes"]},
+        metadata=about("The contact's replies, one for each wait; further waits time out.", example=["Yes"]),
     )
 
 
 class SimulationSchema(ResponseBody):
-    status = fields.String(required=True, validate=validate.OneOf(STATUSES))
-    failure = fields.Nested(FailureSchema, required=True, allow_none=True)
-    steps = fields.List(fields.Nested(LogEntrySchema), required=True)
+    status = fields.String(validate=validate.OneOf(STATUSES))
+    failure = fields.Nested(FailureSchema, allow_none=True)
+    steps = fields.List(fields.Nested(LogEntrySchema))
 
 
 class RunsOfAutomationQuery(PageQuery):
@@ -167,7 +98,7 @@ class RunQuery(RunsOfAutomationQuery):
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/start", methods=["POST"])
-@authorize("automations")
+@authorize(message_access.RUNS)
 @blueprint.arguments(StartBody)
 @accepts_write(RunSchema, made=True)
 def start_automation(body: dict[str, Any], automation_id: str) -> Response:
@@ -180,11 +111,11 @@ def start_automation(body: dict[str, Any], automation_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/simulate", methods=["POST"])
-@authorize("automations")
+@authorize(message_access.RUNS)
 @blueprint.arguments(SimulationBody, required=False)
 @blueprint.response(200, envelope(SimulationSchema))
 def simulate_automation(body: dict[str, Any], automation_id: str) -> Response:
-    """Run the draft without any effect, and show the log of that. Waits are over at once, and no request is sent."""
+    """Run the draft without any effect, and show the log. Waits end at once, and no request is sent."""
     workspace_id = caller().workspace_id
     automation = automations.find(workspace_id, automation_id)
     contact = contacts.find_named(workspace_id, body["contact_id"]) if "contact_id" in body else None
@@ -194,7 +125,7 @@ def simulate_automation(body: dict[str, Any], automation_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/runs", methods=["GET"])
-@authorize("automations")
+@authorize(message_access.RUNS)
 @blueprint.arguments(RunsOfAutomationQuery)
 @blueprint.response(200, envelope(RunSchema, many=True))
 def list_runs_of_automation(query: dict[str, Any], automation_id: str) -> Response:
@@ -204,7 +135,7 @@ def list_runs_of_automation(query: dict[str, Any], automation_id: str) -> Respon
 
 
 @blueprint.route("/workspaces/<workspace>/runs", methods=["GET"])
-@authorize("automations")
+@authorize(message_access.RUNS)
 @blueprint.arguments(RunQuery)
 @blueprint.response(200, envelope(RunSchema, many=True))
 def list_runs(query: dict[str, Any]) -> Response:
@@ -213,17 +144,17 @@ def list_runs(query: dict[str, Any]) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/runs/<run_id>", methods=["GET"])
-@authorize("automations")
+@authorize(message_access.RUNS)
 @blueprint.response(200, envelope(RunWithStepsSchema))
 def show_run(run_id: str) -> Response:
-    """Show a run with its log; from the moment in which its start is accepted."""
+    """Show a run with its log. It exists as soon as its start is accepted."""
     run = runs.find(caller().workspace_id, run_id)
     steps = [runs.represent_step(step) for step in RunStep.latest(run, runs.LONGEST_LOG)]
-    return respond(200, {"data": {**runs.represent(run), "steps": steps}})
+    return respond(200, {"data": {**run_states.represent(run), "steps": steps}})
 
 
 @blueprint.route("/workspaces/<workspace>/runs/<run_id>/cancel", methods=["POST"])
-@authorize("automations")
+@authorize(message_access.RUNS)
 @accepts_write(RunSchema)
 def cancel_run(run_id: str) -> Response:
     """Cancel a run; nothing changes if it is already cancelled."""
@@ -232,20 +163,20 @@ def cancel_run(run_id: str) -> Response:
 
 
 @blueprint.route("/workspaces/<workspace>/runs/<run_id>/resume", methods=["POST"])
-@authorize("automations")
+@authorize(message_access.RUNS)
 @accepts_write(RunSchema)
 def resume_run(run_id: str) -> Response:
-    """Let a run go on that is held by a member's message."""
+    """Resume a run that is held by a member's message."""
     run = runs.find(caller().workspace_id, run_id)
     return accept("runs.resume", {"contact_id": run.contact_id}, run.id)
 
 
 @blueprint.route("/workspaces/<workspace>/runs/<run_id>/replay", methods=["POST"])
-@authorize("automations")
+@authorize(message_access.RUNS)
 @blueprint.arguments(ReplayBody, required=False)
 @accepts_write(RunSchema, made=True)
 def replay_run(body: dict[str, Any], run_id: str) -> Response:
-    """Begin a run that has ended anew: a new run of the same version, for the same contact, with the same variables."""
+    """Begin a new run like one that has ended: of the same version, for the same contact, with the same variables."""
     run = runs.find(caller().workspace_id, run_id)
     payload = body | {"run_id": run.id, "contact_id": run.contact_id, "automation_id": run.automation_id}
     check = partial(runs.check_step, run, body.get("from_step"))
@@ -253,4 +184,4 @@ def replay_run(body: dict[str, Any], run_id: str) -> Response:
 
 
 def _page(query: dict[str, Any]) -> Response:
-    return respond(200, page_of(partial(Run.newest, caller().workspace_id, query), query, runs.represent))
+    return respond(200, page_of(partial(Run.newest, caller().workspace_id, query), query, run_states.represent))

@@ -11,45 +11,40 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.api.writes import accept
 from app.domain.contacts import sales
+from app.domain.contacts.sales import SaleSchema
 from app.lib import clock, ids, money
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import STORABLE, Formatted, Time, text
+from app.lib.schemas import Formatted, RequestBody, about, moment, text
 from app.models.sales import Sale
 
-blueprint = Blueprint("sales", __name__, description="What contacts paid.")
+blueprint = Blueprint("sales", __name__, description="Sales to contacts.")
 
 
 class SaleCreate(RequestBody):
     """The body that records a sale."""
 
-    contact_id = fields.String(required=True, metadata={"description": "Who paid."})
+    contact_id = fields.String(required=True, metadata=about("Who paid."))
     amount = Formatted(
         money.amount,
         required=True,
         error_messages={"invalid": 'Give the amount as a string, such as "19.90".'},
-        metadata={
-            "description": "A decimal as a string, 0 or more, with at most as many decimal places as its currency has.",
-            "pattern": f"^{money.PATTERN}$",
-            "example": "19.90",
-        },
+        metadata=about(
+            "A decimal as a string, 0 or more, with at most as many decimal places as its currency has.",
+            pattern=f"^{money.PATTERN}$",
+            example="19.90",
+        ),
     )
     currency = fields.String(
         required=True,
         validate=validate.OneOf(
             sorted(money.DECIMAL_PLACES), error="This is not a currency code (ISO 4217), such as EUR."
         ),
-        metadata={"description": "ISO 4217.", "example": "EUR"},
+        metadata=about("ISO 4217.", example="EUR"),
     )
-    reference = text(255, 1, metadata={"description": "Your own identifier of the sale; unique in the workspace."})
-    occurred_at = Time(
-        load_default=clock.now,
-        validate=STORABLE,
-        metadata={"description": "RFC 3339; by default the time of the request."},
-    )
+    reference = text(255, 1, metadata=about("Your own identifier of the sale; unique in the workspace."))
+    occurred_at = moment("by default the time of the request.", load_default=clock.now)
 
     @post_load
     def in_its_currency(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
@@ -60,32 +55,11 @@ class SaleCreate(RequestBody):
             raise ValidationError(str(error), "amount") from error
 
 
-class SaleSchema(ResponseBody):
-    id = fields.String(required=True)
-    contact_id = fields.String(
-        required=True, allow_none=True, metadata={"description": "null: the contact was deleted."}
-    )
-    amount = fields.String(
-        required=True,
-        metadata={"description": "A decimal with as many decimal places as its currency has.", "example": "19.90"},
-    )
-    currency = fields.String(required=True, metadata={"description": "ISO 4217.", "example": "EUR"})
-    reference = fields.String(required=True, allow_none=True)
-    occurred_at = time("When the sale happened, as given.")
-    created_at = time("When the sale was recorded.")
-
-
 class SaleQuery(PageQuery):
     contact_id = fields.String()
     reference = fields.String()
-    occurred_since = Time(
-        validate=STORABLE,
-        metadata={"description": "RFC 3339; occurred at this time or later. Orders the list by occurred_at."},
-    )
-    occurred_until = Time(
-        validate=STORABLE,
-        metadata={"description": "RFC 3339; occurred before this time. Orders the list by occurred_at."},
-    )
+    occurred_since = moment("occurred at this time or later. Orders the list by occurred_at.")
+    occurred_until = moment("occurred before this time. Orders the list by occurred_at.")
 
 
 @blueprint.route("/workspaces/<workspace>/sales", methods=["GET"])

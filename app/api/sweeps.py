@@ -10,36 +10,12 @@ from marshmallow import fields, validate
 from app.api.authentication import authorize, caller
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.domain.deliveries import sweeps
+from app.domain.deliveries.sweeps import ACTIONS, SweepSchema
 from app.models.sweeps import Sweep
 
 blueprint = Blueprint("sweeps", __name__, description="Bulk changes to the deliveries of an endpoint.")
-
-ACTIONS = tuple(sweeps.WANTED_IN)
-
-
-class SweepSchema(ResponseBody):
-    id = fields.String(required=True)
-    endpoint_id = fields.String(required=True)
-    action = fields.String(required=True, validate=validate.OneOf(ACTIONS))
-    status = fields.String(required=True, validate=validate.OneOf(["running", "finished"]))
-    count = fields.Integer(
-        required=True,
-        allow_none=True,
-        metadata={"description": "How many matched when the sweep began; only for a resend."},
-    )
-    changed = fields.Integer(required=True, metadata={"description": "How many deliveries have changed so far."})
-    skipped = fields.Integer(
-        required=True, metadata={"description": "How many were left because their bodies are gone."}
-    )
-    statuses = fields.List(fields.String(), required=True)
-    kinds = fields.List(fields.String(), required=True, allow_none=True)
-    since = time("Only deliveries created at this time or later.", allow_none=True)
-    until = time("Only deliveries created before this time.", allow_none=True)
-    created_at = time("When the sweep began.")
-    finished_at = time("When the sweep ended.", allow_none=True)
 
 
 class SweepQuery(PageQuery):

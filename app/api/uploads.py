@@ -16,11 +16,12 @@ from app.api.authentication import authorize, caller
 from app.api.lists import envelope
 from app.api.parsing.blueprints import Blueprint
 from app.api.parsing.bodies import spooled_body
-from app.api.responses import respond, time
-from app.api.schemas import Query, ResponseBody
-from app.api.writes import once_key
+from app.api.responses import respond
+from app.api.writes import idempotency_key
 from app.bounds import Bound
 from app.domain.channels import allowances, disk, media
+from app.domain.channels.media import UploadSchema
+from app.lib.schemas import Query, about
 
 blueprint = Blueprint("uploads", __name__, description="Files for messages.")
 
@@ -29,19 +30,8 @@ _PART_BYTES = 65_536
 
 class UploadQuery(Query):
     name = fields.String(
-        validate=validate.Length(1, media.MOST_NAME),
-        metadata={"description": "What the file is called.", "example": "receipt.pdf"},
+        validate=validate.Length(1, media.MOST_NAME), metadata=about("The file's name.", example="receipt.pdf")
     )
-
-
-class UploadSchema(ResponseBody):
-    id = fields.String(required=True)
-    name = fields.String(required=True, allow_none=True, metadata={"example": "receipt.pdf"})
-    content_type = fields.String(
-        required=True, metadata={"description": "Found from the content.", "example": "application/pdf"}
-    )
-    bytes = fields.Integer(required=True, metadata={"example": 48213})
-    expires_at = time("When the file is deleted unless a message has it by then.")
 
 
 @blueprint.route("/workspaces/<workspace>/uploads", methods=["POST"])
@@ -62,7 +52,7 @@ class UploadSchema(ResponseBody):
 @blueprint.response(201, envelope(UploadSchema))
 def upload_file(query: dict[str, Any]) -> Response:
     """Upload a file for a message. The one write that is no job: the file is there when this returns."""
-    once_key(b"")  # refuses one that is malformed; sent twice, a file is there twice, and one of them expires
+    idempotency_key(b"")  # refuses one that is malformed; sent twice, a file is there twice, and one of them expires
     if request.headers.get("Content-Encoding", "identity") != "identity":
         raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
     workspace_id = caller().workspace_id

@@ -11,30 +11,30 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import envelope
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond, time
-from app.api.schemas import ResponseBody
+from app.api.responses import respond
 from app.api.writes import accept
 from app.domain.people import workspaces
 from app.domain.people.tokens import UNRESTRICTED
-from app.domain.people.workspaces import MOST_OPT_OUT_WORDS
+from app.domain.people.workspaces import (
+    EXAMPLE_WORDS,
+    MOST_OPT_OUT_WORDS,
+    OPT_OUT_WORDS,
+    QUIET_HOURS,
+    WorkspaceSettingsSchema,
+)
 from app.lib import normalization
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import Formatted
+from app.lib.schemas import Formatted, RequestBody, about
 
 blueprint = Blueprint("workspaces", __name__, description="The workspace that a token belongs to.")
 
 _CLOCK = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
-_QUIET_HOURS = "Automations send nothing in these hours of the contact's time zone, else of the workspace's."
-
-_OPT_OUT_WORDS = "A message that is one of these words alone opts its contact out, in any case of letters."
-_WORDS = ["stop", "unsubscribe"]
 
 
 def _clock(description: str, example: str) -> fields.String:
     return fields.String(
         required=True,
         validate=validate.Regexp(_CLOCK[:-1] + r"\Z", error='Give a time of day such as "21:00".'),
-        metadata={"description": description, "pattern": _CLOCK, "example": example},
+        metadata=about(description, pattern=_CLOCK, example=example),
     )
 
 
@@ -60,35 +60,15 @@ class WorkspacePatch(RequestBody):
     timezone = Formatted(
         normalization.timezone, metadata={"format": "timezone", "description": "A name in the IANA time zone database."}
     )
-    quiet_hours = fields.Nested(
-        QuietHours, allow_none=True, metadata={"description": f"{_QUIET_HOURS} null: there are none."}
-    )
+    quiet_hours = fields.Nested(QuietHours, allow_none=True, metadata=about(f"{QUIET_HOURS} null: there are none."))
     opt_out_words = fields.List(
         Formatted(
             normalization.opt_out_word, metadata={"minLength": 1, "maxLength": 50, "pattern": f"^{normalization.TAG}$"}
         ),
         allow_none=True,
         validate=validate.Length(max=MOST_OPT_OUT_WORDS),
-        metadata={"description": f"{_OPT_OUT_WORDS} null: the built-in words.", "example": _WORDS},
+        metadata=about(f"{OPT_OUT_WORDS} null: the built-in words.", example=EXAMPLE_WORDS),
     )
-
-
-class WorkspaceSettingsSchema(ResponseBody):
-    id = fields.String(required=True)
-    name = fields.String(required=True, metadata={"example": "Demo"})
-    timezone = fields.String(required=True)
-    quiet_hours = fields.Dict(
-        required=True,
-        allow_none=True,
-        metadata={"description": _QUIET_HOURS, "example": {"from": "21:00", "to": "08:00"}},
-    )
-    opt_out_words = fields.List(
-        fields.String(),
-        required=True,
-        allow_none=True,
-        metadata={"description": f"{_OPT_OUT_WORDS} null: the built-in words.", "example": _WORDS},
-    )
-    created_at = time("When the workspace was created.")
 
 
 @blueprint.route("/workspaces/<workspace>", methods=["GET"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from flask import Response
@@ -14,17 +15,14 @@ from app.api.problems import problem_response
 from app.api.request_ids import request_id
 from app.api.responses import BareResponse, respond
 from app.domain import resources
-from app.domain.jobs import jobs
-from app.domain.jobs.jobs import OnceKey, Write
-from app.errors import BellhopError, Fault, Invalid, NotFound
+from app.domain.jobs import idempotency_keys, jobs
+from app.domain.jobs.idempotency_keys import RequestKey, fingerprint
+from app.domain.jobs.jobs import Write
+from app.errors import NotFound
 from app.models.jobs import Job
 
 LONGEST_WAIT_SECONDS = 30
 
-# A UUIDv4 (RFC 9562), bare or quoted.
-_KEY = re.compile(
-    r'("?)([0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})\1', re.ASCII | re.IGNORECASE
-)
 # The first `wait`; its group is empty if the value is no number.
 _WAIT = re.compile(r'(?:^|,)\s*wait(?![^\s=,;])\s*(?:=\s*"?(\d+(?:\.\d*)?)"?\s*(?=[,;]|$))?', re.IGNORECASE)
 
@@ -36,22 +34,17 @@ def accept(
     check: Callable[[], object] | None = None,
     beside: Mapping[str, Any] | None = None,
 ) -> Response:
-    """Accepts a validated write and returns the response to it.
+    """Accepts a validated write and returns the response to it. `check`: as for `jobs.accept`.
 
-    `check` raises the error that refuses the write at once, such as NotFound; an idempotent replay still gets its
-    job. The members of `beside` stand beside `data` in the response; replays do not show them.
+    The members of `beside` stand beside `data` in the response, but not in that to a repeated request.
     """
-    once = once_key()
-    if check is not None:
-        try:
-            check()
-        except BellhopError:
-            earlier = jobs.replayed(caller().token_id, once) if once else None
-            if earlier is None:
-                raise
-            return answer(earlier, replayed=True)
-    job, replayed = jobs.accept(write_of(kind, payload, resource_id), once)
-    return answer(job, replayed, None if replayed else beside)
+    job, is_repeated = jobs.accept(write_of(kind, payload, resource_id), idempotency_key(), check=check)
+    return answer(job, is_repeated, None if is_repeated else beside)
+
+
+def act(kind: str, resource_id: str, payload: Mapping[str, Any] | None = None) -> Response:
+    """Accepts a write about a resource that exists, or that a queued write may create. Raises NotFound."""
+    return accept(kind, payload or {}, resource_id, partial(must_exist, jobs.KINDS[kind].resource_type, resource_id))
 
 
 def write_of(kind: str, payload: Mapping[str, Any], resource_id: str | None = None) -> Write:
@@ -73,7 +66,7 @@ def must_exist(resource_type: str, resource_id: str) -> None:
             raise
 
 
-def answer(job: Job, replayed: bool = False, beside: Mapping[str, Any] | None = None) -> Response:
+def answer(job: Job, is_repeated: bool = False, beside: Mapping[str, Any] | None = None) -> Response:
     """The response to a write: its job, or the job's result if the caller waits and the job ends in time."""
     response = None
     if seconds := _preferred_wait():
@@ -83,13 +76,13 @@ def answer(job: Job, replayed: bool = False, beside: Mapping[str, Any] | None = 
     if response is None:
         response = respond(202, {"data": resources.represent_job(job), **(beside or {})})
         response.headers["Location"] = resources.job_url(job)
-    if replayed:
+    if is_repeated:
         response.headers["Idempotent-Replayed"] = "true"
     return response
 
 
 def _result(job: Job, beside: Mapping[str, Any] | None) -> Response | None:
-    """What a synchronous API would return; None if the job has not ended, or if its resource has been deleted since."""
+    """The response of a synchronous API; None if the job has not ended, or if its resource has been deleted since."""
     if job.status == "failed":
         assert job.problem is not None
         # The job has the identifier of the request that was accepted; a response carries that of its own request.
@@ -118,7 +111,7 @@ def _preferred_wait() -> int:
     return int(min(float(found[1] or 0), LONGEST_WAIT_SECONDS)) if found else 0
 
 
-def once_key(body: bytes | None = None) -> OnceKey | None:
+def idempotency_key(body: bytes | None = None) -> RequestKey | None:
     """The Idempotency-Key of the current request with the request's fingerprint; None without one.
 
     `body` is required if the request's body has not been kept. Raises Invalid for a key that is not a UUIDv4.
@@ -127,9 +120,6 @@ def once_key(body: bytes | None = None) -> OnceKey | None:
     given = present.headers.get("Idempotency-Key")
     if given is None:
         return None
-    found = _KEY.fullmatch(given.strip())
-    if found is None:
-        raise Invalid(Fault("", "The Idempotency-Key header must be a UUIDv4, new for each operation."))
+    key = idempotency_keys.parse(given)
     body = present.get_data() if body is None else body
-    parts = (present.method.encode(), present.path.encode(), present.query_string, body)
-    return OnceKey(found[2].lower(), jobs.fingerprint(*parts))
+    return RequestKey(key, fingerprint(present.method.encode(), present.path.encode(), present.query_string, body))

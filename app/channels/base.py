@@ -1,4 +1,4 @@
-"""What every kind of channel offers: requests to its provider, and the meaning of the provider's answers and webhooks.
+"""The interface of a kind of channel: requests to its provider, and the meaning of the provider's answers and webhooks.
 
 Nothing here connects, stores or decides: `app/domain` does, with what a kind returns.
 """
@@ -67,7 +67,7 @@ class Outgoing:
 
 
 class Outcome(Enum):
-    """What came of a request to a provider."""
+    """The outcome of a request to a provider."""
 
     SENT = "sent"
     FAILED = "failed"  # for good, for a reason of the message
@@ -143,17 +143,17 @@ class ChannelKind(ABC):
     def connected(self, account: Account, answers: Sequence[Answer]) -> tuple[Verdict, str | None]:
         """The meaning of the answers to `connecting` so far, and the provider's identifier of the account."""
 
-    @abstractmethod
     def disconnecting(self, account: Account) -> Sequence[Request]:
-        """The requests that end the connection. Failures are ignored."""
+        """The requests that end the connection, if the provider has any. Failures are ignored."""
+        return ()
 
-    @abstractmethod
     def preparing(self, account: Account, outgoing: Outgoing) -> Request | None:
         """The request that has to be made before `sending`, such as an upload of the file; None if there is none."""
+        return None
 
-    @abstractmethod
     def prepared(self, answer: Answer) -> str | Verdict:
-        """What `sending` needs of the answer to `preparing`, or why there is none; never UNKNOWN."""
+        """The part of the answer to `preparing` that `sending` needs, or why there is none; never UNKNOWN."""
+        raise NotImplementedError
 
     @abstractmethod
     def sending(self, account: Account, outgoing: Outgoing, prepared: str | None) -> Request:
@@ -163,9 +163,9 @@ class ChannelKind(ABC):
     def sent(self, outgoing: Outgoing, answer: Answer) -> Verdict:
         """The meaning of the answer to `sending`. LATER only if the message cannot have been taken."""
 
-    @abstractmethod
     def challenged(self, account: Account, query: Mapping[str, str]) -> str | None:
         """The answer to a GET of the hook's address, which proves that it is ours; None if it is refused."""
+        return None
 
     @abstractmethod
     def is_genuine(self, account: Account, headers: Mapping[str, str], body: bytes) -> bool:
@@ -173,7 +173,7 @@ class ChannelKind(ABC):
 
     @abstractmethod
     def arrivals(self, account: Account, body: bytes) -> Sequence[Arrival]:
-        """What a genuine webhook brings, in its order; unknown kinds and groups are left out. Raises BadPayload."""
+        """The arrivals in a genuine webhook, in its order; unknown kinds and groups are left out. Raises BadPayload."""
 
     @abstractmethod
     def locating(self, account: Account, media: Media) -> Request:
@@ -183,6 +183,6 @@ class ChannelKind(ABC):
     def located(self, account: Account, answer: Answer) -> Request | Verdict:
         """The request that fetches the file, or why there is none; never SENT."""
 
-    @abstractmethod
     def reading(self, account: Account, peer: str, provider_id: str) -> Request | None:
         """The request that tells the contact that a message was read; None if the provider has none."""
+        return None

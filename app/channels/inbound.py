@@ -1,4 +1,4 @@
-"""What webhooks of providers say: messages, edits, echoes, receipts, blocks, and moves to other identifiers."""
+"""The arrivals in webhooks: messages, edits, echoes, receipts, blocks, and moves to other identifiers."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Echoed(_Arrived):
 
 @dataclass(frozen=True, slots=True)
 class Receipt(_Arrived):
-    """What has become of a message that was sent. `message_id` is ours, if the provider repeats it."""
+    """The fate of a message that was sent. `message_id` is ours, if the provider repeats it."""
 
     key: str
     recipient: str

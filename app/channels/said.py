@@ -55,6 +55,14 @@ def time_of(said: datetime) -> datetime:
     return min(max(said, _EPOCH), clock.now())
 
 
+def unix_time(seconds: int) -> datetime:
+    """The time that many seconds after 1970. Raises ValueError for one that no calendar has."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, OSError) as error:  # what it raises depends on the number's size
+        raise ValueError("It is not a time.") from error
+
+
 def pause_of(asked: object, otherwise: float) -> float:
     """The pause in seconds that is asked for, at most LONGEST_PAUSE_SECONDS; `otherwise` if it is no number."""
     if isinstance(asked, bool) or not isinstance(asked, int | float | str):

@@ -18,7 +18,7 @@ from app.outbound import Answer
 
 # The kinds of updates that `arrivals` understands; Telegram sends no others.
 UPDATES = ("message", "edited_message", "my_chat_member")
-# What chats show in place, by type: the method and its field. Everything else is a document.
+# The types that chats show in place, each with its method and field. Everything else is a document.
 SHOWN = {
     "image/jpeg": ("sendPhoto", "photo"),
     "image/png": ("sendPhoto", "photo"),
@@ -45,7 +45,9 @@ class Telegram(ChannelKind):
     conversation_rate = Rate(1)
     credentials_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
-        "properties": {"bot_token": {"type": "string", "pattern": TOKEN}},
+        "properties": {
+            "bot_token": {"type": "string", "pattern": TOKEN, "x-form": "a bot token, such as '123456789:AAE…'"}
+        },
         "required": ["bot_token"],
         "additionalProperties": False,
     }
@@ -82,13 +84,6 @@ class Telegram(ChannelKind):
         """Stops updates."""
         return [_call(account, "deleteWebhook", {})]
 
-    def preparing(self, account: Account, outgoing: Outgoing) -> None:
-        """Nothing: a file travels with its message."""
-
-    def prepared(self, answer: Answer) -> str | Verdict:
-        """Never asked for."""
-        return ""
-
     def sending(self, account: Account, outgoing: Outgoing, prepared: str | None) -> Request:
         """A file with its caption, or a text."""
         if outgoing.file is None:
@@ -100,11 +95,8 @@ class Telegram(ChannelKind):
         return Request("POST", _address(account, method), {"Content-Type": content_type}, body)
 
     def sent(self, outgoing: Outgoing, answer: Answer) -> Verdict:
-        """SENT with the message's identifier; UNKNOWN unless the answer says what came of the message."""
+        """SENT with the message's identifier; UNKNOWN unless the answer says whether the message was sent."""
         return verdict_of(answer, chat=outgoing.to)
-
-    def challenged(self, account: Account, query: Mapping[str, str]) -> None:
-        """Telegram asks for no proof."""
 
     def is_genuine(self, account: Account, headers: Mapping[str, str], body: bytes) -> bool:
         """Whether the webhook repeats our secret."""
@@ -113,7 +105,7 @@ class Telegram(ChannelKind):
         return bool(secret) and hmac.compare_digest(given.encode(), secret.encode())
 
     def arrivals(self, account: Account, body: bytes) -> Sequence[Arrival]:
-        """What a private chat's update brings; nothing for groups and other updates. Raises BadPayload."""
+        """The arrivals in a private chat's update; none for groups and other updates. Raises BadPayload."""
         arrival = telegram_updates.read(body)
         return [] if arrival is None else [arrival]
 
@@ -132,9 +124,6 @@ class Telegram(ChannelKind):
         if verdict.outcome is Outcome.SENT:
             return Verdict(Outcome.FAILED, code="no_file", detail="Telegram does not offer this file.")
         return verdict
-
-    def reading(self, account: Account, peer: str, provider_id: str) -> None:
-        """Bots cannot mark messages as read."""
 
 
 def _call(account: Account, method: str, parameters: Mapping[str, Any]) -> Request:

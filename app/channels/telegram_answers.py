@@ -1,4 +1,4 @@
-"""What the Bot API's answers mean (https://core.telegram.org/bots/api#making-requests)."""
+"""The meaning of the Bot API's answers (https://core.telegram.org/bots/api#making-requests)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.channels.verdicts import PAUSE_SECONDS, broken, unanswered, unreadable
 from app.lib import json
 from app.outbound import Answer
 
-# What is kept of an answer's sentence.
+# Characters kept of an answer's sentence.
 MOST_DETAIL = 300
 
 
@@ -23,7 +23,7 @@ def result_of(answer: Answer) -> Any:
 
 
 def verdict_of(answer: Answer, chat: str = "") -> Verdict:
-    """What came of a request. Where it sent a message to `chat`, SENT has the message's identifier."""
+    """The outcome of a request. If it sent a message to `chat`, SENT has the message's identifier."""
     if answer.status is None:
         return unanswered(answer)
     said = _read(answer)

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from app.channels.inbound import Arrival, BadPayload, Blocked, Edited, Media, Received
-from app.lib import json
+from app.channels.said import unix_time
+from app.lib import json, phones
 
 # Members of a message that hold one file. An animation repeats itself as a document.
 FILES = ("animation", "document", "video", "audio", "voice", "video_note", "sticker")
 # The types of files for which Telegram names none.
 TYPES = {"photo": "image/jpeg", "video_note": "video/mp4", "voice": "audio/ogg"}
-E164 = re.compile(r"\+[1-9][0-9]{6,14}")
 
 Object = Mapping[str, Any]
 
 
 def read(body: bytes) -> Arrival | None:
-    """What an update brings; None if it is none of ours, such as one from a group. Raises BadPayload."""
+    """The arrival in an update; None if it is none of ours, such as one from a group. Raises BadPayload."""
     try:
         update = json.loads(body)
     except ValueError as error:
@@ -154,7 +154,7 @@ def _own_phone(message: Object, sender: Object) -> str | None:
     if not isinstance(contact, dict) or contact.get("user_id") != sender.get("id"):
         return None
     phone = "+" + re.sub(r"[^0-9]", "", _string(contact, "phone_number") or "")
-    return phone if E164.fullmatch(phone) else None
+    return phone if phones.E164.fullmatch(phone) else None
 
 
 def _object(parent: Object, member: str) -> Object:
@@ -179,6 +179,6 @@ def _string(parent: Object, member: str) -> str | None:
 
 def _time(parent: Object, member: str) -> datetime:
     try:
-        return datetime.fromtimestamp(_integer(parent, member), UTC)
-    except (OverflowError, OSError, ValueError) as error:
+        return unix_time(_integer(parent, member))
+    except ValueError as error:
         raise BadPayload(f"{member} is not a time.") from error

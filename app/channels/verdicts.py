@@ -8,9 +8,9 @@ from typing import Literal
 from app.channels.base import Outcome, Verdict
 from app.outbound import Answer
 
-# After a connection that could not be made, or an answer that says to come again but not when.
+# The pause after a failed connection, or an answer that asks for a retry without a time.
 PAUSE_SECONDS = 5.0
-# The code where not a byte has left.
+# The code if not a byte has left.
 UNREACHABLE = "unreachable"
 
 

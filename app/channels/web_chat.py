@@ -36,7 +36,12 @@ class WebChat(ChannelKind):
                 "type": "array",
                 "maxItems": 50,
                 "uniqueItems": True,
-                "items": {"type": "string", "maxLength": 255, "pattern": _ORIGIN},
+                "items": {
+                    "type": "string",
+                    "maxLength": 255,
+                    "pattern": _ORIGIN,
+                    "x-form": "the origin of a page in small letters, such as https://shop.example",
+                },
             },
             "reopen": {"type": "boolean"},
             "new_visitors_per_minute": {"type": "integer", "minimum": 1, "maximum": 6_000},
@@ -48,7 +53,7 @@ class WebChat(ChannelKind):
         return {"secret": given.get("secret") or f"chs_{secrets.token_urlsafe(32)}"}
 
     def signature(self, account: Account, user: str) -> str:
-        """What the workspace's server sends its signed-in user to prove who it is: HMAC-SHA256 in hexadecimal."""
+        """The proof of identity that the workspace's server gives its signed-in user: HMAC-SHA256 in hexadecimal."""
         return hmac.new(account.credentials["secret"].encode(), user.encode(), hashlib.sha256).hexdigest()
 
     def is_signed(self, account: Account, user: str, signature: str) -> bool:
@@ -65,18 +70,6 @@ class WebChat(ChannelKind):
         """Always connected."""
         return Verdict(Outcome.SENT), None
 
-    def disconnecting(self, account: Account) -> Sequence[Request]:
-        """Nothing: there is no provider."""
-        return ()
-
-    def preparing(self, account: Account, outgoing: Outgoing) -> Request | None:
-        """Nothing: there is no provider."""
-        return None
-
-    def prepared(self, answer: Answer) -> str | Verdict:
-        """Never called."""
-        raise NotImplementedError
-
     def sending(self, account: Account, outgoing: Outgoing, prepared: str | None) -> Request:
         """Never called."""
         raise NotImplementedError
@@ -84,10 +77,6 @@ class WebChat(ChannelKind):
     def sent(self, outgoing: Outgoing, answer: Answer) -> Verdict:
         """Always sent: the visitor's page fetches it."""
         return Verdict(Outcome.SENT)
-
-    def challenged(self, account: Account, query: Mapping[str, str]) -> str | None:
-        """Refused: there are no webhooks."""
-        return None
 
     def is_genuine(self, account: Account, headers: Mapping[str, str], body: bytes) -> bool:
         """False: there are no webhooks."""
@@ -104,7 +93,3 @@ class WebChat(ChannelKind):
     def located(self, account: Account, answer: Answer) -> Request | Verdict:
         """Never called."""
         raise NotImplementedError
-
-    def reading(self, account: Account, peer: str, provider_id: str) -> Request | None:
-        """Nothing: the visitor's page learns it from us."""
-        return None

@@ -17,7 +17,7 @@ from app.channels.whatsapp_hooks import arrivals_in
 from app.lib import json, multipart
 from app.outbound import Answer
 
-# What the API shows as more than a document, and up to which size.
+# The types that the API shows as more than a document.
 _SHOWN: Mapping[str, str] = {
     "image/jpeg": "image",
     "image/png": "image",
@@ -26,7 +26,11 @@ _SHOWN: Mapping[str, str] = {
     **dict.fromkeys(("audio/aac", "audio/amr", "audio/mpeg", "audio/mp4", "audio/ogg"), "audio"),
 }
 _MOST_IMAGE_BYTES = 5 * 1024 * 1024
-_SECRET = {"type": "string", "pattern": "^[!-~]{1,1000}$"}
+_SECRET = {
+    "type": "string",
+    "pattern": "^[!-~]{1,1000}$",
+    "x-form": "up to 1,000 letters, digits and signs, without spaces",
+}
 
 
 class WhatsApp(ChannelKind):
@@ -39,7 +43,7 @@ class WhatsApp(ChannelKind):
     conversation_rate = Rate(1 / 6, 45)
     window = timedelta(hours=24)
     may_open = True
-    # What Meta sends at most (webhooks, "up to 3 MB").
+    # Meta sends up to 3 MB ("webhooks").
     most_hook_bytes = 3 * 1024 * 1024
     credentials_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
@@ -50,7 +54,11 @@ class WhatsApp(ChannelKind):
     settings_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {
-            "phone_number_id": {"type": "string", "pattern": "^[0-9]{1,32}$"},
+            "phone_number_id": {
+                "type": "string",
+                "pattern": "^[0-9]{1,32}$",
+                "x-form": "the number's identifier at Meta, such as 106540352242922",
+            },
             "reopen": {"type": "boolean"},
         },
         "required": ["phone_number_id"],
@@ -67,7 +75,7 @@ class WhatsApp(ChannelKind):
         raise ValueError("Give a phone number on WhatsApp with its country code, like +4930123456.")
 
     def fresh_credentials(self, given: Mapping[str, str]) -> dict[str, str]:
-        """What was given: Meta issues all of them."""
+        """The credentials that were given: Meta issues all of them."""
         return dict(given)
 
     def connecting(self, account: Account) -> Sequence[Request]:
@@ -83,10 +91,6 @@ class WhatsApp(ChannelKind):
         is_connected = verdict.outcome is Outcome.SENT or verdict.code == "not_found"
         found = verdict.provider_id or number
         return (Verdict(Outcome.SENT, found), found) if is_connected else (verdict, None)
-
-    def disconnecting(self, account: Account) -> Sequence[Request]:
-        """Nothing: Meta calls our address until its owner takes it out of the app's settings."""
-        return []
 
     def preparing(self, account: Account, outgoing: Outgoing) -> Request | None:
         """The upload of a file."""
@@ -108,7 +112,7 @@ class WhatsApp(ChannelKind):
         return _posting(account, envelope | _content(outgoing, prepared))
 
     def sent(self, outgoing: Outgoing, answer: Answer) -> Verdict:
-        """SENT with the message's identifier; UNKNOWN unless the answer says what came of the message."""
+        """SENT with the message's identifier; UNKNOWN unless the answer says whether the message was sent."""
         return judge(answer, True, _first_message)
 
     def challenged(self, account: Account, query: Mapping[str, str]) -> str | None:
@@ -127,7 +131,7 @@ class WhatsApp(ChannelKind):
         return hmac.compare_digest(headers.get("x-hub-signature-256", "").encode(), expected.encode())
 
     def arrivals(self, account: Account, body: bytes) -> Sequence[Arrival]:
-        """What the webhook brings for this number. Raises BadPayload."""
+        """The arrivals in the webhook for this number. Raises BadPayload."""
         return arrivals_in(body, account.settings["phone_number_id"])
 
     def locating(self, account: Account, media: Media) -> Request:

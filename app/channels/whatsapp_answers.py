@@ -32,7 +32,7 @@ _LATER: Mapping[int, tuple[float, Pauses]] = {
     133004: (10.0, "channel"),
     133016: (60.0, "channel"),
 }
-# The API itself does not know what became of the request.
+# The API itself does not know the outcome of the request.
 _UNCLEAR = {1, 131000, 135000}
 _OPTED_OUT = 131050
 _CODES: Mapping[int, str] = {

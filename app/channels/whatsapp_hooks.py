@@ -1,10 +1,10 @@
-"""What WhatsApp's webhooks bring: messages, edits, changed numbers, echoes of the phone app, statuses, preferences."""
+"""The arrivals in WhatsApp's webhooks: messages, edits, changed numbers, echoes, statuses, preferences."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from app.channels.inbound import (
     ReceiptStatus,
     Received,
 )
+from app.channels.said import unix_time
 from app.channels.whatsapp_answers import problem_of
 from app.lib import json
 
@@ -42,7 +43,7 @@ _UNDOCUMENTED = (AttributeError, IndexError, KeyError, OverflowError, TypeError,
 
 
 def arrivals_in(body: bytes, phone_number_id: str) -> Sequence[Arrival]:
-    """What the webhook brings for this phone number. Raises BadPayload, with the items that could be read.
+    """The arrivals in the webhook for this phone number. Raises BadPayload, with the items that could be read.
 
     An app has one address for webhooks, so there can be those of other numbers among them.
     """
@@ -87,7 +88,7 @@ def _what_is_wrong(error: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Person:
-    """Whom an item is about. People can hide their phone; their other identifier is the business's own for them."""
+    """The sender of an item. People can hide their phone; their other identifier is the business's own for them."""
 
     phone: str | None
     user_id: str | None
@@ -273,4 +274,4 @@ def _text(value: object) -> Any:
 
 
 def _time(item: Mapping[str, Any]) -> datetime:
-    return datetime.fromtimestamp(int(item["timestamp"]), UTC)
+    return unix_time(int(item["timestamp"]))

@@ -1,4 +1,4 @@
-"""The commands `python -m app arrivals`: what came in over channels and could not be processed."""
+"""The commands `python -m app arrivals`: arrivals over channels that could not be processed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.models.arrivals import Arrival
 
 @click.group("arrivals", cls=Commands)
 def arrivals_group() -> None:
-    """What came in over channels and was given up."""
+    """Arrivals over channels that were given up."""
 
 
 @arrivals_group.command("list")

@@ -1,4 +1,4 @@
-"""What the commands share: groups that turn expected errors into one line, names, and output."""
+"""Shared by the commands: groups that turn expected errors into one line, names, and output."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class _Time(click.ParamType[str]):
 @click.option("--until", type=_Time(), help="Created before this time.")
 @click.option("--per-second", type=click.IntRange(1, replays.MOST_PER_SECOND), metavar="NUMBER")
 @click.option("--canary", is_flag=True, help="Send one, then wait until the replay is continued.")
-@click.option("--dry-run", is_flag=True, help="Only count what would go out.")
+@click.option("--dry-run", is_flag=True, help="Only count the deliveries that would go out.")
 def replay(workspace_id: str, per_second: int | None, canary: bool, dry_run: bool, **given: Any) -> None:
     """Send chosen deliveries of a workspace again; prints the replay as JSON when it ends or waits.
 

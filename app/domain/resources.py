@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from marshmallow import fields, validate
+
 from app.config import settings
 from app.domain.automations import automations, runs
+from app.domain.bodies.jobs import WHY_DISCARDED
 from app.domain.channels import channels
 from app.domain.contacts import bookings, contacts, sales
 from app.domain.conversations import conversations, messages
@@ -15,9 +18,11 @@ from app.domain.deliveries import deliveries, replays, sweeps
 from app.domain.jobs import jobs
 from app.domain.lifecycle import imports, merges
 from app.domain.people import workspaces
+from app.domain.triggers import run_states
 from app.domain.webhooks import endpoints
 from app.errors import NotFound
-from app.models.jobs import Job
+from app.lib.schemas import ResponseBody, about, time
+from app.models.jobs import STATUSES, Job
 
 Represented = dict[str, Any]
 
@@ -43,7 +48,7 @@ TYPES: Mapping[str, ResourceType] = {
     "sweep": ResourceType("webhooks/sweeps", lambda *ids: sweeps.represent(sweeps.find(*ids))),
     "replay": ResourceType("webhooks/replays", lambda *ids: replays.represent(replays.find(*ids))),
     "automation": ResourceType("automations", lambda *ids: automations.represent(automations.find(*ids))),
-    "run": ResourceType("runs", lambda *ids: runs.represent(runs.find(*ids))),
+    "run": ResourceType("runs", lambda *ids: run_states.represent(runs.find(*ids))),
     "conversation": ResourceType("conversations", lambda *ids: conversations.represent(conversations.find(*ids))),
     "message": ResourceType("messages", lambda *ids: messages.represent(messages.find(*ids))),
     "channel": ResourceType("channels", lambda *ids: channels.represent(channels.find(*ids))),
@@ -52,26 +57,58 @@ TYPES: Mapping[str, ResourceType] = {
 }
 
 
-# What became of a failed job; shown where there is any.
+# Columns that say what happened to a failed job; shown if they have a value.
 AFTERMATH = ("replayed_from", "replayed_as", "discarded_at", "discard_reason")
 
 
+_OTHER_JOB = "job_01kaj5bd40e6rr3f5y2kq0w9xz"
+
+
+class ResourceSchema(ResponseBody):
+    type = fields.String()
+    id = fields.String()
+    url = fields.URL(require_tld=False, metadata={"format": "uri"})
+
+
+class ProgressSchema(ResponseBody):
+    total = fields.Integer(metadata=about("How many lines the import has."))
+    done = fields.Integer(metadata=about("How many lines have taken effect so far."))
+    failed = fields.Integer(metadata=about("How many lines have failed so far."))
+
+
+class JobSchema(ResponseBody):
+    OPTIONAL = ("progress", *AFTERMATH)
+    object = fields.String(metadata={"const": "job", "description": "Tells a job from a resource.", "example": "job"})
+    id = fields.String()
+    kind = fields.String(validate=validate.OneOf(list(jobs.KINDS)))
+    status = fields.String(validate=validate.OneOf(STATUSES))
+    resource = fields.Nested(
+        ResourceSchema,
+        allow_none=True,
+        metadata=about("What the write created or changed; null if that is not known until the job ends."),
+    )
+    problem = fields.Dict(
+        allow_none=True,
+        metadata=about(
+            "The problem document of a job that failed.", allOf=[{"$ref": "#/components/schemas/Problem"}], example=None
+        ),
+    )
+    progress = fields.Nested(ProgressSchema, metadata=about("Only imports have it."))
+    replayed_from = fields.String(metadata=about("Only for a replay: the job that failed.", example=_OTHER_JOB))
+    replayed_as = fields.String(metadata=about("Only if it was replayed: the new job.", example=_OTHER_JOB))
+    discarded_at = fields.DateTime(metadata=about("Only if it was discarded: when."))
+    discard_reason = fields.String(metadata=about("Only if it was discarded: why.", example=WHY_DISCARDED))
+    created_at = time("When the write was accepted.")
+    started_at = time("When a worker first claimed the job.", allow_none=True)
+    finished_at = time("When the job ended.", allow_none=True)
+
+
 def represent_job(job: Job) -> Represented:
-    """The job as the API shows it; that of an import with its progress, a failed one with what came of that."""
+    """The job as the API shows it; that of an import with its progress, a failed one with its replay or discard."""
     resource = None
     if job.resource_id is not None and job.resource_type is not None:
         resource = {"type": job.resource_type, "id": job.resource_id, "url": url(job)}
-    document = {
-        "object": "job",
-        "id": job.id,
-        "kind": job.kind,
-        "status": job.status,
-        "resource": resource,
-        "problem": job.problem,
-        "created_at": job.created_at,
-        "started_at": job.started_at,
-        "finished_at": job.finished_at,
-    }
+    document = JobSchema.of(job, object="job", resource=resource)
     aftermath = {name: getattr(job, name) for name in AFTERMATH}
     document |= {name: value for name, value in aftermath.items() if value is not None}
     if job.resource_type == "import" and (progress := imports.progress(str(job.resource_id))):

@@ -48,12 +48,12 @@ MOST_DEATHS = 3
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """What a kind of write does.
+    """The implementation of a kind of write.
 
     `needs` returns the keys that the verb gets from its unit of work, for a job's workspace, payload and resource. A
     verb without `needs` runs statements of its own, in a savepoint, after the jobs before it have been written. A verb
-    that returns None has done a part of the job and is called again for the rest; such jobs are claimed `alone`. `end`
-    is called with the resource when the job has succeeded or failed.
+    that returns None has done a part of the job and is called again for the rest; its kind must be `is_long`. `end` is
+    called with the resource when the job has succeeded or failed.
     """
 
     call: Callable[[Change], Effect | None]
@@ -142,7 +142,7 @@ def _work_on(batch: Sequence[Claimed]) -> None:
 
 
 def _apply_singly(batch: Sequence[Claimed]) -> bool:
-    """For jobs whose last worker did not say what became of them: a job that kills its worker shows itself."""
+    """For jobs whose last worker recorded no outcome: a job that kills its worker shows itself."""
     for claimed in batch:
         with mailbox.in_progress(MAIL, claimed, batch):
             is_through = _apply([claimed])
@@ -177,7 +177,7 @@ def _apply(batch: Sequence[Claimed]) -> bool:
 
 
 def _run(jobs: Sequence[Job]) -> list[Effect | Exception | None]:
-    """What each job returned or raised; shorter than the jobs if one needs what another transaction holds."""
+    """The result or error of each job; shorter than the jobs if one needs a row that another transaction holds."""
     results: list[Effect | Exception | None] = []
     for works_in_unit, group in groupby(jobs, lambda job: VERBS[job.kind].needs is not None):
         some = list(group)
@@ -206,7 +206,7 @@ def _call(job: Job, unit: Unit) -> Effect | None:
 
 
 def _record(job: Job) -> None:
-    """Records in the audit log what staff changed, where the verb does not record it whoever does it."""
+    """Records changes by staff in the audit log, unless the verb records all changes itself."""
     is_of_staff = job.actor_id is not None and job.actor_id.startswith("vis_")
     if is_of_staff and job.status == "succeeded" and KINDS[job.kind].restriction not in ("webhooks", None):
         assert job.resource_type is not None

@@ -133,7 +133,7 @@ def client_address(peer: str, forwarded_for: str, proxies: int) -> str:
 
 
 def network_of(address: str) -> str:
-    """What counts as one address: for IPv6 the /64, which one host controls. Accepts any text."""
+    """The network that counts as one address: for IPv6 the /64, which one host controls. Accepts any text."""
     try:
         parsed = ip_address(address)
     except ValueError:  # of a request through a socket of the same machine

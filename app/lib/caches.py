@@ -20,7 +20,7 @@ class Cache(Generic[K, V]):
         self._lock = Lock()
 
     def get(self, key: K) -> V | None:
-        """What is kept under the key, if it still is."""
+        """The value under the key, if it is still kept."""
         with self._lock:
             if key not in self._kept:
                 return None

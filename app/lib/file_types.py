@@ -47,7 +47,7 @@ _SIGNATURES = (
 )
 _PATTERNS = tuple((re.compile(signature, re.DOTALL), found) for signature, found in _SIGNATURES)
 _OFFICE = "application/vnd.openxmlformats-officedocument."
-# What only the name tells apart. The content decides whether the name may.
+# Types that only the name tells apart. The content decides whether the name counts.
 _BY_NAME = {
     ("application/zip", "docx"): f"{_OFFICE}wordprocessingml.document",
     ("application/zip", "xlsx"): f"{_OFFICE}spreadsheetml.sheet",

@@ -24,7 +24,7 @@ import structlog
 log = structlog.get_logger(__name__)
 
 CONNECT_SECONDS = 2  # libpq waits no shorter
-# For how long a statement waits before the server is probed, and how long the probe waits for each answer. With a look
+# How long a statement waits before the server is probed, and how long the probe waits for each answer. With a look
 # between them, less than two attempts to connect: a request that has waited for a thread during the first makes no
 # third, and is answered within 5 seconds.
 PATIENCE_SECONDS = 1.0
@@ -126,7 +126,7 @@ class Watch:
             stopping.wait(PATIENCE_SECONDS)  # or a slow statement would make it probe all the time
 
     def _longest_wait(self) -> tuple[float, dict[str, Any]]:
-        """What has waited longest: for how long, and for which server."""
+        """The longest wait: how long, and for which server."""
         now = time.monotonic()
         who, since = min(list(self.waiting.items()), key=itemgetter(1), default=(None, now))
         return now - since, who.address if isinstance(who, Connection) else self.address

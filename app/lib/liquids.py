@@ -102,7 +102,7 @@ class Template(BoundTemplate):
 
 
 class _Loop(LoopExpression):
-    """What a loop runs over; each iteration costs what the loop's body weighs."""
+    """The items of a loop; each iteration costs the weight of the loop's body."""
 
     __slots__ = ("weight",)
 

@@ -17,10 +17,10 @@ _PLAIN_EMAIL = re.compile(
     r"(?=.{3,254}$)[A-Za-z0-9_+-]{1,20}(\.[A-Za-z0-9_+-]{1,20}){0,2}@([a-z0-9]{1,30}(-[a-z0-9]{1,30})?\.){1,3}[a-z]{2,30}",
     re.ASCII,
 )
-# What a tag, or a name, consists of.
+# The characters of a tag or a name.
 TAG = r"[^\x00-\x1f\x7f-\x9f]*[^\x00-\x1f\x7f-\x9f\s][^\x00-\x1f\x7f-\x9f]*"
 NAME_SCHEMA = {"minLength": 1, "maxLength": 255, "pattern": f"^{TAG}$"}
-# Of a custom field. Above the number, JSON parsers disagree about integers.
+# The limits of a custom field. Above the number, JSON parsers disagree about integers.
 LONGEST_VALUE = 4096
 LARGEST_NUMBER = 2**53
 LOCALE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z]{4})?([-_]([A-Za-z]{2}|[0-9]{3}))?")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+E164 = re.compile(r"\+[1-9][0-9]{6,14}")
+
 # Pairs of ways to write the same mobile number. Providers, carriers and people mix them, so both have to be sought.
 _WAYS = (
     # Brazil: mobile numbers got a ninth digit, a 9 before the others.

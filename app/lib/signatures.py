@@ -15,7 +15,7 @@ _NUMBER = re.compile(r"[0-9]{1,15}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a value of X-Service-Signature says; `timestamp` is None if it has no `t` that is a number."""
+    """The parts of a value of X-Service-Signature; `timestamp` is None if it has no `t` that is a number."""
 
     timestamp: int | None
     values: tuple[str, ...]

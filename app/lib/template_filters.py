@@ -44,7 +44,7 @@ def text_of(value: Any) -> str:
 
 
 def cost(value: Any) -> int:
-    """What it costs to work on the value, in the units of a template's budget."""
+    """The cost of working on the value, in the units of a template's budget."""
     if isinstance(value, str):
         return len(value) // 64
     if isinstance(value, (list, dict)):

@@ -28,7 +28,7 @@ from app.lib.liquids import MOST_OUTPUT_BYTES, MOST_STEPS, TAGS, Context, ForNod
 
 LONGEST_TEMPLATE = 16 * 1024
 LONGEST_TAG = 1_000
-# What the parsed templates that a process keeps weigh together.
+# The weight of all parsed templates that a process keeps.
 MOST_KEPT = 50_000
 
 _OPENING = re.compile(r"\{\{|\{%")
@@ -39,7 +39,7 @@ _END_OF_RAW = re.compile(r"\{%-?\s*+endraw\s*+-?%\}")
 _INNER = frozenset({"elsif", "else", "when", "raw", "endraw", ""})
 
 
-# What a template costs besides its own steps: a step for each character, to read it, and these to begin.
+# Reading a template costs a step for each character; beginning costs these.
 BEGINNING = 20
 
 
@@ -186,7 +186,7 @@ def _place(source: str, begin: int) -> str:
 
 
 def _sentence(verb: str, error: BaseException) -> str:
-    """What is wrong, and where."""
+    """The error, and its place."""
     if not isinstance(error, LiquidError):
         return f"The template cannot be {verb}: it is too long or nested too deeply."
     if isinstance(error, OutputStreamLimitError):

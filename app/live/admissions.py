@@ -22,7 +22,7 @@ CHECKS_AT_ONCE = 4
 
 
 class Crowd:
-    """Counts what comes in. Call it on the event loop."""
+    """Counts requests and streams. Call it on the event loop."""
 
     def __init__(self, descriptors: int) -> None:
         self._descriptors = max(descriptors - OWN_DESCRIPTORS, 1)
@@ -80,7 +80,7 @@ class Crowd:
 
 
 class Checks:
-    """Threads that ask the database who somebody is. Addresses take turns, so that none waits for another's many."""
+    """Threads that authenticate listeners in the database, in rotation over addresses, so that none holds up others."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -89,7 +89,7 @@ class Checks:
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # the next address first
 
     async def run(self, address: str, work: Callable[[], Result], is_over: Callable[[], bool] = bool) -> Result | None:
-        """Does the work when it is the turn of the address; None if nobody waits for the result any more."""
+        """Does the work when the rotation reaches the address; None if the result is no longer needed."""
         if self._free:
             self._free -= 1
         else:
@@ -102,7 +102,7 @@ class Checks:
             self._pass_on()
 
     def submit(self, work: Callable[[], object]) -> None:
-        """Does the work some time, for nobody."""
+        """Does the work later; nobody gets the result."""
         self._threads.submit(work)
 
     def stop(self) -> None:

@@ -14,7 +14,7 @@ def event(kind: str, data: object) -> bytes:
 
 
 def position_of(place: Place, admitted: Pass) -> bytes:
-    """The first line of a frame: from this place a listener goes on that has received the frame."""
+    """The first line of a frame: from this place a listener continues that has received the frame."""
     return f"id: {places.seal(place, admitted)}\n".encode()
 
 

@@ -50,7 +50,7 @@ RETRY_REPLACED_MS = 60_000
 
 
 class Stream:
-    """An open stream, asked for with these headers and this query from this address. `place`: where it goes on."""
+    """An open stream, requested with these headers and this query from this address. `place`: where it continues."""
 
     def __init__(self, door: str, asked: Asked, address: str, listener: Listener, place: str) -> None:
         self.door = door
@@ -93,7 +93,7 @@ class Hub:
     async def admit(
         self, door: str, asked: Asked, address: str, is_over: Callable[[], bool] = lambda: False
     ) -> Pass | None:
-        """Who asks for the stream; None if it is over before that is known. Raises BellhopError, DatabaseAway."""
+        """The listener of the stream; None if it ends before that is known. Raises BellhopError, DatabaseAway."""
         return await self.checks.run(address, partial(DOORS[door].admit, *asked), is_over)
 
     def open(self, stream: Stream) -> None:
@@ -156,8 +156,8 @@ class Hub:
 
     def hear(self, sign: Sign) -> None:
         """Sends the sign to those who may see it, or checks the streams that it is about. Call it from any thread."""
-        if sign.kind == "joined":
-            self._soon(self._check_all_of, sign.author_id)
+        if sign.kind == "admission":
+            self._soon(self._check_all_of, sign.author_type, sign.author_id)
         else:
             self.reader.show(sign)
 
@@ -201,8 +201,12 @@ class Hub:
         if signs and not self._is_stopping:
             self.checks.submit(partial(presences.show, signs))
 
-    def _check_all_of(self, actor_id: str) -> None:
-        for stream in self._of_actors.get(actor_id, ()):
+    def _check_all_of(self, who: str, identifier: str) -> None:
+        if who == "account":
+            theirs = [each for each in self._streams.values() if each.listener.admitted.account_id == identifier]
+        else:
+            theirs = list(self._of_actors.get(identifier, ()))
+        for stream in theirs:
             self._check_in(0, stream)
 
     def _check_later(self, stream: Stream) -> None:

@@ -1,4 +1,4 @@
-"""Listeners: who may listen to what, checked when they come and every minute after."""
+"""Listeners: who may listen to what, checked when a stream opens and every minute after."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 
 from app import bounds, metrics
 from app.domain.channels import channels, visitors
-from app.domain.people import sessions
+from app.domain.people import message_access, sessions
 from app.errors import InsufficientScope, NotFound, Unauthenticated
 from app.serving.cookies import Cookies
 
@@ -19,16 +19,17 @@ _FOREIGN = "Pages of this origin may not show this chat."
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What a listener may hear: all of the workspace, or a visitor's own conversations in it.
+    """The permission of a listener: for all of the workspace, or for a visitor's own conversations in it.
 
     `actor_id`: who it is: a member or a visit, whose jobs the listener sees, or a visitor. `peer`: where answers to the
-    visitor go, in the channel.
+    visitor go, in the channel. `account_id`: whose session it is; None for a visitor.
     """
 
     workspace_id: str
     actor_id: str
     channel_id: str | None = None
     peer: str | None = None
+    account_id: str | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -74,7 +75,8 @@ def member_token(headers: Mapping[str, str]) -> str:
 def member(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
     """A member of the workspace, by the cookie of their session; support staff on a visit, too.
 
-    Without `workspace` in the query: the only workspace that they belong to. Raises Unauthenticated, NotFound.
+    Without `workspace` in the query: the only workspace that they belong to. Raises Unauthenticated, NotFound,
+    and InsufficientScope if their role does not include messages.
     """
     # A page that is left open does not count as use of the session.
     signed = sessions.find(member_token(headers), is_use=False)
@@ -84,11 +86,12 @@ def member(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
     if workspace_id is None and len(signed.memberships) == 1:
         workspace_id = signed.memberships[0].workspace_id
     if workspace_id is not None and (membership := signed.membership(workspace_id)):
-        return Pass(membership.workspace_id, membership.member_id)
+        message_access.check_member(membership.role)
+        return Pass(membership.workspace_id, membership.member_id, account_id=signed.account_id)
     if workspace_id is not None and signed.is_support:
         visit = sessions.visit_in(signed.account_id, workspace_id)
         if visit is not None:
-            return Pass(workspace_id, visit.id)
+            return Pass(workspace_id, visit.id, account_id=signed.account_id)
     raise NotFound("There is no such workspace, or you are not a member of it.")
 
 

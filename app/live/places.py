@@ -17,7 +17,7 @@ _MAC_BYTES = 12  # a guess costs a request, and these are limited by address
 
 
 def seal(place: Place, admitted: Pass) -> str:
-    """The identifier of an event, from which this listener can go on, on any `realtime` process."""
+    """The identifier of an event, from which this listener can continue, on any `realtime` process."""
     return f"{place}.{_mac(_keys()[0], str(place), admitted)}"
 
 

@@ -17,7 +17,7 @@ class Presences:
         self._streams: Counter[tuple[str, str]] = Counter()
 
     def come(self, admitted: Pass) -> Sequence[Sign]:
-        """What to show when a stream begins."""
+        """The presence to show when a stream begins."""
         if not _is_member(admitted):
             return ()
         who = (admitted.workspace_id, admitted.actor_id)
@@ -25,7 +25,7 @@ class Presences:
         return [_sign(admitted.workspace_id, [admitted.actor_id], True)] if self._streams[who] == 1 else ()
 
     def go(self, admitted: Pass) -> Sequence[Sign]:
-        """What to show when a stream has ended."""
+        """The presence to show when a stream has ended."""
         if not _is_member(admitted):
             return ()
         who = (admitted.workspace_id, admitted.actor_id)

@@ -11,10 +11,10 @@ import structlog
 
 from app.database import DatabaseAway
 from app.domain import resources
-from app.domain.automations import runs
 from app.domain.conversations import conversations, messages
 from app.domain.insight.updates import Update
 from app.domain.people import notifications
+from app.domain.triggers import run_states
 from app.models.conversations import Conversation, Message
 from app.models.jobs import Job
 from app.models.notifications import Notification
@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 _KINDS: Mapping[str, tuple[Any, Callable[[Any], dict[str, Any]]]] = {
     "conversation": (Conversation, conversations.represent),
     "message": (Message, messages.represent),
-    "run": (Run, runs.represent),
+    "run": (Run, run_states.represent),
     "job": (Job, resources.represent_job),
     "notification": (Notification, notifications.represent),
 }

@@ -31,13 +31,13 @@ PAGE = 100  # updates; some ten milliseconds of work
 AT_ONCE = 20
 PAUSE_SECONDS = 0.5  # after the database was found to be away
 
-# What is sent, and the listeners who then have everything up to their beginning with the reader.
+# Takes the parcels to send, and the listeners who then have everything up to their beginning with the reader.
 Deliver = Callable[[Sequence[Parcel], Sequence[Listener]], None]
 
 
 @dataclass(slots=True, eq=False)
 class Resumption:
-    """Listeners who go on from the same place. `until`: where the reader goes on with them; `left`: what they miss."""
+    """Listeners who continue from the same place. `until`: where the reader takes over; `left`: missed updates."""
 
     place: Place
     listeners: dict[Listener, None]
@@ -113,7 +113,7 @@ class Resumptions:
         database.close()
 
     def _next(self) -> tuple[str, Resumption] | None:
-        """The workspace whose turn it is, and its resumption; waits for one. None when this ends."""
+        """The next workspace, and its resumption; waits for one. None when this ends."""
         with self._changed:
             self._changed.wait_for(lambda: self._queues or self._stopping.is_set())
             if self._stopping.is_set():
@@ -167,7 +167,7 @@ class Resumptions:
             return list(resumption.listeners)
 
     def _registered(self, listeners: Sequence[Listener]) -> Place | None:
-        """The place from which the reader goes on with the listeners; None when this ends."""
+        """The place from which the reader continues with the listeners; None when this ends."""
         places: list[Place] = []
         is_begun = threading.Event()
 
@@ -208,7 +208,7 @@ def _begun(queue: Queue) -> Resumption:
 
 
 def _missed(workspace_id: str, place: Place, until: Place, listener: Listener) -> Sequence[Update]:
-    """What they have missed: of a visitor's own conversation only. Raises Forgotten."""
+    """The updates they have missed: of a visitor's own conversation only. Raises Forgotten."""
     admitted, most, own = listener.admitted, bounds.LIVE_RESUMED.most, None
     if admitted.channel_id is not None:
         own = chats.message_ids(admitted.channel_id, admitted.peer, most + 1)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from app.domain.channels import chats
 from app.domain.insight.updates import Place, Update
+from app.domain.people import message_access
 from app.live import frames, representations
 from app.live.listeners import Listener, Pass
 from app.live.representations import Document
@@ -26,7 +27,7 @@ class Parcel:
 
 
 def parcels(updates: Sequence[Update], behind: Place, listeners: Iterable[Listener]) -> list[Parcel]:
-    """What these listeners, all of the workspace of the updates, are sent of them. The place `behind` is that after.
+    """The parcels for these listeners, all of the workspace of the updates. `behind` is the place after the updates.
 
     A resource that changed several times is sent once, as it is now.
     """
@@ -50,7 +51,7 @@ def last_of_each(updates: Sequence[Update]) -> list[Update]:
 
 
 def signals(sign: Sign, listeners: Iterable[Listener]) -> list[Parcel]:
-    """What these listeners, all of the workspace of the sign, are sent of it."""
+    """The parcels for these listeners, all of the workspace of the sign."""
     members, visitors = _apart(listeners)
     others = [each for each in members if each.admitted.actor_id != sign.author_id]
     made = [Parcel(frames.event(sign.kind, sign.data), others)] if others else []
@@ -94,7 +95,7 @@ def _to_visitors(
     by_peer: dict[tuple[str | None, str | None] | None, list[tuple[Update, Message]]] = defaultdict(list)
     for update in updates:
         document = found.get((update.kind, update.subject_id))
-        if update.kind == "message" and document and chats.is_shown(document.row):
+        if update.kind == "message" and document and message_access.is_shown_to_visitor(document.row):
             by_peer[peers.get(document.row.conversation_id)].append((update, document.row))
     for each in visitors:
         visitor_id = each.admitted.actor_id

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import structlog
 
@@ -28,7 +29,7 @@ LOOKS_EVERY_SECONDS = 0.02
 PAUSE_SECONDS = 0.5  # after the database was found to be away
 MOST_AT_ONCE = 1_000
 
-# What is sent, and the place at which all listeners are then.
+# Takes the parcels to send, and the place at which all listeners are then.
 Deliver = Callable[[Sequence[Parcel], Place | None], None]
 # The place from which new listeners are sent everything.
 Begun = Callable[[Place], None]
@@ -39,7 +40,7 @@ class Reader:
 
     def __init__(self, deliver: Deliver) -> None:
         self._deliver = deliver
-        self._news: deque[tuple[Sequence[Listener], Begun] | Listener | Sign] = deque()
+        self._calls: deque[Callable[[], None]] = deque()  # what other threads ask of the reader's
         self._awake = threading.Event()
         self._stopping = False
         self._listeners: dict[str, set[Listener]] = defaultdict(set)
@@ -60,17 +61,18 @@ class Reader:
 
     def join(self, listeners: Sequence[Listener], begun: Begun) -> None:
         """Sends them everything from a place on, with which it calls `begun` before. It is the present, or later."""
-        self._news.append((listeners, begun))
-        self._awake.set()
+        self._call(lambda: self._joining.append((listeners, begun)))
 
     def leave(self, listener: Listener) -> None:
         """Sends nothing more to a listener that is over, soon."""
-        self._news.append(listener)
-        self._awake.set()
+        self._call(partial(self._forget, listener))
 
     def show(self, sign: Sign) -> None:
         """Sends the sign to those who may see it."""
-        self._news.append(sign)
+        self._call(partial(self._show, sign))
+
+    def _call(self, call: Callable[[], None]) -> None:
+        self._calls.append(call)
         self._awake.set()
 
     def _run(self) -> None:
@@ -89,7 +91,8 @@ class Reader:
         database.close()
 
     def _round(self) -> None:
-        self._take_news()
+        while self._calls:
+            self._calls.popleft()()
         if not self._listeners and not self._joining:
             self._place = None
             return
@@ -100,15 +103,8 @@ class Reader:
         # Read on first: a listener may come from another process that was further.
         self._admit(self._place)
 
-    def _take_news(self) -> None:
-        while self._news:
-            each = self._news.popleft()
-            if isinstance(each, Listener):
-                self._forget(each)
-            elif isinstance(each, Sign):
-                self._send(streams.signals(each, self._listeners.get(each.workspace_id, ())))
-            else:
-                self._joining.append(each)
+    def _show(self, sign: Sign) -> None:
+        self._send(streams.signals(sign, self._listeners.get(sign.workspace_id, ())))
 
     def _forget(self, listener: Listener) -> None:
         workspace_id = listener.admitted.workspace_id

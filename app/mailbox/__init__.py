@@ -11,32 +11,43 @@ A mailbox is all the mail of one owner: the writes of a workspace, the deliverie
 Mail is `exclusive` (one worker at a time has the mailbox, and nothing in it overtakes) or shared (several workers may,
 and what waits blocks nothing else).
 
-Bells (`app/bells.py`) only say where to look, and the scheduler looks where no bell was heard.
+Bells (`app/bells`) only say where to look, and the scheduler looks where no bell was heard.
 """
 
 from __future__ import annotations
 
-from app.mailbox.claims import claim, holding, release
+from app.mailbox.claims import claim, holding
 from app.mailbox.deaths import in_progress
-from app.mailbox.mail import Claimed, Mail, hear, ring
+from app.mailbox.findings import Found, Held, Pause, may_have_more
+from app.mailbox.mail import Claimed, Mail, hear, ring, ring_again
+from app.mailbox.outcomes import PutOff, drop, put_off, release
 from app.mailbox.overdue import overdue
 from app.mailbox.serving import serve, serve_shared, serve_together
-from app.mailbox.waking import Waiting, wake, wake_and_ring
+from app.mailbox.waking import Waiting, wake, wake_all, wake_and_ring
 
 __all__ = [
     "Claimed",
+    "Found",
+    "Held",
     "Mail",
+    "Pause",
+    "PutOff",
     "Waiting",
     "claim",
+    "drop",
     "hear",
     "holding",
     "in_progress",
+    "may_have_more",
     "overdue",
+    "put_off",
     "release",
     "ring",
+    "ring_again",
     "serve",
     "serve_shared",
     "serve_together",
     "wake",
+    "wake_all",
     "wake_and_ring",
 ]

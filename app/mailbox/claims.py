@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from app import sql
-from app.database import count, rows, transaction
+from app.database import rows, transaction
 from app.mailbox.mail import Claimed, Mail
 
 # Lease of exclusive mail. A batch under way is also protected by its lock, so this only bounds how long the mail of a
@@ -52,23 +52,6 @@ def holding(mail: Mail, batch: Sequence[Claimed]) -> bool:
     return len(rows(held, (ids, [row.claim for row in batch], ids))) == len(batch)
 
 
-def release(mail: Mail, batch: Sequence[Claimed]) -> None:
-    """Ends the leases that are still held, so that the rows can be claimed again at once.
-
-    In a shared mailbox they go behind what is due: rows that cannot be worked on yet would else be claimed first.
-    """
-    ids = [row.id for row in batch]
-    behind = "" if mail.exclusive else ", due_at = now()"
-    count(
-        f"""
-        UPDATE {mail.table} mail SET leased_until = NULL{behind} FROM unnest(%s::text[], %s::int[]) AS held(id, claim)
-        WHERE mail.id = held.id AND mail.claim = held.claim AND mail.leased_until IS NOT NULL
-            AND mail.due_at IS NOT NULL AND mail.id = ANY(%s)
-        """,
-        (ids, [row.claim for row in batch], ids),
-    )
-
-
 def _lock_mailboxes(mail: Mail, owners: Iterable[str]) -> list[str]:
     """Locks the mailboxes that no other worker is claiming from or recording in; returns their owners."""
     # A lock of the transaction also excludes through a pooler that hands connections from client to client.
@@ -94,13 +77,13 @@ def _claim(mail: Mail, chosen: str, rooms: Mapping[str, int], lease_seconds: flo
         SET leased_until = now() + %(lease_seconds)s * interval '1 second', claim = mail.claim + 1 {mail.on_claim}
         FROM due WHERE mail.id = due.id
         RETURNING due.place, extract(epoch FROM now() - due.free_at)::float, due.leased_until IS NOT NULL,
-            mail.id, mail.{mail.owner}, mail.claim {"".join(f", mail.{name}" for name in mail.carries)}
+            mail.id, mail.{mail.owner}, mail.claim {"".join(f", mail.{name}" for name in mail.carries._fields)}
     """
     statement = sql.prepared(f"claim_{mail.queue.replace('-', '_')}", query)
     values = {"owners": sql.array(rooms), "rooms": sql.array(rooms.values()), "lease_seconds": lease_seconds}
     taken = sorted(rows(statement, values), key=lambda row: row[0])
     return [
-        Claimed(id, owner, number, tuple(carried), waited, is_suspect)
+        Claimed(id, owner, number, mail.carries._make(carried), waited, is_suspect)
         for _, waited, is_suspect, id, owner, number, *carried in taken
     ]
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from app import bells
+
+
+class Nothing(NamedTuple):
+    """No columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,34 +30,49 @@ class Mail:
     paused_until: str = "NULL::timestamptz"  # until when the row's owner is not served on purpose
     alone: str = "false"  # of exclusive mail: holds for a row that is claimed without others
     on_claim: str = ""  # further assignments that a claim makes
-    carries: tuple[str, ...] = ()  # further columns that a claim returns
+    carries: type[NamedTuple] = Nothing  # the further columns that a claim returns
 
     @property
     def is_free(self) -> str:
         """The condition that no worker has the row."""
         return "(mail.leased_until > now()) IS NOT TRUE"
 
+    @property
+    def is_there(self) -> str:
+        """The condition that any owner has mail, whether or not a worker has it."""
+        return f"EXISTS (SELECT FROM {self.table} WHERE due_at IS NOT NULL)"
+
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
     """A row of mail under a lease.
 
-    `claim` is the number it was claimed under, `carried` what the mail `carries`, `waited` for how many seconds it
-    could have been claimed (NaN: unknown). `is_suspect`: a lease on it ended without an outcome, so its last worker may
-    have died.
+    `claim` is the number it was claimed under, `carried` the columns that the mail `carries`, `waited` for how many
+    seconds it could have been claimed (NaN: unknown). `is_suspect`: a lease on it ended without an outcome, so its last
+    worker may have died.
     """
 
     id: str
     owner: str
     claim: int
-    carried: tuple[Any, ...] = ()
+    carried: Any = ()
     waited: float = 0.0
     is_suspect: bool = False
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What no other claim has, not even a later one of the same row."""
+        return self.id, self.claim
 
 
 def ring(mail: Mail, owner: str) -> None:
     """Tells some worker that the owner has mail. Never waits and never fails; call it after the commit."""
     bells.ring(mail.queue, owner)
+
+
+def ring_again(mail: Mail, owner: str) -> None:
+    """The same for what a worker leaves in a mailbox: its bell takes a place among those that wait."""
+    bells.ring(mail.queue, owner, bells.Turn.AGAIN)
 
 
 def hear(mail: Mail, *owners: str) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 
 from app.database import DatabaseAway, rows
-from app.mailbox.claims import LEASE_SECONDS, claim, claim_exclusive, release
-from app.mailbox.mail import Claimed, Mail, hear, ring
+from app.mailbox.claims import LEASE_SECONDS, claim, claim_exclusive
+from app.mailbox.findings import may_have_more
+from app.mailbox.mail import Claimed, Mail, hear, ring, ring_again
+from app.mailbox.outcomes import release
 
 log = structlog.get_logger(__name__)
 
@@ -26,13 +27,13 @@ def serve(mail: Mail, owner: str, room: int, work: Callable[[Sequence[Claimed]],
     for it. A batch that has outlasted its lease is not released, so that the next worker finds it suspect: it may have
     computed until PostgreSQL ended its transaction.
     """
-    ends = time.monotonic() + SLICE_SECONDS
+    began = time.monotonic()
     while batch := _take(mail, owner, room):
         _work_on(mail, batch, work)
-        if time.monotonic() > ends:
+        if (seconds := time.monotonic() - began) > SLICE_SECONDS:
             # Others that found the mailbox in hand have left its bell's flag up, which would keep it from ringing.
             hear(mail, owner)
-            ring(mail, owner)
+            _ring_for_rest(mail, _heads(mail, [owner]), seconds)
             return
 
 
@@ -44,13 +45,12 @@ def serve_shared(mail: Mail, owners: Sequence[str], room: int, work: Callable[[S
     ends = time.monotonic() + SLICE_SECONDS
     while owners:
         hear(mail, *owners)
-        part = max(1, room // len(owners))
-        if not (batch := claim(mail, dict.fromkeys(owners, part), LEASE_SECONDS)):
+        rooms = dict.fromkeys(owners, max(1, room // len(owners)))
+        if not (batch := claim(mail, rooms, LEASE_SECONDS)):
             return
-        numbers = Counter(claimed.owner for claimed in batch)
-        owners = [owner for owner in owners if numbers[owner] == part]
-        for owner in owners:  # there may be more, so another worker can help
-            ring(mail, owner)
+        owners = may_have_more(rooms, batch)
+        for owner in owners:  # another worker can help
+            ring_again(mail, owner)
         _work_on(mail, batch, work)
         if time.monotonic() > ends:
             return
@@ -58,18 +58,18 @@ def serve_shared(mail: Mail, owners: Sequence[str], room: int, work: Callable[[S
 
 def serve_together(mail: Mail, owners: Sequence[str], room: int, work: Callable[[Sequence[Claimed]], object]) -> None:
     """Like `serve`, with what all these exclusive mailboxes have in one batch, in which each has an equal part."""
-    ends = time.monotonic() + SLICE_SECONDS
+    began = time.monotonic()
     while owners:
         hear(mail, *owners)
         locked, batch = claim_exclusive(mail, dict.fromkeys(owners, max(1, room // len(owners))), LEASE_SECONDS)
         if batch:
             _work_on(mail, batch, work)
         # A worker that found a mailbox locked by this one has left; what it was rung for is not left behind.
-        owners = _owners_with_free_heads(mail, locked)
-        if owners and time.monotonic() > ends:
+        heads = _heads(mail, locked)
+        owners = [owner for owner, waited in heads.items() if waited >= 0]
+        if owners and (seconds := time.monotonic() - began) > SLICE_SECONDS:
             hear(mail, *owners)
-            for owner in owners:
-                ring(mail, owner)
+            _ring_for_rest(mail, heads, seconds)
             return
 
 
@@ -98,33 +98,32 @@ def _take(mail: Mail, owner: str, room: int) -> list[Claimed]:
     return []
 
 
+def _ring_for_rest(mail: Mail, heads: Mapping[str, float], seconds: float) -> None:
+    """Rings for mailboxes that were served for these seconds and have mail again, or still."""
+    for owner, waited in heads.items():
+        if waited > seconds:
+            ring_again(mail, owner)
+        elif waited >= 0:
+            ring(mail, owner)
+
+
 def _is_head_free(mail: Mail, owner: str) -> bool | None:
     """Whether the first row of a mailbox can be claimed; None if the mailbox is empty."""
-    head = rows(
-        f"""
-        SELECT mail.due_at <= now() AND {mail.is_free} FROM {mail.table} mail
-        WHERE mail.{mail.owner} = %s AND mail.due_at IS NOT NULL AND {mail.guard}
-        ORDER BY mail.{mail.order} LIMIT 1
-        """,
-        (owner,),
-    )
-    return head[0][0] if head else None
+    waited = _heads(mail, [owner]).get(owner)
+    return None if waited is None else waited >= 0
 
 
-def _owners_with_free_heads(mail: Mail, owners: Sequence[str]) -> list[str]:
-    if not owners:
-        return []
-    found = rows(
-        f"""
-        SELECT box.owner FROM unnest(%s::text[]) AS box(owner) CROSS JOIN LATERAL (
-            SELECT mail.due_at <= now() AND {mail.is_free} AS is_free FROM {mail.table} mail
+def _heads(mail: Mail, owners: Sequence[str]) -> dict[str, float]:
+    """For how many seconds the first row of each mailbox has been due; -1: it cannot be claimed. Omits empty ones."""
+    query = f"""
+        SELECT box.owner, head.waited FROM unnest(%s::text[]) AS box(owner) CROSS JOIN LATERAL (
+            SELECT CASE WHEN mail.due_at <= now() AND {mail.is_free} THEN extract(epoch FROM now() - mail.due_at)::float
+                ELSE -1 END AS waited
+            FROM {mail.table} mail
             WHERE mail.{mail.owner} = box.owner AND mail.due_at IS NOT NULL AND {mail.guard}
             ORDER BY mail.{mail.order} LIMIT 1) AS head
-        WHERE head.is_free
-        """,
-        (list(owners),),
-    )
-    return [owner for (owner,) in found]
+    """
+    return dict(rows(query, (list(owners),))) if owners else {}
 
 
 def _release_after_failure(mail: Mail, batch: Sequence[Claimed]) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from app import sql
-from app.database import rows
+from app.database import rows, which_hold
 from app.mailbox.mail import Mail, ring
 
 BATCH = 1_000
@@ -13,10 +14,19 @@ BATCH = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Rows of a kind of mail that wait: `column` holds the time, and a partial index leads to those that have one."""
+    """Rows of a kind of mail that wait: `column` holds the time, and a partial index leads to those that have one.
+
+    `ring` is called with the owners of rows that have become due; by default the mail's own bell rings for each.
+    """
 
     mail: Mail
     column: str
+    ring: Callable[[Collection[str]], object] | None = None
+
+    @property
+    def is_over(self) -> str:
+        """The condition that the time of any row has come."""
+        return f"EXISTS (SELECT FROM {self.mail.table} WHERE {self.column} <= now())"
 
 
 def wake(waiting: Waiting) -> list[str]:
@@ -33,9 +43,18 @@ def wake(waiting: Waiting) -> list[str]:
 def wake_and_ring(waiting: Waiting) -> int:
     """The same, and rings for the owners; returns how many rows it made due."""
     owners = wake(waiting)
-    for owner in set(owners):
-        ring(waiting.mail, owner)
+    if owners and waiting.ring is not None:
+        waiting.ring(set(owners))
+    elif owners:
+        for owner in set(owners):
+            ring(waiting.mail, owner)
     return len(owners)
+
+
+def wake_all(*kinds: Waiting) -> int:
+    """The same for rows of all these kinds; returns the size of the largest batch. One statement while all wait."""
+    over = which_hold([waiting.is_over for waiting in kinds])
+    return max((wake_and_ring(waiting) for waiting in kinds if waiting.is_over in over), default=0)
 
 
 # One statement, and so one transaction: a process that freezes holds neither the lock nor the rows.

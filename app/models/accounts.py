@@ -16,9 +16,6 @@ class Account(BaseModel):
     mailed_at = TimeField(null=True)
     created_at = TimeField()
 
-    class Meta:
-        table_name = "accounts"
-
 
 class PasswordLink(BaseModel):
     id = TextField(primary_key=True)
@@ -30,6 +27,3 @@ class PasswordLink(BaseModel):
     created_at = TimeField()
     expires_at = TimeField()
     used_at = TimeField(null=True)
-
-    class Meta:
-        table_name = "password_links"

@@ -1,4 +1,4 @@
-"""Arrivals: what has come in over channels, the mail of each sender."""
+"""Arrivals: messages and receipts over channels, the mail of each sender."""
 
 from __future__ import annotations
 
@@ -24,9 +24,6 @@ class Arrival(OwnedModel):
     leased_until = TimeField(null=True)
     claim = IntegerField(default=0)
     created_at = TimeField()
-
-    class Meta:
-        table_name = "arrivals"
 
     @classmethod
     def batch(cls, ids: list[str]) -> list[Arrival]:

@@ -23,6 +23,3 @@ class AuditEntry(OwnedModel):
     reason = TextField(null=True)
     ticket = TextField(null=True)
     created_at = TimeField()
-
-    class Meta:
-        table_name = "audit_entries"

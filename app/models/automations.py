@@ -27,9 +27,6 @@ class Automation(OwnedModel):
     created_at = TimeField()
     updated_at = TimeField()
 
-    class Meta:
-        table_name = "automations"
-
 
 class AutomationVersion(OwnedModel):
     """A definition as it was published; it never changes."""
@@ -40,7 +37,6 @@ class AutomationVersion(OwnedModel):
     published_at = TimeField()
 
     class Meta:
-        table_name = "automation_versions"
         primary_key = CompositeKey("automation_id", "number")
 
     @classmethod
@@ -56,9 +52,6 @@ class AutomationDelta(OwnedModel):
     automation_id = TextField()
     key = TextField()
     amount = IntegerField()
-
-    class Meta:
-        table_name = "automation_deltas"
 
     @classmethod
     def summed(cls, counted: Iterable[tuple[str, str, str, int]]) -> list[AutomationDelta]:
@@ -84,9 +77,6 @@ class Enrolment(OwnedModel):
     automation_id = TextField()
     run_id = TextField()
     active = IntegerField()
-
-    class Meta:
-        table_name = "enrolments"
 
     @staticmethod
     def id_of(contact_id: str, automation_id: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -20,12 +21,17 @@ __all__ = ["BaseModel", "Count", "OwnedModel", "TimeField", "count_newest", "jso
 TimeField = DateTimeTZField
 
 
+def _table_of(model: type[Model]) -> str:
+    name = re.sub(r"(?<!^)(?=[A-Z])", "_", model.__name__).lower()
+    return re.sub(r"(?<![aeiou])y$", "ie", name) + "s"
+
+
 class BaseModel(Model):
-    """A table. `app/migrations` creates it; the model only describes it."""
+    """A table, named by the plural of the model. `app/migrations` creates it; the model only describes it."""
 
     class Meta:
         database = database
-        legacy_table_names = False
+        table_function = _table_of
 
 
 class OwnedModel(BaseModel):
@@ -60,6 +66,10 @@ class OwnedModel(BaseModel):
         if found is None:
             raise NotFound()
         return found
+
+    def altered(self, **columns: Any) -> Self:
+        """A copy of the row with these columns."""
+        return type(self)(**self.__data__ | columns)
 
     @classmethod
     def matching(cls, workspace_id: str, filters: Mapping[str, Any]) -> Any:

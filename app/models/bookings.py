@@ -18,6 +18,3 @@ class Booking(OwnedModel):
     ends_at = TimeField()
     status = TextField(default="booked")
     created_at = TimeField()
-
-    class Meta:
-        table_name = "bookings"

@@ -27,9 +27,6 @@ class Channel(OwnedModel):
     deleted_at = TimeField(null=True)
     created_at = TimeField()
 
-    class Meta:
-        table_name = "channels"
-
     @classmethod
     def in_workspace(cls, workspace_id: str) -> Any:
         """The query of the workspace's channels, without deleted ones."""

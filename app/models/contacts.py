@@ -53,9 +53,6 @@ class Contact(OwnedModel):
     created_at = TimeField()
     updated_at = TimeField()
 
-    class Meta:
-        table_name = "contacts"
-
     @classmethod
     def one(cls, workspace_id: str, contact_id: str) -> Contact | None:
         """The contact with that identifier. To build this query, peewee would need longer than the whole read takes."""
@@ -88,7 +85,6 @@ class ContactSegment(OwnedModel):
     from_id = TextField()
 
     class Meta:
-        table_name = "contact_segments"
         primary_key = CompositeKey("workspace_id", "number")
 
     @classmethod

@@ -34,9 +34,6 @@ class Conversation(OwnedModel):
     last_message_at = TimeField(null=True)
     created_at = TimeField()
 
-    class Meta:
-        table_name = "conversations"
-
 
 class Message(OwnedModel):
     """`sent_at` is set by the database, when the message is first known to be sent."""
@@ -66,9 +63,6 @@ class Message(OwnedModel):
     claim = IntegerField(default=0)
     put_off_at = TimeField(null=True)
     created_at = TimeField()
-
-    class Meta:
-        table_name = "messages"
 
     @classmethod
     def latest(cls, conversation_id: str, last_at: str | None, last_id: str | None, limit: int) -> list[Message]:

@@ -44,9 +44,6 @@ class Delivery(OwnedModel):
     created_at = TimeField()
     delivered_at = TimeField(null=True)
 
-    class Meta:
-        table_name = "deliveries"
-
     @classmethod
     def matching(cls, workspace_id: str, filters: Mapping[str, Any]) -> Any:
         """The query behind the list: what matches all the filters that are given.
@@ -97,7 +94,6 @@ class Attempt(BaseModel):
     recorded_at = TimeField(null=True)
 
     class Meta:
-        table_name = "attempts"
         primary_key = False
 
     @classmethod

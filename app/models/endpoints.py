@@ -31,9 +31,6 @@ class Endpoint(OwnedModel):
     created_at = TimeField()
     updated_at = TimeField()
 
-    class Meta:
-        table_name = "endpoints"
-
     @classmethod
     def in_workspace(cls, workspace_id: str) -> Any:
         """The query of the workspace's endpoints, without deleted ones."""

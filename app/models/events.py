@@ -22,14 +22,11 @@ class Event(OwnedModel):
     depth = IntegerField(default=0)
     body = BlobField()
     created_at = TimeField()
-    # Of an event whose deliveries are made after its commit: see app/domain/deliveries/fan_out.py.
+    # Set while the event's deliveries are made after its commit: see app/domain/deliveries/fan_out.py.
     due_at = TimeField(null=True)
     leased_until = TimeField(null=True)
     claim = IntegerField(default=0)
     fan_out_after = TextField(default="")
-
-    class Meta:
-        table_name = "events"
 
     @classmethod
     def newest(

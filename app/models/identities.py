@@ -22,9 +22,6 @@ class Identity(OwnedModel):
     address = TextField()
     created_at = TimeField()
 
-    class Meta:
-        table_name = "identities"
-
 
 class SuggestedMerge(OwnedModel):
     id = TextField(primary_key=True)
@@ -33,15 +30,9 @@ class SuggestedMerge(OwnedModel):
     reason = TextField()
     created_at = TimeField()
 
-    class Meta:
-        table_name = "suggested_merges"
-
 
 class PendingMerge(OwnedModel):
     """`id`: a contact that has become part of `kept_id` while rows of it are still to follow."""
 
     id = TextField(primary_key=True)
     kept_id = TextField()
-
-    class Meta:
-        table_name = "pending_merges"

@@ -16,9 +16,6 @@ class Import(OwnedModel):
     created_at = TimeField()
     finished_at = TimeField(null=True)
 
-    class Meta:
-        table_name = "imports"
-
 
 class LineError(BaseModel):
     import_id = TextField()

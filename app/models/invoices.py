@@ -19,9 +19,6 @@ class Invoice(OwnedModel):
     total = DecimalField(max_digits=14, decimal_places=2)
     created_at = TimeField()
 
-    class Meta:
-        table_name = "invoices"
-
 
 class Unbilled(OwnedModel):
     month = DateField()

@@ -39,9 +39,6 @@ class Job(OwnedModel):
     started_at = TimeField(null=True)
     finished_at = TimeField(null=True)
 
-    class Meta:
-        table_name = "jobs"
-
     @property
     def is_finished(self) -> bool:
         """Whether it has succeeded or failed."""
@@ -110,5 +107,4 @@ class IdempotencyKey(BaseModel):
     created_at = TimeField()
 
     class Meta:
-        table_name = "idempotency_keys"
         primary_key = False

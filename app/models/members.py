@@ -14,6 +14,3 @@ class Member(OwnedModel):
     read_until = TextField(default="")
     mailed_until = TextField(default="")
     created_at = TimeField()
-
-    class Meta:
-        table_name = "members"

@@ -15,9 +15,6 @@ class Notification(OwnedModel):
     is_announced = BooleanField(default=False)
     created_at = TimeField()
 
-    class Meta:
-        table_name = "notifications"
-
 
 class Email(BaseModel):
     id = TextField(primary_key=True)
@@ -27,6 +24,3 @@ class Email(BaseModel):
     attempts = IntegerField(default=0)
     due_at = TimeField()
     created_at = TimeField()
-
-    class Meta:
-        table_name = "emails"

@@ -18,6 +18,3 @@ class ReadReceipt(OwnedModel):
     leased_until = TimeField(null=True)
     claim = IntegerField(default=0)
     created_at = TimeField()
-
-    class Meta:
-        table_name = "read_receipts"

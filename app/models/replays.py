@@ -1,4 +1,4 @@
-"""Replays, each a mailbox of its own; the deliveries they still have to come to, and what became of the others."""
+"""Replays, each a mailbox of its own; the deliveries they still have to reach, and the outcomes of the others."""
 
 from __future__ import annotations
 
@@ -29,9 +29,6 @@ class Replay(OwnedModel):
     created_at = TimeField()
     finished_at = TimeField(null=True)
 
-    class Meta:
-        table_name = "replays"
-
     @property
     def is_finished(self) -> bool:
         """Whether it is done or aborted."""
@@ -45,7 +42,6 @@ class ReplayPart(BaseModel):
     claims = ArrayField(IntegerField, index=False)
 
     class Meta:
-        table_name = "replay_parts"
         primary_key = False
 
 
@@ -59,7 +55,6 @@ class ReplayRow(BaseModel):
     at = TimeField()
 
     class Meta:
-        table_name = "replay_rows"
         primary_key = False
 
     @classmethod

@@ -17,7 +17,7 @@ STATUSES = (*UNFINISHED, *FINISHED)
 FAILURE_CODES = ("limit", "no_channel", "opted_out", "template", "gone", "error")
 # The filters of the list, those that leave the fewest runs first.
 _FILTERS = ("contact_id", "failure", "automation_id", "status")
-# As in the index by codes.
+# The index by codes has the same expressions.
 _FAILED, _CODE = "failure IS NOT NULL", "(failure->>'code')"
 
 
@@ -29,7 +29,7 @@ class Run(OwnedModel):
     of the log.
     """
 
-    # What a run was started with. Only its contact can become another, by a merge.
+    # What a run was started with does not change; only a merge gives it another contact.
     FIXED: ClassVar[frozenset[str]] = frozenset(
         {
             *("automation_id", "version", "variables", "event", "depth"),
@@ -70,9 +70,6 @@ class Run(OwnedModel):
     created_at = TimeField()
     started_at = TimeField(null=True)
     finished_at = TimeField(null=True)
-
-    class Meta:
-        table_name = "runs"
 
     @property
     def is_finished(self) -> bool:
@@ -118,9 +115,6 @@ class RunStep(OwnedModel):
     at = TimeField()
     detail = json_field()
 
-    class Meta:
-        table_name = "run_steps"
-
     @classmethod
     def latest(cls, run: Run, limit: int) -> list[RunStep]:
         """The last `limit` entries of the run's log, oldest first."""
@@ -142,9 +136,6 @@ class RunRequest(OwnedModel):
     due_at = TimeField(null=True)
     leased_until = TimeField(null=True)
     claim = IntegerField(default=0)
-
-    class Meta:
-        table_name = "run_requests"
 
 
 def _is(name: str, value: str) -> Any:

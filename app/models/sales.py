@@ -23,9 +23,6 @@ class Sale(OwnedModel):
     occurred_at = TimeField()
     created_at = TimeField()
 
-    class Meta:
-        table_name = "sales"
-
     @classmethod
     def forget_contact(cls, sale_ids: Sequence[str]) -> None:
         """Removes the contact, and the reference, from these sales."""

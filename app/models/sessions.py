@@ -17,6 +17,3 @@ class Session(BaseModel):
     seen_at = TimeField()
     expires_at = TimeField()
     ended_at = TimeField(null=True)
-
-    class Meta:
-        table_name = "sessions"

@@ -15,7 +15,7 @@ from app.models.base import OwnedModel
 
 
 class Key(NamedTuple):
-    """What identifies a row in its workspace. `name` is "id" or one of the model's KEYS. Create it with `key`."""
+    """The identity of a row in its workspace. `name` is "id" or one of the model's KEYS. Create it with `key`."""
 
     model: type[OwnedModel]
     workspace_id: str

@@ -29,6 +29,3 @@ class Sweep(OwnedModel):
     claim = IntegerField(default=0)
     created_at = TimeField()
     finished_at = TimeField(null=True)
-
-    class Meta:
-        table_name = "sweeps"

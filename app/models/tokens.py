@@ -17,6 +17,3 @@ class Token(BaseModel):
     revoked_at = TimeField(null=True)
     last_used_at = TimeField(null=True)
     created_at = TimeField()
-
-    class Meta:
-        table_name = "tokens"

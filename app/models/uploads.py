@@ -25,6 +25,3 @@ class Upload(OwnedModel):
     claim = IntegerField(default=0)
     expires_at = TimeField(null=True)
     created_at = TimeField()
-
-    class Meta:
-        table_name = "uploads"

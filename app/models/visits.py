@@ -14,6 +14,3 @@ class Visit(OwnedModel):
     ticket = TextField()
     created_at = TimeField()
     expires_at = TimeField()
-
-    class Meta:
-        table_name = "visits"

@@ -6,7 +6,7 @@ from peewee import TextField
 
 from app.models.base import BaseModel, TimeField, json_field, page_before
 
-# A search by name looks at so many, as no index leads to a part of a name.
+# A search by name looks at this many, as no index leads to a part of a name.
 MOST_SEARCHED = 20_000
 
 
@@ -17,9 +17,6 @@ class Workspace(BaseModel):
     quiet_hours = json_field(null=True)
     opt_out_words = json_field(null=True)
     created_at = TimeField()
-
-    class Meta:
-        table_name = "workspaces"
 
     @classmethod
     def newest(cls, part: str | None, last_id: str | None, limit: int) -> list[Workspace]:

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from app.outbound.answers import Answer, Reason, answered, failed
-from app.outbound.clients import BlockingOutbound, Outbound
+from app.outbound.clients import Outbound
 
-__all__ = ["Answer", "BlockingOutbound", "Outbound", "Reason", "answered", "failed"]
+__all__ = ["Answer", "Outbound", "Reason", "answered", "failed"]

@@ -62,7 +62,7 @@ class Reason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of one request. `error_code` and `error`, a sentence for a support person, are None exactly if `ok`.
+    """The outcome of one request. `error_code` and `error`, a sentence for a support person, are None exactly if `ok`.
 
     `status` is None if no status line came in time. `body` is what came of the response's body, up to the caller's
     cap; `is_whole` says whether that is all of it. `headers` are the response's, with names in lower case, where the

@@ -6,15 +6,12 @@ import asyncio
 import functools
 import math
 import ssl
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import structlog
-import uvloop
 
 from app import metrics
-from app.lib import vitals
 from app.lib.addresses import Network
 from app.outbound.answers import Answer, Reason, answered, failed
 from app.outbound.deadlines import MOST_QUEUED_SECONDS, Deadlines
@@ -26,7 +23,7 @@ from app.outbound.names import Resolver
 from app.outbound.pool import Pool
 from app.outbound.wire_format import post_bytes, read_target, request_bytes
 
-__all__ = ["Answer", "BlockingOutbound", "Outbound", "Reason", "answered", "failed"]
+__all__ = ["Answer", "Outbound", "Reason", "answered", "failed"]
 
 log = structlog.get_logger(__name__)
 
@@ -179,52 +176,6 @@ class Outbound:
         if reason.code == "ours":
             self._our_faults.count(reason, exchange.failure)
         return reason, fact
-
-
-class BlockingOutbound:
-    """Outbound for threads without an event loop: one loop serves them all, in a thread that starts when needed.
-
-    It owns `outbound`. Safe to use from many threads; use it first after a fork.
-    """
-
-    def __init__(self, outbound: Outbound) -> None:
-        self._outbound = outbound
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._lock = threading.Lock()
-
-    def request(
-        self,
-        method: str,
-        address: str,
-        body: bytes,
-        headers: Mapping[str, str],
-        *,
-        most_bytes: int,
-        timeout_seconds: float,
-    ) -> Answer:
-        """Sends a request as `Outbound.request` does, and waits for its Answer."""
-
-        async def ask() -> Answer:
-            return await self._outbound.request(
-                method, address, body, headers, most_bytes=most_bytes, timeout_seconds=timeout_seconds
-            )
-
-        return asyncio.run_coroutine_threadsafe(ask(), self._running_loop()).result()
-
-    def close(self) -> None:
-        """Closes every connection and ends the thread. Requests under way fail as ours."""
-        with self._lock:
-            loop, self._loop = self._loop, None
-        if loop is not None:
-            asyncio.run_coroutine_threadsafe(self._outbound.close(), loop).result()
-            loop.call_soon_threadsafe(loop.stop)
-
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None:
-                self._loop = uvloop.new_event_loop()
-                vitals.start_loop(self._loop, "outbound")
-            return self._loop
 
 
 class _OurFaults:

@@ -1,4 +1,4 @@
-"""Exchanges: a request, what has come of its response, and how its time is up."""
+"""Exchanges: a request, the received part of its response, and its deadline."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Exchange(Response):
         self.ended(self)
 
     def expire(self) -> None:
-        """Ends it because its time is up, with what has come of the response."""
+        """Ends it at its deadline, with the received part of the response."""
         if self.connection is not None:
             self.connection.stop_at_deadline()
             return

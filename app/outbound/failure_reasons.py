@@ -20,7 +20,7 @@ TLS_REASONS = {
     "UNSUPPORTED_PROTOCOL": Reason.OLD_TLS,
     "TLSV1_ALERT_PROTOCOL_VERSION": Reason.OLD_TLS,
 }
-# What is in neither table is a fault of ours: an error counts against the other side only if it must come from there.
+# Errors in neither table are ours: an error counts against the other side only if it must come from there.
 REASONS = {
     errno.ECONNREFUSED: Reason.REFUSED,
     errno.ECONNRESET: Reason.CLOSED,

@@ -31,7 +31,7 @@ class DeadlinePassed(Exception):
 
 
 class Response:
-    """What has been received of a response so far, so that a timeout keeps it.
+    """The received part of a response, so that a timeout keeps it.
 
     At most `most_bytes` of the body are kept. `headers` collects names (in lower case) and values if it is a list.
     `end` is called once; `failure` is then None if the response is `complete`.
@@ -116,7 +116,7 @@ class Connection(asyncio.Protocol):
             self._transport.write(request)
 
     def stop_at_deadline(self) -> None:
-        """Ends the response with what has come of it."""
+        """Ends the response with the part that was received."""
         self._end(DeadlinePassed())
 
     def abort(self) -> None:
@@ -134,7 +134,7 @@ class Connection(asyncio.Protocol):
         # be lost and recorded as failed.
         return self._transport is not None and not self._transport.is_closing() and not self._incoming.poll(0)
 
-    # What the transport calls
+    # Called by the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's does not inherit from it
@@ -176,7 +176,7 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._is_clogged = False
 
-    # What the parser calls
+    # Called by the parser
 
     def on_message_begin(self) -> None:
         if self._response is None or self._response.complete:

@@ -16,7 +16,7 @@ RESOLVER_THREADS = 64  # getaddrinfo cannot be cancelled: a silent name server h
 REMEMBERED_SECONDS = 10
 LATE_SECONDS, OLD_SECONDS = 1, 300  # a resolver that is late or fails does not cut off names known this long ago
 
-# What getaddrinfo says of a name that has no address; all its other errors mean that the resolver is in trouble.
+# Errors of getaddrinfo for a name without an address; all its others mean that the resolver is in trouble.
 DEFINITE = {socket.EAI_NONAME, socket.EAI_NODATA, socket.EAI_ADDRFAMILY, socket.EAI_FAIL}
 
 Ends = Sequence[tuple[int, str]]  # address family and IP address

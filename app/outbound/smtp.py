@@ -57,7 +57,7 @@ def connected() -> Iterator[Connection]:
     try:
         yield Connection(server)
     finally:
-        # What was sent was sent; whether the server hears that this is all does not matter.
+        # The messages are sent; whether the server hears the farewell does not matter.
         server.close()
 
 

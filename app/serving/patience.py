@@ -24,10 +24,10 @@ from app.serving.unreader import Arrived, Unreader
 
 # Longer than any request takes: one that takes longer is waiting for its client.
 PATIENCE_SECONDS = 70
-# For a client that is done to close its connection, as in gunicorn.
+# Time for a client to close its connection, as in gunicorn.
 _LINGER_SECONDS = 2
-# What `handle` returns, beside gunicorn's own: a thread has to read the request; its caller has as many under way as it
-# may; the connection is being closed.
+# `handle` returns these, beside gunicorn's own: a thread has to read the request; the caller has as many requests under
+# way as it may; the connection is being closed.
 _READS, _QUEUES, _LINGERS = object(), object(), object()
 
 
@@ -98,7 +98,7 @@ class PatientWorker(RefusingWorker):
             del self._begun[conn]
 
     def finish_request(self, conn: Any, fs: Any) -> None:
-        """What becomes of a connection after `handle`."""
+        """Keeps, queues or closes a connection after `handle`."""
         self._leave(conn)
         if (following := self._turns.end(conn)) is not None:
             self.enqueue_req(following)

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Turns:
-    """Who has a turn, and who waits for one. A turn that ends is the next one's of the same caller, in their order."""
+    """The turns of callers. A turn that ends goes to the next waiting connection of the same caller, in their order."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -1,4 +1,4 @@
-"""What has arrived of a request to `web`, and how fast."""
+"""The received part of a request to `web`, and how fast it arrives."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from gunicorn.http.unreader import SocketUnreader
 
 # A client that has sent too little for so long sends nothing more, or means harm.
 STALL_SECONDS = 10
-# What one connection may keep in memory. Larger heads are left to the parser, which refuses most of them.
+# Bytes that one connection may keep in memory. Larger heads are left to the parser, which refuses most of them.
 _HEAD_BYTES, _BODY_BYTES, _PART_BYTES = 32 * 1024, 64 * 1024, 16 * 1024
-# What a client may send while its connection is being closed, as in gunicorn.
+# Bytes that a client may send while its connection is being closed, as in gunicorn.
 _LINGER_BYTES = 64 * 1024
 
 
@@ -91,7 +91,7 @@ class Unreader(SocketUnreader):  # type: ignore[misc]
         return state
 
     def caller(self) -> str:
-        """Who calls, as the request says: its token or else its cookies; empty without."""
+        """The caller, by the request's token or else its cookies; empty without."""
         head = self.buf.getvalue().partition(b"\r\n\r\n")[0]
         lines = head.lower().split(b"\r\n")
         named = [line for name in (b"authorization:", b"cookie:") for line in lines if line.startswith(name)]

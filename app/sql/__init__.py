@@ -43,7 +43,7 @@ def prepared(name: str, query: str | None = None) -> Prepared:
     query = query or load(name)
     names = list(dict.fromkeys(_PARAMETER.findall(query)))
     numbered = _PARAMETER.sub(lambda found: f"${names.index(found[1]) + 1}", query)
-    execute = Prepared(f"EXECUTE {name} ({', '.join(f'%({each})s' for each in names)})")
+    execute = Prepared(f"EXECUTE {name}" + (f" ({', '.join(f'%({each})s' for each in names)})" if names else ""))
     execute.query = query
     execute.preparation = f"PREPARE {name} AS {numbered}"
     return execute

@@ -1,7 +1,7 @@
 -- Claims due messages of connected channels, people's before those of automations: up to the room of each channel, and
 -- no more than its rate allows now. Only the first unfinished message of a conversation is due.
 --
--- `kinds` are those that have a rate: so many `rates` a second in the long run; what was missed is made up for `slacks`
+-- `kinds` are those that have a rate: `rates` a second in the long run, which catch up for `slacks`
 -- seconds at most. The lock on the row of such a channel makes its rate exact over all processes. Never waits for a lock.
 --
 -- Returns a row for each claim: what a message needs to be sent; the Unix time of the claim; and whether the message may

@@ -1,4 +1,4 @@
--- Writes the outcomes of a batch of jobs. What they were asked to do is forgotten, except where one broke unexpectedly.
+-- Writes the outcomes of a batch of jobs. Their payloads are deleted, except of jobs that broke unexpectedly.
 UPDATE jobs
 SET status = done.status, effect = done.effect, resource_type = done.resource_type, resource_id = done.resource_id,
     problem = done.problem, payload = CASE WHEN done.keeps_payload THEN jobs.payload END,

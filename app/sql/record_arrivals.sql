@@ -1,4 +1,4 @@
--- Records what became of arrivals. `waits`: a receipt looks for its message again later, the later the older it is, for
+-- Records the outcomes of arrivals. `waits`: a receipt looks for its message again later, the later the older it is, for
 -- `kept_seconds` in all.
 -- `problems`: why it did not work, null if it did; one that `ends` is given up. What was processed keeps only its key.
 UPDATE arrivals

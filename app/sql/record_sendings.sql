@@ -1,4 +1,4 @@
--- Records what came of messages, each under the claim it was sent with, and makes the next message of a conversation due
+-- Records the outcomes of messages, each under the claim it was sent with, and makes the next message of a conversation due
 -- whose first one is finished. The caller has locked the conversations, so that none is queued in them meanwhile.
 --
 -- `queued`: it was not taken, and may be sent in `pauses` seconds. If it has a failure, the provider has put it off: it

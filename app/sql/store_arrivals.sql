@@ -1,4 +1,4 @@
--- Stores what has come in over a channel, in its order, without what it has brought before; returns whose it is.
+-- Stores arrivals over a channel, in their order, without those it has stored before; returns their senders.
 INSERT INTO arrivals (id, workspace_id, channel_id, sender_key, key, kind, payload, trace_id)
 SELECT new.id, %(workspace_id)s, %(channel_id)s, new.sender_key, new.key, new.kind, new.payload, %(trace_id)s
 FROM unnest(%(ids)s::text[], %(senders)s::text[], %(keys)s::text[], %(kinds)s::text[], %(payloads)s::text[]::json[])

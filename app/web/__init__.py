@@ -27,6 +27,7 @@ from app.web.dashboard import (
     verify_pages,
     workspace_pages,
 )
+from app.web.forms import FormRequest
 from app.web.people import account_pages, password_pages, sign_ins, start, visit_pages
 from app.web.settings import (
     audit_pages,
@@ -51,6 +52,7 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+MOST_FORM_BYTES = 1024 * 1024
 MODULES = (
     account_pages,
     audit_pages,
@@ -86,6 +88,7 @@ MODULES = (
 def create_pages() -> Flask:
     """The WSGI application of the pages."""
     pages = Flask("app.web", static_folder=None)
+    pages.request_class = FormRequest
     # No redirects to a path that is spelled better: they would name the host that the request names.
     pages.url_map.strict_slashes = pages.url_map.merge_slashes = False
     _configure_sessions(pages)
@@ -110,8 +113,8 @@ def _configure_sessions(pages: Flask) -> None:
     pages.config.update(
         cookies.configuration(),
         WTF_CSRF_TIME_LIMIT=None,  # as long as the session: a page may stay open for days
-        MAX_CONTENT_LENGTH=1024 * 1024,
-        MAX_FORM_MEMORY_SIZE=1024 * 1024,
+        MAX_CONTENT_LENGTH=MOST_FORM_BYTES,
+        MAX_FORM_MEMORY_SIZE=MOST_FORM_BYTES,
     )
 
 

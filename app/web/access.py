@@ -39,12 +39,12 @@ class VisitRequired(BellhopError):
     """A member of staff changes something without having said why."""
 
     slug = "insufficient-scope"
-    detail = "Say first why you change something in this workspace: give a reason and a ticket number."
+    detail = "First say why you change something in this workspace: give a reason and a ticket number."
 
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Who looks at the page. In a workspace: by a membership, or as staff, and then perhaps on a visit."""
+    """The person who looks at the page. In a workspace: by a membership, or as staff, perhaps on a visit."""
 
     signed: Signed
     workspace_id: str | None = None
@@ -80,7 +80,7 @@ class Viewer:
 
 
 class _SessionToken:
-    """What Flask-Login stores at the sign-in: the token of the session."""
+    """The token of the session, as Flask-Login stores it at the sign-in."""
 
     is_active = is_authenticated = True
 
@@ -92,7 +92,7 @@ class _SessionToken:
 
 
 def _asks(who: Viewer) -> str:
-    """Whom the viewer can ask for a role."""
+    """A sentence on whom the viewer can ask for a role."""
     if who.membership is None:
         return "Support staff cannot do it, not even during a visit."
     return f"Yours is {who.membership.role}. An owner can change it: see Members."
@@ -104,7 +104,7 @@ def public(view: View) -> View:
 
 
 def asset(view: View) -> View:
-    """Declares what is no page: the same for everybody, so nobody's session is looked up."""
+    """Declares a file that is the same for everybody, so that no session is looked up."""
     return _declare(view, public=True, asset=True)
 
 
@@ -121,8 +121,8 @@ def staff(view: View) -> View:
 def page(action: str, most_bytes: int | None = None) -> Callable[[View], View]:
     """Declares a page about the workspace in its path, for those who may do `action`, a key of `roles.ACTIONS`.
 
-    The view does not get `workspace` as an argument: it is `viewer().workspace_id`. `most_bytes`: how large a form may
-    be, if it is larger than others.
+    The view does not get `workspace` as an argument: it is `viewer().workspace_id`. `most_bytes`: how large a form
+    with a file may be, if it is larger than others.
     """
     if action not in roles.ACTIONS:
         raise ValueError(f"{action} is not in the matrix of roles")
@@ -130,13 +130,13 @@ def page(action: str, most_bytes: int | None = None) -> Callable[[View], View]:
 
 
 def declared(endpoint: str) -> dict[str, Any]:
-    """What the view of that endpoint declares about access. A view without a declaration is an error."""
+    """The access that the view of that endpoint declares. A view without a declaration is an error."""
     found: dict[str, Any] = vars(current_app.view_functions[endpoint])["access"]
     return found
 
 
 def viewer() -> Viewer:
-    """Who looks at this page. Only where someone is signed in."""
+    """The person who looks at this page. Only where someone is signed in."""
     found: Viewer = g.viewer
     return found
 
@@ -199,7 +199,8 @@ def _check() -> Response | None:
         raise NotFound("There is no such page.")
     if action := access.get("action"):
         _must_be_allowed(action)
-        if access["most_bytes"]:
+        # Nothing bounds what the fields of any other large form cost.
+        if access["most_bytes"] and request.mimetype == "multipart/form-data":
             request.max_content_length = access["most_bytes"]
     return None
 

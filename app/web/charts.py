@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 WIDTH, HEIGHT = 640, 190
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 10, 10, 24
 _TICKS = 4  # grid lines, at most
-# What may lie between two labels below a chart, and how many fit.
+# The distances between two labels below a chart, and how many labels fit.
 _DISTANCES = tuple(timedelta(minutes=minutes) for minutes in (10, 60, 240, 1440, 5 * 1440))
 _MOST_LABELS = 8
 SPARK_WIDTH, SPARK_HEIGHT = 112, 26
@@ -45,7 +45,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What the macro `chart` draws. `rows`: the time of each step with the values of all series, as text."""
+    """The data of the macro `chart`. `rows`: the time of each step with the values of all series, as text."""
 
     id: str
     title: str
@@ -60,11 +60,6 @@ class Chart:
     left: int = _LEFT
     right: int = WIDTH - _RIGHT
     bottom: int = HEIGHT - _BOTTOM
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing to draw."""
-        return not any(line.path for line in self.lines)
 
 
 def chart(
@@ -126,7 +121,7 @@ def _scale(highest: float) -> tuple[float, float]:
 
 
 def _summary(series: Sequence[Series], shown: Callable[[float | None], str]) -> str:
-    """What somebody who cannot see the chart has to know: the last and the highest value of each series."""
+    """A description for those who cannot see the chart: the last and the highest value of each series."""
     said = []
     for each in series:
         known = [value for value in each.values if value is not None]

@@ -62,7 +62,7 @@ def _page(status: int, title: str, detail: str, remedy: str | None = None) -> Re
 def _away(error: Exception) -> Response:
     """The page that needs neither the database nor to know who looks at it."""
     _log.error("database_unavailable", exc_info=error)
-    detail = "Try again in a few seconds. If you were saving something, look first whether it was saved."
+    detail = "Try again in a few seconds. If you were saving something, first check whether it was saved."
     if _is_program():
         return _document(503, detail)
     # Not by `render_template`, which looks up who has signed in.

@@ -11,7 +11,7 @@ from app.lib import ids
 from app.web import lists
 
 Reader = Callable[[str], Any]
-# What PostgreSQL and the calendars of all zones can represent.
+# PostgreSQL and the calendars of all zones can represent these times.
 _FIRST, _LAST = datetime(2000, 1, 1, tzinfo=UTC), datetime(3000, 1, 1, tzinfo=UTC)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +18,9 @@ from app.web.formats import MOST_COUNTED
 
 ROWS = 50
 MOST_EXPORTED = 10_000
-# What a spreadsheet would run as a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# Where a spreadsheet may see a formula: at the beginning of a cell, and behind a semicolon, at which many divide lines
+# without regard to our quotes. Some take wide signs for narrow ones.
+_FORMULA = re.compile(r"(^|[;\t\r\n])(?=[\s\ufeff\x22]*[=+\-@\uff1d\uff0b\uff0d\uff20])|^(?=[\t\r\n])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ def wanted_format() -> str | None:
 def file_of(rows: Sequence[Mapping[str, Any]], name: str) -> Response:
     """The rows, all with the same keys, as the file that the address asks for; the caller caps them at MOST_EXPORTED.
 
-    In CSV, text that a spreadsheet would run as a formula begins with an apostrophe.
+    In CSV, what a spreadsheet would run as a formula has an apostrophe before it.
     """
     if wanted_format() == "json":
         response = Response(json.dumps(list(rows)), mimetype="application/json")
@@ -88,6 +90,11 @@ def file_of(rows: Sequence[Mapping[str, Any]], name: str) -> Response:
         response = Response(_csv(rows), mimetype="text/csv")
     response.headers["Content-Disposition"] = f'attachment; filename="{name}.{wanted_format()}"'
     return response
+
+
+def columns(row: Any, *names: str) -> dict[str, Any]:
+    """These attributes of the row, for a file."""
+    return {name: getattr(row, name) for name in names}
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -104,4 +111,4 @@ def _cell(value: Any) -> str:
         return ""
     if not isinstance(value, str):
         value = json.dumps(value).decode().strip('"')
-    return f"'{value}" if value.startswith(_FORMULA) else value
+    return _FORMULA.sub(r"\1'", value)

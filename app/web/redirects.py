@@ -1,10 +1,21 @@
-"""Redirects to addresses that come from forms: only our own are followed."""
+"""Redirects: to a page of the workspace, and to addresses that come from forms, of which only our own are followed."""
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import urlsplit
 
-from flask import request
+from flask import flash, redirect, request, url_for
+from werkzeug.wrappers import Response
+
+from app.web.access import workspace_id
+
+
+def to(endpoint: str, said: str | None = None, **path: Any) -> Response:
+    """Leads to that page of the workspace, which then says that something went well."""
+    if said:
+        flash(said, "good")
+    return redirect(url_for(endpoint, workspace=workspace_id(), **path), 303)
 
 
 def ours(address: str) -> str | None:

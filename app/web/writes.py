@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -10,8 +9,9 @@ from typing import Any
 from flask import flash, request
 
 from app.domain.bodies.pointers import refuse_bad_text
-from app.domain.jobs import failed_jobs, jobs
-from app.domain.jobs.jobs import OnceKey, Write
+from app.domain.jobs import failed_jobs, idempotency_keys, jobs
+from app.domain.jobs.idempotency_keys import RequestKey, fingerprint
+from app.domain.jobs.jobs import Write
 from app.errors import BellhopError, Conflict, Fault, IdempotencyKeyReused, Invalid
 from app.models.jobs import Job
 from app.web.access import DELAYED_SECONDS, viewer, workspace_id
@@ -43,7 +43,8 @@ def submit_once(
 ) -> tuple[Job, bool]:
     """The same, and whether an earlier click of the form made the job, with that click's payload."""
     refuse_bad_text(dict(payload))
-    job, was_there = _accept(_write(kind, payload, resource_id), check)
+    with _told_of_earlier_forms():
+        job, was_there = jobs.accept(_write(kind, payload, resource_id), _form_key(), check=check)
     job = _wait(job)
     if job.status == "failed":
         raise _refusal(job)
@@ -52,13 +53,30 @@ def submit_once(
     return job, was_there
 
 
+def tell(
+    done: str, kind: str, payload: Mapping[str, Any], resource_id: str, check: Callable[[], object] | None = None
+) -> bool:
+    """Submits a write whose outcome the next page tells: what refused it, or `done` once it has taken effect.
+
+    Returns whether it was accepted. Raises like `submit`, except Conflict.
+    """
+    try:
+        job = submit(kind, payload, resource_id, check)
+    except Conflict as conflict:
+        flash(conflict.detail, "error")
+        return False
+    if job.is_finished:
+        flash(done, "good")
+    return True
+
+
 def begin(kind: str, resource_id: str, store: Callable[[str], None], content: bytes = b"") -> Job:
     """Accepts a write that takes long, and does not wait for it; of one form with the same `content`, once.
 
     `store`: as for `jobs.accept`. `content`: a digest of what the form uploads.
     """
     with _told_of_earlier_forms():
-        return jobs.accept(_write(kind, {}, resource_id), _once(content), store)[0]
+        return jobs.accept(_write(kind, {}, resource_id), _form_key(content), store)[0]
 
 
 def replay(failed: Job) -> Job:
@@ -66,27 +84,13 @@ def replay(failed: Job) -> Job:
 
     Returns the new job, however it ended. Raises Conflict if the failed one cannot be replayed.
     """
-    job, _ = failed_jobs.replay(failed, trace_id(), viewer().actor_id, _once())
+    job, _ = failed_jobs.replay(failed, trace_id(), viewer().actor_id, _form_key())
     return _wait(job)
 
 
 def trace_id() -> str:
     """The identifier of this request."""
     return str(request.environ["bellhop.request_id"])
-
-
-def _accept(write: Write, check: Callable[[], object] | None) -> tuple[Job, bool]:
-    once = _once()
-    with _told_of_earlier_forms():
-        try:
-            if check is not None:
-                check()
-        except BellhopError:
-            earlier = jobs.replayed(viewer().actor_id, once) if once else None
-            if earlier is None:
-                raise
-            return earlier, True
-        return jobs.accept(write, once)
 
 
 @contextmanager
@@ -110,15 +114,15 @@ def _write(kind: str, payload: Mapping[str, Any], resource_id: str | None) -> Wr
     return Write(workspace_id(), kind, payload, trace_id(), resource_id, viewer().actor_id)
 
 
-def _once(content: bytes = b"") -> OnceKey | None:
+def _form_key(content: bytes = b"") -> RequestKey | None:
     """The key of the form that was sent, by which its second click is recognized."""
     try:
-        key = str(uuid.UUID(request.form.get("once", "")))
-    except ValueError:
+        key = idempotency_keys.parse(request.form.get("once", ""))
+    except Invalid:
         return None
     fields = sorted((name, value) for name, value in request.form.items(multi=True) if name != "csrf_token")
     body = "\n".join(f"{len(value)} {name}={value}" for name, value in fields).encode()
-    return OnceKey(key, jobs.fingerprint(request.method.encode(), request.path.encode(), body, content))
+    return RequestKey(key, fingerprint(request.method.encode(), request.path.encode(), body, content))
 
 
 def _refusal(job: Job) -> BellhopError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app import sql
-from app.database import database, rows, transaction
+from app.database import database, rows, transaction, which_hold
 from tests.cast import Api, accept, all_of, one
 
 
@@ -96,3 +96,12 @@ def test_no_plan_reads_a_whole_table_that_is_empty_as_yet(workspace_id: str) -> 
 
     assert "Seq Scan" not in ours
     assert "Seq Scan" in by_itself
+
+
+def test_of_many_conditions_those_that_hold_are_found(workspace_id: str) -> None:
+    conditions = ["EXISTS (SELECT FROM workspaces)", "EXISTS (SELECT FROM jobs)", "true", "NULL"]
+
+    assert which_hold(conditions) == {"EXISTS (SELECT FROM workspaces)", "true"}
+    accept_one(workspace_id)
+    assert which_hold(conditions) == {"EXISTS (SELECT FROM workspaces)", "EXISTS (SELECT FROM jobs)", "true"}
+    assert which_hold(["false"]) == which_hold([]) == set()

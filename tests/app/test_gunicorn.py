@@ -181,6 +181,24 @@ def test_whoever_sends_a_body_that_is_too_large_gets_the_answer(web: Web, api: A
         assert status(read_answer(connection)) == 413
 
 
+BROKEN_CHUNKS = {
+    "a trailer that is no header": b"5\r\na=b&c\r\n0\r\nNo header\r\n\r\n",
+    "no number": b"zz\r\n",
+    "an extension with NUL": b"5;\0\r\na=b&c\r\n0\r\n\r\n",
+    "no end of a chunk": b"5\r\na=b&cXX0\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
+@pytest.mark.parametrize("what", BROKEN_CHUNKS)
+def test_a_form_that_breaks_on_its_way_is_no_fault_of_ours(web: Web, what: str, kind: str) -> None:
+    head = f"POST /sign-in HTTP/1.1\r\nHost: bellhop.test\r\nContent-Type: {kind}\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    answer = web.ask(head.encode() + BROKEN_CHUNKS[what])
+
+    assert status(answer) == 400
+
+
 # Clients that stall
 
 

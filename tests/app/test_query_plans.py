@@ -19,22 +19,23 @@ from flask.testing import FlaskClient
 from app import database, mailbox
 from app.api import lists
 from app.channels.base import Outcome as Sent
-from app.channels.base import Verdict
+from app.channels.base import Request, Verdict
 from app.config import settings
 from app.database import Database, rows, transaction
 from app.domain import writes
 from app.domain.automations import http_requests
-from app.domain.automations.http_requests import Dispatch, Outcome
+from app.domain.automations.http_requests import Carried
 from app.domain.channels import arrivals, outboxes
-from app.domain.conversations import interruptions, sending_outcomes, sendings
+from app.domain.conversations import interrupted_messages, sending_outcomes, sendings
 from app.domain.conversations.sendings import Sending
 from app.domain.deliveries import attempts, lanes, replay_choices, replays, sweep_batches, sweeps
 from app.domain.insight import failures, figures, queues, searches, trends
 from app.domain.insight.trends import WINDOWS
-from app.domain.jobs import jobs
+from app.domain.jobs import idempotency_keys, jobs
 from app.domain.lifecycle import imports
 from app.domain.triggers import run_states
 from app.domain.webhooks import endpoints
+from app.domain.work.request_attempts import Dispatch, Outcome
 from app.domain.work.units import Unit
 from app.lib import clock, ids
 from app.mailbox import Claimed
@@ -44,6 +45,7 @@ from app.models.jobs import Job
 from app.outbound.answers import answered
 from app.sql import Prepared
 from app.web.formats import MOST_COUNTED
+from scheduler.timetable import Timetable
 from tests import cast, pages
 from tests.cast import Api, one
 from tests.conftest import TEMPLATE, Servers
@@ -636,13 +638,9 @@ def find_for_writing(workspace_id: str, identifiers: dict[str, str]) -> None:
 
 
 def answer_runs(world: World) -> None:
-    found = rows("SELECT id, claim, run_id FROM run_requests ORDER BY id DESC LIMIT 20")
-    http_requests.record(
-        [
-            Outcome(Dispatch(Claimed(id, world.api.workspace_id, number), run_id, "GET", "", {}, b"", 0), answered(200))
-            for id, number, run_id in found
-        ]
-    )
+    found = rows("SELECT id, claim, run_id, key, request, tries FROM run_requests ORDER BY id DESC LIMIT 20")
+    claims = [Claimed(id, world.api.workspace_id, number, Carried(*carried)) for id, number, *carried in found]
+    http_requests.record([Outcome(Dispatch(claimed, Request("GET", "")), answered(200)) for claimed in claims])
 
 
 def settle(world: World) -> None:
@@ -663,7 +661,7 @@ def settle(world: World) -> None:
         lambda world: mailbox.overdue(jobs.MAIL, 1, 1000),
         lambda world: mailbox.overdue(lanes.FAST, 1, 1000),
         lambda world: mailbox.overdue(sweeps.MAIL, 1, 1000),
-        lambda world: lanes.wake_retries(),
+        lambda world: mailbox.wake_and_ring(lanes.WAITING),
         lambda world: mailbox.claim(run_states.MAIL, {world.api.workspace_id: 50}, 5),
         lambda world: mailbox.overdue(run_states.MAIL, 1, 1000),
         lambda world: mailbox.wake(run_states.WAITING),
@@ -675,7 +673,7 @@ def settle(world: World) -> None:
         lambda world: attempts.claim_restrained(lanes.FAST, {world.places["endpoint"]: 1}),
         lambda world: sweeps.begin_missing([world.places["endpoint"]]),
         lambda world: find_for_writing(world.api.workspace_id, {"external_id": "c-7", "email": "c-9@example.com"}),
-        lambda world: jobs.forget_old_keys(),
+        lambda world: idempotency_keys.forget_old(),
         lambda world: imports.forget_old(),
         lambda world: sweeps.forget_old(),
         lambda world: mailbox.overdue(replays.MAIL, 1, 1000),
@@ -687,6 +685,7 @@ def settle(world: World) -> None:
         lambda world: mailbox.overdue(arrivals.MAIL, 1, 500),
         lambda world: mailbox.wake(arrivals.WAITING),
         lambda world: arrivals.forget_old(100),
+        lambda world: Timetable()._holding(),
     ],
     ids=[
         *(
@@ -708,7 +707,7 @@ def settle(world: World) -> None:
         *("missing sweeps", "holders of identifiers", "old keys", "old imports", "old sweeps"),
         *("overdue replays", "replays that may send more", "old replays"),
         *("claim of messages and their outcomes", "overdue messages"),
-        *("claim of arrivals", "overdue arrivals", "receipts due", "old arrivals"),
+        *("claim of arrivals", "overdue arrivals", "receipts due", "old arrivals", "whether there is anything to do"),
     ],
 )
 def test_what_works_on_mail_finds_it_by_index(world: World, work: Callable[[World], object]) -> None:
@@ -722,12 +721,12 @@ def test_a_channel_that_was_stopped_is_looked_into_by_index(world: World) -> Non
     rows("UPDATE channels SET stopped_at = now() - interval '1 hour' WHERE id = %s", (world.places["channel"],))
 
     with explained() as plans:
-        interruptions.settle()
+        interrupted_messages.settle()
 
     # Once after each stop: its whole backlog, and nothing of other channels.
     check(plans, most=MOST_BLOCKS + FEWER // 10)
     with explained() as plans:
-        interruptions.settle()
+        interrupted_messages.settle()
     assert check(plans) < 100
 
 

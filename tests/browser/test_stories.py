@@ -47,7 +47,7 @@ def test_an_endpoint_is_created_and_its_secret_shown_once(
     page.goto(workspace.path("settings/developers/endpoints"))
     main.get_by_role("link", name="Create an endpoint").first.click()
     main.get_by_label("Address").fill("ftp://no.example")
-    main.get_by_label("All, those of the future included").check()
+    main.get_by_label("All, including future ones").check()
     main.get_by_role("button", name="Create the endpoint").click()
     expect(main.get_by_label("Address")).to_have_attribute("aria-invalid", "true")
     expect(main.get_by_label("Address")).to_have_value("ftp://no.example")

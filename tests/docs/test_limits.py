@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from app import bounds, config
+from app import bounds, config, web
 from app.api import lists
 from app.channels.kinds import KINDS
-from app.domain.automations import automations, interpreter
+from app.domain.automations import automations, http_requests, interpreter
 from app.domain.automations.definitions import json_schemas, validation
 from app.domain.bodies import objects
 from app.domain.channels import channels, media
@@ -21,7 +21,7 @@ from app.domain.webhooks import endpoints
 from app.lib import liquids, templates
 from tests.docs.pages import PAGES
 from tests.docs.test_operating import NEEDED
-from workers import pacing, requester
+from workers import pacing
 
 LIMITS = (PAGES.parent / "limits.md").read_text()
 ROWS = re.findall(r"^\| `([a-z_]+)` \| ([\d,]+) \| ([^|]+) \| \S[^|]* \|$", LIMITS, re.MULTILINE)
@@ -31,11 +31,12 @@ CONSTANTS = {
     "bytes of a request's body": objects.MAX_BODY_BYTES,
     "bytes of an upload": media.MOST_BYTES,
     "bytes of an import": import_lines.MOST_BYTES,
+    "bytes of a form of the pages, but for the file to import": web.MOST_FORM_BYTES,
     "lines of an import": import_lines.MOST_LINES,
     "rows on a page of a list": lists.MOST,
-    "endpoints": endpoints.MOST_ENDPOINTS,
-    "channels": channels.MOST_CHANNELS,
-    "automations": automations.MOST_AUTOMATIONS,
+    "endpoints": endpoints.QUOTA.most,
+    "channels": channels.QUOTA.most,
+    "automations": automations.QUOTA.most,
     "members": members.MOST_MEMBERS,
     "invitations that are open": links.MOST_INVITATIONS,
     "tags of a contact": contacts.MOST_TAGS,
@@ -51,7 +52,7 @@ CONSTANTS = {
     "bytes that a template may print": liquids.MOST_OUTPUT_BYTES,
     "characters of a message": max(kind.most_characters for kind in KINDS.values()),
     "files of a message": media.MOST_FILES,
-    "requests of runs under way to other servers, of a workspace and process": requester.MOST_EACH,
+    "requests of runs under way to other servers, of a workspace and process": http_requests.MOST_EACH,
     "deliveries under way to an endpoint, of a process": pacing.MOST,
     "failed attempts to sign in to an account from an address, in 15 minutes": sign_ins.PAIR.failures,
     "failed attempts to sign in from an address, in 15 minutes": sign_ins.ADDRESS.failures,

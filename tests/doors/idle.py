@@ -13,6 +13,7 @@ from tests.stack.stack import Stack
 
 SECONDS = float(os.environ.get("SECONDS_AT_REST", "60"))
 SETTLING_SECONDS = 5.0
+MOST_PERCENT = 5.0
 
 
 def measure(tell: Callable[[str], None]) -> None:
@@ -26,6 +27,7 @@ def measure(tell: Callable[[str], None]) -> None:
     for name, percent in sorted(found.items(), key=lambda item: -item[1]):
         tell(f"{percent:5.2f} %  {name}")
     tell(f"{sum(found.values()):5.2f} %  all")
+    assert sum(found.values()) <= MOST_PERCENT, f"more than {MOST_PERCENT} %"
 
 
 def costs(stack: Stack) -> dict[str, float]:

@@ -51,6 +51,7 @@ def test_a_round_without_anyone_waiting_rings_for_nobody() -> None:
 
 def test_a_round_looks_at_so_many_and_the_next_goes_on_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overdue, "MOST_LOOKED_AT", 2)
+    monkeypatch.setattr(overdue, "SLICE_SECONDS", 0)
     wait_for_work("ws_1", "ws_2", "ws_3", "ws_4", "ws_5")
     each = Overdue(jobs.MAIL, overdue_seconds=1)
 
@@ -60,8 +61,19 @@ def test_a_round_looks_at_so_many_and_the_next_goes_on_from_there(monkeypatch: p
     assert rung() == ["ws_1", "ws_2", "ws_3", "ws_4", "ws_5"]
 
 
+def test_a_round_goes_on_while_there_are_more_and_time_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overdue, "MOST_LOOKED_AT", 2)
+    monkeypatch.setattr(overdue, "SLICE_SECONDS", 60)
+    wait_for_work("ws_1", "ws_2", "ws_3", "ws_4", "ws_5")
+
+    assert Overdue(jobs.MAIL, overdue_seconds=1)() == 5
+
+    assert rung() == ["ws_1", "ws_2", "ws_3", "ws_4", "ws_5"]
+
+
 def test_after_the_last_owner_the_pass_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overdue, "MOST_LOOKED_AT", 2)
+    monkeypatch.setattr(overdue, "SLICE_SECONDS", 0)
     wait_for_work("ws_1", "ws_2", "ws_3")
     each = Overdue(jobs.MAIL, overdue_seconds=1)
     assert [each(), each()] == [2, 1]
@@ -95,6 +107,7 @@ def oldest() -> float | None:
 
 def test_a_whole_round_tells_for_how_long_the_oldest_mail_has_been_due(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overdue, "MOST_LOOKED_AT", 2)
+    monkeypatch.setattr(overdue, "SLICE_SECONDS", 0)
     metrics.OVERDUE_SECONDS.clear()
     wait_for_work("ws_1", seconds=100)
     wait_for_work("ws_2", "ws_3")
@@ -108,6 +121,24 @@ def test_a_whole_round_tells_for_how_long_the_oldest_mail_has_been_due(monkeypat
     rows("UPDATE jobs SET due_at = NULL")
     each()
     assert oldest() == 0
+
+
+def test_where_no_mail_is_left_the_oldest_is_forgotten_and_the_next_round_begins_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(overdue, "MOST_LOOKED_AT", 2)
+    monkeypatch.setattr(overdue, "SLICE_SECONDS", 0)
+    wait_for_work("ws_1", "ws_2", "ws_3", seconds=100)
+    each = Overdue(jobs.MAIL, overdue_seconds=1)
+    each()
+    rows("UPDATE jobs SET due_at = NULL")
+
+    each.rest()
+
+    assert oldest() == 0
+    wait_for_work("ws_4", seconds=10)
+    assert each() == 1
+    assert 10 <= oldest() < 100
 
 
 def test_a_round_changes_nothing_of_the_mail() -> None:

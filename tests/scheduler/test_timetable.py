@@ -42,6 +42,40 @@ def test_a_pass_that_fails_does_not_stop_the_others(error: Exception, event: str
     assert [(line["event"], line["name"]) for line in lines] == [(event, "first"), ("pass.made", "second")]
 
 
+def test_a_pass_that_has_nothing_to_do_rests_until_it_has() -> None:
+    made: list[str] = []
+    timetable = Timetable()
+    condition = "EXISTS (SELECT FROM automation_deltas)"
+    timetable.passes = [Pass("busy", 0, lambda: made.append("made") or 1, condition, lambda: made.append("rested"))]
+
+    timetable.run_due()
+    assert made == ["rested"]
+    assert timetable.passes[0].found == 0
+
+    database.rows(
+        "INSERT INTO automation_deltas (id, workspace_id, automation_id, key, amount)"
+        " VALUES ('dlt_1', 'ws_1', 'aut_1', 'completed', 1)"
+    )
+    timetable.run_due()
+    assert made == ["rested", "made"]
+    assert timetable.passes[0].found == 1
+
+
+def test_where_it_cannot_be_asked_what_there_is_to_do_every_pass_is_made() -> None:
+    made: list[str] = []
+    timetable = Timetable()
+    timetable.passes = [
+        Pass("asks", 60, lambda: made.append("asks") or 0, "EXISTS (SELECT FROM no_table)"),
+        Pass("other", 60, lambda: made.append("other") or 0),
+    ]
+
+    with capture_logs() as lines:
+        timetable.run_due()
+
+    assert made == ["asks", "other"]
+    assert [line["event"] for line in lines] == ["passes.not_asked"]
+
+
 def test_passes_are_timed_and_failures_counted() -> None:
     timetable = Timetable()
     timetable.passes = [Pass("fails", 0, failing(RuntimeError())), Pass("works", 0, lambda: 0)]

@@ -128,6 +128,20 @@ def test_endpoints_that_are_not_sure_to_answer_get_half_of_the_room_at_most() ->
     assert every.rooms([*unsure, "good"], capacity=100) == {"good": 2}
 
 
+def test_what_is_new_gets_one_request_each_of_half_of_the_room() -> None:
+    every = Windows(slow_lane=True)
+    endpoint_ids = [f"old-{number}" for number in range(10)] + ["new", "newer", "newest"]
+    for endpoint_id in endpoint_ids:
+        for number in range(9):
+            every.begin(endpoint_id, str(number))
+            every.end(endpoint_id, str(number), succeeded=True, seconds=0.01)
+
+    rooms = every.rooms(endpoint_ids, 4, dict.fromkeys(["new", "newer", "newest"]))
+
+    assert rooms == {"new": 1, "newer": 1, "old-0": 2}
+    assert every.rooms(["newest"], 5, dict.fromkeys(["newest"])) == every.rooms(["newest"], 5)
+
+
 def test_requests_that_wait_take_no_room_but_there_is_a_limit_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pacing, "MOST_UNDER_WAY", 80)
     every = Windows(slow_lane=False)

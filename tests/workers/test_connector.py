@@ -59,26 +59,19 @@ def test_an_address_that_cannot_be_asked_is_an_answer_too(
 
 
 def test_a_workspace_whose_provider_hangs_holds_up_no_other(
-    api: Api, others: Api, connector: Connector, provider: Receiver, monkeypatch: pytest.MonkeyPatch
+    api: Api, others: Api, connector: Connector, provider: Receiver, released: threading.Event
 ) -> None:
-    released = threading.Event()
-    ask = connector.ask
-
-    def asked(request: playing.Request) -> playing.Answer:
-        if b"hangs" in request.body:
-            released.wait(60)
-        return ask(request)
-
-    monkeypatch.setattr(connector, "ask", asked)
+    provider.behaviour = lambda path, body: Answer(released=released) if b"hangs" in body else 200
     for number in range(6):
         create(api.workspace_id, f"{number}:hangs")
-        connector.wake(api.workspace_id)
+    connector.wake(api.workspace_id)
+    until(lambda: provider.counts["/me"] == 1)
     channel_id = create(others.workspace_id)
 
     connector.wake(others.workspace_id)
 
     until(lambda: state(channel_id) == ("connected", None))
-    released.set()
+    assert one("SELECT count(*) FROM channel_requests") == 6
 
 
 @pytest.mark.usefixtures("provider")

@@ -13,6 +13,7 @@ from app import database
 from app.channels.base import Rate
 from app.database import rows
 from app.domain.conversations import sending_outcomes, sendings
+from app.mailbox import Found
 from app.models.conversations import Conversation, Message
 from tests.arriving import process
 from tests.cast import Api, all_of, event_bodies, event_kinds, one, rung_on, until
@@ -287,7 +288,7 @@ def test_what_was_claimed_and_not_begun_is_queued_again(
 ) -> None:
     claim = sendings.claim
 
-    def claim_and_stop(rooms: dict[str, int]) -> sendings.Batch:
+    def claim_and_stop(rooms: dict[str, int]) -> Found[sendings.Dispatch, sendings.Sending]:
         courier.is_stopping.set()
         return claim(rooms)
 

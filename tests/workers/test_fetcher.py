@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,10 @@ from app.models.conversations import Message
 from app.models.uploads import Upload
 from tests.arriving import arrive, make_post, received
 from tests.bounding import set_bound
-from tests.cast import Api, one, rung_on, until
+from tests.cast import Api, everything_stored, one, rung_on, until
 from tests.conftest import Servers
 from tests.providers.base import Call, Provider, Reply, Trouble
-from workers.fetcher import MOST_EACH, Fetcher
+from workers.fetcher import Fetcher
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
 
@@ -172,6 +173,40 @@ def test_a_private_address_is_not_dialled(
     assert len(shelf.called("/where/a")) == 1
 
 
+def test_a_name_that_leads_to_a_private_address_by_now_is_not_dialled(
+    fetcher: Fetcher, channel: Channel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Shelf, "url", f"https://files.example:{shelf.port}")
+    asked: list[bytes] = []
+
+    def getaddrinfo(host: bytes, *_: object, **__: object) -> list[Any]:
+        asked.append(host)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("169.254.169.254", shelf.port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    send(channel)
+
+    upload = fetched(fetcher, channel)
+    assert (upload.file, asked) == (None, [b"files.example"])
+    assert upload.problem == "The address resolves to 169.254.169.254, which is not public."
+
+
+@pytest.mark.parametrize("path", ["/where/a", "/files/a"])
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed_and_its_token_is_not_kept(
+    fetcher: Fetcher, channel: Channel, shelf: Shelf, path: str, status: int
+) -> None:
+    shelf.files["inside"] = b"what only we can reach"
+    shelf.always(Reply(status, headers={"Location": f"{shelf.url}/files/inside?token=s3cret"}), path)
+
+    send(channel)
+
+    assert fetched(fetcher, channel).file is None
+    assert len(shelf.called(path, is_taken=False)) == 3
+    assert shelf.called("/files/inside", is_taken=False) == []
+    assert "s3cret" not in everything_stored()
+
+
 def test_without_room_on_the_disk_it_is_fetched_later(
     fetcher: Fetcher, channel: Channel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,14 +266,14 @@ def test_a_channel_whose_provider_hangs_delays_no_other(
     shelf.always(Trouble.HANG, "/where/a")
     other = make_post(api.workspace_id, files=shelf.url)
     shelf.files["b"] = PNG
-    for number in range(3 * MOST_EACH):
+    for number in range(3 * fetches.MOST_EACH):
         send(channel, key=str(number))
     send(other, Media("b"))
 
     fetcher.wake(channel.id, other.id)
 
     until(lambda: one("SELECT file FROM uploads WHERE channel_id = %s", other.id))
-    assert len(shelf.called("/where/a")) == MOST_EACH
+    assert len(shelf.called("/where/a")) == fetches.MOST_EACH
     shelf.stop()
     shelf.start()
 
@@ -253,10 +288,10 @@ def test_the_file_of_a_worker_that_died_is_fetched_by_another(fetcher: Fetcher, 
 
 def test_what_is_recorded_under_an_old_claim_changes_nothing(channel: Channel) -> None:
     send(channel)
-    [dispatch], _, _ = fetches.claim({channel.id: 1})
+    [dispatch] = fetches.claim({channel.id: 1}).dispatches
     rows("UPDATE uploads SET leased_until = NULL")
     fetches.claim({channel.id: 1})
 
-    fetches.record([fetches.Fetched(dispatch.claimed, 0, verdict=fetches.TOO_LARGE)])
+    fetches.record([fetches.Fetched(dispatch.claimed, verdict=fetches.TOO_LARGE)])
 
     assert one("SELECT due_at IS NOT NULL AND problem IS NULL FROM uploads")

@@ -9,18 +9,18 @@ from peewee import OperationalError
 
 from app import database
 from app.domain.automations import http_requests
+from app.domain.work.request_attempts import Outcome
 from app.models.runs import RunRequest
 from tests.cast import Api, all_of, one, rung_on, until
 from tests.requesting import answer_of, make_request
 from tests.stack.receiver import Answer, Receiver
 from workers import desk
-from workers import requester as module
 from workers.requester import Requester
 
 
 @pytest.fixture
 def requester(empty: None) -> Iterator[Requester]:
-    made = Requester()
+    made = Requester(http_requests)
     yield made
     made.stop()
     database.database.close()
@@ -44,6 +44,18 @@ def test_the_response_reaches_the_run(api: Api, requester: Requester, receiver: 
     [received] = receiver.received
     assert received.body == b"Hello"
     assert (received.headers["X-Shop"], received.headers["Idempotency-Key"]) == ("Wool", key)
+
+
+def test_a_workspace_that_was_just_rung_for_is_served_beside_a_backlog(
+    requester: Requester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_requests, "MOST_UNDER_WAY", 41)
+    requester.owners.awake = dict.fromkeys(["ws_1", "ws_2", "ws_3", "ws_new"])
+    requester.owners.new = {"ws_new": None}
+
+    assert requester.rooms() == {"ws_new": 1, "ws_1": 20, "ws_2": 20}
+    requester.owners.awake = requester.owners.new
+    assert requester.rooms() == {"ws_new": 20}
 
 
 def test_at_most_64_kib_of_a_response_are_kept(api: Api, requester: Requester, receiver: Receiver) -> None:
@@ -73,7 +85,7 @@ def test_a_mailbox_is_emptied_with_one_bell_a_few_at_a_time(
 
     requester.wake(api.workspace_id)
 
-    until(lambda: receiver.counts["/x"] == module.MOST_EACH)
+    until(lambda: receiver.counts["/x"] == http_requests.MOST_EACH)
     released.set()
     until(lambda: answered() == 50)
     assert receiver.counts["/x"] == 50
@@ -86,7 +98,7 @@ def test_a_server_that_hangs_delays_no_other_workspace(
     for _ in range(50):
         make_request(api.workspace_id, receiver.url("/hangs"))
     requester.wake(api.workspace_id)
-    until(lambda: receiver.counts["/hangs"] == module.MOST_EACH)
+    until(lambda: receiver.counts["/hangs"] == http_requests.MOST_EACH)
     run_id, _ = make_request(others.workspace_id, receiver.url("/x"))
 
     requester.wake(others.workspace_id)
@@ -95,10 +107,21 @@ def test_a_server_that_hangs_delays_no_other_workspace(
     assert answered() == 1
 
 
+def test_room_given_to_a_workspace_that_has_nothing_passes_on(
+    api: Api, others: Api, requester: Requester, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_requests, "MOST_UNDER_WAY", 1)
+    run_id, _ = make_request(api.workspace_id, receiver.url("/x"))
+
+    requester.wake(others.workspace_id, api.workspace_id)
+
+    until(lambda: answer_of(run_id))
+
+
 def test_behind_requests_that_nobody_waits_for_any_more_it_finds_the_others(
     api: Api, requester: Requester, receiver: Receiver
 ) -> None:
-    for _ in range(module.MOST_EACH):
+    for _ in range(http_requests.MOST_EACH):
         make_request(api.workspace_id)
     database.rows("UPDATE runs SET waits_for = NULL")
     run_id, _ = make_request(api.workspace_id, receiver.url("/x"))
@@ -126,7 +149,7 @@ def test_it_stops_when_all_under_way_is_recorded_and_leaves_the_rest_to_others(
     for _ in range(30):
         make_request(api.workspace_id, receiver.url("/x"))
     requester.wake(api.workspace_id)
-    until(lambda: receiver.counts["/x"] == module.MOST_EACH)
+    until(lambda: receiver.counts["/x"] == http_requests.MOST_EACH)
     stopping = threading.Thread(target=requester.stop)
     stopping.start()
 
@@ -134,7 +157,7 @@ def test_it_stops_when_all_under_way_is_recorded_and_leaves_the_rest_to_others(
     stopping.join(20)
 
     assert not stopping.is_alive()
-    assert answered() == module.MOST_EACH
+    assert answered() == http_requests.MOST_EACH
     assert all_of("SELECT DISTINCT leased_until FROM run_requests") == [None]
     assert rung_on("run-requests") == [api.workspace_id]
 
@@ -191,7 +214,7 @@ def test_a_response_whose_run_is_locked_is_recorded_when_it_is_free(
     tries: list[float] = []
     record = http_requests.record
 
-    def hold_twice(outcomes: list[http_requests.Outcome]) -> list[http_requests.Outcome]:
+    def hold_twice(outcomes: list[Outcome]) -> list[Outcome]:
         tries.append(time.monotonic())
         return outcomes if len(tries) < 3 else record(outcomes)
 

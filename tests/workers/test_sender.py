@@ -9,12 +9,12 @@ import pytest
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
-from app import bells, database
+from app import bells, database, mailbox
 from app.bells import Bell
 from app.config import settings
 from app.domain.deliveries import attempts, lanes
 from app.mailbox import Mail
-from tests.cast import Api, all_of, make_endpoint, one, until
+from tests.cast import Api, all_of, make_endpoint, one, rung_on, until
 from tests.stack.receiver import Answer, Receiver
 from tests.stack.signatures import is_genuine
 from workers import pacing
@@ -23,8 +23,9 @@ from workers.sender import Sender
 
 @pytest.fixture(autouse=True)
 def patience(empty: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No attempt runs out of time, and no endpoint looks slow, only because the machine is busy."""
+    """No attempt runs out of time, and no endpoint looks slow or behind, only because the machine is busy."""
     monkeypatch.setattr(pacing, "SLOW_SECONDS", 60.0)
+    monkeypatch.setattr(pacing, "BACKLOG_SECONDS", 30.0)
     monkeypatch.setenv("WEBHOOK_TIMEOUT_SECONDS", "30")
     settings.cache_clear()
     yield
@@ -82,7 +83,7 @@ def test_for_a_mailbox_that_goes_on_having_more_other_processes_are_called(
     light, _ = make_endpoint(api.workspace_id, receiver.url("/light"))
     happen(api)
     rung: list[str] = []
-    monkeypatch.setattr("app.mailbox.ring", lambda mail, owner: rung.append(owner))
+    monkeypatch.setattr("app.mailbox.ring_again", lambda mail, owner: rung.append(owner))
     monkeypatch.setattr(pacing, "CALL_EVERY", 2)
 
     sender.wake(full, light)
@@ -99,7 +100,8 @@ def test_endpoints_that_wait_for_capacity_take_turns(
     endpoint_ids = [make_endpoint(api.workspace_id, receiver.url(path))[0] for path in paths]
     happen(api, 60)
     sender._pace.capacity = 8
-    monkeypatch.setattr("workers.pacing.MOST_UNDER_WAY", 8)
+    monkeypatch.setattr(pacing, "MOST_UNDER_WAY", 8)
+    monkeypatch.setattr(pacing, "LEAST_CAPACITY", 8)  # however busy the machine is
 
     sender.wake(*endpoint_ids)
 
@@ -107,17 +109,6 @@ def test_endpoints_that_wait_for_capacity_take_turns(
     arrived = [received.path for received in receiver.received]
     assert len(arrived) == 180
     assert min(arrived[:90].count(path) for path in paths) >= 15
-
-
-def test_a_process_with_much_to_do_takes_its_time_before_more_bells(
-    sender: Sender, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sender, "_start", lambda: None)
-
-    began = time.monotonic()
-    sender.wake(*(f"whe_{number}" for number in range(1000)))
-
-    assert time.monotonic() - began >= pacing.GATHERING_SECONDS
 
 
 def test_a_failure_is_recorded_with_what_was_answered(api: Api, sender: Sender, receiver: Receiver) -> None:
@@ -146,7 +137,7 @@ def test_an_endpoint_that_is_probed_gets_one_request_at_a_time_until_it_answers(
     until(lambda: receiver.counts["/probed"] == 1)
     another = Sender(lanes.FAST)
     another.wake(endpoint_id)
-    until(lambda: not another._awake and not another._bells)
+    until(lambda: not another.owners.awake and not another.owners._bells)
     another.stop()
     assert receiver.counts["/probed"] == 1
 
@@ -167,7 +158,7 @@ def test_an_exception_of_ours_is_no_failure_of_the_endpoint(
         until(lambda: all_of("SELECT last_error_code FROM deliveries") == ["ours"])
     assert one("SELECT attempts FROM deliveries") == one("SELECT consecutive_failures FROM endpoints") == 0
 
-    until(lanes.wake_retries)
+    until(lambda: mailbox.wake_and_ring(lanes.WAITING))
     sender.wake(endpoint_id)
 
     until(lambda: statuses() == ["delivered"])
@@ -192,6 +183,29 @@ def test_an_outcome_that_cannot_be_recorded_yet_is_recorded_in_a_later_round(
     assert len(receiver.received) == 3
 
 
+def test_an_outcome_that_cannot_be_recorded_keeps_no_other_and_counts_as_our_fault(
+    api: Api, sender: Sender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken, _ = make_endpoint(api.workspace_id, receiver.url("/broken"))
+    good, _ = make_endpoint(api.workspace_id, receiver.url("/good"))
+    receiver.answers["/broken"] = 500
+    happen(api, 3)
+    real = attempts.record
+
+    def record(outcomes: list[attempts.Outcome]) -> list[attempts.Outcome]:
+        if any(outcome.answer.status == 500 for outcome in outcomes):
+            raise ValueError
+        return real(outcomes)
+
+    monkeypatch.setattr(attempts, "record", record)
+    sender.wake(broken, good)
+
+    until(lambda: one("SELECT count(*) FROM deliveries WHERE status = 'delivered'") == 3)
+    of_broken = "SELECT last_error_code, status, attempts, leased_until FROM deliveries WHERE endpoint_id = %s"
+    until(lambda: set(database.rows(of_broken, (broken,))) == {("ours", "pending", 0, None)})
+    assert one("SELECT min(next_attempt_at) > now() + interval '20 seconds' FROM deliveries")
+
+
 def test_a_retry_carries_the_same_identifier_and_bytes(api: Api, sender: Sender, receiver: Receiver) -> None:
     endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url("/broken"))
     receiver.answers["/broken"] = 503
@@ -201,7 +215,7 @@ def test_a_retry_carries_the_same_identifier_and_bytes(api: Api, sender: Sender,
 
     receiver.answers["/broken"] = 200
     database.rows("UPDATE deliveries SET next_attempt_at = now()")
-    lanes.wake_retries()
+    mailbox.wake_and_ring(lanes.WAITING)
     sender.wake(endpoint_id)
     until(lambda: statuses() == ["delivered"])
 
@@ -306,9 +320,7 @@ def test_stopping_waits_for_what_is_under_way_and_claims_nothing_more(api: Api, 
     assert one("SELECT count(*) FROM deliveries WHERE status = 'pending' AND leased_until > now()") == 0
 
 
-def test_stopping_hears_the_bells_of_those_that_had_no_room(
-    api: Api, receiver: Receiver, released: threading.Event
-) -> None:
+def test_stopping_rings_for_those_that_had_no_room(api: Api, receiver: Receiver, released: threading.Event) -> None:
     endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url("/slow"))
     receiver.answers["/slow"] = Answer(200, released=released)
     happen(api)
@@ -326,7 +338,7 @@ def test_stopping_hears_the_bells_of_those_that_had_no_room(
     released.set()
     stopping.join()
 
-    assert not bells.flags().exists(bell)
+    assert rung_on(lanes.SLOW.queue) == [endpoint_id]
     database.database.close()
 
 
@@ -339,7 +351,7 @@ def test_the_slow_lane_waits_by_how_long_a_cycle_took_until_it_is_stopped() -> N
 
     def waits(sender: Sender, took: float) -> float:
         began = time.monotonic()
-        sender._gather(took)
+        sender.gather(took)
         return time.monotonic() - began
 
     assert waits(slow, 0.05) >= 0.15

@@ -9,6 +9,7 @@ import pytest
 import redis
 
 from app import bells
+from app.bells import Turn
 from app.config import settings
 from workers.waiting import WaitingBroker, WaitingConsumer
 
@@ -62,9 +63,10 @@ def test_one_that_is_always_full_hears_the_newest_bell_too(broker: WaitingBroker
 def test_bells_for_overdue_mail_take_no_place_among_new_ones(
     broker: WaitingBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bells.ring("writes", "ws_new")
-    bells.flush(20)
-    monkeypatch.setattr(bells._ringer(), "is_for_overdue", True)
+    for name in ("ws_old", "ws_new"):
+        bells.ring("writes", name)
+        bells.flush(20)
+    monkeypatch.setattr(bells._ringer(), "usual_turn", Turn.LATE)
     for number in range(3):
         bells.ring("writes", f"ws_{number}")
         bells.flush(20)
@@ -72,7 +74,28 @@ def test_bells_for_overdue_mail_take_no_place_among_new_ones(
 
     assert take(consumer) == ("ws_new", True)
     # They say nothing about bells that rang before.
-    assert [take(consumer)[1] for _ in range(3)] == [True] * 3
+    assert [take(consumer)[1] for _ in range(4)] == [False, True, True, True]
+
+
+def test_mailboxes_that_are_never_emptied_hold_up_no_new_bell_beside_a_backlog(broker: WaitingBroker) -> None:
+    for number in range(100):
+        bells.ring("writes", f"ws_{number}")
+        bells.flush(20)
+    bells.ring("writes", "ws_new")
+    bells.flush(20)
+    for number in range(4):
+        bells.ring("writes", f"ws_busy_{number}", Turn.AGAIN)
+        bells.flush(20)
+    consumer, heard, turns = WaitingConsumer(broker, "writes", prefetch=2, timeout=300), "", 0
+
+    while heard != "ws_new":
+        heard, turns = take(consumer)[0], turns + 1
+        bells.hear("writes", [heard])
+        if "busy" in heard:
+            bells.ring("writes", heard, Turn.AGAIN)
+            bells.flush(20)
+
+    assert turns < 50
 
 
 def take(consumer: WaitingConsumer) -> tuple[str, bool]:

@@ -11,7 +11,7 @@ from app.domain.webhooks import catalogue
 _SAMPLES: Mapping[str, dict[str, Any]] = {
     kind["kind"]: kind["sample"] for kind in catalogue.represent(str(examples.identifier("workspace")))
 }
-# What the API shows in the same form; a body with all of its members refers to it.
+# The API shows these resources in the same form; a body with all members of one refers to its schema.
 _RESOURCES = {name.lower(): name for name in ("Contact", "Sale", "Booking", "Conversation", "Message", "Run")}
 
 
@@ -23,7 +23,7 @@ def schemas() -> dict[str, dict[str, Any]]:
         for kind, body in _SAMPLES.items()
     }
     union = {
-        "description": "What a webhook delivers. More kinds may be added: ignore those that you do not know. Once its "
+        "description": "The body of a webhook. More kinds may be added: ignore those that you do not know. Once its "
         "contact has been erased, an event is an ErasedBody.",
         "oneOf": [reference(kind) for kind in _SAMPLES],
         "discriminator": {
@@ -32,7 +32,7 @@ def schemas() -> dict[str, dict[str, Any]]:
         },
     }
     erased = _of_body({}, {"contact": {"id": examples.identifier("contact")}})
-    erased["description"] = "What is left of an event whose contact has been erased."
+    erased["description"] = "The remainder of an event whose contact has been erased."
     return of_kinds | {"WebhookBody": union, "ErasedBody": erased}
 
 

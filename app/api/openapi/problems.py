@@ -13,7 +13,7 @@ _EXAMPLE_ID = "5f0c6f1d2b7e4a8f9d3c1b2a4e6f8071"
 _INVALID = Invalid(Fault("/contact_id", "Missing data for required field."))
 # Members of a conflict; each is there only where it applies.
 _FACTS = {
-    "conflicting_field": "The identifier that is taken, or of which the contact has a different value.",
+    "conflicting_field": "The identifier that is taken, or that has a different value on the contact.",
     "conflicting_contact_id": "The contact that has this identifier, or a different one.",
     "conflicting_sale_id": "The sale that already has the reference.",
     "conflicting_run_id": "The run that keeps the contact out of the automation.",

@@ -7,8 +7,7 @@ from typing import Any
 from marshmallow import Schema, fields
 
 from app.api.openapi import examples
-from app.api.schemas import Query, ResponseBody
-from app.lib.fields import STORABLE_TEXT
+from app.lib.schemas import STORABLE_TEXT, Query, ResponseBody
 
 
 def _nullable_reference(_converter: Any, _field: Any, ret: dict[str, Any]) -> dict[str, Any]:

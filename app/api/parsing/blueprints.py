@@ -12,11 +12,10 @@ from flask.globals import request_ctx
 
 from app.api.parsing.bodies import read_object
 from app.api.parsing.queries import read_query
-from app.api.schemas import Query
 from app.domain.bodies.objects import OBJECT_REQUIRED
 from app.domain.bodies.pointers import load
 from app.errors import Invalid, NotFound
-from app.lib.base_schemas import RequestBody, Schema
+from app.lib.schemas import Query, RequestBody, Schema
 
 View = Callable[..., Any]
 

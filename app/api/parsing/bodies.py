@@ -31,8 +31,7 @@ def read_object(request: Request) -> dict[str, Any] | None:
 
     Raises RequestEntityTooLarge, UnsupportedMediaType, BadRequest, Malformed (not JSON) and Invalid (not an object).
     """
-    raw = _read_to_end(request.get_data)  # keeps the body: its bytes are part of an idempotency key's fingerprint
-    _check_length(request, len(raw), MAX_BODY_BYTES)
+    raw = whole_body(request, MAX_BODY_BYTES)
     if not raw:
         return None
     if not is_json(request.mimetype):
@@ -40,6 +39,14 @@ def read_object(request: Request) -> dict[str, Any] | None:
     if request.headers.get("Content-Encoding", "identity") != "identity":
         raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
     return object_in(raw)
+
+
+def whole_body(request: Request, most_bytes: int) -> bytes:
+    """The raw body. Raises RequestEntityTooLarge above `most_bytes`, and BadRequest for one that did not come whole."""
+    request.max_content_length = _read_limit(most_bytes)
+    raw = _read_to_end(request.get_data)  # keeps the body: its bytes are part of an idempotency key's fingerprint
+    _check_length(request, len(raw), most_bytes)
+    return raw
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from marshmallow import fields, validate
 from peewee import fn
 
 from app import sql
@@ -14,22 +15,40 @@ from app.domain.contacts import contacts
 from app.domain.triggers import run_states
 from app.domain.triggers.run_states import Reentry, Start
 from app.domain.work.changes import Change, Effect
+from app.domain.work.quotas import Quota
 from app.domain.work.units import Unit
 from app.errors import AutomationNotPublished, Conflict, Fault, Invalid, NotFound
+from app.lib.schemas import ResponseBody, about, time
 from app.models import sets
-from app.models.automations import Automation, AutomationVersion, Enrolment
+from app.models.automations import Automation, Enrolment
 from app.models.contacts import Contact
-from app.models.jobs import Job
 from app.models.sets import Key
 
 STATUSES = ("draft", "published", "unpublished", "paused")
 REENTRY = ("every", "after_finish", "once")
-MOST_AUTOMATIONS = 1_000  # in a workspace
+QUOTA = Quota(Automation, 1_000, "automations")
 MOST_COUNTED = 100_000  # runs, by a dry run
-_FULL = f"A workspace has at most {MOST_AUTOMATIONS:,} automations. Delete one first."
 _KEPT_OUT = {
     "after_finish": "This contact is in the automation already and may enter it again when that run has ended.",
     "once": "This contact has been in the automation and may enter it only once.",
+}
+# What requests and responses say of the fields.
+ABOUT_NAME = {"description": "For people; it need not be unique.", "example": "Welcome new customers"}
+EXAMPLE = {
+    "triggers": [{"event": "tag.added", "tag": "vip"}],
+    "steps": [
+        {"id": "pause", "kind": "wait", "seconds": 3600},
+        {"id": "mark", "kind": "add_tag", "tag": "welcomed"},
+    ],
+}
+ABOUT_EXITS: dict[str, Any] = {
+    "description": "The events that end a contact's runs, in the form of triggers.",
+    "example": [{"event": "sale.recorded"}],
+}
+ABOUT_REENTRY = {
+    "description": "Whether a contact may enter again: `every` time, `after_finish` of its run, or only `once`. null: "
+    "`every` for `start`, `after_finish` for triggers.",
+    "example": "after_finish",
 }
 
 
@@ -43,18 +62,9 @@ def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[
     ]
 
 
-def check_room(workspace_id: str) -> None:
-    """Raises Conflict if the workspace has MOST_AUTOMATIONS and no queued deletion can make room."""
-    if _is_full(workspace_id):
-        deletions = Job.in_workspace(workspace_id).where(Job.kind == "automations.delete")
-        if not deletions.where(Job.status.in_(["queued", "running"])).exists():
-            raise Conflict(_FULL)
-
-
 def create(change: Change) -> Effect:
-    """Creates a draft. Raises Conflict if the workspace has MOST_AUTOMATIONS."""
-    if _is_full(change.workspace_id):
-        raise Conflict(_FULL)
+    """Creates a draft. Raises Conflict above the QUOTA."""
+    QUOTA.keep(change.workspace_id)
     Automation.insert(id=change.target, workspace_id=change.workspace_id, **change.payload).execute()
     return Effect("made", "automation", change.target)
 
@@ -177,6 +187,25 @@ def find(workspace_id: str, automation_id: str) -> Automation:
     return Automation.get_in(workspace_id, automation_id, "aut")
 
 
+class AutomationSchema(ResponseBody):
+    id = fields.String()
+    name = fields.String(metadata=ABOUT_NAME)
+    status = fields.String(validate=validate.OneOf(STATUSES))
+    version = fields.Integer(allow_none=True, metadata=about("The published version, or null.", example=1))
+    definition = fields.Dict(metadata=about("The draft: a Definition, as it was given.", example=EXAMPLE))
+    reentry = fields.String(allow_none=True, validate=validate.OneOf(REENTRY), metadata=ABOUT_REENTRY)
+    exits = fields.List(fields.Dict(), metadata=ABOUT_EXITS)
+    runs = fields.Nested(counts.RunCountsSchema, metadata=about("Its runs by status."))
+    created_at = time("When the automation was created.")
+    updated_at = time("When it last changed.")
+
+
+class AutomationVersionSchema(ResponseBody):
+    number = fields.Integer(metadata={"example": 1})
+    definition = fields.Dict(metadata=about("A Definition, as it was given.", example=EXAMPLE))
+    published_at = time("When it was published.")
+
+
 def represent(automation: Automation) -> dict[str, Any]:
     """The automation as the API shows it."""
     return represent_all([automation])[0]
@@ -185,30 +214,10 @@ def represent(automation: Automation) -> dict[str, Any]:
 def represent_all(automations: Sequence[Automation]) -> list[dict[str, Any]]:
     """Automations as the API shows them; their counts are read by one statement."""
     runs = counts.runs_by_status([automation.id for automation in automations])
-    return [
-        {
-            "id": automation.id,
-            "name": automation.name,
-            "status": automation.status,
-            "version": automation.version,
-            "definition": automation.definition,
-            "reentry": automation.reentry,
-            "exits": automation.exits,
-            "runs": runs[automation.id],
-            "created_at": automation.created_at,
-            "updated_at": automation.updated_at,
-        }
-        for automation in automations
-    ]
+    return [AutomationSchema.of(automation, runs=runs[automation.id]) for automation in automations]
 
 
-def represent_version(version: AutomationVersion) -> dict[str, Any]:
-    """A published version as the API shows it."""
-    return {"number": version.number, "definition": version.definition, "published_at": version.published_at}
-
-
-def _is_full(workspace_id: str) -> bool:
-    return bool(Automation.in_workspace(workspace_id).count() >= MOST_AUTOMATIONS)
+represent_version = AutomationVersionSchema.of
 
 
 def _published(unit: Unit, workspace_id: str, automation_id: str) -> tuple[int, Reentry]:
@@ -217,13 +226,11 @@ def _published(unit: Unit, workspace_id: str, automation_id: str) -> tuple[int, 
     Automations change only in the workspace's writes, so never while other writes of it are in a unit. Raises NotFound,
     AutomationNotPublished.
     """
-    note = "automation", automation_id
-    if note not in unit.notes:
-        published = "SELECT version, reentry FROM automations WHERE id = %s AND workspace_id = %s"
-        unit.notes[note] = rows(published, (automation_id, workspace_id))
-    if not unit.notes[note]:
+    published = "SELECT version, reentry FROM automations WHERE id = %s AND workspace_id = %s"
+    found = unit.noted(("automation", automation_id), lambda: rows(published, (automation_id, workspace_id)))
+    if not found:
         raise NotFound()
-    [(version, reentry)] = unit.notes[note]
+    [(version, reentry)] = found
     if version is None:
         raise AutomationNotPublished()
     return version, reentry or "every"

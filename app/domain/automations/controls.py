@@ -17,12 +17,15 @@ from app import mailbox, sql
 from app.database import rows
 from app.domain.automations import bulk_changes
 from app.domain.automations.bulk_changes import Choice
-from app.domain.triggers import run_states
+from app.domain.triggers import run_endings, run_states
 from app.domain.work.changes import Change
 from app.domain.work.units import Unit
 from app.lib import ids
 from app.models.automations import Automation
 from app.models.runs import UNFINISHED, Run
+
+# That a pause holds any run, whether or not it is over.
+IS_ANY_HELD = "EXISTS (SELECT FROM runs WHERE reason = 'pause' AND due_at IS NULL)"
 
 
 def chosen(automation: Automation, filters: Mapping[str, Any]) -> Choice:
@@ -102,7 +105,7 @@ def _mark(automation: Automation, marks: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _cancel(automation_name: str, unit: Unit, run: Run) -> None:
-    run_states.finish(unit, run, "cancelled", automation_name=automation_name, reason="request")
+    run_endings.finish(unit, run, "cancelled", automation_name=automation_name, reason="request")
 
 
 def _bound(at: str | datetime | None) -> str | None:

@@ -8,8 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from marshmallow import fields
+
 from app.database import rows
+from app.lib.schemas import ResponseBody
 from app.models.runs import STATUSES
+
+RunCountsSchema = ResponseBody.from_dict({status: fields.Integer() for status in STATUSES}, name="RunCountsSchema")
+IS_ANY_NEW = "EXISTS (SELECT FROM automation_deltas)"
 
 
 def fold(limit: int = 10_000) -> int:

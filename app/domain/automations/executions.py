@@ -1,4 +1,4 @@
-"""Executions: takes up due runs and carries out their steps, those of many runs in one transaction.
+"""Executions: claims due runs and carries out their steps, those of many runs in one transaction.
 
 What a step changes, its log entry and the run's new place are written in the same transaction, and only under the
 claim and the contact's lock. So a step takes effect once, and the steps of a contact's runs never overlap.
@@ -20,7 +20,7 @@ from app.domain.automations.definitions import programs
 from app.domain.automations.fairness import Room, Turns
 from app.domain.automations.interpreter import Interpreter
 from app.domain.conversations import messages
-from app.domain.triggers import batches, run_states
+from app.domain.triggers import batches, run_endings
 from app.domain.triggers.run_states import MAIL
 from app.domain.work.units import Busy, Unit
 from app.mailbox import Claimed
@@ -32,7 +32,7 @@ from app.models.sets import Key
 
 log = structlog.get_logger(__name__)
 
-# Runs that one transaction takes up.
+# Runs that one transaction carries out.
 BATCH = 100
 # The pause before retrying runs whose contacts another transaction holds.
 BUSY_SECONDS = 0.005
@@ -73,7 +73,7 @@ def _work_on(batch: Sequence[Claimed]) -> None:
 
 
 def _carry_out_singly(batch: Sequence[Claimed]) -> list[Claimed]:
-    """For runs whose last worker did not say what became of them: a run that kills its worker shows itself."""
+    """For runs whose last worker recorded no outcome: a run that kills its worker shows itself."""
     busy = []
     for claimed in batch:
         with mailbox.in_progress(MAIL, claimed, batch):
@@ -106,8 +106,7 @@ def _give_up(claimed: Claimed, error: Exception) -> Interpreter | Exception | No
 
 
 def _contact(claimed: Claimed) -> Key:
-    contact_id, _ = claimed.carried
-    return sets.key(Contact, claimed.owner, "id", contact_id)
+    return sets.key(Contact, claimed.owner, "id", claimed.carried.contact_id)
 
 
 def _read_runs(batch: Sequence[Claimed], unit: Unit) -> None:
@@ -119,10 +118,10 @@ def _read_runs(batch: Sequence[Claimed], unit: Unit) -> None:
     keys = [sets.key(Run, claimed.owner, "id", claimed.id) for claimed in ours]
     enrolments = [sets.key(Enrolment, claimed.owner, "id", Enrolment.id_of(*claimed.carried)) for claimed in ours]
     unit.read([*keys, *enrolments])
-    runs = [unit.get(*key) for key in keys if unit.is_free(key)]
+    runs = [unit.get(Run, *key[1:]) for key in keys if unit.is_free(key)]
     if talking := [run for run in runs if run and programs.program_of(run.automation_id, run.version).talks]:
         messages.prefetch(unit, talking)
-    unit.notes |= _automations({claimed.carried[1] for claimed in batch})
+    unit.notes |= _automations({claimed.carried.automation_id for claimed in batch})
 
 
 def _automations(wanted: Collection[str]) -> Mapping[tuple[str, str], Automation | None]:
@@ -153,18 +152,18 @@ def _carry_on(
 
 
 def _carry_on_now(claimed: Claimed, unit: Unit, *, is_hopeless: bool) -> Interpreter | None:
-    unit.get(Contact, claimed.owner, "id", claimed.carried[0])
+    unit.get(Contact, claimed.owner, "id", claimed.carried.contact_id)
     run = unit.get(Run, claimed.owner, "id", claimed.id)
     if run is None or run.claim != claimed.claim or run.due_at is None:
         return None
-    if run_states.adopted(unit, run) is not run:
+    if run_endings.adopted(unit, run) is not run:
         return None
     if _automation(run.automation_id) not in unit.notes:
         unit.notes |= _automations([run.automation_id])
     automation = unit.notes[_automation(run.automation_id)]
     if automation is None or controls.is_cancelled(automation, run):
         name = automation.name if automation else ""
-        run_states.finish(unit, run, "cancelled", automation_name=name, reason="request")
+        run_endings.finish(unit, run, "cancelled", automation_name=name, reason="request")
         return None
     interpreter = Interpreter(unit, run, automation.name)
     try:

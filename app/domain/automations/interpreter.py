@@ -13,10 +13,10 @@ from app.database import database
 from app.domain.automations import http_requests
 from app.domain.automations.definitions.programs import Program
 from app.domain.automations.steps import KINDS
-from app.domain.automations.steps.base import Done, FailureCode, Outcome, Step, StepFailed, Stop, Wait
+from app.domain.automations.steps.base import FailureCode, Outcome, Step, StepFailed, Stop, Wait
 from app.domain.contacts import contacts
 from app.domain.conversations import conversations
-from app.domain.triggers import conditions, run_states
+from app.domain.triggers import conditions, run_endings, run_states
 from app.domain.work.changes import Change
 from app.domain.work.units import Unit
 from app.errors import BellhopError
@@ -40,7 +40,7 @@ class Interpreter:
 
     def __init__(self, unit: Unit, run: Run, automation_name: str, *, is_simulated: bool = False) -> None:
         self.unit = unit
-        self.run = Run(**run.__data__)  # as the steps change it; its status changes last
+        self.run = run.altered()  # as the steps change it; its status changes last
         self.is_simulated = is_simulated
         self.step: Step
         self.answer: Mapping[str, Any] | None = None
@@ -58,14 +58,14 @@ class Interpreter:
     @property
     def contact(self) -> Contact:
         """The run's contact. Raises StepFailed and Busy."""
-        contact: Contact | None = self.unit.get(Contact, self.run.workspace_id, "id", self.run.contact_id)
+        contact = self.unit.get(Contact, self.run.workspace_id, "id", self.run.contact_id)
         if contact is None:
             raise StepFailed("gone", "The contact has been deleted.")
         return contact
 
     @property
     def variables(self) -> Mapping[str, Any]:
-        """What templates and conditions can name."""
+        """The values that templates and conditions can name."""
         return {
             "contact": _with_times_as_text(contacts.represent(self.contact)),
             "conversation": self._conversation(),
@@ -127,10 +127,10 @@ class Interpreter:
         return _with_times_as_text(conversations.represent(found)) if found else {}
 
     def _start(self, program: Program) -> None:
-        # Of a replay, the step is known already.
+        # A run that replays another may begin with a later step.
         self.run.step = self.run.step or program.first
         self.run.started_at = self.now
-        started = Run(**{**self.run.__data__, "status": "running"})
+        started = self.run.altered(status="running")
         run_states.record(self.unit, started, "automation.started", self._automation_name)
 
     def _take(self, step: Step) -> bool:
@@ -167,9 +167,8 @@ class Interpreter:
             self._log(step, "succeeded", outcome.text)
             self._finish("completed")
             return False
-        is_done = isinstance(outcome, Done)
-        code = None if is_done else outcome.code  # type: ignore[union-attr]
-        self._log(step, "succeeded" if is_done else "failed", outcome.text, outcome.input, outcome.output, code)
+        status = "failed" if outcome.code else "succeeded"
+        self._log(step, status, outcome.text, outcome.input, outcome.output, outcome.code)
         run_states.count(self.unit, self.run, f"step:{self.run.version}:{step.id}")
         if outcome.saved:
             self.run.saved = {**self.run.saved, **outcome.saved}
@@ -234,7 +233,7 @@ class Interpreter:
 
     def _finish(self, status: Any, failure: Mapping[str, Any] | None = None) -> None:
         self.ended_as = status
-        run_states.finish(self.unit, self.run, status, automation_name=self._automation_name, failure=failure)
+        run_endings.finish(self.unit, self.run, status, automation_name=self._automation_name, failure=failure)
 
     def _put(self, **fields: Any) -> None:
         run_states.change(self.unit, self.run, leased_until=None, **fields)

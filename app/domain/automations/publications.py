@@ -15,7 +15,7 @@ from app.models.automations import Automation, AutomationVersion
 
 # The most rows that one transaction removes.
 PART = 1_000
-# What belongs to an automation besides its runs and their logs.
+# The tables of an automation besides its runs and their logs.
 _TABLES = ("enrolments", "automation_deltas", "automation_counts", "automation_versions", "automation_listeners")
 
 

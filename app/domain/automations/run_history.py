@@ -9,13 +9,11 @@ from typing import Any
 
 from app import partitions
 from app.config import settings
-from app.database import batches, count, now, rows
+from app.database import batches, count, delete_some, now, rows
 from app.domain.automations import runs
-from app.domain.triggers import run_states
+from app.domain.triggers import run_endings, run_states
 from app.domain.work.units import Busy, Unit
 from app.lib import ids
-from app.models import sets
-from app.models.automations import Enrolment
 from app.models.runs import Run, RunStep
 
 
@@ -27,7 +25,7 @@ def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
             logs[entry.run_id].append(runs.represent_step(entry))
         for run in Run.select().where(Run.id.in_(batch)).order_by(Run.id):
             further = {"event": run.event, "saved": run.saved, "answer": run.answer}
-            yield runs.represent(run) | further | {"steps": logs[run.id]}
+            yield run_states.represent(run) | further | {"steps": logs[run.id]}
 
 
 def erase(unit: Unit, workspace_id: str, run_ids: Sequence[str]) -> None:
@@ -40,21 +38,7 @@ def erase(unit: Unit, workspace_id: str, run_ids: Sequence[str]) -> None:
     count(f"DELETE FROM run_requests WHERE id IN ({requests})", (list(run_ids),))
     if rows("SELECT 1 FROM run_requests WHERE run_id = ANY(%s) LIMIT 1", (list(run_ids),)):
         raise Busy
-    unfinished = rows(
-        """
-        SELECT runs.id, runs.contact_id, automation_id, coalesce(name, '') FROM runs
-        LEFT JOIN automations ON automations.id = automation_id
-        WHERE runs.id = ANY(%s) AND finished_at IS NULL ORDER BY runs.id
-        """,
-        (list(run_ids),),
-    )
-    enrolments = (Enrolment.id_of(contact_id, automation_id) for _, contact_id, automation_id, _ in unfinished)
-    unit.read(sets.key(Enrolment, workspace_id, "id", enrolment_id) for enrolment_id in enrolments)
-    unit.read(sets.key(Run, workspace_id, "id", run_id) for run_id, *_ in unfinished)
-    for run_id, _, _, name in unfinished:
-        run = unit.get(Run, workspace_id, "id", run_id)
-        assert run is not None
-        run_states.finish(unit, run, "cancelled", automation_name=name, reason="erased")
+    run_endings.cancel_erased(unit, workspace_id, run_ids)
 
 
 def erase_log(run_ids: Sequence[str], limit: int) -> int:
@@ -70,7 +54,8 @@ def forget_old(limit: int = 5_000) -> int:
     ended_before = now() - timedelta(days=settings().history_retention_days)
     if pieces := partitions.existing(partitions.RUN_STEPS):
         ended_before = min(ended_before, ids.time_of(pieces[0].low))
-    return count(_FORGET, {"ended_before": ended_before - ids.MOST_SKEW, "billed": _billed_below(), "limit": limit})
+    bounds = (ended_before - ids.MOST_SKEW, _billed_below())
+    return delete_some("runs", "finished_at < %s AND id < %s", "finished_at", bounds, limit)
 
 
 def _billed_below() -> str:
@@ -90,10 +75,4 @@ _ERASE_LOG = """
     DELETE FROM run_steps USING (
         SELECT run_id, number, id FROM run_steps WHERE run_id = ANY(%s) ORDER BY run_id, number LIMIT %s) AS erased
     WHERE run_steps.run_id = erased.run_id AND run_steps.number = erased.number AND run_steps.id = erased.id
-"""
-
-_FORGET = """
-    DELETE FROM runs WHERE id IN (
-        SELECT id FROM runs WHERE finished_at < %(ended_before)s AND id < %(billed)s
-        ORDER BY finished_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
 """

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from marshmallow import fields, validate
+
 from app.domain.automations.definitions import programs
-from app.domain.triggers import run_states
+from app.domain.triggers import run_endings, run_states
 from app.domain.triggers.run_states import Start
 from app.domain.work.changes import Change, Effect
 from app.errors import AutomationNotPublished, Conflict, Fault, Invalid, NotFound
 from app.lib import ids
+from app.lib.schemas import ResponseBody, about, time
 from app.models import sets
 from app.models.automations import Automation
 from app.models.contacts import Contact
@@ -33,7 +36,7 @@ def cancel(change: Change) -> Effect:
     run = _locked(change, change.target)
     refuse_ended(run)
     if run.status != "cancelled":
-        run_states.finish(change.unit, run, "cancelled", automation_name=_automation(run).name, reason="request")
+        run_endings.finish(change.unit, run, "cancelled", automation_name=_automation(run).name, reason="request")
     return Effect("changed", "run", run.id)
 
 
@@ -100,28 +103,32 @@ def find(workspace_id: str, run_id: str) -> Run:
     raise NotFound()
 
 
-def represent(run: Run) -> dict[str, Any]:
-    """The run as the API shows it, without its log."""
-    return run_states.represent(run)
+class StepDetailSchema(ResponseBody):
+    input = fields.Raw(allow_none=True, metadata={"example": None})
+    output = fields.Raw(allow_none=True, metadata={"example": None})
+    code = fields.String(allow_none=True, metadata=about("Why it failed.", example=None))
+    text = fields.String(metadata=about("What happened, for people.", example="Done."))
+
+
+class LogEntrySchema(ResponseBody):
+    number = fields.Integer(metadata={"example": 1})
+    id = fields.String(metadata=about("The step in the definition.", example="mark"))
+    kind = fields.String(metadata={"example": "add_tag"})
+    status = fields.String(validate=validate.OneOf(["succeeded", "failed", "waiting"]))
+    at = time("When it happened.")
+    detail = fields.Nested(StepDetailSchema)
 
 
 def represent_step(step: RunStep) -> dict[str, Any]:
     """An entry of a run's log as the API shows it."""
-    return {
-        "number": step.number,
-        "id": step.step,
-        "kind": step.kind,
-        "status": step.status,
-        "at": step.at,
-        "detail": step.detail,
-    }
+    return LogEntrySchema.of(step, id=step.step)
 
 
 def _locked(change: Change, run_id: str) -> Run:
     """The run, locked after its contact. Raises NotFound, Busy."""
     unit, workspace_id = change.unit, change.workspace_id
     unit.get(Contact, workspace_id, "id", change.payload["contact_id"])
-    run: Run | None = unit.get(Run, workspace_id, "id", run_id)
+    run = unit.get(Run, workspace_id, "id", run_id)
     if run is None:
         raise NotFound()
     return run

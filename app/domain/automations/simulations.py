@@ -82,12 +82,12 @@ def _simulate(
             interpreter.fail("limit", _OVERSPENT.format(bounds.COMPUTING_PER_SIMULATION.most))
         else:
             interpreter.go(program)
-        done: Run | None = unit.get(Run, run.workspace_id, "id", run.id)
+        done = unit.get(Run, run.workspace_id, "id", run.id)
         assert done is not None
         run = done
         if run.is_finished:
             break
-        run = Run(**{**run.__data__, "answer": _answer(run, left), "is_released": True})
+        run = run.altered(answer=_answer(run, left), is_released=True)
     return run, unit.log()
 
 

@@ -8,8 +8,11 @@ from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+from marshmallow import fields
+
 from app.domain.billing.months import Month
 from app.domain.billing.plans import Allowance, Plan
+from app.lib.schemas import ResponseBody, about
 
 _CENT = Decimal("0.01")
 
@@ -30,6 +33,12 @@ class Line:
     amount: Decimal
 
 
+def money(description: str, **options: Any) -> fields.String:
+    """A schema's field for an amount in a response: a decimal string."""
+    metadata = {"description": description, "pattern": r"^[0-9]+(\.[0-9]+)?$", "example": "49.00"}
+    return fields.String(metadata=metadata, **options)
+
+
 def lines(plan: Plan, used: Mapping[str, int], month: Month, made_at: datetime) -> list[Line]:
     """A line for the plan's price, and one for each of its meters.
 
@@ -48,17 +57,20 @@ def total(charged: Iterable[Line]) -> Decimal:
     return sum((line.amount for line in charged), Decimal("0.00"))
 
 
+class LineSchema(ResponseBody):
+    description = fields.String(metadata={"example": "Deliveries beyond those included"})
+    meter = fields.String(allow_none=True, metadata=about("null: the line is for the plan itself."))
+    used = fields.Integer(allow_none=True)
+    included = fields.Integer(allow_none=True)
+    quantity = fields.Integer(metadata=about("How much was used beyond what the plan includes."))
+    unit_price = money("null: free.", allow_none=True)
+    amount = money("Rounded to the cent, half a cent up.")
+
+
 def represent(line: Line) -> dict[str, Any]:
     """The line as the API shows it."""
-    return {
-        "description": line.description,
-        "meter": line.meter,
-        "used": line.used,
-        "included": line.included,
-        "quantity": line.quantity,
-        "unit_price": None if line.unit_price is None else f"{line.unit_price:f}",
-        "amount": f"{line.amount:f}",
-    }
+    unit_price = None if line.unit_price is None else f"{line.unit_price:f}"
+    return LineSchema.of(line, unit_price=unit_price, amount=f"{line.amount:f}")
 
 
 def _overage(meter: str, allowance: Allowance, used: int) -> Line:

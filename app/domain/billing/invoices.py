@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import structlog
+from marshmallow import fields, validate
 from peewee import fn
 
 from app.database import count, rows, transaction
 from app.domain.billing import charges, plans, usage
+from app.domain.billing.charges import LineSchema, money
 from app.domain.billing.months import Month
 from app.domain.billing.plans import PLANS
 from app.lib import ids
+from app.lib.schemas import ResponseBody, about, time
 from app.models.invoices import Invoice, Unbilled
 from app.models.workspaces import Workspace
 
@@ -51,20 +54,22 @@ def find(workspace_id: str, invoice_id: str) -> Invoice:
     return Invoice.get_in(workspace_id, invoice_id, "inv")
 
 
+class InvoiceSchema(ResponseBody):
+    id = fields.String()
+    number = fields.String(metadata={"example": "BHP-000042"})
+    status = fields.String(validate=validate.OneOf(["open"]), metadata=about("`open`: not paid yet."))
+    plan = fields.String()
+    currency = fields.String(metadata=about("ISO 4217.", example="EUR"))
+    period_start = time("The beginning of the month, in UTC.")
+    period_end = time("The beginning of the next month.")
+    lines = fields.List(fields.Nested(LineSchema))
+    total = money("The sum of the lines, before tax.")
+    created_at = time("When the invoice was issued.")
+
+
 def represent(invoice: Invoice) -> dict[str, Any]:
     """The invoice as the API shows it."""
-    return {
-        "id": invoice.id,
-        "number": f"BHP-{invoice.number:06}",
-        "status": invoice.status,
-        "plan": invoice.plan,
-        "currency": invoice.currency,
-        "period_start": invoice.period_start,
-        "period_end": invoice.period_end,
-        "lines": invoice.lines,
-        "total": invoice.total,
-        "created_at": invoice.created_at,
-    }
+    return InvoiceSchema.of(invoice, number=f"BHP-{invoice.number:06}")
 
 
 def _next(month: Month, position: str) -> list[Workspace]:

@@ -1,4 +1,7 @@
-"""Plans: what they cost and include (`plans.toml`), and which one a workspace has."""
+"""Plans: what they cost and include (`plans.toml`), and which one a workspace has.
+
+A plan is no limit: nothing is refused because of one. What a workspace uses beyond it costs money, or is free.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What callers may say about a channel."""
+"""The bodies that create and change channels."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from app.channels.kinds import KINDS
 from app.domain.channels import channels
 from app.errors import Invalid
 from app.lib import normalization
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import Formatted
+from app.lib.schemas import Formatted, RequestBody, about
 
 _NAME = {"description": "For people; it need not be unique.", "example": "Shop"}
 _SETTINGS = {
-    "description": "What the kind needs to know besides, by name. `reopen`: whether a message after a conversation was "
+    "description": "Settings of the kind, by name. `reopen`: whether a message after a conversation was "
     "closed reopens it, which is the default, or opens another.",
 }
 _CREDENTIALS = {
-    "description": "What the provider knows the account by: `bot_token` for Telegram; `access_token`, `app_secret` and "
-    "`verify_token` for WhatsApp. Never shown again.",
+    "description": "The credentials of the account at the provider: `bot_token` for Telegram; `access_token`, "
+    "`app_secret` and `verify_token` for WhatsApp. Never shown again.",
     "writeOnly": True,
 }
 
@@ -49,7 +48,7 @@ class ChannelCreate(RequestBody):
     kind = fields.String(
         required=True,
         validate=validate.OneOf(list(KINDS), error="There is no kind of channel '{input}'."),
-        metadata={"description": "What the channel connects to.", "example": "web_chat"},
+        metadata=about("What the channel connects to.", example="web_chat"),
     )
     name = Formatted(normalization.name, required=True, metadata={**normalization.NAME_SCHEMA, **_NAME})
     settings = fields.Dict(load_default=dict, metadata=_SETTINGS | {"example": {"origins": ["https://shop.example"]}})
@@ -73,10 +72,7 @@ class ChannelPatch(RequestBody):
 
     name = Formatted(normalization.name, metadata={**normalization.NAME_SCHEMA, **_NAME})
     settings = fields.Dict(
-        metadata={
-            "description": "The settings to change; the others stay as they are.",
-            "example": {"reopen": False},
-        }
+        metadata=about("The settings to change; the others stay as they are.", example={"reopen": False})
     )
 
 

@@ -1,4 +1,4 @@
-"""What callers may say about a contact."""
+"""The bodies that create and change contacts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from marshmallow import ValidationError, fields, pre_load, validate, validates_s
 
 from app.domain.contacts.contacts import IDENTIFIERS, MOST_FIELDS, MOST_TAGS
 from app.lib import normalization
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import STORABLE_TEXT, Formatted, StrictBoolean, text
+from app.lib.schemas import STORABLE_TEXT, Formatted, RequestBody, StrictBoolean, about, text
 
 _CUSTOM_VALUE = [
     {"type": ["string", "null"], "maxLength": normalization.LONGEST_VALUE, "pattern": STORABLE_TEXT},
@@ -37,7 +36,7 @@ def tag_name(**options: Any) -> fields.String:
 class ContactFields(RequestBody):
     """The fields that a contact may be given."""
 
-    external_id = text(255, 1, metadata={"description": "Your own identifier of the contact."})
+    external_id = text(255, 1, metadata=about("Your own identifier of the contact."))
     email = Formatted(normalization.email, allow_none=True, metadata={"format": "email", "maxLength": 254})
     phone = Formatted(normalization.phone, allow_none=True, metadata={"format": "phone", "description": "E.164."})
     first_name = text(255)
@@ -52,12 +51,12 @@ class ContactFields(RequestBody):
         keys=fields.String(validate=validate.Length(1, 100)),
         values=CustomValue(allow_none=True, metadata={"anyOf": _CUSTOM_VALUE}),
         validate=validate.Length(max=MOST_FIELDS),
-        metadata={
-            "description": "Strings, numbers and booleans by names of 1 to 100 characters. They are merged with the "
+        metadata=about(
+            "Strings, numbers and booleans by names of 1 to 100 characters. They are merged with the "
             "existing fields; null removes a field."
-        },
+        ),
     )
-    opted_out = StrictBoolean(metadata={"description": "Send nothing to this contact."})
+    opted_out = StrictBoolean(metadata=about("Send nothing to this contact."))
 
 
 class ContactUpsert(ContactFields):
@@ -70,9 +69,9 @@ class ContactUpsert(ContactFields):
             "properties": {name: {"enum": [None, ""]} for name in IDENTIFIERS},
         }
     }
-    external_id = text(255, metadata={"description": 'Your own identifier of the contact. "" counts as not given.'})
+    external_id = text(255, metadata=about('Your own identifier of the contact. "" counts as not given.'))
     tags = fields.List(
-        tag_name(), validate=validate.Length(max=MOST_TAGS), metadata={"description": "Added to the existing tags."}
+        tag_name(), validate=validate.Length(max=MOST_TAGS), metadata=about("Added to the existing tags.")
     )
 
     @pre_load
@@ -91,7 +90,7 @@ class ContactPatch(ContactFields):
     """The body that changes a contact."""
 
     tags = fields.List(
-        tag_name(), validate=validate.Length(max=MOST_TAGS), metadata={"description": "Replaces the existing tags."}
+        tag_name(), validate=validate.Length(max=MOST_TAGS), metadata=about("Replaces the existing tags.")
     )
 
 
@@ -100,4 +99,4 @@ class TagBody(RequestBody):
 
 
 class MergeBody(RequestBody):
-    contact_id = fields.String(required=True, metadata={"description": "The contact that becomes a part of this one."})
+    contact_id = fields.String(required=True, metadata=about("The contact that becomes a part of this one."))

@@ -1,4 +1,4 @@
-"""What callers may say about an endpoint."""
+"""The bodies that create and change endpoints."""
 
 from __future__ import annotations
 
@@ -9,36 +9,33 @@ from marshmallow import ValidationError, fields, validate, validates
 from app.config import settings
 from app.domain.webhooks import catalogue, endpoints
 from app.lib import addresses
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import StrictBoolean, StrictInteger
+from app.lib.schemas import RequestBody, StrictBoolean, StrictInteger, about
 
 
 class EndpointFields(RequestBody):
     """The fields of an endpoint. `address` and `events` are required to create one and optional in a change."""
 
     address = fields.String(
-        metadata={
-            "description": "https only, without a user name, at most 2,048 characters, not a private address.",
-            "format": "uri",
-            "pattern": "^https://",
-            "maxLength": addresses.LONGEST_ADDRESS,
-        }
+        metadata=about(
+            "https only, without a user name, at most 2,048 characters, not a private address.",
+            format="uri",
+            pattern="^https://",
+            maxLength=addresses.LONGEST_ADDRESS,
+        )
     )
     events = fields.List(
         fields.String(metadata={"enum": ["*", *catalogue.KINDS]}),
         validate=validate.Length(1, 100),
-        metadata={"description": "Event kinds, at least one; `*` for all."},
+        metadata=about("Event kinds, at least one; `*` for all."),
     )
     description = fields.String(allow_none=True, validate=validate.Length(max=500))
     max_per_second = StrictInteger(
         allow_none=True,
         validate=validate.Range(1, endpoints.MOST_PER_SECOND),
-        metadata={
-            "description": "The most deliveries in a second, retries and resends included; null, the default: no limit."
-        },
+        metadata=about("The most deliveries in a second, retries and resends included; null, the default: no limit."),
     )
     ordered = StrictBoolean(
-        metadata={"description": "One delivery at a time, in the order of events; its retries hold back the rest."}
+        metadata=about("One delivery at a time, in the order of events; its retries hold back the rest.")
     )
 
     @validates("address")
@@ -77,9 +74,9 @@ class EndpointTest(RequestBody):
         validate=validate.OneOf(
             list(catalogue.KINDS), error="There is no event kind '{input}'. webhooks/events lists them."
         ),
-        metadata={"description": "The kind whose sample is sent.", "example": "contact.created"},
+        metadata=about("The kind whose sample is sent.", example="contact.created"),
     )
 
 
 class EnableBody(RequestBody):
-    release_held = StrictBoolean(metadata={"description": "Also send the held deliveries; by default false."})
+    release_held = StrictBoolean(metadata=about("Also send the held deliveries; by default false."))

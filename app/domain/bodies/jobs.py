@@ -1,10 +1,10 @@
-"""What callers may say about a job that failed."""
+"""The bodies about jobs that failed."""
 
 from __future__ import annotations
 
 from marshmallow import fields, validate
 
-from app.lib.base_schemas import RequestBody
+from app.lib.schemas import RequestBody, about
 
 WHY_DISCARDED = "The customer corrected it."  # an example
 
@@ -15,5 +15,5 @@ class DiscardBody(RequestBody):
     reason = fields.String(
         required=True,
         validate=validate.Length(1, 500),
-        metadata={"description": "Why it need not be done any more.", "example": WHY_DISCARDED},
+        metadata=about("Why it need not be done any more.", example=WHY_DISCARDED),
     )

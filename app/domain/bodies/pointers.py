@@ -8,7 +8,7 @@ from typing import Any
 import marshmallow
 from marshmallow import ValidationError, fields
 
-from app.errors import Fault, Invalid
+from app.errors import Fault, Invalid, pointer_to
 
 _BAD_TEXT = "The text contains a character that cannot be stored (U+0000 or half of a surrogate pair)."
 
@@ -21,16 +21,11 @@ def load(schema: marshmallow.Schema, value: dict[str, Any]) -> Any:
     """`value`, validated and converted by `schema`. Raises Invalid."""
     if len(value) > _MANY and schema.unknown == marshmallow.RAISE:
         known = {field.data_key or name for name, field in schema.load_fields.items()}
-        raise Invalid(*(Fault(pointer(key), "Unknown field.") for key in value if key not in known))
+        raise Invalid(*(Fault(pointer_to(key), "Unknown field.") for key in value if key not in known))
     try:
         return schema.load(value)
     except ValidationError as error:
         raise Invalid(*_faults(error.messages, "", schema)) from error
-
-
-def pointer(*parts: object) -> str:
-    """The RFC 6901 pointer to `parts`: `pointer("tags", 0)` is `/tags/0`."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
 def refuse_bad_text(value: Any) -> None:
@@ -55,7 +50,7 @@ def _bad_texts(value: Any, at: str) -> Iterator[str]:
             if _is_bad(key):
                 yield at
             else:
-                yield from _bad_texts(inner, at + pointer(key))
+                yield from _bad_texts(inner, at + pointer_to(key))
 
 
 def _is_bad(text: str) -> bool:
@@ -70,10 +65,10 @@ def _faults(messages: object, at: str, shape: object) -> Iterator[Fault]:
                 yield from _faults(inner, at, shape)
             elif isinstance(shape, fields.Mapping) and isinstance(inner, dict) and inner.keys() <= {"key", "value"}:
                 # For mappings marshmallow adds a level that separates a wrong key from a wrong value.
-                yield from _faults(inner.get("key", []), at + pointer(key), None)
-                yield from _faults(inner.get("value", []), at + pointer(key), shape.value_field)
+                yield from _faults(inner.get("key", []), at + pointer_to(key), None)
+                yield from _faults(inner.get("value", []), at + pointer_to(key), shape.value_field)
             else:
-                yield from _faults(inner, at + pointer(key), _inside(shape, key))
+                yield from _faults(inner, at + pointer_to(key), _inside(shape, key))
     elif isinstance(messages, list):
         for message in messages:
             yield from _faults(message, at, shape)

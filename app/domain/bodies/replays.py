@@ -1,4 +1,4 @@
-"""What callers may say about a replay."""
+"""The bodies that create replays."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.domain.deliveries import replay_choices, replays
 from app.domain.webhooks import catalogue
-from app.lib.base_schemas import RequestBody
-from app.lib.fields import STORABLE, StrictBoolean, StrictInteger, Time
+from app.lib.schemas import Period, RequestBody, StrictBoolean, StrictInteger, about, moment
 from app.outbound.answers import ERROR_CODES
 
 MOST_VALUES = 1_000  # of a filter's field; a workspace has no more endpoints
 
 
-def _any_of(values: fields.Field[Any], description: str, most: int = MOST_VALUES) -> fields.List[Any]:
-    return fields.List(values, validate=validate.Length(1, most), metadata={"description": description})
+def _any_of(values: fields.Field[Any], description: str) -> fields.List[Any]:
+    return fields.List(values, validate=validate.Length(1, MOST_VALUES), metadata=about(description))
 
 
-class ReplayFilter(RequestBody):
+class ReplayFilter(Period):
     """Which deliveries: those that match all the fields that are given, of which there must be one."""
 
     endpoint_ids = _any_of(fields.String(metadata={"example": "whe_01kaj5bd40e6rr3f5y2kq0w9xz"}), "Their endpoints.")
@@ -34,24 +33,22 @@ class ReplayFilter(RequestBody):
         StrictInteger(validate=validate.Range(100, 599), metadata={"example": 503}),
         "The receiver's status in the last attempt.",
     )
-    since = Time(validate=STORABLE, metadata={"description": "RFC 3339; created at this time or later."})
-    until = Time(validate=STORABLE, metadata={"description": "RFC 3339; created before this time."})
+    since = moment("created at this time or later.")
+    until = moment("created before this time.")
 
     @validates_schema
     def chooses_something(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError for an empty filter, and unless `until` is later than `since`."""
+        """Raises ValidationError for an empty filter."""
         if not data:
             raise ValidationError("A filter needs at least one field. An empty one would replay everything.")
-        if "since" in data and "until" in data and data["since"] >= data["until"]:
-            raise ValidationError("This must be after since.", "until")
 
 
 class ReplayCreate(RequestBody):
     filter = fields.Nested(ReplayFilter, required=True, metadata={"example": {"error_codes": ["timeout"]}})
-    dry_run = StrictBoolean(metadata={"description": "Only count what would go out."})
+    dry_run = StrictBoolean(metadata=about("Only count the deliveries that would go out."))
     per_second = StrictInteger(
         allow_none=True,
         validate=validate.Range(1, replays.MOST_PER_SECOND),
-        metadata={"description": "The most deliveries that are sent in a second; null, the default: no limit."},
+        metadata=about("The most deliveries that are sent in a second; null, the default: no limit."),
     )
-    canary = StrictBoolean(metadata={"description": "Send one, then wait for `…/continue`."})
+    canary = StrictBoolean(metadata=about("Send one, then wait for `…/continue`."))

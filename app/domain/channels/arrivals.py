@@ -1,4 +1,4 @@
-"""Arrivals: what comes in over channels, stored once before the webhook is answered, and then mail of its sender.
+"""Arrivals: messages and receipts over channels, stored once before the webhook is answered, then mail of their sender.
 
 A sender is a contact as a channel knows it. All that concerns one, receipts and echoes included, is processed in the
 order in which it came, independently of the workspace's writes.
@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
 from app import mailbox, metrics, sql
 from app.channels.inbound import Arrival, Blocked, Echoed, Edited, Media, Moved, Receipt, Received
 from app.config import settings
-from app.database import count, database, rows
+from app.database import database, delete_some, rows
 from app.errors import NotFound
-from app.lib import ids, json
+from app.lib import clock, ids, json
 from app.mailbox import Mail, Waiting
 from app.models.arrivals import Arrival as Stored
 from app.models.channels import Channel
@@ -28,6 +28,8 @@ WAITING = Waiting(MAIL, "next_attempt_at")
 
 # Providers repeat webhooks for a week.
 KEYS_KEPT_DAYS = 8
+# Whoever has recorded a webhook could send it again once its keys are gone. Half a day is for clocks that differ.
+_OLDEST = timedelta(days=KEYS_KEPT_DAYS, hours=-12)
 _KINDS: Mapping[str, type[Arrival]] = {
     "received": Received,
     "edited": Edited,
@@ -42,11 +44,16 @@ _NAMES = {of: name for name, of in _KINDS.items()}
 def store(channel: Channel, items: Sequence[Arrival], *, trace_id: str | None = None) -> int:
     """Stores the items in their order, and rings for them; returns how many are new.
 
-    Items whose key came in over the channel in the last eight days are left out. One statement, durable when the
-    transaction around it commits.
+    Items whose key came in over the channel in the last eight days are left out, and so are those that are about as
+    old. One statement, durable when the transaction around it commits.
     """
-    if not items:
-        return 0
+    since = clock.now() - _OLDEST
+    young = [item for item in items if item.at > since]
+    metrics.ARRIVALS.labels("outdated").inc(len(items) - len(young))
+    return _store(channel, young, trace_id) if young else 0
+
+
+def _store(channel: Channel, items: Sequence[Arrival], trace_id: str | None) -> int:
     senders = [sender_key(channel.id, _sender_of(item)) for item in items]
     stored = rows(
         sql.prepared("store_arrivals"),
@@ -101,16 +108,12 @@ def forget_old(limit: int = 5_000) -> int:
 
     Those that were given up are kept as long as bodies are.
     """
-    return count(
-        """
-        DELETE FROM arrivals WHERE id IN (
-            SELECT id FROM arrivals
-            WHERE created_at < now() - %s * interval '1 day' AND due_at IS NULL AND next_attempt_at IS NULL
-                AND (problem IS NULL OR created_at < now() - %s * interval '1 day')
-            ORDER BY created_at LIMIT %s FOR UPDATE SKIP LOCKED)
-        """,
-        (KEYS_KEPT_DAYS, max(KEYS_KEPT_DAYS, settings().body_retention_days), limit),
-    )
+    is_old = """
+        created_at < now() - %s * interval '1 day' AND due_at IS NULL AND next_attempt_at IS NULL
+        AND (problem IS NULL OR created_at < now() - %s * interval '1 day')
+    """
+    days = (KEYS_KEPT_DAYS, max(KEYS_KEPT_DAYS, settings().body_retention_days))
+    return delete_some("arrivals", is_old, "created_at", days, limit)
 
 
 def represent(stored: Stored) -> dict[str, Any]:

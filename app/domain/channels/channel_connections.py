@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import structlog
 from cryptography.fernet import InvalidToken
@@ -11,21 +12,23 @@ from cryptography.fernet import InvalidToken
 from app import mailbox
 from app.channels.base import Outcome, Request, Verdict
 from app.channels.kinds import KINDS
-from app.database import count, rows, transaction
-from app.domain.channels import channels, outboxes
-from app.domain.channels.channel_requests import MAIL
-from app.mailbox import Claimed
+from app.database import rows, transaction
+from app.domain.channels import channel_requests, channels, outboxes
+from app.mailbox import Claimed, Found, PutOff
 from app.models.channels import Channel
 from app.outbound import Answer
 
 log = structlog.get_logger(__name__)
 
-Ask = Callable[[Request], Answer]
+Asking: TypeAlias = "Generator[Request, Answer, Result]"
 
-# What is kept of an answer.
+MAIL, WAITING = channel_requests.MAIL, channel_requests.WAITING
+# Of a process, and of a workspace in a process.
+MOST_UNDER_WAY, MOST_EACH = 100, 1
+# Bytes kept of an answer.
 MOST_BYTES = 65_536
 TIMEOUT_SECONDS = 10.0
-# For a handful of requests, each of which may wait for a connection.
+# Long enough for a handful of requests, each of which may wait for a connection.
 LEASE_SECONDS = 90.0
 # Pauses before further attempts; the last one repeats.
 PAUSES_SECONDS = (1.0, 5.0, 15.0, 60.0, 300.0)
@@ -41,71 +44,96 @@ _NO_ANSWER = "The provider could not be reached for a day. Reauthorize the chann
 
 
 @dataclass(frozen=True, slots=True)
-class _Result:
-    """What came of an attempt. `is_ours`: the fault is on our side, and no attempt was spent."""
+class Dispatch:
+    """A claimed request, and the channel that it is about."""
 
+    claimed: Claimed
+    channel: Channel
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The outcome of an attempt. `is_ours`: the fault is on our side, and no attempt was spent."""
+
+    dispatch: Dispatch
     verdict: Verdict
     account: str | None = None
     is_ours: bool = False
 
+    @property
+    def claimed(self) -> Claimed:
+        """The request's row."""
+        return self.dispatch.claimed
 
-def work(workspace_id: str, ask: Ask) -> None:
-    """Asks providers what is due in the workspace, one channel after the other. `ask` sends a request.
 
-    A channel whose worker dies is asked about again when the lease ends; all of it is safe to repeat.
+def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Result]:
+    """Claims up to that many due requests of each workspace.
+
+    One whose worker dies is claimed again when the lease ends; all that is asked is safe to repeat.
     """
-    mailbox.hear(MAIL, workspace_id)
-    while claimed := mailbox.claim(MAIL, {workspace_id: 1}, LEASE_SECONDS):
-        [request] = claimed
-        channel = Channel.get_by_id(request.id)
-        action = request.carried[0]
-        result = _connect(channel, ask) if action == "connect" else _disconnect(channel, ask)
-        _record(request, channel, result)
+    claimed = mailbox.claim(MAIL, rooms, LEASE_SECONDS)
+    known = {channel.id: channel for channel in Channel.select().where(Channel.id.in_([each.id for each in claimed]))}
+    return Found([Dispatch(each, known[each.id]) for each in claimed], more=mailbox.may_have_more(rooms, claimed))
+
+
+def asking(dispatch: Dispatch) -> Asking:
+    """Yields what the provider is to be asked, one request after the other; send it the answers."""
+    return _connecting(dispatch) if dispatch.claimed.carried.action == "connect" else _disconnecting(dispatch)
+
+
+def record(results: Sequence[Result]) -> list[Result]:
+    """Records what came of requests; none is left for later. Safe to repeat."""
+    for result in results:
+        _record(result)
         log.info(
             "channel.asked",
-            channel=channel.id,
-            kind=channel.kind,
-            action=action,
+            channel=result.claimed.id,
+            kind=result.dispatch.channel.kind,
+            action=result.claimed.carried.action,
             outcome=result.verdict.outcome.value,
             code=result.verdict.code,
         )
+    return []
 
 
-def _connect(channel: Channel, ask: Ask) -> _Result:
+def _connecting(dispatch: Dispatch) -> Asking:
+    channel = dispatch.channel
     if (kind := KINDS.get(channel.kind)) is None:  # of a newer version, whose workers know it
-        return _Result(Verdict(Outcome.LATER), is_ours=True)
+        return Result(dispatch, Verdict(Outcome.LATER), is_ours=True)
     try:
         account = channels.account_of(channel)
     except InvalidToken:
-        return _Result(Verdict(Outcome.UNAUTHORIZED, code="unreadable", detail=_UNREADABLE))
+        return Result(dispatch, Verdict(Outcome.UNAUTHORIZED, code="unreadable", detail=_UNREADABLE))
     answers: list[Answer] = []
     verdict, identifier = Verdict(Outcome.SENT), None
     for request in kind.connecting(account):
-        answers.append(ask(request))
+        answers.append((yield request))
         verdict, identifier = kind.connected(account, answers)
         # Before the next request, which may have the other account's messages sent here.
         if identifier is not None and channel.account not in (None, identifier):
             detail = _OTHER_ACCOUNT.format(identifier, channel.account)
-            return _Result(Verdict(Outcome.UNAUTHORIZED, code="other_account", detail=detail))
+            return Result(dispatch, Verdict(Outcome.UNAUTHORIZED, code="other_account", detail=detail))
         if verdict.outcome is not Outcome.SENT:
             break
-    return _Result(verdict, identifier, is_ours=bool(answers) and answers[-1].is_ours)
+    return Result(dispatch, verdict, identifier, is_ours=bool(answers) and answers[-1].is_ours)
 
 
-def _disconnect(channel: Channel, ask: Ask) -> _Result:
-    """What providers answer does not matter, but that they do."""
+def _disconnecting(dispatch: Dispatch) -> Asking:
+    """Any answer of the provider is good."""
+    answers: list[Answer] = []
     try:
-        account = channels.account_of(channel)
-        answers = [ask(request) for request in KINDS[channel.kind].disconnecting(account)]
+        account = channels.account_of(dispatch.channel)
+        for request in KINDS[dispatch.channel.kind].disconnecting(account):
+            answers.append((yield request))
     except (InvalidToken, KeyError):
-        answers = []
+        pass
     is_heard = all(answer.status is not None and answer.status < 500 for answer in answers)
-    return _Result(Verdict(Outcome.SENT if is_heard else Outcome.LATER))
+    return Result(dispatch, Verdict(Outcome.SENT if is_heard else Outcome.LATER))
 
 
-def _record(request: Claimed, channel: Channel, result: _Result) -> None:
+def _record(result: Result) -> None:
     """Records the result, unless something else has been wanted of the channel since the claim."""
-    action, _, tries = request.carried
+    channel, claimed = result.dispatch.channel, result.claimed
     with transaction():
         # Channels first, and in order: the verbs lock them before the request, and two may have the same account.
         rows(
@@ -114,15 +142,17 @@ def _record(request: Claimed, channel: Channel, result: _Result) -> None:
             """,
             (channel.id, channel.kind, result.account),
         )
-        if not _is_still_wanted(request):
+        if not _is_still_wanted(claimed):
             return
         if result.verdict.outcome in (Outcome.LATER, Outcome.UNKNOWN):
-            if result.is_ours or tries + 1 < MOST_TRIES[action]:
-                _put_off(request, result)
+            if result.is_ours or claimed.carried.tries + 1 < MOST_TRIES[claimed.carried.action]:
+                _put_off(result)
                 return
-            result = _Result(Verdict(Outcome.FAILED, code="unreachable", detail=_NO_ANSWER))
-        count("DELETE FROM channel_requests WHERE id = %s", (request.id,))
-        if action == "disconnect":
+            result = replace(
+                result, verdict=Verdict(Outcome.FAILED, code="unreachable", detail=_NO_ANSWER), account=None
+            )
+        mailbox.drop(MAIL, [claimed])
+        if claimed.carried.action == "disconnect":
             rows("UPDATE channels SET credentials = NULL, account = NULL WHERE id = %s", (channel.id,))
         else:
             _settle(channel, result)
@@ -134,28 +164,21 @@ def _is_still_wanted(request: Claimed) -> bool:
         "SELECT revision FROM channel_requests WHERE id = %s AND claim = %s FOR NO KEY UPDATE",
         (request.id, request.claim),
     )
-    if found and found[0][0] != request.carried[1]:
+    if found and found[0][0] != request.carried.revision:
         mailbox.release(MAIL, [request])
         return False
     return bool(found)
 
 
-def _put_off(request: Claimed, result: _Result) -> None:
-    tries, verdict = request.carried[2], result.verdict
-    pause = max(PAUSES_SECONDS[min(tries, len(PAUSES_SECONDS) - 1)], verdict.pause_seconds)
-    rows(
-        """
-        UPDATE channel_requests
-        SET tries = tries + %s, next_attempt_at = now() + %s * interval '1 second', due_at = NULL, leased_until = NULL
-        WHERE id = %s
-        """,
-        (0 if result.is_ours else 1, pause, request.id),
-    )
-    if request.carried[0] == "connect" and verdict.detail is not None:
-        channels.set_state(request.id, "disconnected", {"code": "connecting", "detail": verdict.detail})
+def _put_off(result: Result) -> None:
+    claimed, verdict = result.claimed, result.verdict
+    pause = max(PAUSES_SECONDS[min(claimed.carried.tries, len(PAUSES_SECONDS) - 1)], verdict.pause_seconds)
+    mailbox.put_off(WAITING, [PutOff(claimed, pause, is_spent=not result.is_ours)])
+    if claimed.carried.action == "connect" and verdict.detail is not None:
+        channels.set_state(claimed.id, "disconnected", {"code": "connecting", "detail": verdict.detail})
 
 
-def _settle(channel: Channel, result: _Result) -> None:
+def _settle(channel: Channel, result: Result) -> None:
     verdict = result.verdict
     problem = {"code": verdict.code or verdict.outcome.value, "detail": verdict.detail or "The provider refused this."}
     if verdict.outcome is Outcome.UNAUTHORIZED:
@@ -166,7 +189,7 @@ def _settle(channel: Channel, result: _Result) -> None:
         rows("UPDATE channels SET account = %s WHERE id = %s", (result.account, channel.id))
         channels.set_state(channel.id, "connected")
         _take_over(channel, result.account)
-        # What has waited for the channel goes out.
+        # Messages that have waited for the channel are sent.
         outboxes.ring_later(channel.id)
 
 

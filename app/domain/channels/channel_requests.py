@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from app import mailbox
 from app.database import database, rows
@@ -11,12 +11,16 @@ from app.mailbox import Mail, Waiting
 
 Action = Literal["connect", "disconnect"]
 
-MAIL = Mail(
-    table="channel_requests",
-    owner="workspace_id",
-    queue="channel-requests",
-    carries=("action", "revision", "tries"),
-)
+
+class Carried(NamedTuple):
+    """What a claimed request brings along. `revision`: grows when something else is asked; `tries`: made before."""
+
+    action: Action
+    revision: int
+    tries: int
+
+
+MAIL = Mail(table="channel_requests", owner="workspace_id", queue="channel-requests", carries=Carried)
 WAITING = Waiting(MAIL, "next_attempt_at")
 
 

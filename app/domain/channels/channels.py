@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 from cryptography.fernet import InvalidToken
-from peewee import fn
+from marshmallow import fields, validate
 
 from app.channels.base import Account, ChannelKind
 from app.channels.kinds import KINDS
@@ -19,17 +19,18 @@ from app.domain.people import notifications
 from app.domain.work import audit, schema_checks
 from app.domain.work.changes import Change, Effect
 from app.domain.work.events import Recorder
+from app.domain.work.quotas import Quota
 from app.domain.work.units import Unit
-from app.errors import Conflict, Fault, Invalid, NotFound
+from app.errors import Fault, Invalid, NotFound
 from app.lib import clock, json, vault
+from app.lib.schemas import ResponseBody, time
 from app.models.channels import Channel
 from app.models.jobs import Job
 
 log = structlog.get_logger(__name__)
 
-MOST_CHANNELS = 100  # in a workspace
+QUOTA = Quota(Channel, 100, "channels")
 STATES = ("connected", "reauthorization_required", "disconnected")
-_FULL = f"A workspace has at most {MOST_CHANNELS} channels. Delete one first."
 _NEEDS_NONE = "A channel of this kind has no credentials that you could give."
 # Settings that the provider does not know of.
 _OWN_SETTINGS = frozenset({"reopen"})
@@ -42,14 +43,11 @@ def find(workspace_id: str, channel_id: str) -> Channel:
 
 def seen_by(unit: Unit, channel_id: str) -> Channel:
     """The channel as it was when the unit first asked for it, also if it was deleted."""
-    key = ("channel", channel_id)
-    if key not in unit.notes:
-        unit.notes[key] = Channel.get_by_id(channel_id)
-    return unit.notes[key]  # type: ignore[no-any-return]
+    return unit.noted(("channel", channel_id), lambda: Channel.get_by_id(channel_id))
 
 
 def kind_of(channel: Channel) -> ChannelKind:
-    """What the channel's provider offers."""
+    """The kind of the channel."""
     return KINDS[channel.kind]
 
 
@@ -92,13 +90,13 @@ def unsealed(credentials: bytes) -> dict[str, str]:
 
 
 def settings_faults(kind: ChannelKind, given: Mapping[str, Any], *, is_patch: bool = False) -> list[Fault]:
-    """What is wrong with the settings; in a patch none is required."""
+    """The faults of the settings; in a patch none is required."""
     schema = {name: rule for name, rule in kind.settings_schema.items() if not (is_patch and name == "required")}
     return list(schema_checks.faults(given, schema, "/settings"))
 
 
 def credentials_faults(kind: ChannelKind, given: Mapping[str, Any] | None) -> list[Fault]:
-    """What is wrong with the credentials."""
+    """The faults of the credentials."""
     if kind.credentials_schema is None:
         return [Fault("/credentials", _NEEDS_NONE)] if given else []
     if given is None:
@@ -116,23 +114,14 @@ def shown_once(kind: ChannelKind, credentials: Mapping[str, str]) -> dict[str, s
     return {} if kind.has_provider else {"secret": credentials["secret"]}
 
 
-def check_room(workspace_id: str) -> None:
-    """Raises Conflict if the workspace has MOST_CHANNELS and no queued deletion can make room."""
-    if _is_full(workspace_id):
-        deletions = Job.in_workspace(workspace_id).where(Job.kind == "channels.delete")
-        if not deletions.where(Job.status.in_(["queued", "running"])).exists():
-            raise Conflict(_FULL)
-
-
 def create(change: Change) -> Effect:
     """Creates the channel from the fields of the API and the sealed credentials in `payload`.
 
-    One without a provider is connected at once; for another the provider is asked after the commit. Raises Conflict if
-    the workspace has MOST_CHANNELS.
+    One without a provider is connected at once; for another the provider is asked after the commit. Raises Conflict
+    above the QUOTA.
     """
     payload, kind = change.payload, KINDS[change.payload["kind"]]
-    if _is_full(change.workspace_id):
-        raise Conflict(_FULL)
+    QUOTA.keep(change.workspace_id)
     Channel.insert(
         id=change.target,
         workspace_id=change.workspace_id,
@@ -144,7 +133,7 @@ def create(change: Change) -> Effect:
     ).execute()
     if kind.has_provider:
         connect(change.workspace_id, change.target)
-    audit.record(change, "channel", change.target, _shown(payload))
+    audit.record(change, "channel", change.target, payload)
     return Effect("made", "channel", change.target)
 
 
@@ -162,7 +151,7 @@ def update(change: Change) -> Effect:
     changed = {name for name in given if given[name] != channel.settings.get(name)}
     if kind.has_provider and changed - _OWN_SETTINGS:
         connect(channel.workspace_id, channel.id)
-    audit.record(change, "channel", channel.id, _shown(change.payload))
+    audit.record(change, "channel", channel.id, change.payload)
     return Effect("changed", "channel", channel.id)
 
 
@@ -217,19 +206,31 @@ def set_state(channel_id: str, state: str, problem: Mapping[str, Any] | None = N
     )
 
 
+_PROBLEM = {
+    "description": "Why it is not connected, with `code` and `detail`; `connecting` while the provider is asked.",
+    "example": None,
+}
+_HOOK_ADDRESS = {
+    "description": "Where the provider sends the messages of contacts; null for web chat, which has no provider.",
+    "example": "https://bellhop.example/hooks/telegram/chn_01kaj5bd40e6rr3f5y2kq0w9xz",
+}
+
+
+class ChannelSchema(ResponseBody):
+    id = fields.String()
+    kind = fields.String(validate=validate.OneOf(list(KINDS)), metadata={"example": "web_chat"})
+    name = fields.String(metadata={"example": "Shop"})
+    state = fields.String(validate=validate.OneOf(STATES))
+    problem = fields.Dict(allow_none=True, metadata=_PROBLEM)
+    settings = fields.Dict(metadata={"example": {"origins": ["https://shop.example"]}})
+    hook_address = fields.String(allow_none=True, metadata=_HOOK_ADDRESS)
+    created_at = time("When the channel was created.")
+
+
 def represent(channel: Channel) -> dict[str, Any]:
     """The channel as the API shows it, without its credentials."""
     kind = KINDS.get(channel.kind)
-    return {
-        "id": channel.id,
-        "kind": channel.kind,
-        "name": channel.name,
-        "state": channel.state,
-        "problem": channel.problem,
-        "settings": channel.settings,
-        "hook_address": None if kind is not None and not kind.has_provider else hook_address(channel),
-        "created_at": channel.created_at,
-    }
+    return ChannelSchema.of(channel, hook_address=hook_address(channel) if kind is None or kind.has_provider else None)
 
 
 def represent_problem(channel: Channel, problem: Mapping[str, Any]) -> dict[str, Any]:
@@ -260,15 +261,6 @@ def _set(channel: Channel, **fields: Any) -> None:
     is_there = (Channel.id == channel.id) & Channel.deleted_at.is_null()
     if not Channel.update(**fields).where(is_there).execute():
         raise NotFound()
-
-
-def _is_full(workspace_id: str) -> bool:
-    return bool(Channel.in_workspace(workspace_id).select(fn.count(Channel.id)).scalar() >= MOST_CHANNELS)
-
-
-def _shown(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a change that the audit log shows: all but the credentials."""
-    return {name: value for name, value in payload.items() if name != "sealed_secret"}
 
 
 def _api_url(kind: str) -> str:

@@ -13,6 +13,7 @@ from app.channels.web_chat import WebChat
 from app.database import rows
 from app.domain.channels import arrivals, media
 from app.domain.channels.visitors import Visitor
+from app.domain.people.message_access import SHOWN_TO_VISITOR
 from app.errors import Conflict, Fault, Invalid
 from app.lib import clock
 from app.models.channels import Channel
@@ -22,13 +23,10 @@ MOST_SHOWN = 50
 # Files that a visitor may have uploaded without having sent them.
 MOST_UPLOADS = 20
 _MOST_READ = 100
-# What the visitor has not been sent is not shown.
 _COLUMNS = (
     *("id", "direction", "text", "attachments", "status"),
     *("provider_id", "provider_time", "created_at", "edited_at"),
 )
-_SENT = ("sent", "delivered", "read")
-_IS_SHOWN = f"(direction = 'in' OR status IN {_SENT})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ def say(channel: Channel, visitor: Visitor, said: Said) -> None:
 
 
 def allowances_of(visitor: Visitor, address: str) -> dict[str, Bound]:
-    """What the visitor's next file counts towards. Raises Conflict while too many wait for their message."""
+    """The bounds that the visitor's next file counts towards. Raises Conflict while too many wait for their message."""
     waiting = rows("SELECT count(*) FROM uploads WHERE visitor_id = %s AND message_id IS NULL", (visitor.id,))[0][0]
     if waiting >= MOST_UPLOADS:
         raise Conflict("Send the files that are uploaded first.")
@@ -122,10 +120,10 @@ def history(channel: Channel, visitor: Visitor, before: str | None = None) -> li
         f"""
         SELECT shown.* FROM conversations CROSS JOIN LATERAL (
             SELECT {", ".join(_COLUMNS)}
-            FROM messages WHERE conversation_id = conversations.id AND {_IS_SHOWN}
+            FROM messages WHERE conversation_id = conversations.id AND {SHOWN_TO_VISITOR}
                 AND (%(before)s::text IS NULL OR (coalesce(provider_time, created_at), id) < (
                     SELECT coalesce(provider_time, created_at), id FROM messages
-                    WHERE id = %(before)s AND conversation_id = conversations.id AND {_IS_SHOWN}))
+                    WHERE id = %(before)s AND conversation_id = conversations.id AND {SHOWN_TO_VISITOR}))
             ORDER BY coalesce(provider_time, created_at) DESC, id DESC LIMIT {MOST_SHOWN}
         ) AS shown
         WHERE channel_id = %(channel_id)s AND peer = %(peer)s
@@ -134,11 +132,6 @@ def history(channel: Channel, visitor: Visitor, before: str | None = None) -> li
         {"channel_id": channel.id, "peer": visitor.peer, "before": before},
     )
     return [represent(visitor.id, Message(**dict(zip(_COLUMNS, each, strict=True)))) for each in reversed(found)]
-
-
-def is_shown(message: Message) -> bool:
-    """Whether the visitor may see the message, if it is in a conversation of the visitor."""
-    return message.direction == "in" or message.status in _SENT
 
 
 def represent(visitor_id: str, message: Message) -> dict[str, Any]:
@@ -175,5 +168,5 @@ def _check_uploads(visitor: Visitor, said: Said) -> None:
 
 
 def _key(visitor_id: str, client_id: str) -> str:
-    """What is unique in the channel for a message: no visitor can take another one's."""
+    """A key for a message, unique in the channel: no visitor can take another one's."""
     return f"{visitor_id}:{client_id}"

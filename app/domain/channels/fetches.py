@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from cryptography.fernet import InvalidToken
 
@@ -14,16 +14,29 @@ from app.channels.inbound import Media
 from app.database import count
 from app.domain.channels import allowances, channels, disk, media
 from app.errors import TooLarge, TooMuchStored, Unavailable
-from app.mailbox import Claimed, Mail, Waiting
+from app.mailbox import Claimed, Found, Mail, PutOff, Waiting
 from app.models.channels import Channel
 
-MAIL = Mail(table="uploads", owner="channel_id", queue="fetches", carries=("source", "tries", "workspace_id"))
+
+class Carried(NamedTuple):
+    """What a claimed file brings along. `source`: where it is; `tries`: the attempts made before."""
+
+    source: Mapping[str, Any] | None
+    tries: int
+    workspace_id: str
+
+
+MAIL = Mail(table="uploads", owner="channel_id", queue="fetches", carries=Carried)
 WAITING = Waiting(MAIL, "next_attempt_at")
 
-# Of the request that asks where a file is, and of that which fetches it.
-ASKING_SECONDS, FETCHING_SECONDS = 15.0, 30.0
+# Of the answer that says where a file is.
+MOST_BYTES = 65_536
+# Of a process, and of a channel in a process: each file is in memory as a whole.
+MOST_UNDER_WAY, MOST_EACH = 12, 4
+# Deadlines of the request for a file's address, and of the request that fetches it.
+ASKING_SECONDS, TIMEOUT_SECONDS = 15.0, 30.0
 # Both, a wait for a connection before each, and the storing.
-LEASE_SECONDS = ASKING_SECONDS + FETCHING_SECONDS + 15
+LEASE_SECONDS = ASKING_SECONDS + TIMEOUT_SECONDS + 15
 # Before each further attempt; then the file is given up.
 PAUSES_SECONDS = (1.0, 5.0, 30.0, 120.0, 600.0, 3_600.0)
 TOO_LARGE = Verdict(
@@ -37,122 +50,105 @@ _UNREADABLE = Verdict(Outcome.LATER, code="unreadable", detail="The channel's cr
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """A claimed file with all that it takes to fetch it. `tries`: the attempts made before."""
+    """A claimed file with all that it takes to fetch it."""
 
     claimed: Claimed
     kind: ChannelKind
     account: Account
     wanted: Media
-    tries: int
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What came of a claimed file: its content, or why there is none. `is_ours`: that spends no attempt."""
+    """The outcome of a claimed file: its content, or why there is none. `is_ours`: that spends no attempt."""
 
     claimed: Claimed
-    tries: int
     content: bytes | None = None
     verdict: Verdict | None = None
     is_ours: bool = False
     credentials: Mapping[str, str] | None = None
 
 
-def claim(rooms: Mapping[str, int]) -> tuple[list[Dispatch], list[Fetched], set[str]]:
-    """Claims up to that many due files of each channel.
-
-    Returns what is to be fetched, what cannot be, and the channels that may have more.
-    """
+def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Fetched]:
+    """Claims up to that many due files of each channel. Those that cannot be fetched are settled."""
     claimed = mailbox.claim(MAIL, rooms, LEASE_SECONDS)
-    if not claimed:
-        return [], [], set()
-    found = Channel.select().where(Channel.id.in_(list({row.owner for row in claimed})), Channel.deleted_at.is_null())
+    wanted = list({row.owner for row in claimed})
+    found = Channel.select().where(Channel.id.in_(wanted), Channel.deleted_at.is_null()) if claimed else ()
     known: dict[str, Channel] = {channel.id: channel for channel in found}
     results = [_dispatch(row, known.get(row.owner)) for row in claimed]
     dispatches = [each for each in results if isinstance(each, Dispatch)]
     settled = [each for each in results if isinstance(each, Fetched)]
-    numbers = Counter(row.owner for row in claimed)
-    return dispatches, settled, {owner for owner, room in rooms.items() if numbers[owner] == room}
+    return Found(dispatches, settled, more=mailbox.may_have_more(rooms, claimed))
 
 
-def record(fetched: Sequence[Fetched]) -> None:
-    """Keeps what has come, and puts off or gives up the rest. Safe to repeat."""
+def record(fetched: Sequence[Fetched]) -> list[Fetched]:
+    """Keeps what has come, and puts off or gives up the rest; none is left for later. Safe to repeat."""
     unkept = [each for each in map(_keep, fetched) if each is not None]
     for each in unkept:
         if each.verdict is not None and each.verdict.outcome is Outcome.UNAUTHORIZED:
             problem = {"code": each.verdict.code, "detail": each.verdict.detail}
             channels.require_reauthorization(each.claimed.owner, problem, each.credentials)
-    if unkept:
-        _put_off(unkept)
+    _put_off(unkept)
     _log(fetched)
+    return []
 
 
 def _dispatch(claimed: Claimed, channel: Channel | None) -> Dispatch | Fetched:
-    source, tries, _ = claimed.carried
+    source = claimed.carried.source
     if channel is None or source is None:
-        return Fetched(claimed, tries, verdict=_NO_CHANNEL)
+        return Fetched(claimed, verdict=_NO_CHANNEL)
     wanted = Media(**source)
     if (wanted.bytes or 0) > media.MOST_BYTES:
-        return Fetched(claimed, tries, verdict=TOO_LARGE)
+        return Fetched(claimed, verdict=TOO_LARGE)
     try:
         disk.check_room()
         account = channels.account_of(channel)
     except InvalidToken:
-        return Fetched(claimed, tries, verdict=_UNREADABLE, is_ours=True)
+        return Fetched(claimed, verdict=_UNREADABLE, is_ours=True)
     except Unavailable:
-        return Fetched(claimed, tries, verdict=_NO_ROOM, is_ours=True)
-    return Dispatch(claimed, channels.kind_of(channel), account, wanted, tries)
+        return Fetched(claimed, verdict=_NO_ROOM, is_ours=True)
+    return Dispatch(claimed, channels.kind_of(channel), account, wanted)
 
 
 def _keep(fetched: Fetched) -> Fetched | None:
-    """Keeps the content; returns what came of it if that was not possible."""
+    """Keeps the content; returns the outcome if that was not possible."""
     if fetched.content is None:
         return fetched
-    channel_id, workspace_id = fetched.claimed.owner, fetched.claimed.carried[2]
+    channel_id, workspace_id = fetched.claimed.owner, fetched.claimed.carried.workspace_id
     allowed = {channel_id: bounds.STORED_PER_CHANNEL, workspace_id: bounds.STORED_BY_CONTACTS}
     try:
         with allowances.taken(len(fetched.content), allowed):
             media.keep(fetched.claimed.id, fetched.content)
     except TooMuchStored as error:
         verdict = replace(_TOO_MUCH, pause_seconds=error.retry_after_seconds)
-        return Fetched(fetched.claimed, fetched.tries, verdict=verdict, is_ours=True)
+        return Fetched(fetched.claimed, verdict=verdict, is_ours=True)
     except TooLarge:
-        return Fetched(fetched.claimed, fetched.tries, verdict=TOO_LARGE)
+        return Fetched(fetched.claimed, verdict=TOO_LARGE)
     except Unavailable:
-        return Fetched(fetched.claimed, fetched.tries, verdict=_NO_ROOM, is_ours=True)
+        return Fetched(fetched.claimed, verdict=_NO_ROOM, is_ours=True)
     return None
 
 
 def _put_off(fetched: Sequence[Fetched]) -> None:
-    pauses = [_pause(each) for each in fetched]
-    count(
-        """
-        UPDATE uploads
-        SET tries = uploads.tries + outcome.spent, next_attempt_at = now() + outcome.pause * interval '1 second',
-            problem = outcome.problem, source = CASE WHEN outcome.pause IS NOT NULL THEN uploads.source END,
-            due_at = NULL, leased_until = NULL
-        FROM unnest(%s::text[], %s::int[], %s::int[], %s::float[], %s::text[])
-            AS outcome(id, claim, spent, pause, problem)
-        WHERE uploads.id = outcome.id AND uploads.claim = outcome.claim AND uploads.due_at IS NOT NULL
-        """,
-        (
-            [each.claimed.id for each in fetched],
-            [each.claimed.claim for each in fetched],
-            [0 if each.is_ours else 1 for each in fetched],
-            pauses,
-            [each.verdict and (each.verdict.detail or each.verdict.code) for each in fetched],
-        ),
-    )
+    mailbox.put_off(WAITING, [PutOff(each.claimed, _pause(each), not each.is_ours, _problem(each)) for each in fetched])
+    if given_up := [each.claimed.id for each in fetched if _pause(each) is None]:
+        # Of those that are mail no more: a stale worker changes nothing.
+        query = "UPDATE uploads SET source = NULL WHERE id = ANY(%s) AND due_at IS NULL AND next_attempt_at IS NULL"
+        count(query, (given_up,))
+
+
+def _problem(fetched: Fetched) -> str | None:
+    return fetched.verdict.detail or fetched.verdict.code if fetched.verdict else None
 
 
 def _pause(fetched: Fetched) -> float | None:
     """In how many seconds to try again; None if the file is given up."""
-    verdict = fetched.verdict
+    verdict, tries = fetched.verdict, fetched.claimed.carried.tries
     if fetched.is_ours:
         return max(verdict.pause_seconds if verdict else 0.0, PAUSES_SECONDS[1])
-    if verdict is None or verdict.outcome is Outcome.FAILED or fetched.tries >= len(PAUSES_SECONDS):
+    if verdict is None or verdict.outcome is Outcome.FAILED or tries >= len(PAUSES_SECONDS):
         return None
-    return max(verdict.pause_seconds, PAUSES_SECONDS[fetched.tries])
+    return max(verdict.pause_seconds, PAUSES_SECONDS[tries])
 
 
 def _log(fetched: Sequence[Fetched]) -> None:

@@ -29,7 +29,7 @@ def find(kind: str, channel_id: str) -> Channel:
 
 
 def prove(channel: Channel, query: Mapping[str, str]) -> str:
-    """What proves to the provider that the address is ours. Raises InsufficientScope if it asks wrongly."""
+    """The answer that proves to the provider that the address is ours. Raises InsufficientScope for a wrong request."""
     answer = channels.kind_of(channel).challenged(_account(channel), query)
     if answer is None:
         raise InsufficientScope("This is not how the provider asks, or not with this channel's token.")

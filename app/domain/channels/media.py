@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import structlog
+from marshmallow import fields
 from peewee import fn
 
 from app.channels.base import File
@@ -21,6 +22,7 @@ from app.database import count, rows, transaction
 from app.domain.work.units import Unit
 from app.errors import Fault, Invalid, NotFound, TooLarge, Unavailable
 from app.lib import file_types, files, ids, json, keys
+from app.lib.schemas import ResponseBody, about, time
 from app.models.channels import Channel
 from app.models.uploads import Upload
 
@@ -30,7 +32,7 @@ MOST_BYTES = 16 * 1024**2
 MOST_NAME = 200
 # Files of a message, on any kind of channel.
 MOST_FILES = 10
-# For how long an upload can be attached.
+# How long an upload can be attached.
 KEPT_HOURS = 24
 VISITORS_KEPT_HOURS = 1
 
@@ -88,9 +90,7 @@ def claim_uploads(
         found = unit.get(Upload, workspace_id, "id", upload_id) if ids.is_id(upload_id, "upl") else None
         if found is None or not _is_free(found, visitor_id) or found.expires_at <= unit.now:
             raise Invalid(_missing(index))
-        claimed = Upload(**{**found.__data__, "message_id": message_id, "expires_at": None})
-        unit.put(claimed)
-        attachments.append(_attachment(claimed))
+        attachments.append(_attachment(unit.put(found.altered(message_id=message_id, expires_at=None))))
     return attachments
 
 
@@ -167,6 +167,20 @@ def path_of(upload: Upload) -> Path:
     return settings().media_dir / _relative(upload.id)
 
 
+class AttachmentSchema(ResponseBody):
+    id = fields.String()
+    name = fields.String(allow_none=True, metadata={"example": "receipt.pdf"})
+    content_type = fields.String(allow_none=True, metadata=about("Found from the content.", example="application/pdf"))
+    bytes = fields.Integer(allow_none=True, metadata=about("null: still at the provider.", example=48213))
+    address = fields.String(
+        allow_none=True,
+        metadata=about(
+            "Where the file is served, without a token; null while it is still at the provider.",
+            example=f"https://bellhop.example/media/upl_01kaj5bd40e6rr3f5y2kq0w9xz/{'0' * 32}",
+        ),
+    )
+
+
 def shown(attachments: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """A message's `attachments` as the API shows them; `address` is null until the file is stored."""
     return [{**each, "address": None if each["bytes"] is None else address_of(each["id"])} for each in attachments]
@@ -177,15 +191,15 @@ def address_of(upload_id: str) -> str:
     return f"{settings().base_url}/media/{upload_id}/{_proofs(upload_id)[0]}"
 
 
-def represent(upload: Upload) -> dict[str, Any]:
-    """An upload as the API shows it."""
-    return {
-        "id": upload.id,
-        "name": upload.name,
-        "content_type": upload.content_type,
-        "bytes": upload.bytes,
-        "expires_at": upload.expires_at,
-    }
+class UploadSchema(ResponseBody):
+    id = fields.String()
+    name = fields.String(allow_none=True, metadata={"example": "receipt.pdf"})
+    content_type = fields.String(metadata=about("Found from the content.", example="application/pdf"))
+    bytes = fields.Integer(metadata={"example": 48213})
+    expires_at = time("When the file is deleted unless a message has it by then.")
+
+
+represent = UploadSchema.of
 
 
 def delete_files(upload_ids: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from app.domain.work.units import Unit
 from app.mailbox import Mail
 from app.models.conversations import Conversation
 
-# Of a channel that is not connected nothing is sent on purpose, as of one that its provider asks to pause.
+# Messages of a channel that is not connected, or that its provider asks to pause, wait on purpose.
 MAIL = Mail(
     table="messages",
     owner="channel_id",

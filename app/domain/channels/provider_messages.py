@@ -70,15 +70,14 @@ def find(unit: Unit, channel: Channel, provider_id: str, message_id: str | None 
         return None
     for each in keys([place]):
         unit.get(*each)
-    message: Message | None = unit.get(Message, channel.workspace_id, "id", place.message_id)
-    return message
+    return unit.get(Message, channel.workspace_id, "id", place.message_id)
 
 
 def contact_and_conversation(unit: Unit, message: Message) -> tuple[Contact, Conversation]:
     """Both of a message's. Raises NotFound if the contact was deleted."""
     conversation = unit.get(Conversation, message.workspace_id, "id", message.conversation_id)
     # After a merge a conversation has the contact at once, its messages a little later.
-    contact = conversation and unit.get(Contact, message.workspace_id, "id", conversation.contact_id)
+    contact = unit.get(Contact, message.workspace_id, "id", conversation.contact_id) if conversation else None
     if contact is None or conversation is None:
         raise NotFound()
     return contact, conversation

@@ -6,13 +6,18 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from marshmallow import fields, validate
+
 from app.domain.contacts import contacts
 from app.domain.work.changes import Change, Effect
 from app.errors import NotFound
+from app.lib.schemas import ResponseBody, time
 from app.models import sets
 from app.models.bookings import Booking
 from app.models.contacts import Contact
 from app.models.sets import Key
+
+STATUSES = ("booked", "cancelled")
 
 
 def needs(workspace_id: str, payload: Mapping[str, Any], booking_id: str | None) -> list[Key]:
@@ -47,8 +52,7 @@ def cancel(change: Change) -> Effect:
         raise NotFound()
     contact = contacts.find(change.workspace_id, booking.contact_id, change.unit)
     if booking.status == "booked":
-        cancelled = Booking(**booking.__data__ | {"status": "cancelled"})
-        change.unit.put(cancelled)
+        cancelled = change.unit.put(booking.altered(status="cancelled"))
         _record(change, "booking.cancelled", contact, cancelled)
     return Effect("changed", "booking", booking.id)
 
@@ -58,17 +62,17 @@ def find(workspace_id: str, booking_id: str) -> Booking:
     return Booking.get_in(workspace_id, booking_id, "bkg")
 
 
-def represent(booking: Booking) -> dict[str, Any]:
-    """The booking as the API shows it."""
-    return {
-        "id": booking.id,
-        "contact_id": booking.contact_id,
-        "title": booking.title,
-        "starts_at": booking.starts_at,
-        "ends_at": booking.ends_at,
-        "status": booking.status,
-        "created_at": booking.created_at,
-    }
+class BookingSchema(ResponseBody):
+    id = fields.String()
+    contact_id = fields.String()
+    title = fields.String()
+    starts_at = time("When the booking begins.")
+    ends_at = time("When the booking ends.")
+    status = fields.String(validate=validate.OneOf(STATUSES))
+    created_at = time("When the booking was created.")
+
+
+represent = BookingSchema.of
 
 
 def _record(change: Change, kind: str, contact: Contact, booking: Booking) -> None:

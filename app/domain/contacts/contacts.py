@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Collection, Mapping
 from itertools import takewhile
 from typing import Any
+
+from marshmallow import fields
 
 from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Unit
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import ids, json
+from app.lib.schemas import ResponseBody, about, time
 from app.models import sets
 from app.models.contacts import Contact
 from app.models.sets import Key
@@ -43,7 +45,7 @@ def upsert(change: Change) -> Effect:
         return Effect("made", "contact", make(change).id)
     _refuse_replacing(found, holders)
     _refuse_taken(found, holders)
-    _alter(change, found)
+    _alter(change, found, change.payload)
     return Effect("changed", "contact", found.id)
 
 
@@ -54,21 +56,22 @@ def update(change: Change) -> Effect:
     left = {name: change.payload.get(name, getattr(contact, name)) for name in IDENTIFIERS}
     if change.payload.keys() & left.keys() and not any(left.values()):
         raise Conflict("A contact needs at least one of external_id, email and phone.")
-    _alter(change, contact, removed_tags=set(contact.tags) - set(change.payload.get("tags", contact.tags)))
+    removed = set(contact.tags) - set(change.payload.get("tags", contact.tags))
+    _alter(change, contact, change.payload, removed_tags=removed)
     return Effect("changed", "contact", contact.id)
 
 
 def add_tag(change: Change) -> Effect:
     """Adds the tag; does nothing if the contact has it. Raises NotFound."""
     contact = find(change.workspace_id, change.target, change.unit)
-    _alter(change, contact, added_tags={change.payload["name"]})
+    _alter(change, contact, {"tags": [change.payload["name"]]})
     return Effect("changed", "contact", contact.id)
 
 
 def remove_tag(change: Change) -> Effect:
     """Removes the tag; does nothing if the contact does not have it. Raises NotFound."""
     contact = find(change.workspace_id, change.target, change.unit)
-    _alter(change, contact, removed_tags={change.payload["name"]})
+    _alter(change, contact, {}, removed_tags={change.payload["name"]})
     return Effect("changed", "contact", contact.id)
 
 
@@ -94,8 +97,7 @@ def make(change: Change) -> Contact:
 
 def set_fields(change: Change, contact: Contact, **fields: Any) -> Contact:
     """The contact with these fields. An identifier among them must be one that the unit has found to be free."""
-    _alter(replace(change, payload=fields), contact)
-    return find(change.workspace_id, contact.id, change.unit)
+    return _alter(change, contact, fields)
 
 
 def find(workspace_id: str, contact_id: str, unit: Unit | None = None) -> Contact:
@@ -118,40 +120,41 @@ def find_named(workspace_id: str, contact_id: str, unit: Unit | None = None) -> 
         raise Invalid(Fault("/contact_id", NO_CONTACT)) from error
 
 
-def represent(contact: Contact) -> dict[str, Any]:
-    """The contact as the API shows it."""
-    return {
-        "id": contact.id,
-        "external_id": contact.external_id,
-        "email": contact.email,
-        "phone": contact.phone,
-        "first_name": contact.first_name,
-        "last_name": contact.last_name,
-        "locale": contact.locale,
-        "timezone": contact.timezone,
-        "tags": contact.tags,
-        "custom_fields": contact.custom_fields,
-        "opted_out": contact.opted_out,
-        "created_at": contact.created_at,
-        "updated_at": contact.updated_at,
-    }
+class ContactSchema(ResponseBody):
+    id = fields.String()
+    external_id = fields.String(allow_none=True)
+    email = fields.String(allow_none=True)
+    phone = fields.String(allow_none=True)
+    first_name = fields.String(allow_none=True)
+    last_name = fields.String(allow_none=True)
+    locale = fields.String(allow_none=True)
+    timezone = fields.String(allow_none=True)
+    tags = fields.List(fields.String(), metadata=about("Sorted."))
+    custom_fields = fields.Dict(values=fields.Raw(metadata={"type": ["string", "number", "boolean", "null"]}))
+    opted_out = fields.Boolean()
+    created_at = time("When the contact was created.")
+    updated_at = time("When it last changed.")
 
 
-def _alter(
-    change: Change, contact: Contact, added_tags: set[str] | None = None, removed_tags: set[str] | None = None
-) -> None:
-    """Writes what differs and records an event for each kind of difference. Does nothing if nothing differs."""
-    payload, had, before = change.payload, set(contact.tags), contact.__data__
+represent = ContactSchema.of
+
+
+def _alter(change: Change, contact: Contact, given: Mapping[str, Any], removed_tags: Collection[str] = ()) -> Contact:
+    """The contact with the given fields, and the given tags besides its own.
+
+    Writes what differs and records an event for each kind of difference. Does nothing if nothing differs.
+    """
     fields = {
-        name: payload[name] for name in (*_PLAIN, "opted_out") if name in payload and payload[name] != before[name]
+        name: given[name] for name in (*_PLAIN, "opted_out") if name in given and given[name] != getattr(contact, name)
     }
-    merged = _merged(contact.custom_fields, payload.get("custom_fields", {}))
+    merged = _merged(contact.custom_fields, given.get("custom_fields", {}))
     if json.dumps(merged) != json.dumps(contact.custom_fields):  # to Python, 1 equals true
         fields["custom_fields"] = merged
-    tags = (had | set(payload.get("tags", ())) | (added_tags or set())) - (removed_tags or set())
+    had = set(contact.tags)
+    tags = had.union(given.get("tags", ())).difference(removed_tags)
     if not fields and tags == had:
-        return
-    altered = Contact(**{**before, **fields, "tags": sorted(tags), "updated_at": change.unit.now})
+        return contact
+    altered = contact.altered(**fields, tags=sorted(tags), updated_at=change.unit.now)
     _refuse_too_much(altered)
     change.unit.put(altered)
     if fields:
@@ -160,6 +163,7 @@ def _alter(
         _record(change, altered, "tag.added", tag=tag)
     for tag in sorted(had - tags):
         _record(change, altered, "tag.removed", tag=tag)
+    return altered
 
 
 def _record(change: Change, contact: Contact, kind: str, **further: Any) -> None:

@@ -7,10 +7,13 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from marshmallow import fields
+
 from app.domain.contacts import contacts
 from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Unit
 from app.errors import Conflict
+from app.lib.schemas import ResponseBody, about, time
 from app.models import sets
 from app.models.contacts import Contact
 from app.models.sales import Sale
@@ -61,17 +64,21 @@ def find(workspace_id: str, sale_id: str) -> Sale:
     return Sale.get_in(workspace_id, sale_id, "sal")
 
 
+class SaleSchema(ResponseBody):
+    id = fields.String()
+    contact_id = fields.String(allow_none=True, metadata=about("null: the contact was deleted."))
+    amount = fields.String(
+        metadata=about("A decimal with as many decimal places as its currency has.", example="19.90")
+    )
+    currency = fields.String(metadata=about("ISO 4217.", example="EUR"))
+    reference = fields.String(allow_none=True)
+    occurred_at = time("When the sale happened, as given.")
+    created_at = time("When the sale was recorded.")
+
+
 def represent(sale: Sale) -> dict[str, Any]:
     """The sale as the API shows it."""
-    return {
-        "id": sale.id,
-        "contact_id": sale.contact_id,
-        "amount": f"{sale.amount:f}",
-        "currency": sale.currency,
-        "reference": sale.reference,
-        "occurred_at": sale.occurred_at,
-        "created_at": sale.created_at,
-    }
+    return SaleSchema.of(sale, amount=f"{sale.amount:f}")
 
 
 def _refuse_taken(workspace_id: str, reference: str, unit: Unit | None) -> None:

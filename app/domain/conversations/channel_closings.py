@@ -1,4 +1,4 @@
-"""Closings of channels: deletes a channel, closes its conversations and ends what waits for it."""
+"""Closings of channels: deletes a channel, closes its conversations and ends its messages and files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from peewee import fn
 from app.channels.kinds import KINDS
 from app.database import count, rows, transaction
 from app.domain.channels import channel_requests, channels
-from app.domain.conversations import conversations, sending_outcomes
+from app.domain.conversations import conversations, message_statuses, sending_outcomes
 from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Busy
@@ -19,13 +19,14 @@ from app.models.conversations import Conversation
 
 # The most rows of a table that one transaction changes.
 PART = 200
-# For how long after its deletion something may still be added to a channel, or be in progress.
-_WATCHED = "1 day"
+# How long after its deletion messages and files may still be added to a channel, or be in progress.
+_DELETED = "SELECT id FROM channels WHERE deleted_at > now() - interval '1 day'"
+IS_ANY_DELETED = f"EXISTS ({_DELETED})"
 DELETED = {"code": "channel_deleted", "detail": "The channel was deleted before this could be sent."}
 
 
 def delete(change: Change) -> Effect | None:
-    """Marks the channel deleted, then closes its conversations, in parts; `end_waiting` ends what waits.
+    """Marks the channel deleted, then closes its conversations, in parts; `end_waiting` ends its messages and files.
 
     The provider is asked to end the connection. Raises NotFound, Busy.
     """
@@ -45,10 +46,9 @@ def end_waiting(limit: int = PART) -> int:
 
     A message that a worker is sending is left to it while its lease lasts, and is `unknown` if the worker died.
     """
-    deleted = f"SELECT id FROM channels WHERE deleted_at > now() - interval '{_WATCHED}'"
     ended = 0
-    for (channel_id,) in rows(deleted):
-        ended += _fail_messages(channel_id, limit)
+    for (channel_id,) in rows(_DELETED):
+        ended += _end_messages(channel_id, limit)
         ended += count(
             """
             UPDATE uploads SET problem = 'channel_deleted', due_at = NULL, next_attempt_at = NULL, claim = claim + 1
@@ -105,17 +105,17 @@ def _close(change: Change, conversation_id: str, contact_id: str) -> None:
         conversations.close(change, contact, conversation)
 
 
-def _fail_messages(channel_id: str, limit: int) -> int:
+def _end_messages(channel_id: str, limit: int) -> int:
     """Only the first unfinished message of a conversation is mail; those behind it fail with it."""
     with transaction():
         talks = [conversation_id for (conversation_id,) in rows(_TALKS, (channel_id, limit))]
         if not talks:
             return 0
         failure = json.dumps(DELETED).decode()
-        failed = [message_id for (message_id,) in rows(_FAIL, (failure, talks, talks, limit))]
+        ended = rows(_END, (failure, talks, talks, limit))
         rows(_BRING_UP, (talks,))
-        sending_outcomes.tell(failed)
-    return len(failed)
+        sending_outcomes.tell([message_id for message_id, status in ended if status == "failed"])
+    return len(ended)
 
 
 _TALKS = """
@@ -125,11 +125,10 @@ _TALKS = """
     ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 """
 
-# The claim that a dead worker had is not valid any more.
-_FAIL = """
+_END = f"""
     UPDATE messages
-    SET status = CASE status WHEN 'sending' THEN 'unknown' ELSE 'failed' END, failure = %s, due_at = NULL,
-        is_behind = false, leased_until = NULL, claim = claim + 1
+    SET failure = CASE WHEN {message_statuses.IS_ENDED_BY_IT} THEN %s::json ELSE failure END,
+        {message_statuses.ENDING}
     WHERE id IN (
         SELECT id FROM messages WHERE id = ANY(ARRAY(
             SELECT id FROM messages
@@ -137,7 +136,7 @@ _FAIL = """
             UNION ALL SELECT id FROM messages WHERE conversation_id = ANY(%s) AND is_behind
             ORDER BY id LIMIT %s))
         ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)
-    RETURNING id
+    RETURNING id, status
 """
 
 # Where more were behind than one part takes.

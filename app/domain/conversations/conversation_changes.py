@@ -1,4 +1,4 @@
-"""What members and the API change about a conversation: its status, its assignee, and that it was read."""
+"""Changes of conversations by members and the API: status, assignee, and that it was read."""
 
 from __future__ import annotations
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from marshmallow import fields, validate
+
 from app import realtime
 from app.database import rows
 from app.domain.channels import outboxes
@@ -18,12 +20,16 @@ from app.domain.work.changes import Change
 from app.domain.work.units import Unit
 from app.errors import Fault, Invalid, NotFound
 from app.lib import ids
+from app.lib.schemas import ResponseBody, about, time
 from app.models import sets
 from app.models.contacts import Contact
 from app.models.conversations import Conversation
 from app.models.runs import Run
 
 NO_MEMBER = Fault("/assignee_id", "There is no such member in this workspace.")
+
+
+STATUSES = ("open", "closed")
 
 
 def prefetch(unit: Unit, runs: Sequence[Run]) -> None:
@@ -67,11 +73,9 @@ def on_channel(unit: Unit, contact: Contact, channel_id: str) -> Conversation | 
 
 def channel_for(unit: Unit, contact: Contact) -> str | None:
     """The channel on which to open a contact's first conversation: the newest that is connected; None if none is."""
-    key = ("newest channel", contact.workspace_id)
-    if key not in unit.notes:
-        newest = "SELECT max(id) FROM channels WHERE workspace_id = %s AND state = 'connected'"
-        unit.notes[key] = rows(newest, (contact.workspace_id,))[0][0]
-    return unit.notes[key]  # type: ignore[no-any-return]
+    newest = "SELECT max(id) FROM channels WHERE workspace_id = %s AND state = 'connected'"
+    [(found,)] = unit.noted(("newest channel", contact.workspace_id), lambda: rows(newest, (contact.workspace_id,)))
+    return found  # type: ignore[no-any-return]
 
 
 def open_on(change: Change, contact: Contact, channel_id: str) -> Conversation:
@@ -117,8 +121,10 @@ def close(change: Change, contact: Contact, conversation: Conversation) -> Conve
 
 def assign(change: Change, contact: Contact, conversation: Conversation, assignee_id: str | None) -> Conversation:
     """Assigns the conversation to the member; None removes the assignee. Raises Invalid for an unknown member."""
-    if assignee_id is not None and not _is_member(change.unit, conversation.workspace_id, assignee_id):
-        raise Invalid(NO_MEMBER)
+    if assignee_id is not None:
+        member = (conversation.workspace_id, assignee_id)
+        if not change.unit.noted(("member", *member), lambda: members.exists(*member)):
+            raise Invalid(NO_MEMBER)
     if assignee_id == conversation.assignee_id:
         return conversation
     assigned = alter(change.unit, conversation, assignee_id=assignee_id)
@@ -148,9 +154,7 @@ def is_later(conversation: Conversation, than: Conversation) -> bool:
 
 def alter(unit: Unit, conversation: Conversation, **fields: Any) -> Conversation:
     """Puts the conversation with these fields."""
-    altered = Conversation(**{**conversation.__data__, **fields})
-    unit.put(altered)
-    return altered
+    return unit.put(conversation.altered(**fields))
 
 
 def runs_that(unit: Unit, conversation: Conversation, condition: str) -> list[Run]:
@@ -159,16 +163,15 @@ def runs_that(unit: Unit, conversation: Conversation, condition: str) -> list[Ru
         f"SELECT id FROM runs WHERE contact_id = %s AND finished_at IS NULL AND {condition}",
         (conversation.contact_id,),
     )
-    keys = [sets.key(Run, conversation.workspace_id, "id", run_id) for (run_id,) in stored]
-    unit.read(keys)
-    found = {run.id: run for run in (unit.get(*key) for key in keys) if run is not None}
-    return list((found | {run.id: run for run in unit.changed(Run)}).values())
+    unit.read(sets.key(Run, conversation.workspace_id, "id", run_id) for (run_id,) in stored)
+    found = [unit.get(Run, conversation.workspace_id, "id", run_id) for (run_id,) in stored]
+    return list({run.id: run for run in (*found, *unit.changed(Run)) if run is not None}.values())
 
 
 def hold(change: Change, conversation_id: str) -> tuple[Contact, Conversation]:
     """The conversation and its contact, both locked. Raises NotFound, also if the contact was deleted, and Busy."""
     unit, workspace_id = change.unit, change.workspace_id
-    conversation: Conversation | None = unit.get(Conversation, workspace_id, "id", conversation_id)
+    conversation = unit.get(Conversation, workspace_id, "id", conversation_id)
     if conversation is None:
         raise NotFound
     return contacts.find(workspace_id, conversation.contact_id, unit), conversation
@@ -196,19 +199,22 @@ def erase(conversation_ids: Sequence[str]) -> None:
     )
 
 
-def represent(conversation: Conversation) -> dict[str, Any]:
-    """The conversation as the API shows it."""
-    return {
-        "id": conversation.id,
-        "contact_id": conversation.contact_id,
-        "channel_id": conversation.channel_id,
-        "status": conversation.status,
-        "assignee_id": conversation.assignee_id,
-        "unread": conversation.unread,
-        "last_message_at": conversation.last_message_at,
-        "window_ends_at": conversation.window_ends_at,
-        "created_at": conversation.created_at,
-    }
+class ConversationSchema(ResponseBody):
+    id = fields.String()
+    contact_id = fields.String()
+    channel_id = fields.String()
+    status = fields.String(validate=validate.OneOf(STATUSES))
+    assignee_id = fields.String(allow_none=True, metadata=about("A member; null if it is not assigned."))
+    unread = fields.Integer(metadata=about("How many messages of the contact no member has read.", example=2))
+    last_message_at = time("When the latest message was added; null: there is none.", allow_none=True)
+    window_ends_at = time(
+        "Until when the provider lets free text through; null: it has no such window, or it has not begun.",
+        allow_none=True,
+    )
+    created_at = time("When the conversation began.")
+
+
+represent = ConversationSchema.of
 
 
 def _latest(contact_ids: Iterable[str]) -> Mapping[tuple[str, str], str | None]:
@@ -236,13 +242,6 @@ def _release(unit: Unit, conversation: Conversation) -> None:
     for run in runs_that(unit, conversation, "waits_for = 'member'"):
         if run.waits_for == "member" and run.conversation_id == conversation.id:
             run_states.wake(unit, run)
-
-
-def _is_member(unit: Unit, workspace_id: str, member_id: str) -> bool:
-    key = ("member", workspace_id, member_id)
-    if key not in unit.notes:
-        unit.notes[key] = members.exists(workspace_id, member_id)
-    return unit.notes[key]  # type: ignore[no-any-return]
 
 
 def _record(change: Change, kind: str, contact: Contact, conversation: Conversation) -> None:

@@ -1,4 +1,4 @@
-"""Messages: what is queued for a contact, what comes in, and how often a text was sent.
+"""Messages: queued for a contact, received from one, and how often a text was sent.
 
 Callers of these functions have locked the contact.
 """
@@ -8,33 +8,28 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, get_args
+
+from marshmallow import fields, validate
 
 from app.database import rows
 from app.domain.channels import channels, media, outboxes
+from app.domain.channels.media import AttachmentSchema
 from app.domain.contacts import contacts
-from app.domain.conversations import conversations, recipients, replies, sending_checks
+from app.domain.conversations import conversations, message_statuses, recipients, replies, sending_checks
+from app.domain.conversations.message_statuses import Status
 from app.domain.triggers import run_states
 from app.domain.work.changes import Change, Effect
 from app.domain.work.events import Recorder
 from app.domain.work.units import Unit
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import ids
+from app.lib.schemas import ResponseBody, about, time
 from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
 from app.models.runs import Run
 
-Status = Literal["received", "queued", "sending", "sent", "delivered", "read", "failed", "unknown"]
-
-# The kind of event that goes with a status.
-EVENTS = {
-    "received": "message.received",
-    "sent": "message.sent",
-    "delivered": "message.delivered",
-    "read": "message.read",
-    "failed": "message.failed",
-}
 MOST_CHARACTERS = 4_096
 # How long a sent text counts as recent.
 RECENT = timedelta(minutes=5)
@@ -114,22 +109,22 @@ def create(change: Change) -> Effect:
 def resend(change: Change) -> Effect:
     """Queues a message again that failed or whose outcome is unknown. Raises NotFound, Conflict, Busy."""
     unit = change.unit
-    message: Message | None = unit.get(Message, change.workspace_id, "id", change.target)
+    message = unit.get(Message, change.workspace_id, "id", change.target)
     if message is None:
         raise NotFound
     contact, conversation = conversations.hold(change, message.conversation_id)
-    if message.direction != "out" or message.status not in ("failed", "unknown"):
+    if not message_statuses.may_be_sent_again(message):
         raise Conflict("Only a message that failed, or whose outcome is unknown, can be sent again.")
     channel = channels.seen_by(unit, conversation.channel_id)
     anew = dict.fromkeys(("failure", "provider_id", "provider_time", "put_off_at"))
-    again = Message(**{**message.__data__, **anew})
+    again = message.altered(**anew)
     _set_off(change, contact, conversation, channel, again)
     return Effect("changed", "message", message.id)
 
 
 def tell(recorder: Recorder, contact: Contact, conversation: Conversation, message: Message) -> None:
     """Records the event that goes with the message's status, if there is one."""
-    if (kind := EVENTS.get(message.status)) is not None:
+    if (kind := message_statuses.EVENTS.get(message.status)) is not None:
         data = {
             "contact": contacts.represent(contact),
             "conversation": conversations.represent(conversation),
@@ -154,16 +149,10 @@ def receive(
     unit = change.unit
     conversation = conversations.touch(unit, conversation or conversations.open_for(change, contact, channel_id))
     author = {"type": "contact", "id": contact.id}
-    received = _made(unit, conversation, storable(text), direction="in", status="received", author=author)
-    message = replies.take(unit, conversation, Message(**received.__data__ | fields))
-    unit.put(message)
+    received = _made(unit, conversation, text, direction="in", status="received", author=author)
+    message = unit.put(replies.take(unit, conversation, received.altered(**fields)))
     tell(change.events, contact, conversation, message)
     return message
-
-
-def storable(text: str | None) -> str | None:
-    """The text without U+0000, which PostgreSQL does not store."""
-    return text and text.replace("\0", "")
 
 
 def recent(unit: Unit, contact_id: str, text: str) -> int:
@@ -176,18 +165,17 @@ def recent(unit: Unit, contact_id: str, text: str) -> int:
 def erase(message_ids: Sequence[str]) -> None:
     """Takes what was written out of these messages; when, in which direction and by whom stays.
 
-    Those that have not gone out fail. What comes of one that is being sent is not recorded.
+    Messages that have not been sent fail. The outcome of one that is being sent is not recorded.
     """
     rows(
-        """
+        f"""
         UPDATE messages SET text = NULL, template = NULL, attachments = '[]', provider_id = NULL,
-            status = CASE status WHEN 'queued' THEN 'failed' WHEN 'sending' THEN 'unknown' ELSE status END,
-            failure = CASE WHEN status IN ('queued', 'sending') THEN '{"code": "erased", "detail": null}'::json
+            failure = CASE WHEN {message_statuses.IS_ENDED_BY_IT} THEN %s::json
                 WHEN failure IS NOT NULL THEN json_build_object('code', failure->'code', 'detail', NULL) END,
-            is_behind = false, due_at = NULL, leased_until = NULL, claim = claim + 1
+            {message_statuses.ENDING}
         WHERE id = ANY(%s)
         """,
-        (list(message_ids),),
+        (message_statuses.ERASED, list(message_ids)),
     )
 
 
@@ -196,20 +184,29 @@ def find(workspace_id: str, message_id: str) -> Message:
     return Message.get_in(workspace_id, message_id, "msg")
 
 
+class AuthorSchema(ResponseBody):
+    type = fields.String(
+        metadata=about("`contact`, `member`, `api`, `automation` or `provider`; more may be added.", example="contact")
+    )
+    id = fields.String(metadata=about("The author's identifier."))
+
+
+class MessageSchema(ResponseBody):
+    id = fields.String()
+    conversation_id = fields.String()
+    direction = fields.String(validate=validate.OneOf(["in", "out"]))
+    text = fields.String(allow_none=True, metadata={"example": "Yes, please."})
+    attachments = fields.List(fields.Nested(AttachmentSchema))
+    status = fields.String(validate=validate.OneOf(get_args(Status)))
+    failure = fields.Dict(allow_none=True, metadata=about("Why it was not sent: `code` and `detail`."))
+    author = fields.Nested(AuthorSchema)
+    provider_time = time("When the provider took it, by its clock; null: it is not known.", allow_none=True)
+    created_at = time("When the message was received or queued.")
+
+
 def represent(message: Message) -> dict[str, Any]:
     """The message as the API shows it."""
-    return {
-        "id": message.id,
-        "conversation_id": message.conversation_id,
-        "direction": message.direction,
-        "text": message.text,
-        "attachments": media.shown(message.attachments),
-        "status": message.status,
-        "failure": message.failure,
-        "author": message.author,
-        "provider_time": message.provider_time,
-        "created_at": message.created_at,
-    }
+    return MessageSchema.of(message, attachments=media.shown(message.attachments))
 
 
 def _set_off(
@@ -231,8 +228,7 @@ def _set_off(
         fields = outboxes.place(unit, conversation)
     else:
         fields = {"status": "sent"}
-    placed = Message(**{**message.__data__, **fields})
-    unit.put(placed)
+    placed = unit.put(message.altered(**fields))
     tell(change.events, contact, conversation, placed)
     return placed
 
@@ -251,7 +247,7 @@ def _made(unit: Unit, conversation: Conversation, text: str | None, **fields: An
 
 
 def _hold(unit: Unit, conversation: Conversation) -> Conversation:
-    """Holds the contact's runs until the conversation is closed, those too that were let go on before."""
+    """Holds the contact's runs until the conversation is closed, also those that were released before."""
     conversation = conversations.alter(unit, conversation, held_at=unit.now)
     for run in conversations.runs_that(unit, conversation, "is_released"):
         if run.contact_id == conversation.contact_id and run.is_released:

@@ -49,7 +49,7 @@ _COMMAND = re.compile(r"/(\w+)(@\w+)?(\s.*)?", re.DOTALL)
 
 
 def wish_of(unit: Unit, workspace_id: str, text: str | None) -> Wish | None:
-    """What the whole text asks for; None if it is any other message. A workspace's own words replace those of STOP."""
+    """The wish that the whole text is; None for any other message. A workspace's own words replace those of STOP."""
     # No list has a longer one, and most messages are longer.
     if not text or len(text) > 100:
         return None
@@ -60,12 +60,12 @@ def wish_of(unit: Unit, workspace_id: str, text: str | None) -> Wish | None:
 
 
 def _words(unit: Unit, workspace_id: str) -> Collection[str]:
-    key = ("words that opt out", workspace_id)
-    if key not in unit.notes:
+    def find() -> Collection[str]:
         workspace = Workspace.select(Workspace.opt_out_words).where(Workspace.id == workspace_id).first()
         own = workspace and workspace.opt_out_words
-        unit.notes[key] = _BUILT_IN_STOP if own is None else _plain_words(own)
-    return unit.notes[key]  # type: ignore[no-any-return]
+        return _BUILT_IN_STOP if own is None else _plain_words(own)
+
+    return unit.noted(("words that opt out", workspace_id), find)
 
 
 def _plain_words(words: Iterable[str]) -> frozenset[str]:

@@ -49,7 +49,7 @@ def conversation_with(
         is_new = unit.is_new(Contact, contact.workspace_id, contact.id)
         unit.notes |= {sought: None} if is_new else _latest_with([sought])
     found = unit.notes[sought]
-    latest: Conversation | None = unit.get(Conversation, contact.workspace_id, "id", found) if found else None
+    latest = unit.get(Conversation, contact.workspace_id, "id", found) if found else None
     if latest is None or (latest.status == "closed" and reopens is False):
         latest = conversations.alter(unit, conversations.open_on(change, contact, channel_id), peer=peer)
         unit.notes[sought] = latest.id
@@ -64,7 +64,7 @@ def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversati
     if sought not in unit.notes:
         unit.notes |= _latest_with([sought])
     found = unit.notes[sought]
-    latest: Conversation | None = unit.get(Conversation, contact.workspace_id, "id", found) if found else None
+    latest = unit.get(Conversation, contact.workspace_id, "id", found) if found else None
     if latest is None or conversations.is_later(conversation, latest):
         unit.notes[sought] = conversation.id
     return conversations.move(unit, conversation, contact)

@@ -16,10 +16,10 @@ _DAY = timedelta(days=1)
 
 def end_for(unit: Unit, contact: Contact) -> datetime | None:
     """When the quiet hours end that the contact has now; None if it has none. Reads the workspace once per unit."""
-    key = ("quiet hours", contact.workspace_id)
-    if key not in unit.notes:
-        [unit.notes[key]] = rows("SELECT quiet_hours, timezone FROM workspaces WHERE id = %s", (contact.workspace_id,))
-    hours, timezone = unit.notes[key]
+    of_workspace = "SELECT quiet_hours, timezone FROM workspaces WHERE id = %s"
+    [(hours, timezone)] = unit.noted(
+        ("quiet hours", contact.workspace_id), lambda: rows(of_workspace, (contact.workspace_id,))
+    )
     return end(unit.now, hours, contact.timezone, timezone) if hours else None
 
 

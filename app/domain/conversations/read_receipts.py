@@ -5,66 +5,43 @@ A row is mail of its channel until the provider has answered. One that cannot be
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from app import mailbox
 from app.channels.base import Request
-from app.database import count, database, rows
+from app.database import database, rows
 from app.domain.channels import channels
+from app.domain.work import request_attempts
+from app.domain.work.request_attempts import Dispatch, Outcome
 from app.domain.work.units import Unit
 from app.lib import ids
-from app.mailbox import Claimed, Mail, Waiting
+from app.mailbox import Claimed, Found, Mail, Waiting
 from app.models.channels import Channel
 from app.models.conversations import Conversation
 from app.models.read_receipts import ReadReceipt
-from app.outbound import Answer
 
-MAIL = Mail(
-    table="read_receipts",
-    owner="channel_id",
-    queue="read-receipts",
-    carries=("conversation_id", "provider_id", "tries"),
-)
+
+class Carried(NamedTuple):
+    """What a claimed receipt brings along. `provider_id`: of the message that was read; `tries`: made before."""
+
+    conversation_id: str
+    provider_id: str
+    tries: int
+
+
+MAIL = Mail(table="read_receipts", owner="channel_id", queue="read-receipts", carries=Carried)
 WAITING = Waiting(MAIL, "next_attempt_at")
 
 TIMEOUT_SECONDS = 10.0
 LEASE_SECONDS = TIMEOUT_SECONDS + 10
 # Before the second and the third attempt.
 PAUSES_SECONDS = (2.0, 30.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Dispatch:
-    """A claimed receipt with the request that sends it."""
-
-    claimed: Claimed
-    request: Request
-
-    @property
-    def tries(self) -> int:
-        """How many attempts were made before."""
-        return int(self.claimed.carried[2])
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of an attempt. After a fault of ours the receipt waits for `pause_seconds`."""
-
-    dispatch: Dispatch
-    answer: Answer
-    pause_seconds: float = 0.0
-
-    @property
-    def next_attempt_seconds(self) -> float | None:
-        """In how many seconds to try again; None if the receipt was sent or is given up."""
-        answer, tries = self.answer, self.dispatch.tries
-        if answer.is_ours:
-            return self.pause_seconds
-        may_pass = answer.status is None or answer.status == 429 or answer.status >= 500
-        return PAUSES_SECONDS[tries] if may_pass and tries < len(PAUSES_SECONDS) else None
+# Of a provider's response.
+MOST_BYTES = 4_096
+# Of a process, and of a channel in a process.
+MOST_UNDER_WAY, MOST_EACH = 100, 10
 
 
 def add(unit: Unit, conversation: Conversation) -> None:
@@ -91,41 +68,26 @@ def add(unit: Unit, conversation: Conversation) -> None:
         database.after_commit(partial(mailbox.ring, MAIL, conversation.channel_id))
 
 
-def claim(rooms: Mapping[str, int]) -> tuple[list[Dispatch], set[str]]:
-    """Claims up to that many due receipts of each channel; also returns the channels that may have more.
+def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Outcome]:
+    """Claims up to that many due receipts of each channel.
 
     Drops those that cannot be sent: of channels without such receipts, or that are not connected.
     """
     claimed = mailbox.claim(MAIL, rooms, LEASE_SECONDS)
-    if not claimed:
-        return [], set()
-    numbers = Counter(each.owner for each in claimed)
-    requests = _requests(claimed)
-    _drop([each for each in claimed if each.id not in requests])
-    full = {owner for owner, room in rooms.items() if numbers[owner] == room}
-    return [Dispatch(each, requests[each.id]) for each in claimed if each.id in requests], full
+    requests = _requests(claimed) if claimed else {}
+    mailbox.drop(MAIL, [each for each in claimed if each.id not in requests])
+    dispatches = [Dispatch(each, requests[each.id]) for each in claimed if each.id in requests]
+    return Found(dispatches, more=mailbox.may_have_more(rooms, claimed))
 
 
-def record(outcomes: Sequence[Outcome]) -> None:
-    """Drops the receipts that were sent or are given up, and puts the others off. Safe to repeat."""
-    _drop([each.dispatch.claimed for each in outcomes if each.next_attempt_seconds is None])
-    if again := [each for each in outcomes if each.next_attempt_seconds is not None]:
-        claims = [each.dispatch.claimed for each in again]
-        count(
-            """
-            UPDATE read_receipts receipt
-            SET tries = receipt.tries + outcome.spent, due_at = NULL, leased_until = NULL,
-                next_attempt_at = now() + outcome.pause * interval '1 second'
-            FROM unnest(%s::text[], %s::int[], %s::int[], %s::float[]) AS outcome(id, claim, spent, pause)
-            WHERE receipt.id = outcome.id AND receipt.claim = outcome.claim
-            """,
-            (
-                [each.id for each in claims],
-                [each.claim for each in claims],
-                [0 if each.answer.is_ours else 1 for each in again],
-                [each.next_attempt_seconds for each in again],
-            ),
-        )
+def record(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Drops the receipts that were sent or are given up, and puts the others off; none is left for later.
+
+    Safe to repeat.
+    """
+    final = request_attempts.put_off(WAITING, outcomes, PAUSES_SECONDS)
+    mailbox.drop(MAIL, [outcome.claimed for outcome in final])
+    return []
 
 
 def _requests(claimed: Sequence[Claimed]) -> dict[str, Request]:
@@ -136,25 +98,13 @@ def _requests(claimed: Sequence[Claimed]) -> dict[str, Request]:
         channel.id: (channels.kind_of(channel), channels.account_of(channel))
         for channel in Channel.select().where(Channel.id.in_(wanted), is_connected)
     }
-    conversation_ids = [each.carried[0] for each in claimed]
+    conversation_ids = [each.carried.conversation_id for each in claimed]
     peers = dict(rows("SELECT id, peer FROM conversations WHERE id = ANY(%s)", (conversation_ids,)))
     requests = {}
     for each in claimed:
-        conversation_id, provider_id, _ = each.carried
-        if each.owner in accounts and (peer := peers.get(conversation_id)) is not None:
+        if each.owner in accounts and (peer := peers.get(each.carried.conversation_id)) is not None:
             kind, account = accounts[each.owner]
-            request = kind.reading(account, peer, provider_id) if kind.has_provider else None
+            request = kind.reading(account, peer, each.carried.provider_id) if kind.has_provider else None
             if request is not None:
                 requests[each.id] = request
     return requests
-
-
-def _drop(claimed: Sequence[Claimed]) -> None:
-    if claimed:
-        count(
-            """
-            DELETE FROM read_receipts USING unnest(%s::text[], %s::int[]) AS done(id, claim)
-            WHERE read_receipts.id = done.id AND read_receipts.claim = done.claim
-            """,
-            ([each.id for each in claimed], [each.claim for each in claimed]),
-        )

@@ -11,16 +11,15 @@ from typing import Any
 
 from app.channels.base import ChannelKind
 from app.domain.channels import channels, media
-from app.domain.contacts import contacts
+from app.domain.contacts import contacts, identities
 from app.domain.conversations import conversations, sending_checks
 from app.domain.work.changes import Change
 from app.errors import Conflict, Fault, Invalid, NotFound
-from app.lib import ids, normalization
+from app.lib import normalization
 from app.models import sets
 from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation
-from app.models.identities import Identity
 from app.models.sets import Key
 
 _NO_CHANNEL = Fault("/channel_id", "There is no such channel in this workspace.")
@@ -101,12 +100,12 @@ def _at(change: Change, channel: Channel, to: str) -> tuple[Contact, Conversatio
     """The conversation with the recipient that `to` names on the channel."""
     unit, workspace_id, kind = change.unit, change.workspace_id, channels.kind_of(channel)
     recipient = _read(kind, to)
-    identity: Identity | None = unit.get(Identity, workspace_id, "address", f"{kind.name}:{recipient}")
+    identity = identities.find(unit, workspace_id, kind.name, recipient)
     if identity is not None:
         contact = contacts.find(workspace_id, identity.contact_id, unit)
     elif kind.may_open:
         contact = _with_phone(change, _phone(to))
-        unit.put(_identity(change, contact, kind, recipient))
+        identities.give(unit, workspace_id, kind.name, recipient, contact.id)
     else:
         raise Conflict(_NOT_FIRST)
     found = conversations.on_channel(unit, contact, channel.id)
@@ -126,20 +125,8 @@ def _with_phone(change: Change, phone: str) -> Contact:
     return contacts.find(change.workspace_id, made.resource_id, change.unit)
 
 
-def _identity(change: Change, contact: Contact, kind: ChannelKind, external_id: str) -> Identity:
-    return Identity(
-        id=ids.new("idn"),
-        workspace_id=contact.workspace_id,
-        contact_id=contact.id,
-        channel_kind=kind.name,
-        external_id=external_id,
-        address=f"{kind.name}:{external_id}",
-        created_at=change.unit.now,
-    )
-
-
 def _read(kind: ChannelKind, to: str) -> str:
-    """Who `to` is at the provider. Raises Invalid."""
+    """The identifier of `to` at the provider. Raises Invalid."""
     try:
         return kind.recipient(to)
     except ValueError as error:

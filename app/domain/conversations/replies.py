@@ -29,7 +29,7 @@ def take(unit: Unit, conversation: Conversation, message: Message) -> Message:
         return message
     run_states.wake(unit, run, answer=answer_of(message))
     conversations.alter(unit, conversation, waiting_run_id=None)
-    return _taken(message, run)
+    return message.altered(run_id=run.id)
 
 
 def expect(unit: Unit, conversation: Conversation, run: Run) -> None:
@@ -58,11 +58,7 @@ def arrived(unit: Unit, conversation: Conversation, run: Run) -> Message | None:
         (conversation.id, ids.around("msg", ids.time_of(run.prompted), -1), run.prompted),
     )
     message = unit.get(Message, run.workspace_id, "id", found[0][0]) if found else None
-    if message is None:
-        return None
-    taken = _taken(message, run)
-    unit.put(taken)
-    return taken
+    return unit.put(message.altered(run_id=run.id)) if message else None
 
 
 def answer_of(message: Message) -> Mapping[str, Any]:
@@ -74,10 +70,7 @@ def _waiting(unit: Unit, conversation: Conversation) -> Run | None:
     """The run that waits for a reply in the conversation and does not have one yet."""
     if conversation.waiting_run_id is None:
         return None
-    run: Run | None = unit.get(Run, conversation.workspace_id, "id", conversation.waiting_run_id)
-    is_waiting = run is not None and run.waits_for == "reply" and run.answer is None
-    return run if is_waiting and run.conversation_id == conversation.id else None  # type: ignore[union-attr]
-
-
-def _taken(message: Message, run: Run) -> Message:
-    return Message(**{**message.__data__, "run_id": run.id})
+    run = unit.get(Run, conversation.workspace_id, "id", conversation.waiting_run_id)
+    if run is None or run.waits_for != "reply" or run.answer is not None or run.conversation_id != conversation.id:
+        return None
+    return run

@@ -1,4 +1,4 @@
-"""What may be sent: checked when a message is queued, and again when it is claimed, which may be much later."""
+"""Whether a message may be sent: checked when it is queued, and again when it is claimed, which may be much later."""
 
 from __future__ import annotations
 

@@ -6,14 +6,12 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-import structlog
-
 from app import logs, metrics, sql
 from app.channels.base import Outcome, Verdict
 from app.channels.inbound import Blocked
 from app.database import count, rows, transaction
 from app.domain.channels import arrivals, channels
-from app.domain.conversations import messages
+from app.domain.conversations import message_statuses, messages
 from app.domain.conversations.sendings import CONVERSATION_SLACK_SECONDS, Sending, slack_of
 from app.domain.deliveries import fan_out
 from app.domain.work.events import Recorder
@@ -22,23 +20,15 @@ from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
 
-# For how long a provider may put a message off.
+# How long a provider may put a message off.
 PUT_OFF_SECONDS = 86_400.0
 
-log = structlog.get_logger(__name__)
-
-_STATUSES = {
-    Outcome.SENT: "sent",
-    Outcome.FAILED: "failed",
-    Outcome.UNKNOWN: "unknown",
-    Outcome.LATER: "queued",
-    Outcome.UNAUTHORIZED: "queued",
-}
+# Outcomes after which the channel pauses, if the verdict says so.
 _PAUSING = (Outcome.LATER, Outcome.UNKNOWN)
 
 
 def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]]:
-    """Records what came of messages, and makes those due that waited behind finished ones.
+    """Records the outcomes of messages, and makes those due that waited behind finished ones.
 
     Never waits for a row lock: returns the sendings that have to be recorded later, because another transaction has
     locked their message or conversation; and in how many seconds the channels of the others have a message that is due.
@@ -55,7 +45,7 @@ def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]
         found = _record([each for each in sendings if each.conversation_id in free])
         statuses = {id: status for id, channel_id, status, _ in found if id and channel_id}
         _note_blocked([each for each in blocked if each.claimed.id in statuses])
-        tell([id for id, status in statuses.items() if status in messages.EVENTS])
+        tell([id for id, status in statuses.items() if status in message_statuses.EVENTS])
     _log(sendings, statuses.keys())
     locked = {id for id, channel_id, *_ in found if channel_id is None}
     due: dict[str, float] = {}
@@ -134,7 +124,7 @@ def _record(sendings: Sequence[Sending]) -> list[tuple[Any, ...]]:
         {
             "ids": sql.array(each.claimed.id for each in sendings),
             "claims": sql.array(each.claimed.claim for each in sendings),
-            "statuses": sql.array(_STATUSES[verdict.outcome] for verdict in verdicts),
+            "statuses": sql.array(message_statuses.OF_OUTCOMES[verdict.outcome] for verdict in verdicts),
             "provider_ids": sql.array(verdict.provider_id for verdict in verdicts),
             "failures": sql.array(_failure(verdict) for verdict in verdicts),
             "put_off_seconds": PUT_OFF_SECONDS,

@@ -1,14 +1,13 @@
 """Sendings: claims due messages, each with all that its provider's request needs.
 
-A claim commits the status `sending` before a byte leaves. A message whose worker died has left or has not: it becomes
-`unknown`, and only a member sends it again.
+A claim commits the status `sending` before a byte leaves (`message_statuses`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 from cryptography.fernet import InvalidToken
@@ -19,18 +18,21 @@ from app.channels.kinds import KINDS
 from app.database import rows
 from app.domain.channels import channels
 from app.domain.conversations import sending_checks
-from app.mailbox import Claimed
+from app.domain.conversations.message_statuses import INTERRUPTED
+from app.mailbox import Claimed, Found, Pause
 from app.models.channels import Channel
 
 log = structlog.get_logger(__name__)
 
-# Of a request to a provider; that which prepares a message may take as long again.
+# The deadline of a request to a provider. A request that prepares the message may take as long again.
 TIMEOUT_SECONDS = 15.0
-# Both, a wait for a connection before each, and the recording.
+# Long enough for both requests, a wait for a connection before each, and the recording.
 LEASE_SECONDS = 2 * TIMEOUT_SECONDS + 10
-# What the clock and a busy process make late is made up for up to these times, so that rates are also reached.
+# A rate is reached although clocks and busy processes are late: up to these times are caught up.
 CHANNEL_SLACK_SECONDS, CONVERSATION_SLACK_SECONDS = 0.1, 0.02
-# After a fault that is the operator's to mend.
+# A channel that has reached its rate is looked into no more often than this; slots it missed are claimed together.
+CLOSED_SECONDS = 0.05
+# The pause after a fault that only the operator can mend.
 MEND_SECONDS = 60.0
 
 
@@ -51,7 +53,7 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """What came of a claimed message. `at`: when it was claimed to be sent; None if nothing was asked of the provider.
+    """The outcome of a claimed message. `at`: when it was claimed to be sent; None if no request was made.
 
     `rate` is that of the conversation; `to` and `credentials` are those that were used.
     """
@@ -65,25 +67,31 @@ class Sending:
     credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """What a claim found: messages to be sent, and those of which it is clear already what comes of them.
+class _Row(NamedTuple):
+    """A row of `claim_messages`. One without an `id` says when to look into the channel again."""
 
-    `pauses`: in how many seconds to look into a channel again, and whether nothing can be sent before; channels that
-    are not in it have nothing more until their bells ring.
-    """
-
-    dispatches: Sequence[Dispatch]
-    settled: Sequence[Sending]
-    pauses: Mapping[str, tuple[float, bool]]
+    id: Any
+    channel_id: str
+    claim: int
+    at: float
+    is_suspect: bool
+    conversation_id: str
+    text: str | None
+    template: Mapping[str, Any] | None
+    attachments: Sequence[Mapping[str, Any]]
+    peer: Any
+    is_window_closed: bool
+    opted_out: bool | None
+    seconds: Any
+    is_closed: bool
 
 
 def slack_of(rate: Rate, least_seconds: float) -> float:
-    """For how many seconds a rate lets what was missed be made up for."""
+    """How many seconds of a rate may be caught up."""
     return max(least_seconds, (rate.burst - 1) / rate.per_second)
 
 
-def claim(rooms: Mapping[str, int]) -> Batch:
+def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Sending]:
     """Claims up to that many due messages of each channel, as far as its state, pause and rate allow."""
     rates = {name: kind.channel_rate for name, kind in KINDS.items() if kind.channel_rate is not None}
     found = rows(
@@ -97,18 +105,19 @@ def claim(rooms: Mapping[str, int]) -> Batch:
             "lease_seconds": LEASE_SECONDS,
         },
     )
-    pauses = {row[1]: (row[-2], row[-1]) for row in found if row[0] is None and row[-2] is not None}
-    claimed = [row[:-2] for row in found if row[0] is not None]
-    accounts = _accounts({row[1] for row in claimed})
-    dispatches: list[Dispatch] = []
-    settled: list[Sending] = []
-    for row in claimed:
-        made = _made(row, accounts.get(row[1]))
-        if isinstance(made, Dispatch):
-            dispatches.append(made)
-        else:
-            settled.append(made)
-    return Batch(dispatches, settled, pauses)
+    read = [_Row._make(row) for row in found]
+    claimed = [row for row in read if row.id is not None]
+    accounts = _accounts({row.channel_id for row in claimed})
+    made = [_made(row, accounts.get(row.channel_id)) for row in claimed]
+    return Found(
+        [each for each in made if isinstance(each, Dispatch)],
+        [each for each in made if isinstance(each, Sending)],
+        pauses={row.channel_id: _pause(row) for row in read if row.id is None and row.seconds is not None},
+    )
+
+
+def _pause(row: _Row) -> Pause:
+    return Pause(max(row.seconds, CLOSED_SECONDS) if row.is_closed else row.seconds, row.is_closed)
 
 
 def _accounts(channel_ids: Collection[str]) -> dict[str, tuple[ChannelKind, Account]]:
@@ -121,40 +130,29 @@ def _accounts(channel_ids: Collection[str]) -> dict[str, tuple[ChannelKind, Acco
     return found
 
 
-def _made(row: Sequence[Any], found: tuple[ChannelKind, Account] | None) -> Dispatch | Sending:
-    id, channel_id, number, at, is_suspect, conversation_id, text, template, attachments, *state = row
-    claimed = Claimed(id, channel_id, number, is_suspect=is_suspect)
-    if is_suspect:
-        return Sending(claimed, conversation_id, LOST)
+def _made(row: _Row, found: tuple[ChannelKind, Account] | None) -> Dispatch | Sending:
+    claimed = Claimed(row.id, row.channel_id, row.claim, is_suspect=row.is_suspect)
+    if row.is_suspect:
+        return Sending(claimed, row.conversation_id, INTERRUPTED)
     if found is None:
         pause = Verdict(Outcome.LATER, pause_seconds=MEND_SECONDS, pauses="channel")
-        return Sending(claimed, conversation_id, pause)
+        return Sending(claimed, row.conversation_id, pause)
     kind, account = found
-    if (refusal := _refusal(kind, text, template, attachments, *state)) is not None:
-        return Sending(claimed, conversation_id, refusal)
-    return Dispatch(claimed, conversation_id, at, kind, account, state[0], text, template, attachments)
+    if (refusal := _refusal(kind, row)) is not None:
+        return Sending(claimed, row.conversation_id, refusal)
+    return Dispatch(
+        claimed, row.conversation_id, row.at, kind, account, row.peer, row.text, row.template, row.attachments
+    )
 
 
-def _refusal(
-    kind: ChannelKind,
-    text: str | None,
-    template: Mapping[str, Any] | None,
-    attachments: Sequence[Mapping[str, Any]],
-    peer: str | None,
-    is_closed: bool,
-    opted_out: bool | None,
-) -> Verdict | None:
+def _refusal(kind: ChannelKind, row: _Row) -> Verdict | None:
     """Why a message that was valid when queued may not be sent now."""
-    if opted_out is None or not (text or template or attachments):
+    if row.opted_out is None or not (row.text or row.template or row.attachments):
         return Verdict(Outcome.FAILED, code="gone", detail="The contact was deleted before the message was sent.")
-    refusal = sending_checks.refusal(kind, has_template=bool(template), opted_out=opted_out, is_open=not is_closed)
+    is_open = not row.is_window_closed
+    refusal = sending_checks.refusal(kind, has_template=bool(row.template), opted_out=row.opted_out, is_open=is_open)
     if refusal is not None:
         return refusal
-    if not peer:
+    if not row.peer:
         return Verdict(Outcome.FAILED, code="no_address", detail="The contact has no address on this channel.")
     return None
-
-
-LOST = Verdict(
-    Outcome.UNKNOWN, code="interrupted", detail="Sending was interrupted, and it is not known whether it succeeded."
-)

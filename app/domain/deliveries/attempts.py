@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -17,7 +17,7 @@ from app.database import count, rows, transaction
 from app.domain.deliveries import lanes, stops
 from app.domain.deliveries.deliveries import BODY_GONE
 from app.lib import clock, signatures, vault
-from app.mailbox import Claimed, Mail
+from app.mailbox import Claimed, Found, Mail, Pause
 from app.models.endpoints import Endpoint
 from app.outbound import Answer
 
@@ -31,14 +31,12 @@ class Dispatch:
     """A claimed delivery with all that one attempt needs."""
 
     claimed: Claimed
-    kind: str
-    tries: int  # attempts made on the present schedule
     trace_id: str
     address: str
-    is_probe: bool
-    is_ordered: bool  # nothing else goes to its endpoint until it is recorded
     secrets: tuple[str, ...]
     body: bytes
+    is_probe: bool = False
+    is_ordered: bool = False  # nothing else goes to its endpoint until it is recorded
 
     def headers(self) -> dict[str, str]:
         """The headers of an attempt that is made now."""
@@ -55,6 +53,18 @@ class Outcome:
     answer: Answer
     pause_seconds: float = 0.0
 
+    @property
+    def claimed(self) -> Claimed:
+        """The delivery's row."""
+        return self.dispatch.claimed
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Found[Dispatch, Outcome]):
+    """What a claim found. `restrained`: those of the endpoints that are probed, have a limit or want order."""
+
+    restrained: Collection[str] = ()
+
 
 def headers_of(delivery_id: str, signature: str) -> dict[str, str]:
     """The headers of a delivery's requests (public API, part 6), without those of every request."""
@@ -66,9 +76,28 @@ def headers_of(delivery_id: str, signature: str) -> dict[str, str]:
     }
 
 
+def claim_all(lane: Mail, rooms: Mapping[str, int], unsure: Collection[str]) -> Batch:
+    """Claims what `claim` and `claim_restrained` do: up to the room of each endpoint.
+
+    Most endpoints are not restrained. Only those of the `unsure` are looked at closer that had nothing as such.
+    """
+    dispatches = claim(lane, rooms)
+    found = {dispatch.claimed.owner for dispatch in dispatches}
+    silent = {owner: rooms[owner] for owner in unsure if owner not in found}
+    restrained, pauses = claim_restrained(lane, silent) if silent else ([], {})
+    dispatches += restrained
+    return Batch(
+        dispatches,
+        # Of an endpoint whose deliveries cannot be sent, more would only be leased.
+        more=mailbox.may_have_more(rooms, [dispatch.claimed for dispatch in dispatches]),
+        pauses={owner: Pause(seconds, is_closed=True) for owner, seconds in pauses.items()},
+        restrained={*pauses, *(dispatch.claimed.owner for dispatch in restrained)},
+    )
+
+
 def claim(lane: Mail, rooms: Mapping[str, int]) -> list[Dispatch]:
     """Claims due deliveries of endpoints that are active, in that lane and not restrained: up to the room of each."""
-    return _dispatches([(row, False, False) for row in mailbox.claim(lane, rooms, lanes.lease_seconds())])
+    return _dispatches(mailbox.claim(lane, rooms, lanes.lease_seconds()))
 
 
 def claim_restrained(lane: Mail, rooms: Mapping[str, int]) -> tuple[list[Dispatch], dict[str, float]]:
@@ -80,13 +109,14 @@ def claim_restrained(lane: Mail, rooms: Mapping[str, int]) -> tuple[list[Dispatc
     """
     wanted = {"ids": sql.array(rooms), "rooms": sql.array(rooms.values()), "is_slow": lane is lanes.SLOW}
     found = rows(sql.prepared("claim_restrained"), wanted | {"lease_seconds": lanes.lease_seconds()})
-    dispatches, pauses = [], {}
-    for id, owner, number, waited, is_probe, is_ordered, *carried, seconds in found:
+    claims, restraints, pauses = [], {}, {}
+    for id, owner, number, waited, is_probe, is_ordered, event_id, kind, tries, seconds in found:
         if id is None:
             pauses[owner] = seconds
         else:
-            dispatches.append((Claimed(id, owner, number, tuple(carried), waited), is_probe, is_ordered))
-    return _dispatches(dispatches), pauses
+            claims.append(Claimed(id, owner, number, lanes.Carried(event_id, kind, tries), waited))
+            restraints[id] = {"is_probe": is_probe, "is_ordered": is_ordered}
+    return [replace(each, **restraints[each.claimed.id]) for each in _dispatches(claims)], pauses
 
 
 def record(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -97,15 +127,15 @@ def record(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """
     if not outcomes:
         return []
-    failing = {o.dispatch.claimed.owner for o in outcomes if not o.answer.ok}
+    failing = {o.claimed.owner for o in outcomes if not o.answer.ok}
     if failing:
         with transaction():
             unrecorded, answering = _record_failing(outcomes, failing)
     else:
         unrecorded, answering = _record(outcomes, {})
     locked = _still_held(unrecorded)
-    later = [o for o in outcomes if _claim_of(o) in locked] if locked else []
-    _log_attempts([o for o in outcomes if _claim_of(o) not in locked] if locked else outcomes, unrecorded - locked)
+    later = [o for o in outcomes if o.claimed.key in locked] if locked else []
+    _log_attempts([o for o in outcomes if o.claimed.key not in locked] if locked else outcomes, unrecorded - locked)
     if answering:
         lanes.ring(answering)
     return later
@@ -116,34 +146,34 @@ def _record_failing(outcomes: Sequence[Outcome], failing: set[str]) -> tuple[Cla
     free = {endpoint.id: endpoint for endpoint in Endpoint.lock_free(failing)}
     # An endpoint that is gone has no row that could be locked.
     locked = {id for (id,) in rows("SELECT id FROM endpoints WHERE id = ANY(%s)", (list(failing - free.keys()),))}
-    ready = [o for o in outcomes if o.dispatch.claimed.owner not in locked]
+    ready = [o for o in outcomes if o.claimed.owner not in locked]
     # Read before the attempts are recorded, so that none is put off for an endpoint that is stopped meanwhile.
     states = {id: free[id].state if id in free else "deleted" for id in failing}
     unrecorded, answering = _record(ready, states)
     counted = defaultdict(list)
     for outcome in ready:
-        if _claim_of(outcome) not in unrecorded:
-            counted[outcome.dispatch.claimed.owner].append((outcome.answer, outcome.dispatch.is_probe))
+        if outcome.claimed.key not in unrecorded:
+            counted[outcome.claimed.owner].append((outcome.answer, outcome.dispatch.is_probe))
     for endpoint in free.values():
         was_probed = endpoint.probe_at is not None
         stops.count_outcomes(endpoint, counted[endpoint.id])
         if was_probed and endpoint.probe_at is None and endpoint.state == "active":
             answering.add(endpoint.id)
-    return unrecorded | {_claim_of(o) for o in outcomes if o.dispatch.claimed.owner in locked}, answering
+    return unrecorded | {o.claimed.key for o in outcomes if o.claimed.owner in locked}, answering
 
 
-def _dispatches(claimed: Sequence[tuple[Claimed, bool, bool]]) -> list[Dispatch]:
-    """What is claimed, each with whether it is a probe and whether there is an order, ready to be sent."""
-    if not claimed:
+def _dispatches(claims: Sequence[Claimed]) -> list[Dispatch]:
+    """What is claimed, ready to be sent."""
+    if not claims:
         return []
-    endpoints = _by_id("find_targets", {row.owner for row, *_ in claimed})
-    events = _by_id("find_bodies", {row.carried[0] for row, *_ in claimed})
-    if bodiless := [row for row, *_ in claimed if row.carried[0] not in events]:
+    endpoints = _by_id("find_targets", {claimed.owner for claimed in claims})
+    events = _by_id("find_bodies", {claimed.carried.event_id for claimed in claims})
+    if bodiless := [claimed for claimed in claims if claimed.carried.event_id not in events]:
         _give_up(bodiless)
     dispatches = [
-        _dispatch(row, events[row.carried[0]], endpoints[row.owner], is_probe, is_ordered)
-        for row, is_probe, is_ordered in claimed
-        if row.carried[0] in events and row.owner in endpoints
+        _dispatch(claimed, events[claimed.carried.event_id], endpoints[claimed.owner])
+        for claimed in claims
+        if claimed.carried.event_id in events and claimed.owner in endpoints
     ]
     return [dispatch for dispatch in dispatches if dispatch]
 
@@ -167,10 +197,7 @@ def _give_up(bodiless: Sequence[Claimed]) -> None:
     log.warning("delivery.body_gone", deliveries=[row.id for row in bodiless])
 
 
-def _dispatch(
-    claimed: Claimed, event: Sequence[Any], endpoint: Sequence[Any], is_probe: bool, is_ordered: bool
-) -> Dispatch | None:
-    _, kind, tries = claimed.carried
+def _dispatch(claimed: Claimed, event: Sequence[Any], endpoint: Sequence[Any]) -> Dispatch | None:
     trace_id, body = event
     address, *sealed_secrets = endpoint
     keys = settings().secret_keys
@@ -180,7 +207,7 @@ def _dispatch(
         # The operator's mistake, not the receiver's: nothing is counted, and the delivery is claimed again later.
         log.error("delivery.secret_unreadable", delivery=claimed.id, endpoint=claimed.owner, remedy="check SECRET_KEY")
         return None
-    return Dispatch(claimed, kind, tries, trace_id, address, is_probe, is_ordered, secrets, body.encode())
+    return Dispatch(claimed, trace_id, address, secrets, body.encode())
 
 
 def _record(outcomes: Sequence[Outcome], states: Mapping[str, str]) -> tuple[Claims, set[str]]:
@@ -191,9 +218,9 @@ def _record(outcomes: Sequence[Outcome], states: Mapping[str, str]) -> tuple[Cla
     if not outcomes:
         return set(), set()
     columns = _columns(outcomes)
-    columns["states"] = [states.get(o.dispatch.claimed.owner, "active") for o in outcomes]
+    columns["states"] = [states.get(o.claimed.owner, "active") for o in outcomes]
     parameters = {name: sql.array(values) for name, values in columns.items()}
-    parameters["answering"] = sql.array({o.dispatch.claimed.owner for o in outcomes} - states.keys())
+    parameters["answering"] = sql.array({o.claimed.owner for o in outcomes} - states.keys())
     parameters |= {"first_id": min(columns["ids"]), "last_id": max(columns["ids"])}
     found = rows(sql.prepared("record_attempts"), parameters)
     return {(id, claim) for id, claim in found if claim is not None}, {id for id, claim in found if claim is None}
@@ -210,17 +237,13 @@ def _still_held(claims: Claims) -> Claims:
     return set(rows(query, ([id for id, _ in claims], [claim for _, claim in claims])))
 
 
-def _claim_of(outcome: Outcome) -> tuple[str, int]:
-    return outcome.dispatch.claimed.id, outcome.dispatch.claimed.claim
-
-
 def _next(outcome: Outcome) -> tuple[str, float | None]:
     """The status that follows, and in how many seconds to try again. Held instead where the endpoint is stopped."""
     if outcome.answer.ok:
         return "delivered", None
     if outcome.answer.is_ours:
         return "pending", outcome.pause_seconds
-    schedule, tries = settings().retry_schedule_seconds, outcome.dispatch.tries
+    schedule, tries = settings().retry_schedule_seconds, outcome.claimed.carried.tries
     if outcome.answer.status == 410 or tries >= len(schedule):
         return "failed", None
     return "pending", schedule[tries]
@@ -229,8 +252,8 @@ def _next(outcome: Outcome) -> tuple[str, float | None]:
 def _columns(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
     moves = [_next(outcome) for outcome in outcomes]
     return {
-        "ids": [o.dispatch.claimed.id for o in outcomes],
-        "claims": [o.dispatch.claimed.claim for o in outcomes],
+        "ids": [o.claimed.id for o in outcomes],
+        "claims": [o.claimed.claim for o in outcomes],
         "statuses": [status for status, _ in moves],
         "due_in": [due_in for _, due_in in moves],
         "errors": [o.answer.error for o in outcomes],
@@ -246,18 +269,18 @@ def _columns(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
 def _log_attempts(outcomes: Sequence[Outcome], stale: Claims) -> None:
     made, faults = [], []
     for outcome in outcomes:
-        dispatch, answer = outcome.dispatch, outcome.answer
+        claimed, answer = outcome.claimed, outcome.answer
         line = {
-            "request_id": dispatch.trace_id,
-            "delivery": dispatch.claimed.id,
-            "endpoint": dispatch.claimed.owner,
-            "kind": dispatch.kind,
-            "number": dispatch.tries + 1,
+            "request_id": outcome.dispatch.trace_id,
+            "delivery": claimed.id,
+            "endpoint": claimed.owner,
+            "kind": claimed.carried.kind,
+            "number": claimed.carried.tries + 1,
             "code": answer.status,
             "error_code": answer.error_code,
             "error": answer.error,
             "duration_ms": answer.duration_ms,
-            "status": "stale" if stale and _claim_of(outcome) in stale else _next(outcome)[0],
+            "status": "stale" if stale and outcome.claimed.key in stale else _next(outcome)[0],
         }
         if answer.is_ours:
             faults.append(line)

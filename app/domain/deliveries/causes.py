@@ -68,7 +68,7 @@ CAUSES: Mapping[str, Cause] = {
 }
 _STATUSES: Mapping[int, Cause] = {
     401: Cause(
-        "The receiver did not accept who we are.",
+        "The receiver did not accept our identity.",
         "Ask the receiver to check our signature instead of a sign-in, or to put a key into the address.",
     ),
     403: Cause(
@@ -76,10 +76,10 @@ _STATUSES: Mapping[int, Cause] = {
         "Ask the receiver to check the signing secret, and to let our requests through its firewall.",
     ),
     404: Cause("The receiver knows nothing at this path.", "Check the path of the endpoint's address."),
-    405: Cause("The receiver takes no POST at this path.", "Check the path of the endpoint's address."),
+    405: Cause("The receiver does not accept POST at this path.", "Check the path of the endpoint's address."),
     413: Cause("The receiver found the body too large.", "Ask the receiver to accept larger bodies."),
     429: Cause(
-        "The receiver gets more requests than it wants.", "Set a limit of deliveries a second for the endpoint."
+        "The receiver gets more requests than it accepts.", "Set a limit of deliveries a second for the endpoint."
     ),
 }
 _BROKEN = Cause(

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from marshmallow import fields, validate
 from peewee import fn
 
 from app import mailbox
@@ -15,14 +16,13 @@ from app.domain.deliveries import lanes, resends
 from app.domain.work import audit, events
 from app.domain.work.changes import Change, Effect
 from app.errors import Conflict, Fault, Invalid
-from app.models.deliveries import Attempt, Delivery
+from app.lib.schemas import ResponseBody, about, time
+from app.models.deliveries import STATUSES, Attempt, Delivery
 from app.models.endpoints import Endpoint
 from app.models.events import Event
-from app.outbound.answers import sentence_without_target
+from app.outbound.answers import ERROR_CODES, sentence_without_target
 
-BODY_GONE = (
-    "The body of this event is gone: bodies are kept for a time, and this one's is over. It cannot be sent again."
-)
+BODY_GONE = "The body of this event is no longer kept: its retention period is over. It cannot be sent again."
 
 NO_ENDPOINT = "The workspace has no such endpoint."
 
@@ -102,24 +102,49 @@ def find(workspace_id: str, delivery_id: str) -> Delivery:
     return Delivery.get_in(workspace_id, delivery_id, "dlv")
 
 
+class DeliverySchema(ResponseBody):
+    id = fields.String(metadata=about("Also sent as X-Service-Delivery, in every attempt."))
+    event_id = fields.String()
+    endpoint_id = fields.String()
+    kind = fields.String()
+    status = fields.String(validate=validate.OneOf(STATUSES))
+    attempts = fields.Integer(metadata=about("How many attempts have ended."))
+    next_attempt_at = time("When the next attempt is due.", allow_none=True)
+    last_error = fields.String(allow_none=True, metadata=about("Why the last attempt failed; null: it did not."))
+    last_error_code = fields.String(
+        allow_none=True,
+        validate=validate.OneOf([*ERROR_CODES, None]),
+        metadata=about("The same as a code. `ours`: a fault of ours, which spent no attempt."),
+    )
+    created_at = time("When the event happened.")
+    delivered_at = time("When an attempt succeeded.", allow_none=True)
+    resent_from = fields.String(allow_none=True)
+
+
+class AttemptSchema(ResponseBody):
+    number = fields.Integer()
+    at = time("When the attempt began.")
+    duration_ms = fields.Integer()
+    status = fields.Integer(allow_none=True, metadata=about("The status code received."))
+    error = fields.String(allow_none=True, metadata=about("Why it failed; null: it did not."))
+    error_code = fields.String(allow_none=True, validate=validate.OneOf([*ERROR_CODES, None]))
+    response_body = fields.String(allow_none=True, metadata=about("At most 16 KiB of it."))
+    trigger = fields.String(
+        validate=validate.OneOf(["automatic", "resend"]),
+        metadata=about("`resend`: it was requested. `automatic`: it was due by itself."),
+    )
+
+
+class DeliveryWithAttemptsSchema(DeliverySchema):
+    body = fields.String(allow_none=True, metadata=about("The bytes that are sent, as text."))
+    attempts_log = fields.List(fields.Nested(AttemptSchema))
+
+
 def represent(delivery: Delivery) -> dict[str, Any]:
     """The delivery as lists show it."""
-    return {
-        "id": delivery.id,
-        "event_id": delivery.event_id,
-        "endpoint_id": delivery.endpoint_id,
-        "kind": delivery.kind,
-        "status": delivery.status,
-        "attempts": delivery.attempts,
-        # While an attempt is under way it is the end of its lease, which may come without an outcome.
-        "next_attempt_at": delivery.next_attempt_at
-        or (delivery.due_at and max(delivery.due_at, delivery.leased_until or delivery.due_at)),
-        "last_error": delivery.last_error,
-        "last_error_code": delivery.last_error_code,
-        "created_at": delivery.created_at,
-        "delivered_at": delivery.delivered_at,
-        "resent_from": delivery.resent_from,
-    }
+    # While an attempt is under way it is the end of its lease, which may come without an outcome.
+    due_at = delivery.due_at and max(delivery.due_at, delivery.leased_until or delivery.due_at)
+    return DeliverySchema.of(delivery, next_attempt_at=delivery.next_attempt_at or due_at)
 
 
 def represent_whole(delivery: Delivery) -> dict[str, Any]:
@@ -127,7 +152,7 @@ def represent_whole(delivery: Delivery) -> dict[str, Any]:
     event = Event.get_or_none(Event.id == delivery.event_id)
     return represent(delivery) | {
         "body": bytes(event.body).decode() if event else None,
-        "attempts_log": [_represent_attempt(attempt) for attempt in Attempt.of(delivery.id)],
+        "attempts_log": [AttemptSchema.of(attempt) for attempt in Attempt.of(delivery.id)],
     }
 
 
@@ -136,7 +161,7 @@ def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
     for batch in batches("SELECT id FROM deliveries WHERE contact_id = %s ORDER BY id", (contact_id,)):
         attempts = defaultdict(list)
         for attempt in Attempt.of(*batch):
-            attempts[attempt.delivery_id].append(_represent_attempt(attempt))
+            attempts[attempt.delivery_id].append(AttemptSchema.of(attempt))
         for delivery in Delivery.select().where(Delivery.id.in_(batch)).order_by(Delivery.id):
             yield represent(delivery) | {"attempts_log": attempts[delivery.id]}
 
@@ -161,16 +186,3 @@ def erase(delivery_ids: Sequence[str]) -> None:
         "UPDATE attempts SET response_body = NULL WHERE delivery_id = ANY(%s) AND response_body IS NOT NULL",
         (delivery_ids,),
     )
-
-
-def _represent_attempt(attempt: Attempt) -> dict[str, Any]:
-    return {
-        "number": attempt.number,
-        "at": attempt.at,
-        "duration_ms": attempt.duration_ms,
-        "status": attempt.status,
-        "error": attempt.error,
-        "error_code": attempt.error_code,
-        "response_body": attempt.response_body,
-        "trigger": attempt.trigger,
-    }

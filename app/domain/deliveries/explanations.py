@@ -1,4 +1,4 @@
-"""Explanations: what has become of a delivery and what happens next, in plain words."""
+"""Explanations: the state of a delivery and its next step, in plain words."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _delivered(delivery: Delivery) -> Explanation:
 def _failed(delivery: Delivery) -> Explanation:
     if delivery.last_error == BODY_GONE:
         return Explanation(BODY_GONE, "It cannot be sent again.")
-    by_hand = "It is not tried again by itself. Resend it when the receiver is ready."
+    by_hand = "It is not retried automatically. Resend it when the receiver is ready."
     if delivery.last_error_code == "gone":
         return Explanation(f"{_cause(delivery)} That is final.", by_hand)
     attempts = "The only attempt" if delivery.attempts == 1 else f"All {delivery.attempts} attempts"
@@ -69,10 +69,10 @@ def _held(delivery: Delivery, endpoint: Endpoint | None) -> Explanation:
     if endpoint.state == "stopped":
         return Explanation(
             "It is held, because its endpoint has stopped.",
-            "Enable the endpoint and release what it holds, or enable it and resend this delivery alone.",
+            "Enable the endpoint and release its held deliveries, or enable it and resend this delivery alone.",
         )
     return Explanation(
-        "It is held: its endpoint had stopped, and was enabled without releasing what it held.",
+        "It is held: its endpoint had stopped, and was enabled without releasing its held deliveries.",
         "Resend it, or enable the endpoint again with a release.",
     )
 
@@ -112,7 +112,7 @@ def _so_far(delivery: Delivery) -> str:
     if delivery.last_error is not None:
         return _cause(delivery)
     if delivery.trigger == "resend":
-        return "Somebody has asked for it to be sent."
+        return "A resend was requested."
     return "It has not been sent yet."
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
+from typing import NamedTuple
 
 from app import mailbox
 from app.config import settings
@@ -16,13 +17,21 @@ RECORDING_SECONDS = 5
 SLOW_SECONDS = 60.0  # how long an endpoint stays in the slow lane after its last slow answer
 
 
+class Carried(NamedTuple):
+    """What a claimed delivery brings along. `tries`: the attempts made on the present schedule."""
+
+    event_id: str
+    kind: str
+    tries: int
+
+
 def _lane(queue: str, condition: str) -> Mail:
     return Mail(
         table="deliveries",
         owner="endpoint_id",
         queue=queue,
         order="due_at",
-        carries=("event_id", "kind", "tries"),
+        carries=Carried,
         # Waiting for a probe is not worker lag.
         paused_until="(SELECT probe_at FROM endpoints WHERE endpoints.id = mail.endpoint_id)",
         guard=f"""EXISTS (
@@ -34,8 +43,6 @@ def _lane(queue: str, condition: str) -> Mail:
 
 FAST = _lane("deliveries", "(endpoints.slow_until > now()) IS NOT TRUE")
 SLOW = _lane("slow-deliveries", "endpoints.slow_until > now()")
-# Retries; each joins the lane that its endpoint is in when it falls due.
-WAITING = Waiting(FAST, "next_attempt_at")
 
 
 def lease_seconds() -> float:
@@ -96,9 +103,5 @@ def speed_up(endpoint_ids: Collection[str]) -> None:
     )
 
 
-def wake_retries() -> int:
-    """Makes retries whose time has come due, a batch at most, and rings for their endpoints; returns how many."""
-    endpoint_ids = mailbox.wake(WAITING)
-    if endpoint_ids:
-        ring(set(endpoint_ids))
-    return len(endpoint_ids)
+# Retries; each joins the lane that its endpoint is in when it falls due.
+WAITING = Waiting(FAST, "next_attempt_at", ring)

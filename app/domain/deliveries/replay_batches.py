@@ -1,4 +1,4 @@
-"""Batches of replays: each sends some of the deliveries a replay is about, and says what became of each.
+"""Batches of replays: each sends some of the deliveries of a replay, and records the outcome of each.
 
 A batch is one transaction of bounded size: the deliveries it sends, a row for each it came to, and the replay's
 progress, which is also its place: `sent` and `skipped` together.
@@ -26,9 +26,9 @@ log = structlog.get_logger(__name__)
 
 # Deliveries that a batch looks at although it may send fewer: those that it skips use up no limit.
 LEAST_LOOKED_AT = 50
-# What a replay with a limit has missed is made up for this long, so that being woken a little late costs nothing.
+# A replay with a limit catches up this much, so that being woken a little late costs nothing.
 CATCH_UP_SECONDS = 0.5
-# How long to wait where somebody else is just changing the next delivery.
+# How long to wait while another transaction changes the next delivery.
 PAUSE_SECONDS = 0.01
 
 
@@ -46,7 +46,7 @@ class _Chosen:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What becomes of a delivery: it is sent unless there is a reason not to."""
+    """The outcome of a delivery: it is sent unless there is a reason not to."""
 
     delivery_id: str
     status: str = ""

@@ -15,17 +15,17 @@ from app.database import rows, transaction
 from app.errors import Conflict
 from app.lib import ids
 
-# What a filter without statuses is about: what has not arrived and will not without a replay.
+# A filter without statuses selects deliveries that have not arrived and will not without a replay.
 DEFAULT_STATUSES = ("failed", "held")
 STATUSES = ("failed", "held", "pending", "delivered")
-# After these errors of its last attempt the receiver may have the delivery all the same.
+# If the last attempt ended with one of these errors, the receiver may have the delivery all the same.
 UNCERTAIN = ("timeout", "reset")
 # Why a delivery is left out, or skipped once a replay is under way; the last three only then.
 REASONS: Mapping[str, str] = {
     "endpoint_stopped": "Its endpoint is stopped. Enable that first.",
     "endpoint_deleted": "Its endpoint was deleted.",
     "in_progress": "It is due, or an attempt is under way.",
-    "body_gone": "Its body is gone: bodies are kept for a time, and this one's is over.",
+    "body_gone": "Its body is no longer kept: its retention period is over.",
     "delivered": "It has arrived since the replay began.",
     "sent_meanwhile": "It was sent again since the replay began, by somebody else, and failed again.",
     "expired": "The delivery itself is gone: its retention period is over.",
@@ -44,7 +44,7 @@ BUSY = "Another preview of this workspace is being counted. Try again when it ha
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a replay would send now.
+    """The deliveries that a replay would send now.
 
     `left_out`: how many more match and cannot be sent, by reason. `sample`: identifiers of the first that would go out.
     `may_arrive_twice`: how many of the `count` may have arrived before.

@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from marshmallow import fields, validate
 from peewee import fn
 
 from app import mailbox
@@ -19,9 +20,10 @@ from app.domain.deliveries import deliveries, replay_choices
 from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
 from app.errors import Conflict, NotFound
+from app.lib.schemas import ResponseBody, about, time
 from app.mailbox import Mail, Waiting
 from app.models.deliveries import Delivery
-from app.models.replays import Replay, ReplayPart, ReplayRow
+from app.models.replays import OUTCOMES, STATES, Replay, ReplayPart
 
 # The mailbox of each is its own, so that no replay waits for another one's limit, pause or canary.
 MAIL = Mail(table="replays", owner="id", queue="replays", order="id", exclusive=True)
@@ -63,14 +65,14 @@ def pause(change: Change) -> Effect:
 
 
 def go_on(change: Change) -> Effect:
-    """Goes on after a pause, or with the rest after the canary. Raises NotFound, and Conflict if it has ended."""
+    """Continues after a pause, or with the rest after the canary. Raises NotFound, and Conflict if it has ended."""
     effect = _move(change, "running")
     database.after_commit(partial(mailbox.ring, MAIL, change.target))
     return effect
 
 
 def abort(change: Change) -> Effect:
-    """Ends the replay; what it has not come to is left as it is. Raises NotFound, and Conflict if it is done."""
+    """Ends the replay; deliveries it has not reached are unchanged. Raises NotFound, and Conflict if it is done."""
     effect = _move(change, "aborted")
     ReplayPart.delete().where(ReplayPart.replay_id == change.target).execute()
     return effect
@@ -83,7 +85,7 @@ def refuse_ended(replay: Replay, wanted: str) -> None:
 
 
 def preview(workspace_id: str, given: dict[str, Any]) -> dict[str, Any]:
-    """What a replay with this filter would send now, as the API shows it. Raises Conflict."""
+    """The deliveries that a replay with this filter would send now, as the API shows them. Raises Conflict."""
     found = replay_choices.preview(workspace_id, given)
     sample = Delivery.in_workspace(workspace_id).where(Delivery.id.in_(found.sample)).order_by(Delivery.id)
     return {
@@ -124,33 +126,59 @@ def find(workspace_id: str, replay_id: str) -> Replay:
     return Replay.get_in(workspace_id, replay_id, "rpl")
 
 
+class ChosenSchema(ResponseBody):
+    """The filter of a replay with all its members."""
+
+    endpoint_ids = fields.List(fields.String(), allow_none=True)
+    statuses = fields.List(fields.String())
+    kinds = fields.List(fields.String(), allow_none=True)
+    error_codes = fields.List(fields.String(), allow_none=True)
+    status_codes = fields.List(fields.Integer(), allow_none=True)
+    since = time("As given.", allow_none=True)
+    until = time("As given.", allow_none=True)
+
+
+class ReplaySchema(ResponseBody):
+    id = fields.String()
+    state = fields.String(validate=validate.OneOf(STATES))
+    filter = fields.Nested(ChosenSchema)
+    count = fields.Integer(metadata=about("How many deliveries it is about; fixed when it was made."))
+    sent = fields.Integer(metadata=about("How many it has sent so far."))
+    skipped = fields.Integer(metadata=about("How many it has skipped so far; its rows say why."))
+    per_second = fields.Integer(allow_none=True)
+    created_by = fields.String(
+        allow_none=True, metadata=about("Who requested it; null: a command.", example="tok_01kaj5bd40e6rr3f5y2kq0w9xz")
+    )
+    created_at = time("When it was made.")
+    finished_at = time("When it was done or aborted.", allow_none=True)
+
+
+class ReplayRowSchema(ResponseBody):
+    delivery_id = fields.String()
+    outcome = fields.String(validate=validate.OneOf(OUTCOMES))
+    reason = fields.String(
+        allow_none=True,
+        validate=validate.OneOf(list(replay_choices.REASONS)),
+        metadata=about("Why it was skipped.", example=None),
+    )
+    sent_as = fields.String(
+        allow_none=True,
+        metadata=about(
+            "The delivery that went out: the same, or a new one of a delivery that had arrived.",
+            example="dlv_01kaj5bd40e6rr3f5y2kq0w9xz",
+        ),
+    )
+    at = time("When the replay reached it.")
+
+
 def represent(replay: Replay) -> dict[str, Any]:
     """The replay as the API shows it."""
     chosen = replay_choices.whole(replay.filter)
-    chosen |= {name: datetime.fromisoformat(chosen[name]) for name in ("since", "until") if chosen[name]}
-    return {
-        "id": replay.id,
-        "state": replay.state,
-        "filter": chosen,
-        "count": replay.count,
-        "sent": replay.sent,
-        "skipped": replay.skipped,
-        "per_second": replay.per_second,
-        "created_by": replay.created_by,
-        "created_at": replay.created_at,
-        "finished_at": replay.finished_at,
-    }
+    times = {name: datetime.fromisoformat(chosen[name]) for name in ("since", "until") if chosen[name]}
+    return ReplaySchema.of(replay, filter=chosen | times)
 
 
-def represent_row(row: ReplayRow) -> dict[str, Any]:
-    """What became of a delivery, as the API shows it."""
-    return {
-        "delivery_id": row.delivery_id,
-        "outcome": row.outcome,
-        "reason": row.reason,
-        "sent_as": row.sent_as,
-        "at": row.at,
-    }
+represent_row = ReplayRowSchema.of
 
 
 def _move(change: Change, state: str) -> Effect:

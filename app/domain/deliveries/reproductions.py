@@ -10,7 +10,7 @@ from app.config import settings
 from app.domain.deliveries import attempts
 from app.outbound import wire_format
 
-# What stands for the signature, which every attempt has anew.
+# A placeholder: every attempt has a signature of its own.
 SIGNATURE = "t=<unix time>,v1=<signature>"
 # A longer body is not a part of the command, which reads it from a file instead.
 LONGEST_INLINE = 16_000

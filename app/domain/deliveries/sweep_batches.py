@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -20,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 # Deliveries that one transaction looks at.
 BATCH = 500
-# How long to wait where somebody else is just changing the next delivery.
+# How long to wait while another transaction changes the next delivery.
 PAUSE_SECONDS = 0.01
 
 
@@ -163,16 +164,7 @@ def _save(sweep: Sweep, batch: _Batch) -> None:
     )
 
 
-# What is done to them
-
-
-def _hold(deliveries: Sequence[Resent]) -> None:
-    # The lease stays: the outcome of an attempt under way is still recorded.
-    _set_aside("held", deliveries)
-
-
-def _cancel(deliveries: Sequence[Resent]) -> None:
-    _set_aside("cancelled", deliveries)
+# The actions of sweeps
 
 
 def _set_aside(status: str, deliveries: Sequence[Resent]) -> None:
@@ -194,8 +186,9 @@ def _release(deliveries: Sequence[Resent]) -> None:
 
 
 _ACTIONS: Mapping[str, Callable[[Sequence[Resent]], object]] = {
-    "hold": _hold,
-    "cancel": _cancel,
+    # The lease stays: the outcome of an attempt under way is still recorded.
+    "hold": partial(_set_aside, "held"),
+    "cancel": partial(_set_aside, "cancelled"),
     "release": _release,
     "resend": resends.send_again,
 }

@@ -17,22 +17,21 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-import structlog
+from marshmallow import fields, validate
 
 from app import mailbox
 from app.config import settings
-from app.database import count, database, rows
+from app.database import count, database, delete_some, rows
 from app.domain.deliveries.resends import RESENDABLE
 from app.lib import ids
+from app.lib.schemas import ResponseBody, about, time
 from app.mailbox import Mail
 from app.models.sweeps import Sweep
-
-log = structlog.get_logger(__name__)
 
 MAIL = Mail(table="sweeps", owner="endpoint_id", queue="sweeps", order="id", exclusive=True)
 # The states of the endpoint in which an action makes sense; in another the sweep ends where it is.
 WANTED_IN = {"hold": ("stopped",), "cancel": ("deleted",), "release": ("active",), "resend": ("active",)}
-# What must become of mail that an endpoint in such a state has.
+# The sweep that an endpoint in such a state needs, and the statuses it changes, while the endpoint has mail.
 UNSERVED = {"stopped": ("hold", ["pending"]), "deleted": ("cancel", ["pending", "held"])}
 
 
@@ -131,13 +130,8 @@ def count_resendable(
 
 def forget_old(limit: int = 10_000) -> int:
     """Deletes up to `limit` sweeps that ended longer ago than history is kept; returns how many."""
-    return count(
-        """
-        DELETE FROM sweeps WHERE id IN (
-            SELECT id FROM sweeps WHERE finished_at < now() - %s * interval '1 day' ORDER BY finished_at LIMIT %s)
-        """,
-        (settings().history_retention_days, limit),
-    )
+    is_old, days = "finished_at < now() - %s * interval '1 day'", settings().history_retention_days
+    return delete_some("sweeps", is_old, "finished_at", (days,), limit)
 
 
 def find(workspace_id: str, sweep_id: str) -> Sweep:
@@ -145,23 +139,28 @@ def find(workspace_id: str, sweep_id: str) -> Sweep:
     return Sweep.get_in(workspace_id, sweep_id, "swp")
 
 
+ACTIONS = tuple(WANTED_IN)
+
+
+class SweepSchema(ResponseBody):
+    id = fields.String()
+    endpoint_id = fields.String()
+    action = fields.String(validate=validate.OneOf(ACTIONS))
+    status = fields.String(validate=validate.OneOf(["running", "finished"]))
+    count = fields.Integer(allow_none=True, metadata=about("How many matched when the sweep began; only for a resend."))
+    changed = fields.Integer(metadata=about("How many deliveries have changed so far."))
+    skipped = fields.Integer(metadata=about("How many were left because their bodies are gone."))
+    statuses = fields.List(fields.String())
+    kinds = fields.List(fields.String(), allow_none=True)
+    since = time("Only deliveries created at this time or later.", allow_none=True)
+    until = time("Only deliveries created before this time.", allow_none=True)
+    created_at = time("When the sweep began.")
+    finished_at = time("When the sweep ended.", allow_none=True)
+
+
 def represent(sweep: Sweep) -> dict[str, Any]:
     """The sweep as the API shows it."""
-    return {
-        "id": sweep.id,
-        "endpoint_id": sweep.endpoint_id,
-        "action": sweep.action,
-        "status": "running" if sweep.finished_at is None else "finished",
-        "count": sweep.matched,
-        "changed": sweep.changed,
-        "skipped": sweep.skipped,
-        "statuses": sweep.statuses,
-        "kinds": sweep.kinds,
-        "since": sweep.since,
-        "until": sweep.until,
-        "created_at": sweep.created_at,
-        "finished_at": sweep.finished_at,
-    }
+    return SweepSchema.of(sweep, status="running" if sweep.finished_at is None else "finished", count=sweep.matched)
 
 
 def choice(

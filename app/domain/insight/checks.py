@@ -24,7 +24,7 @@ FAILURES = (BellhopError, *DatabaseAway, *DatabaseRefuses, redis.RedisError)
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a check found, in a line."""
+    """The result of a check, in a line."""
 
     name: str
     is_good: bool

@@ -194,8 +194,8 @@ _COUNTS = """
     FROM failure_{grain} WHERE group_id = ANY(%(ids)s) AND starts_at >= %(since)s GROUP BY group_id, step
 """
 
-# With the condition of the index `deliveries_failures`, which has all that is read here. Without a status the index is
-# only used where that is said so.
+# The condition is that of the index `deliveries_failures`, which has all that is read here; PostgreSQL uses the index
+# only if a query repeats its condition.
 _OF_GROUP = """
     SELECT id, state.status, found.number
     FROM unnest(%(ids)s::bigint[], %(subjects)s::text[], %(codes)s::text[], %(answers)s::int[])

@@ -29,7 +29,7 @@ MANY_IN_A_SLICE = 50_000
 SLICE_SECONDS = 0.25
 # A transaction shows up among the running ones a moment after its time was taken.
 LAG_SECONDS = 1.0
-# What was accepted in a minute is looked at when the minute is over, and once more after this long.
+# The writes accepted in a minute are counted when the minute is over, and once more after this time.
 SETTLED_AFTER = timedelta(minutes=5)
 
 _OUTCOMES, _WRITES = "outcomes", "writes"

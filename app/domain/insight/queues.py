@@ -35,7 +35,7 @@ _OF_WORKSPACES = {name: mail for name, mail in _BY_NAME.items() if mail.owner ==
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """What is due, or being worked on, and for how long the oldest of it has been due.
+    """The mail that is due or being worked on, and how long the oldest has been due.
 
     A depth above MOST_COUNTED stands for any such number; then the oldest is that of what was looked at.
     """
@@ -85,13 +85,10 @@ def samples(length: timedelta) -> dict[str, list[Sample]]:
 
 
 def of_workspace(workspace_id: str) -> list[Queue]:
-    """What the workspace has in every queue, at this moment; of its endpoints, what the newest MOST_MAILBOXES have."""
-    found = {name: Queue(name, depth, seconds) for name, depth, seconds in rows(_OF_WORKSPACE, _values(workspace_id))}
+    """The workspace's mail in every queue, at this moment; of its endpoints, that of the newest MOST_MAILBOXES."""
+    counted = rows(_OF_WORKSPACE, {"workspace_id": workspace_id, "most": MOST_COUNTED + 1})
+    found = {name: Queue(name, depth, seconds) for name, depth, seconds in counted}
     return [found.get(name, Queue(name, 0, 0.0)) for name in NAMES]
-
-
-def _values(workspace_id: str) -> Mapping[str, object]:
-    return {"workspace_id": workspace_id, "most": MOST_COUNTED + 1}
 
 
 def _look_at(name: str, mail: Mail) -> Queue:
@@ -109,7 +106,7 @@ def _look_at_lanes() -> list[Queue]:
 # A pause of its endpoint is no fault of the queue's.
 _DUE_FOR = "max(extract(epoch FROM now() - greatest(due_at, probe_at, paced_until)))"
 
-# What lies in the mailboxes of endpoints that are stopped is in no lane.
+# Mail of stopped endpoints is in no lane.
 _LANES = f"""
     SELECT (slow_until > now()) IS TRUE, count(*), greatest({_DUE_FOR}, 0)::float
     FROM (SELECT endpoint_id, due_at FROM deliveries WHERE due_at IS NOT NULL LIMIT %(most)s) AS due
@@ -139,7 +136,7 @@ def _of_endpoints(name: str, mail: Mail) -> str:
     """
 
 
-# Of a conversation only the first message is due.
+# Only the first message of a conversation is due.
 _OF_CHANNELS = f"""
     SELECT 'messages', count(*),
         coalesce(greatest(max(extract(epoch FROM now() - greatest(due_at, paused_until, paced_until))), 0), 0)::float

@@ -70,7 +70,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What was found. `is_complete`: False if more matches, or if not every workspace was looked into."""
+    """The resources found. `is_complete`: False if more match, or if not every workspace was searched."""
 
     text: str
     found: Sequence[Found]
@@ -117,7 +117,7 @@ def _by_keys(text: str, workspace_id: str | None) -> tuple[list[Found], bool]:
 
 
 def _keys(text: str) -> dict[str, str]:
-    """What the text may be of a contact, by the name of the column, as it is stored."""
+    """The identifiers of a contact that the text may be, by the name of the column, as they are stored."""
     keys = {"external_id": text}
     for name, normalised in (("email", normalization.email), ("phone", normalization.phone)):
         try:
@@ -144,7 +144,7 @@ def _found(
     return Found(type.name, id, workspace_id, workspace_name, title, parent, matched)
 
 
-# As the unique indexes of contacts compare them.
+# The unique indexes of contacts compare them in the same way.
 _COMPARED = {"email": "lower({}) = lower({})", "phone": "{} = {}", "external_id": "{} = {}"}
 
 _NEWEST_WORKSPACES = "SELECT id FROM workspaces ORDER BY id DESC LIMIT %(most)s"

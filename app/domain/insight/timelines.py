@@ -16,9 +16,9 @@ from app.models.events import Event
 from app.models.jobs import Job
 from app.models.runs import Run, RunStep
 
-# Writes come with the events that came of them, and steps with their runs.
+# Writes come with the events they caused, and steps with their runs.
 SOURCES = ("events", "deliveries", "runs")
-# The steps of these many unfinished runs are looked through, and of as many that began last.
+# A timeline has the steps of this many unfinished runs, and of as many that began last.
 MOST_RUNS = 50
 _PLACE = re.compile(r"[0-7][0-9a-z]{25}[01]")
 # Without the body, which may be long.
@@ -124,7 +124,7 @@ def _place(identifier: str) -> str:
 
 
 def _first_results(*results: Any) -> dict[str, str]:
-    """The place of each job that these came of: below the oldest of its results."""
+    """The place of each job that caused these: below the oldest of its results."""
     newest_first = sorted(results, key=lambda row: _place(row.id), reverse=True)
     return {row.job_id: row.id.rpartition("_")[2] + "0" for row in newest_first if row.job_id}
 

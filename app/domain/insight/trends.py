@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from app.database import now, rows
 from app.domain.insight.figures import BOUNDS_MS
@@ -106,26 +107,15 @@ def attempts(
     return [found.get(step) or Attempts(step, *nothing) for step in window.steps(at)]
 
 
-def attempts_of_workspaces(workspace_ids: Collection[str], at: datetime | None = None) -> dict[str, tuple[int, int]]:
+def attempts_of_workspaces(workspace_ids: Collection[str]) -> dict[str, tuple[int, int]]:
     """For each of these workspaces that had any within a day: its attempts, and those that failed."""
-    query = """
-        SELECT workspace_id, sum(attempts)::int, sum(attempts - delivered)::int FROM delivery_hours
-        WHERE workspace_id = ANY(%s) AND endpoint_id = '' AND starts_at >= %s GROUP BY workspace_id
-    """
-    found = rows(query, (list(workspace_ids), WINDOWS["24h"].since(at or now())))
-    return {workspace_id: (made, failed) for workspace_id, made, failed in found}
+    return _within_a_day("workspace_id", "workspace_id = ANY(%s) AND endpoint_id = ''", (list(workspace_ids),))
 
 
-def attempts_of_endpoints(
-    workspace_id: str, endpoint_ids: Collection[str], at: datetime | None = None
-) -> dict[str, tuple[int, int]]:
+def attempts_of_endpoints(workspace_id: str, endpoint_ids: Collection[str]) -> dict[str, tuple[int, int]]:
     """The same of endpoints of one workspace."""
-    query = """
-        SELECT endpoint_id, sum(attempts)::int, sum(attempts - delivered)::int FROM delivery_hours
-        WHERE workspace_id = %s AND endpoint_id = ANY(%s) AND starts_at >= %s GROUP BY endpoint_id
-    """
-    found = rows(query, (workspace_id, list(endpoint_ids), WINDOWS["24h"].since(at or now())))
-    return {endpoint_id: (made, failed) for endpoint_id, made, failed in found}
+    chosen = (workspace_id, list(endpoint_ids))
+    return _within_a_day("endpoint_id", "workspace_id = %s AND endpoint_id = ANY(%s)", chosen)
 
 
 def total(counted: Sequence[Attempts]) -> Attempts:
@@ -154,3 +144,12 @@ def writes(window: Window, workspace_id: str = "", at: datetime | None = None) -
         )
     }
     return [found.get(step) or Writes(step, 0, 0, 0) for step in window.steps(at)]
+
+
+def _within_a_day(column: str, condition: str, chosen: Sequence[Any]) -> dict[str, tuple[int, int]]:
+    query = f"""
+        SELECT {column}, sum(attempts)::int, sum(attempts - delivered)::int FROM delivery_hours
+        WHERE {condition} AND starts_at >= %s GROUP BY {column}
+    """
+    found = rows(query, (*chosen, WINDOWS["24h"].since(now())))
+    return {id: (made, failed) for id, made, failed in found}

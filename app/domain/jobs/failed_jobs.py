@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from app.database import count
 from app.domain.jobs import jobs
-from app.domain.jobs.jobs import OnceKey, Write
+from app.domain.jobs.idempotency_keys import RequestKey
+from app.domain.jobs.jobs import Write
 from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
 from app.errors import Conflict
@@ -17,7 +18,7 @@ _NOT_KEPT = (
 _NO_LINES = "The lines of an import are not kept once it has ended. Send those that failed again."
 
 
-def replay(failed: Job, trace_id: str, actor_id: str | None, once: OnceKey | None = None) -> tuple[Job, bool]:
+def replay(failed: Job, trace_id: str, actor_id: str | None, key: RequestKey | None = None) -> tuple[Job, bool]:
     """Accepts a new job that asks for the same, about the same resource, and goes on where the failed one was.
 
     Returns it, and whether it was there before. Raises Conflict unless the job has failed with its payload kept and
@@ -33,7 +34,7 @@ def replay(failed: Job, trace_id: str, actor_id: str | None, once: OnceKey | Non
         detail = {"kind": failed.kind, "replayed_as": job_id}
         audit.note(failed.workspace_id, actor_id, "jobs.replay", "job", failed.id, detail, trace_id)
 
-    job, was_there = jobs.accept(write, once, take_over)
+    job, was_there = jobs.accept(write, key, take_over)
     if not was_there:
         job.replayed_from = failed.id
     return job, was_there

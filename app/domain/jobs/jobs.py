@@ -1,65 +1,51 @@
-"""Jobs: accepting writes, durably and once, and finding out what became of them."""
+"""Jobs: accepting writes, durably and once, and finding their outcomes."""
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from peewee import SQL
 from structlog.contextvars import bind_contextvars
 
 from app import bounds, mailbox, metrics, sql
 from app.database import database, rows, transaction
+from app.domain.jobs import idempotency_keys
+from app.domain.jobs.idempotency_keys import RequestKey
 from app.domain.people.tokens import UNRESTRICTED
-from app.errors import IdempotencyKeyReused, NotFound
+from app.errors import BellhopError
 from app.lib import ids, json
 from app.mailbox import Mail
-from app.models.jobs import IdempotencyKey, Job
-
-MAIL = Mail(
-    table="jobs",
-    owner="workspace_id",
-    queue="writes",
-    order="position",
-    exclusive=True,
-    on_claim=", status = 'running', started_at = coalesce(mail.started_at, now())",
-    alone="""kind IN (
-        'contacts.import', 'contacts.delete', 'automations.delete', 'automations.cancel_runs', 'replays.create',
-        'channels.delete', 'contacts.merge')""",
-)
-
-IDEMPOTENCY_WINDOW = "24 hours"
-# Later than a key is free, by longer than a statement may take: who finds it taken can still read its job.
-KEY_FORGOTTEN_AFTER = "24 hours 1 minute"
+from app.models.jobs import Job
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of write: the restriction that a token needs for it, and the type of the resource it is about.
 
-    `restriction`: UNRESTRICTED if it needs an unrestricted token, None if any will do.
+    `restriction`: UNRESTRICTED if it needs an unrestricted token, None if any will do. `is_long`: it is claimed without
+    others, because it takes long or is done in parts.
     """
 
     restriction: str | None
     resource_type: str
+    is_long: bool = False
 
 
 # `app/domain/writes.py` has the verb of each.
 KINDS: Mapping[str, Kind] = {
     "contacts.upsert": Kind("contacts", "contact"),
     "contacts.update": Kind("contacts", "contact"),
-    "contacts.delete": Kind("contacts", "contact"),
-    "contacts.merge": Kind("contacts", "contact"),
+    "contacts.delete": Kind("contacts", "contact", is_long=True),
+    "contacts.merge": Kind("contacts", "contact", is_long=True),
     "contacts.add_tag": Kind("contacts", "contact"),
     "contacts.remove_tag": Kind("contacts", "contact"),
     "sales.create": Kind("contacts", "sale"),
     "bookings.create": Kind("contacts", "booking"),
     "bookings.cancel": Kind("contacts", "booking"),
-    "contacts.import": Kind("contacts", "import"),
+    "contacts.import": Kind("contacts", "import", is_long=True),
     "endpoints.create": Kind("webhooks", "endpoint"),
     "endpoints.rotate_secret": Kind("webhooks", "endpoint"),
     "endpoints.test": Kind("webhooks", "delivery"),
@@ -69,19 +55,19 @@ KINDS: Mapping[str, Kind] = {
     "endpoints.resend": Kind("webhooks", "sweep"),
     "deliveries.resend": Kind("webhooks", "delivery"),
     "deliveries.create": Kind("webhooks", "delivery"),
-    "replays.create": Kind("webhooks", "replay"),
+    "replays.create": Kind("webhooks", "replay", is_long=True),
     "replays.pause": Kind("webhooks", "replay"),
     "replays.continue": Kind("webhooks", "replay"),
     "replays.abort": Kind("webhooks", "replay"),
     "automations.create": Kind("automations", "automation"),
     "automations.update": Kind("automations", "automation"),
-    "automations.delete": Kind("automations", "automation"),
+    "automations.delete": Kind("automations", "automation", is_long=True),
     "automations.publish": Kind("automations", "automation"),
     "automations.unpublish": Kind("automations", "automation"),
     "automations.pause": Kind("automations", "automation"),
     "automations.resume": Kind("automations", "automation"),
     "automations.start": Kind("automations", "run"),
-    "automations.cancel_runs": Kind("automations", "automation"),
+    "automations.cancel_runs": Kind("automations", "automation", is_long=True),
     "runs.cancel": Kind("automations", "run"),
     "runs.resume": Kind("automations", "run"),
     "runs.replay": Kind("automations", "run"),
@@ -91,15 +77,25 @@ KINDS: Mapping[str, Kind] = {
     "channels.create": Kind("inbox", "channel"),
     "channels.update": Kind("inbox", "channel"),
     "channels.reauthorize": Kind("inbox", "channel"),
-    "channels.delete": Kind("inbox", "channel"),
+    "channels.delete": Kind("inbox", "channel", is_long=True),
     "workspaces.update": Kind(UNRESTRICTED, "workspace"),
     "jobs.discard": Kind(None, "job"),
 }
 
+MAIL = Mail(
+    table="jobs",
+    owner="workspace_id",
+    queue="writes",
+    order="position",
+    exclusive=True,
+    on_claim=", status = 'running', started_at = coalesce(mail.started_at, now())",
+    alone=f"kind IN ({', '.join(repr(name) for name, kind in KINDS.items() if kind.is_long)})",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """What a caller asks for: a kind with its checked payload, and the identifier of the resource where it is known."""
+    """The request of a caller: a kind with its checked payload, and the identifier of the resource if it is known."""
 
     workspace_id: str
     kind: str
@@ -109,29 +105,27 @@ class Write:
     actor_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OnceKey:
-    """An idempotency key (a UUID in small letters), and a digest of the request that it stands for."""
-
-    key: str
-    fingerprint: bytes
-
-
-def fingerprint(*parts: bytes) -> bytes:
-    """A digest of a request's method, path, query and body."""
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "big") + part)
-    return digest.digest()
-
-
-def accept(write: Write, once: OnceKey | None = None, store: Callable[[str], None] | None = None) -> tuple[Job, bool]:
+def accept(
+    write: Write,
+    key: RequestKey | None = None,
+    store: Callable[[str], None] | None = None,
+    check: Callable[[], object] | None = None,
+) -> tuple[Job, bool]:
     """Stores the write, durably, and rings for it. Returns its job, and whether that was there before.
 
     One statement, atomic: of any number of equal requests with one key, one makes the job and the others get it.
     `store` is given the job's identifier, and keeps what the write needs besides its payload in the same transaction.
+    `check` raises what refuses the write at once, such as NotFound; an equal request still gets the job of the first.
     Raises IdempotencyKeyReused.
     """
+    if check is not None:
+        try:
+            check()
+        except BellhopError:
+            earlier = idempotency_keys.find(write.actor_id, key) if key else None
+            if earlier is None:
+                raise
+            return earlier, True
     columns: dict[str, Any] = {
         "id": ids.new("job"),
         "workspace_id": write.workspace_id,
@@ -143,9 +137,9 @@ def accept(write: Write, once: OnceKey | None = None, store: Callable[[str], Non
     }
     job = Job(**columns, status="queued", payload=write.payload)
     columns["payload"] = json.dumps(write.payload).decode()
-    if once:
-        columns |= {"key": once.key, "fingerprint": once.fingerprint, "window": IDEMPOTENCY_WINDOW}
-    statement = sql.prepared("accept_once" if once else "accept")
+    if key:
+        columns |= {"key": key.key, "fingerprint": key.fingerprint, "window": idempotency_keys.WINDOW}
+    statement = sql.prepared("accept_once" if key else "accept")
     if store is None:
         stored = rows(statement, columns)
     else:
@@ -153,8 +147,8 @@ def accept(write: Write, once: OnceKey | None = None, store: Callable[[str], Non
             if stored := rows(statement, columns):
                 store(job.id)
     if not stored:
-        assert once is not None
-        return _earlier(write.actor_id, once), True
+        assert key is not None
+        return idempotency_keys.find_taken(write.actor_id, key), True
     job.created_at = stored[0][0]
     mailbox.ring(MAIL, write.workspace_id)
     metrics.JOBS_ACCEPTED.labels(job.kind).inc()
@@ -169,15 +163,6 @@ def follow(write: Write) -> None:
     rows(sql.prepared("accept"), {**columns, "payload": json.dumps(write.payload).decode()})
     metrics.JOBS_ACCEPTED.labels(write.kind).inc()
     database.after_commit(partial(mailbox.ring, MAIL, write.workspace_id))
-
-
-def replayed(actor_id: str, once: OnceKey) -> Job | None:
-    """The job that this key made before, if it still counts. Raises IdempotencyKeyReused."""
-    try:
-        counts = IdempotencyKey.created_at > SQL("now() - %s::interval", (IDEMPOTENCY_WINDOW,))
-        return _earlier(actor_id, once, counts)
-    except NotFound:
-        return None
 
 
 def wait(job: Job, seconds: float) -> Job:
@@ -215,22 +200,3 @@ def unknown(limit: int = 10_000) -> dict[str, int]:
         GROUP BY kind ORDER BY kind
     """
     return dict(rows(counted, (limit,)))
-
-
-def forget_old_keys(limit: int = 10_000) -> int:
-    """Deletes up to `limit` idempotency keys whose window is over; returns how many."""
-    return len(rows(sql.load("forget_old_keys"), {"window": KEY_FORGOTTEN_AFTER, "limit": limit}))
-
-
-def _earlier(actor_id: str | None, once: OnceKey, *conditions: Any) -> Job:
-    found = (
-        Job.select(Job, IdempotencyKey.fingerprint)
-        .join(IdempotencyKey, on=(IdempotencyKey.job_id == Job.id), attr="once")
-        .where(IdempotencyKey.actor_id == actor_id, IdempotencyKey.key == once.key, *conditions)
-        .first()
-    )
-    if found is None:
-        raise NotFound()
-    if bytes(found.once.fingerprint) != once.fingerprint:
-        raise IdempotencyKeyReused()
-    return found  # type: ignore[no-any-return]

@@ -25,7 +25,7 @@ PART = 200
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What has been erased of a table: how many rows, the last one, and whether that was the end."""
+    """A part of a table that has been erased: how many rows, the last one, and whether that was the end."""
 
     rows: int
     after: str
@@ -45,7 +45,7 @@ def delete(change: Change) -> Effect | None:
 
 
 def erase_late(change: Change) -> bool:
-    """Erases what came to the target after it had been deleted, one part a call; returns whether that was all.
+    """Erases rows that the target got after it had been deleted, one part a call; returns whether that was all.
 
     Raises Busy.
     """
@@ -159,7 +159,7 @@ def _identifiers(contact: Contact) -> list[str]:
     return [value for value in (*own, *talk_erasures.identifiers(contact)) if value is not None]
 
 
-# What is done with rows that are locked, in this order.
+# How the locked rows of each table are erased, in this order.
 _ERASE: Mapping[str, Callable[[Change, list[str]], object]] = {
     "events": _erase_events,
     "deliveries": lambda change, ids: deliveries.erase(ids),

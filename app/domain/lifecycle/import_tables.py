@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import IO, Any
 
-from app.domain.bodies.pointers import pointer, refuse_bad_text
+from app.domain.bodies.pointers import refuse_bad_text
 from app.domain.lifecycle.import_lines import LONGEST_LINE_BYTES, MOST_LINES, Lines, sort_out
-from app.errors import Fault, Invalid, Malformed, TooLarge
+from app.errors import Fault, Invalid, Malformed, TooLarge, pointer_to
 
 PLAIN = ("external_id", "email", "phone", "first_name", "last_name", "locale", "timezone")
 CUSTOM = "custom_fields."
@@ -53,7 +54,7 @@ def _check(columns: Sequence[str]) -> None:
         raise Invalid(Fault("", f"The first line must name the columns. {known}"))
     if unknown := [name for name in columns if not _is_known(name)]:
         raise Invalid(Fault("", f"There is no column '{unknown[0][:100]}'. {known}"))
-    if repeated := [name for name in columns if columns.count(name) > 1]:
+    if repeated := [name for name, count in Counter(columns).items() if count > 1]:
         raise Invalid(Fault("", f"The column '{repeated[0][:100]}' is there twice."))
 
 
@@ -105,4 +106,4 @@ def _boolean(cell: str) -> bool:
     try:
         return _BOOLEANS[cell.strip().lower()]
     except KeyError as error:
-        raise Invalid(Fault(pointer("opted_out"), "Write true or false.")) from error
+        raise Invalid(Fault(pointer_to("opted_out"), "Write true or false.")) from error

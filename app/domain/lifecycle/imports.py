@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 
 from app.config import settings
-from app.database import count, rows
+from app.database import count, delete_some, rows
 from app.domain.contacts import contacts
 from app.domain.people import notifications
 from app.domain.triggers import batches
@@ -96,14 +96,8 @@ def end(import_id: str) -> None:
 
 def forget_old(limit: int = 100) -> int:
     """Deletes up to `limit` finished imports past the history retention, with their errors; returns how many."""
-    return count(
-        """
-        DELETE FROM imports WHERE id IN (
-            SELECT id FROM imports WHERE created_at < now() - %s * interval '1 day' AND finished_at IS NOT NULL
-            ORDER BY created_at LIMIT %s)
-        """,
-        (settings().history_retention_days, limit),
-    )
+    is_old = "created_at < now() - %s * interval '1 day' AND finished_at IS NOT NULL"
+    return delete_some("imports", is_old, "created_at", (settings().history_retention_days,), limit)
 
 
 def find(workspace_id: str, import_id: str) -> Import:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from marshmallow import fields
+
 from app.database import rows
 from app.domain.contacts import contacts
+from app.domain.contacts.contacts import ContactSchema
 from app.domain.conversations import peers
 from app.domain.jobs import jobs
 from app.domain.jobs.jobs import Write
 from app.domain.lifecycle import erasures
-from app.domain.triggers import run_states
+from app.domain.triggers import run_endings
 from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Busy, Unit
 from app.errors import Fault, Invalid
 from app.lib import ids
+from app.lib.schemas import ResponseBody, about
 from app.models import sets
 from app.models.automations import Enrolment
 from app.models.contacts import Contact
@@ -27,7 +31,7 @@ KIND = "contacts.merge"
 PART = 2_000
 # The most unfinished runs that are moved with the contact at once, and the most conversations besides theirs.
 AT_ONCE = 500
-# What names a contact, besides the rows that are moved with it at once. A contact can have a million of each.
+# The tables that name a contact, besides the rows that are moved with it at once. It can have a million rows in each.
 _TABLES = ("unfinished_runs", "conversations", "messages", "runs", "sales", "bookings", "events", "deliveries")
 _FILLED = (*contacts.IDENTIFIERS, "first_name", "last_name", "locale", "timezone")
 
@@ -82,10 +86,25 @@ def suggest(unit: Unit, workspace_id: str, contact_id: str, other_id: str, reaso
         unit.append(SuggestedMerge(id=ids.new("sgm"), workspace_id=workspace_id, **suggested))
 
 
+class IdentitySchema(ResponseBody):
+    channel_kind = fields.String(metadata={"example": "whatsapp"})
+    external_id = fields.String(metadata=about("The contact's identifier at the provider; not always a phone number."))
+
+
+class SuggestedMergeSchema(ResponseBody):
+    contact_id = fields.String(metadata=about("A contact who may be the same person."))
+    reason = fields.String(metadata={"example": "same_phone"})
+
+
+class ContactItemSchema(ContactSchema):
+    identities = fields.List(fields.Nested(IdentitySchema), metadata=about("Its identifiers on each kind of channel."))
+    suggested_merges = fields.List(fields.Nested(SuggestedMergeSchema))
+
+
 def represent(contact: Contact) -> dict[str, Any]:
-    """The contact as the API shows it by itself: who it is on each kind of channel, and who may be the same person."""
+    """The contact as the API shows it by itself."""
     identities, suggested = rows(_DETAILS, {"id": contact.id})[0]
-    return {**contacts.represent(contact), "identities": identities or [], "suggested_merges": suggested or []}
+    return ContactItemSchema.of(contact, identities=identities or [], suggested_merges=suggested or [])
 
 
 def _merge(change: Change, kept: Contact, other: Contact) -> Contact:
@@ -93,40 +112,36 @@ def _merge(change: Change, kept: Contact, other: Contact) -> Contact:
     _read(unit, other)
     for identity in unit.changed(Identity) + _owned(unit, Identity, other):
         if identity.contact_id == other.id:
-            unit.put(Identity(**{**identity.__data__, "contact_id": kept.id}))
+            unit.put(identity.altered(contact_id=kept.id))
     for conversation in unit.changed(Conversation) + _owned(unit, Conversation, other):
         if conversation.contact_id == other.id:
             peers.move(unit, conversation, kept)
     for message in unit.changed(Message):
         if message.contact_id == other.id:
-            unit.put(Message(**{**message.__data__, "contact_id": kept.id}))
+            unit.put(message.altered(contact_id=kept.id))
     _move_enrolments(unit, kept, other)
     for run in unit.changed(Run) + _owned(unit, Run, other):
         if run.contact_id == other.id:
-            run_states.move(unit, run, kept.id)
-    run_states.hand_over(unit, other, kept)
+            run_endings.move(unit, run, kept.id)
+    run_endings.hand_over(unit, other, kept)
     unit.drop(other)
-    merged = _united(unit, kept, other)
-    unit.put(merged)
+    merged = unit.put(_united(unit, kept, other))
     data = {"contact": contacts.represent(merged), "merged_contact_id": other.id}
     change.events.record("contact.merged", data, kept.id)
     return merged
 
 
 def _united(unit: Unit, kept: Contact, other: Contact) -> Contact:
-    """What is known of both. Of tags and custom fields there are no more than a contact can have."""
+    """The fields of both. Of tags and custom fields there are no more than a contact can have."""
     filled = {name: getattr(other, name) for name in _FILLED if getattr(kept, name) is None}
     tags = [*kept.tags, *(tag for tag in other.tags if tag not in kept.tags)][: contacts.MOST_TAGS]
     custom = list({**kept.custom_fields, **other.custom_fields, **kept.custom_fields}.items())
-    return Contact(
-        **{
-            **kept.__data__,
-            **filled,
-            "tags": sorted(tags),
-            "custom_fields": dict(custom[: contacts.MOST_FIELDS]),
-            "opted_out": kept.opted_out or other.opted_out,
-            "updated_at": unit.now,
-        }
+    return kept.altered(
+        **filled,
+        tags=sorted(tags),
+        custom_fields=dict(custom[: contacts.MOST_FIELDS]),
+        opted_out=kept.opted_out or other.opted_out,
+        updated_at=unit.now,
     )
 
 
@@ -142,11 +157,10 @@ def _owned(unit: Unit, model: Any, contact: Contact) -> list[Any]:
 
 
 def _stored(unit: Unit, model: Any, contact: Contact) -> list[str]:
-    note = ("of a merge", model, contact.id)
-    if note not in unit.notes:
-        marks = {"id": contact.id, "most": AT_ONCE}
-        unit.notes[note] = [row_id for (row_id,) in rows(_AT_ONCE[model], marks)]
-    return unit.notes[note]  # type: ignore[no-any-return]
+    def find() -> list[str]:
+        return [row_id for (row_id,) in rows(_AT_ONCE[model], {"id": contact.id, "most": AT_ONCE})]
+
+    return unit.noted(("of a merge", model, contact.id), find)
 
 
 def _move_enrolments(unit: Unit, kept: Contact, other: Contact) -> None:
@@ -158,8 +172,7 @@ def _move_enrolments(unit: Unit, kept: Contact, other: Contact) -> None:
         own = unit.get(Enrolment, kept.workspace_id, "id", own_id)
         latest = max(each.run_id, own.run_id) if own else each.run_id
         active = each.active + (own.active if own else 0)
-        fields = {"id": own_id, "contact_id": kept.id, "run_id": latest, "active": active}
-        unit.put(Enrolment(**{**each.__data__, **fields}))
+        unit.put(each.altered(id=own_id, contact_id=kept.id, run_id=latest, active=active))
         unit.drop(each)
 
 
@@ -169,7 +182,7 @@ def _move(change: Change, other_id: str) -> bool:
     table = _TABLES[0] if "after" in progress else progress.get("table", _TABLES[0])
     for each in _TABLES[_TABLES.index(table) :]:
         if each == "unfinished_runs":
-            if _move_unfinished_runs(change, other_id):
+            if run_endings.move_next(change.workspace_id, other_id, change.target, PART):
                 change.keep(table=each)
                 return False
             continue
@@ -185,16 +198,6 @@ def _move(change: Change, other_id: str) -> bool:
     return True
 
 
-def _move_unfinished_runs(change: Change, other_id: str) -> bool:
-    """Moves the next ones, which it finds by an index; returns whether there were any. Raises Busy as `_move` does."""
-    moved = rows(_MOVE_UNFINISHED, {"kept_id": change.target, "id": other_id, "limit": PART})
-    if moved:
-        run_states.ring(change.workspace_id)
-    elif rows("SELECT 1 FROM runs WHERE contact_id = %s AND finished_at IS NULL LIMIT 1", (other_id,)):
-        raise Busy
-    return bool(moved)
-
-
 def _is_deleted(change: Change) -> bool:
     """Whether the target was deleted before all could follow; one that is part of another by now was not."""
     if Contact.one(change.workspace_id, change.target) is not None:
@@ -203,7 +206,7 @@ def _is_deleted(change: Change) -> bool:
 
 
 def _forget(change: Change, other_id: str) -> None:
-    """Ends what is left of a contact that is part of another: suggestions are for that one now, failed writes void."""
+    """Ends the remains of a contact that is part of another: suggestions are for that one now, failed writes void."""
     for first, second, reason in rows(_TAKE_SUGGESTIONS, (other_id, other_id)):
         pair = sorted((change.target, second if first == other_id else first))
         if pair[0] != pair[1]:
@@ -212,7 +215,7 @@ def _forget(change: Change, other_id: str) -> None:
     rows("DELETE FROM pending_merges WHERE id = %s", (other_id,))
 
 
-# What is moved with the contact at once, and how it is found.
+# The rows that are moved with the contact at once, and how they are found.
 _AT_ONCE: dict[Any, str] = {
     Identity: "SELECT id FROM identities WHERE contact_id = %(id)s",
     Conversation: """
@@ -224,13 +227,6 @@ _AT_ONCE: dict[Any, str] = {
     Enrolment: "SELECT id FROM enrolments WHERE id > %(id)s || '/' AND id < %(id)s || '0'",
     Run: "SELECT id FROM runs WHERE contact_id = %(id)s AND finished_at IS NULL LIMIT %(most)s",
 }
-# A worker that has claimed one expects the other contact, so its claim ends.
-_MOVE_UNFINISHED = """
-    UPDATE runs SET contact_id = %(kept_id)s, claim = claim + 1, leased_until = NULL WHERE id IN (
-        SELECT id FROM runs WHERE contact_id = %(id)s AND finished_at IS NULL
-        LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED)
-    RETURNING id
-"""
 _DETAILS = """
     SELECT (SELECT json_agg(json_build_object('channel_kind', channel_kind, 'external_id', external_id) ORDER BY id)
             FROM identities WHERE contact_id = %(id)s),

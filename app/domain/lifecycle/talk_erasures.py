@@ -9,18 +9,19 @@ from collections.abc import Sequence
 
 from app.database import rows
 from app.domain.channels import arrivals, media
+from app.domain.conversations import message_statuses
 from app.domain.work.units import Busy
 from app.models.contacts import Contact
 from app.models.identities import Identity, SuggestedMerge
 
 
 def identifiers(contact: Contact) -> list[str]:
-    """Who the contact is at providers."""
+    """The contact's identifiers at providers."""
     return [row.external_id for row in Identity.select().where(Identity.contact_id == contact.id)]
 
 
 def begin(contact: Contact) -> None:
-    """Ends what waits to be sent to the contact, and erases who it is at providers and in web chats. Raises Busy."""
+    """Ends messages that wait for the contact, and erases its identities at providers and in web chats. Raises Busy."""
     _end_waiting(contact)
     _forget_arrivals(contact)
     _forget_visitors(contact)
@@ -46,24 +47,22 @@ def erase_files(message_ids: Sequence[str]) -> None:
 def _end_waiting(contact: Contact) -> None:
     """Ends messages that have not gone out, except those being sent at this moment; they are erased with the others."""
     rows(
-        """
-        UPDATE messages
-        SET status = 'failed', failure = '{"code": "erased", "detail": null}', is_behind = false, due_at = NULL,
-            leased_until = NULL, claim = claim + 1
+        f"""
+        UPDATE messages SET failure = %s::json, {message_statuses.ENDING}
         WHERE id IN (
             SELECT id FROM messages
             WHERE conversation_id = ANY(ARRAY(SELECT id FROM conversations WHERE contact_id = %s))
                 AND (is_behind OR due_at IS NOT NULL) AND status = 'queued'
             FOR NO KEY UPDATE SKIP LOCKED)
         """,
-        (contact.id,),
+        (message_statuses.ERASED, contact.id),
     )
 
 
 def _forget_arrivals(contact: Contact) -> None:
-    """Empties what came from the contact and is not processed yet. Raises Busy if a worker is about to process it.
+    """Empties arrivals from the contact that are not processed yet. Raises Busy if a worker is about to process one.
 
-    What comes later makes a new contact; what came before must not bring the erased one back.
+    Later arrivals make a new contact; earlier ones must not bring the erased one back.
     """
     senders = rows(
         """

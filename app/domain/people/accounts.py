@@ -78,7 +78,7 @@ def set_password(account_id: str, password: str) -> None:
 
 
 def hash_password(password: str) -> str:
-    """What `store_password` takes; made before a transaction, as it takes a while. Raises like `set_password`."""
+    """The hash for `store_password`; made before a transaction, as it takes a while. Raises like `set_password`."""
     check_password(password)
     with _in_turn():
         return _hasher.hash(password)

@@ -35,7 +35,7 @@ def reset(made: Made) -> EmailMessage:
     return _letter(
         made.account,
         "Set a new password",
-        "Somebody asked for a new password for this e-mail address on Bellhop. To set one, open this address within an "
+        "A new password was requested for this e-mail address on Bellhop. To set one, open this address within an "
         f"hour:\n\n{made.address}\n\n"
         "If it was not you, you need not do anything: your password stays as it is.\n",
     )
@@ -49,10 +49,10 @@ def notifications(account: Account, found: Sequence[Notification]) -> EmailMessa
     told, more = found[:MOST_NOTIFICATIONS], len(found) > MOST_NOTIFICATIONS
     lines = [f"{names[each.workspace_id]}: {_told(each)}\n" for each in told]
     if more:
-        lines.append("There is more. The pages have all of it.\n")
+        lines.append("There is more; see the pages.\n")
     base = settings().base_url
     unsubscribe = f"{base}/unsubscribe/{notices.unsubscribe_token(account.id)}"
-    lines.append(f"You get this because you own a workspace. To get no more of it, open\n{unsubscribe}\n")
+    lines.append(f"You get this because you own a workspace. To unsubscribe, open\n{unsubscribe}\n")
     subject = notices.headline(told[0].kind, told[0].detail) if len(found) == 1 else _subject(len(told), more)
     letter = _letter(account, _short(subject), "\n".join(lines))
     # RFC 8058: the recipient's program posts to the address by itself.

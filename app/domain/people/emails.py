@@ -22,13 +22,13 @@ from app.outbound.smtp import Away, Postponed, Refused
 
 log = structlog.get_logger(__name__)
 
-# What one connection sends; and for how long others leave that alone. It sends for half of that time: a message takes
+# How many e-mails one connection sends, and how long they are claimed. It sends for half of that time: a message takes
 # no more than the answers to a few commands.
 BATCH = 20
 CLAIMED = timedelta(minutes=3)
-# After a failed attempt, doubled with each.
+# The pause after a failed attempt; it doubles with each.
 RETRY_AFTER, RETRY_AT_MOST = timedelta(seconds=30), timedelta(hours=1)
-# Anybody may ask for a link to anybody's address, who gets no more than these.
+# Anybody may request a link for anybody's address, so an address gets no more than these.
 MOST_RESETS, RESETS_SPAN = 3, timedelta(hours=1)
 # An e-mail with a link that could not be sent for this long is dropped.
 LINK_EXPECTED = timedelta(days=1)
@@ -132,14 +132,14 @@ def _reset(email: Email) -> links.Made | None:
 
 
 def _untold(account: Account) -> list[Notification]:
-    """What the owner has not been sent yet, newest first."""
+    """The notifications that the owner has not been sent yet, newest first."""
     found = rows(_UNTOLD, _untold_bounds(account.id, clock.now()) | {"limit": email_texts.MOST_NOTIFICATIONS + 1})
     return list(
         Notification.select().where(Notification.id.in_([id for (id,) in found])).order_by(Notification.id.desc())
     )
 
 
-# Of the last day only: somebody who becomes an owner is not sent the past.
+# Only the last day's: a new owner is not sent the past.
 _UNTOLD = """
     SELECT notifications.id FROM members JOIN notifications ON notifications.workspace_id = members.workspace_id
     WHERE account_id = %(account_id)s AND role = 'owner'

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from app.config import settings
-from app.database import count, rows, transaction
+from app.database import delete_some, rows, transaction
 from app.domain.people import accounts, members
 from app.domain.people.members import check_role
 from app.domain.work import audit
@@ -99,7 +99,7 @@ def resets_within(account: Account, span: timedelta) -> int:
 
 
 def find(token: str) -> Open:
-    """What the link is for. Raises NotFound if it cannot be used any more, or never was one."""
+    """The link's purpose. Raises NotFound if it cannot be used any more, or never existed."""
     found = rows(
         """
         SELECT links.id, accounts.id, accounts.email, purpose, workspaces.id, workspaces.name, role,
@@ -174,13 +174,7 @@ def withdraw(workspace_id: str, link_id: str, actor_id: str | None) -> None:
 
 def forget_old(limit: int = 1_000) -> int:
     """Deletes up to `limit` links that have expired; returns how many."""
-    return count(
-        """
-        DELETE FROM password_links WHERE id IN (
-            SELECT id FROM password_links WHERE expires_at < %s ORDER BY expires_at LIMIT %s FOR UPDATE SKIP LOCKED)
-        """,
-        (clock.now(), limit),
-    )
+    return delete_some("password_links", "expires_at < %s", "expires_at", (clock.now(),), limit)
 
 
 def _check_bounds(workspace_id: str, account: Account) -> None:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
-from app.database import rows, transaction
+from marshmallow import fields, validate
+
+from app import realtime
+from app.database import database, rows, transaction
 from app.domain.people import accounts
 from app.domain.people.roles import ROLES
 from app.domain.people.sessions import MOST_MEMBERSHIPS
 from app.domain.work import audit
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import clock, ids
-from app.models.accounts import Account
+from app.lib.schemas import ResponseBody, time
+from app.models.accounts import Account, PasswordLink
 from app.models.members import Member
 
 MOST_MEMBERS = 500
@@ -71,7 +76,7 @@ def add(workspace_id: str, account_id: str, role: str) -> Member:
         if Member.in_workspace(workspace_id).limit(MOST_MEMBERS).count() >= MOST_MEMBERS:
             raise Conflict(f"A workspace has at most {MOST_MEMBERS} members.")
         if Member.select().where(Member.account_id == account_id).limit(MOST_MEMBERSHIPS).count() >= MOST_MEMBERSHIPS:
-            raise Conflict(f"Somebody can be a member of at most {MOST_MEMBERSHIPS} workspaces.")
+            raise Conflict(f"A person can be a member of at most {MOST_MEMBERSHIPS} workspaces.")
         member = Member(
             id=ids.new("mem"),
             workspace_id=workspace_id,
@@ -121,9 +126,16 @@ def find(workspace_id: str, member_id: str) -> Person:
     return Person(*found[0])
 
 
+class MemberSchema(ResponseBody):
+    id = fields.String()
+    email = fields.String()
+    role = fields.String(validate=validate.OneOf(list(ROLES)))
+    created_at = time("When they became a member.")
+
+
 def represent(person: Person) -> dict[str, Any]:
     """The member as the API shows them."""
-    return {"id": person.member_id, "email": person.email, "role": person.role, "created_at": person.created_at}
+    return MemberSchema.of(person, id=person.member_id)
 
 
 def change_role(workspace_id: str, member_id: str, role: str, actor_id: str | None) -> None:
@@ -137,6 +149,7 @@ def change_role(workspace_id: str, member_id: str, role: str, actor_id: str | No
             Member.update(role=role).where(Member.id == member.id).execute()
             detail = {"from": member.role, "to": role}
             audit.note(workspace_id, actor_id, "members.change_role", "member", member.id, detail)
+            database.after_commit(partial(realtime.check_admission, "member", member.id))
 
 
 def remove(workspace_id: str, member_id: str, actor_id: str | None) -> None:
@@ -146,9 +159,13 @@ def remove(workspace_id: str, member_id: str, actor_id: str | None) -> None:
         if is_last_owner:
             raise Conflict(_LAST_OWNER)
         Member.delete().where(Member.id == member.id).execute()
+        # An invitation that was not needed would let them in again.
+        theirs = (PasswordLink.workspace_id == workspace_id) & (PasswordLink.account_id == member.account_id)
+        PasswordLink.update(used_at=clock.now()).where(theirs, PasswordLink.used_at.is_null()).execute()
         # The log names members by identifiers; from now on only this entry knows whose this one was.
         email = accounts.get(member.account_id).email
         audit.note(workspace_id, actor_id, "members.remove", "member", member.id, {"email": email, "role": member.role})
+        database.after_commit(partial(realtime.check_admission, "member", member.id))
 
 
 def exists(workspace_id: str, member_id: str) -> bool:

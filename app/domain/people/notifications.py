@@ -1,4 +1,4 @@
-"""Notifications: what the members of a workspace should know of, on the pages and by e-mail to owners."""
+"""Notifications to the members of a workspace, on the pages and by e-mail to owners."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.models.notifications import Notification
 
 # An account gets at most one e-mail in that time, with all that has happened meanwhile.
 EMAIL_EVERY = timedelta(hours=1)
-# For how long the first waits for others, after an hour without.
+# After an hour without notifications, the first one waits this long for others.
 EMAIL_AFTER = timedelta(minutes=1)
 MOST_UNREAD = 99
 
@@ -90,7 +90,7 @@ def mark_read(member_id: str, until: str) -> None:
 
 
 def unsubscribe_token(account_id: str) -> str:
-    """What stands for the account in links to unsubscribe. It is good for nothing else, and does not expire."""
+    """The account's token in links to unsubscribe. It is good for nothing else, and does not expire."""
     return f"{account_id}.{_signature(settings().secret_keys[0], account_id)}"
 
 

@@ -1,4 +1,7 @@
-"""The rate limit: a token bucket for each API token, in Redis and by the clock of Redis."""
+"""The API's rate limit: a token bucket for each token, in Redis and by the clock of Redis.
+
+Other limits on what one caller may have are bounds (`app/bounds.py`); plans have none (`app/domain/billing`).
+"""
 
 from __future__ import annotations
 
@@ -150,7 +153,7 @@ class Limiter:
     def _note_away(self, error: redis.RedisError) -> None:
         metrics.REDIS_AWAY.inc()
         self._away_until = time.monotonic() + AWAY_SECONDS
-        log.warning("limits.not_checked", seconds=AWAY_SECONDS, error=str(error))
+        log.warning("rate_limits.not_checked", seconds=AWAY_SECONDS, error=str(error))
 
 
 @cache

@@ -12,6 +12,7 @@ _OWNERS = frozenset({"owner"})
 
 ACTIONS: Mapping[str, frozenset[str]] = {
     "dashboard.see": _ALL,
+    "messages.see": _ALL,
     "deliveries.resend": _ALL,
     "replays.manage": _ADMINS,
     "jobs.manage": _ADMINS,
@@ -32,9 +33,9 @@ ACTIONS: Mapping[str, frozenset[str]] = {
     "audit.see": _ADMINS,
     "notifications.see": _ALL,
 }
-# What only shows something. Support staff may see it everywhere.
+# Actions that only show something. Support staff may do them everywhere.
 SEEING = frozenset(action for action in ACTIONS if action.endswith(".see"))
-# What support staff may not do, even in a visit: it would hand out access or data.
+# Support staff may not do these, even during a visit: they would hand out access or data.
 NOT_FOR_SUPPORT = frozenset({"members.manage", "tokens.manage", "contacts.export"})
 
 

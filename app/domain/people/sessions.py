@@ -5,20 +5,22 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
-from app import sql
-from app.database import count, rows
+from app import realtime, sql
+from app.database import database, delete_some, rows
 from app.lib import clock, ids, token_format
 from app.models.sessions import Session
 from app.models.visits import Visit
 
-# A session ends after that long, and sooner if nobody uses it.
+# A session ends after this time, and earlier if it is not used.
 LIFE = timedelta(days=30)
 IDLE = timedelta(days=7)
 # `seen_at` is accurate to the minute, so that not every request writes it.
 _SEEN_EVERY = timedelta(minutes=1)
 LONGEST_AGENT = 200
-# An account has at most so many sessions, and belongs to at most so many workspaces.
+# How many sessions an account may have, and how many workspaces it may belong to.
 MOST_SESSIONS = 50
 MOST_MEMBERSHIPS = 100
 
@@ -42,7 +44,7 @@ class Signed:
     email: str
     is_support: bool
     memberships: tuple[Membership, ...]
-    # For how long the oldest write that waits in the workspace they look at has been due; 0 if none waits.
+    # How long the oldest waiting write of the workspace they look at has been due; 0 if none waits.
     delay_seconds: float
 
     def membership(self, workspace_id: str) -> Membership | None:
@@ -95,13 +97,18 @@ def find(token: str, workspace_id: str | None = None, *, is_use: bool = True) ->
 
 def end(session_id: str) -> None:
     """Ends the session at once. Safe to repeat."""
-    Session.update(ended_at=clock.now()).where(Session.id == session_id, Session.ended_at.is_null()).execute()
+    _end(Session.id == session_id)
 
 
 def end_all(account_id: str, except_: str | None = None) -> None:
     """Ends all sessions of the account at once, but for the one of that identifier."""
-    theirs = (Session.account_id == account_id) & Session.ended_at.is_null()
-    Session.update(ended_at=clock.now()).where(theirs, Session.id != (except_ or "")).execute()
+    _end((Session.account_id == account_id) & (Session.id != (except_ or "")))
+
+
+def _end(which: Any) -> None:
+    ended = Session.update(ended_at=clock.now()).where(which, Session.ended_at.is_null())
+    for account_id in {session.account_id for session in ended.returning(Session).execute()}:
+        database.after_commit(partial(realtime.check_admission, "account", account_id))
 
 
 def of(account_id: str) -> list[Session]:
@@ -121,10 +128,4 @@ def visit_in(account_id: str, workspace_id: str) -> Visit | None:
 
 def forget_old(limit: int = 1_000) -> int:
     """Deletes up to `limit` sessions that have expired; returns how many."""
-    return count(
-        """
-        DELETE FROM sessions WHERE id IN (
-            SELECT id FROM sessions WHERE expires_at < %s ORDER BY expires_at LIMIT %s FOR UPDATE SKIP LOCKED)
-        """,
-        (clock.now(), limit),
-    )
+    return delete_some("sessions", "expires_at < %s", "expires_at", (clock.now(),), limit)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from peewee import fn
 
 from app import sql
-from app.database import count, rows, transaction
+from app.database import delete_some, rows, transaction
 from app.domain.people import accounts, sessions
 from app.errors import SignInRefused, SignInThrottled
 from app.lib import clock
@@ -28,11 +28,11 @@ class Limit:
     span: timedelta
 
 
-# Of an account from one address: who guesses passwords is stopped soon.
+# For each account from one address: a guesser of passwords is stopped soon.
 PAIR = Limit(5, timedelta(minutes=15))
-# Of one address, over all accounts: an office shares one.
+# For each address, over all accounts: an office shares one.
 ADDRESS = Limit(50, timedelta(minutes=15))
-# Of one account, over all addresses. It does not count for an address from which its owner has signed in, so that a
+# For each account, over all addresses. It does not count for an address from which its owner has signed in, so that a
 # stranger with many addresses cannot keep the owner out.
 ACCOUNT = Limit(50, timedelta(hours=1))
 
@@ -76,13 +76,7 @@ def count_request(address: str) -> None:
 
 def forget_old(limit: int = 10_000) -> int:
     """Deletes up to `limit` counts of failures that no longer count; returns how many."""
-    return count(
-        """
-        DELETE FROM sign_in_failures WHERE key IN (
-            SELECT key FROM sign_in_failures WHERE ends_at < %s ORDER BY ends_at LIMIT %s FOR UPDATE SKIP LOCKED)
-        """,
-        (clock.now(), limit),
-    )
+    return delete_some("sign_in_failures", "ends_at < %s", "ends_at", (clock.now(),), limit, key="key")
 
 
 def _limits(email: str, address: str) -> dict[bytes, Limit]:

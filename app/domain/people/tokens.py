@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from app.database import rows, transaction
 from app.domain.work import audit
 from app.errors import Conflict, Fault, Invalid, NotFound, Unauthenticated
 from app.lib import clock, ids, normalization, token_format
+from app.lib.caches import Cache
 from app.models.tokens import Token
 
 RESTRICTIONS = ("contacts", "inbox", "automations", "billing", "webhooks")
@@ -70,7 +70,7 @@ def issue(
             expires_at=expires_at,
         )
         if not list(made.on_conflict_ignore().returning(Token.id).execute()):
-            raise Conflict("This form has made its token already.")
+            raise Conflict("This form was sent before, and has made its token.")
         if actor_id is not None:
             detail = {"name": name.strip(), "restrictions": restrictions or None, "expires_at": expires_at}
             audit.note(workspace_id, actor_id, "tokens.create", "token", token_id, detail)
@@ -108,14 +108,15 @@ def of_workspace(workspace_id: str) -> list[dict[str, Any]]:
 
 def authenticate(token: str) -> Caller:
     """The caller with this token. Raises Unauthenticated if it was never issued, has expired or was revoked."""
-    caller = _memory.get(token)
-    if caller is None:
-        if not token_format.is_token(token):
-            raise Unauthenticated()
+    now, seen = time.monotonic(), _remembered.get(token)
+    if seen is not None and now - seen[0] < _REMEMBERED_SECONDS:
+        caller = seen[1]
+    elif token_format.is_token(token):
         # Cached as of before the query: a revocation may commit while the result is on its way.
-        seen_at = time.monotonic()
         caller = _load(token_format.digest(token))
-        _memory.put(token, caller, seen_at)
+        _remembered.put(token, (now, caller), 1)
+    else:
+        raise Unauthenticated()
     if caller.expires_at is not None and caller.expires_at <= clock.now():
         raise Unauthenticated("The token has expired. Make a new one.")
     return caller
@@ -145,25 +146,8 @@ def _check(name: str, restrictions: Sequence[str] | None) -> None:
             raise Invalid(Fault("/restrictions", f"'{restriction}' is none of {', '.join(RESTRICTIONS)}."))
 
 
-class _Memory:
-    """A cache of the callers of the last half second, by token."""
-
-    def __init__(self) -> None:
-        self._callers: dict[str, tuple[float, Caller]] = {}
-        self._lock = threading.Lock()
-
-    def get(self, token: str) -> Caller | None:
-        seen = self._callers.get(token)
-        return seen[1] if seen and time.monotonic() - seen[0] < _REMEMBERED_SECONDS else None
-
-    def put(self, token: str, caller: Caller, seen_at: float) -> None:
-        with self._lock:
-            if len(self._callers) >= _MOST_REMEMBERED:
-                self._callers.clear()
-            self._callers[token] = (seen_at, caller)
-
-
-_memory = _Memory()
+# With the moment before each was looked up.
+_remembered: Cache[str, tuple[float, Caller]] = Cache(_MOST_REMEMBERED)
 
 
 def _load(digest: bytes) -> Caller:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 
-from app.database import transaction
+from app import realtime
+from app.database import database, transaction
 from app.domain.people import accounts
 from app.domain.people.workspaces import find as find_workspace
 from app.domain.work import audit
@@ -48,6 +50,7 @@ def end(visit_id: str) -> None:
         ended = Visit.update(expires_at=now).where(Visit.id == visit_id, Visit.expires_at > now)
         for visit in ended.returning(Visit).execute():
             audit.note(visit.workspace_id, visit.id, "visits.end", "visit", visit.id, {})
+            database.after_commit(partial(realtime.check_admission, "visit", visit.id))
 
 
 def _faults(name: str, text: str, longest: int) -> list[Fault]:

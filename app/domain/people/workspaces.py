@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from marshmallow import fields
 
 from app.database import transaction
 from app.domain.people import tokens
 from app.domain.work.changes import Change, Effect
 from app.errors import NotFound
 from app.lib import ids
+from app.lib.schemas import ResponseBody, about, time
 from app.models.workspaces import Workspace
 
 MOST_OPT_OUT_WORDS = 100
+# What requests and responses say of the fields.
+QUIET_HOURS = "Automations send nothing in these hours of the contact's time zone, else of the workspace's."
+OPT_OUT_WORDS = "A message that is one of these words alone opts its contact out, in any case of letters."
+EXAMPLE_WORDS = ["stop", "unsubscribe"]
 
 
 def create(name: str) -> tuple[Workspace, str]:
@@ -38,13 +43,17 @@ def find(workspace_id: str) -> Workspace:
     return workspace
 
 
-def represent(workspace: Workspace) -> dict[str, Any]:
-    """The workspace as the API shows it."""
-    return {
-        "id": workspace.id,
-        "name": workspace.name,
-        "timezone": workspace.timezone,
-        "quiet_hours": workspace.quiet_hours,
-        "opt_out_words": workspace.opt_out_words,
-        "created_at": workspace.created_at,
-    }
+class WorkspaceSettingsSchema(ResponseBody):
+    id = fields.String()
+    name = fields.String(metadata={"example": "Demo"})
+    timezone = fields.String()
+    quiet_hours = fields.Dict(allow_none=True, metadata=about(QUIET_HOURS, example={"from": "21:00", "to": "08:00"}))
+    opt_out_words = fields.List(
+        fields.String(),
+        allow_none=True,
+        metadata=about(f"{OPT_OUT_WORDS} null: the built-in words.", example=EXAMPLE_WORDS),
+    )
+    created_at = time("When the workspace was created.")
+
+
+represent = WorkspaceSettingsSchema.of

@@ -1,4 +1,4 @@
-"""What arrives from providers and visitors, carried out: whom it is from, and what it changes.
+"""Arrivals from providers and visitors, processed: who sent them, and what they change.
 
 Workers call `arrival_processing`, which takes up what `arrivals` of the package `channels` stored.
 """

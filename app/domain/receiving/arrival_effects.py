@@ -85,8 +85,7 @@ def _edit(change: Change, channel: Channel, item: Edited) -> None:
     # The texts of a contact that was deleted are gone for good.
     with suppress(NotFound):
         provider_messages.contact_and_conversation(change.unit, message)
-        edited = {"text": messages.storable(item.text), "edited_at": item.at}
-        change.unit.put(Message(**{**message.__data__, **edited}))
+        change.unit.put(message.altered(text=item.text, edited_at=item.at))
 
 
 def _echo(change: Change, channel: Channel, item: Echoed) -> None:
@@ -104,7 +103,7 @@ def _echo(change: Change, channel: Channel, item: Echoed) -> None:
         contact_id=contact.id,
         channel_id=channel.id,
         direction="out",
-        text=messages.storable(item.text),
+        text=item.text,
         attachments=_expected(change, channel, message_id, item.media),
         status="sent",
         author={"type": "provider", "id": channel.id},

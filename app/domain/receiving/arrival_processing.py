@@ -1,4 +1,4 @@
-"""Arrival processing: what has arrived, from many senders in one transaction, each sender's in its order.
+"""Arrival processing: of many senders in one transaction, each sender's arrivals in their order.
 
 What an arrival changes is written together with its outcome, so it counts once, whenever its worker dies. It needs
 nothing but its contact's lock: neither a workspace's queued writes nor an import holds it up.
@@ -7,12 +7,11 @@ nothing but its contact's lock: neither a workspace's queued writes nor an impor
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import structlog
-from peewee import DatabaseError, InterfaceError
 
 from app import mailbox, metrics, sql
 from app.channels.inbound import Arrival
@@ -34,14 +33,14 @@ log = structlog.get_logger(__name__)
 BATCH = 50
 # The pause before retrying what needs a row that another transaction holds.
 BUSY_SECONDS = 0.005
-# What breaks this often, or whose workers die this often while they work on it alone, is given up.
+# An arrival is given up after this many errors, or deaths of workers that processed it alone.
 MOST_ERRORS = 5
 MOST_DEATHS = 3
 _DIED = f"{MOST_DEATHS} workers died of it."
 
 
 class Unreadable(Exception):
-    """What is stored is no arrival that this version knows."""
+    """The stored content is no arrival that this version knows."""
 
 
 class Deadly(Exception):
@@ -50,7 +49,7 @@ class Deadly(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """An arrival that is taken up, and the channel that it came over; `item` is None if it cannot be read."""
+    """A claimed arrival, and the channel that it came over; `item` is None if it cannot be read."""
 
     stored: Stored
     channel: Channel
@@ -64,15 +63,15 @@ def work(*sender_keys: str) -> None:
 
 def _work_on(batch: Sequence[Claimed]) -> None:
     is_suspect = any(claimed.is_suspect for claimed in batch)
-    if busy := _process_singly(batch) if is_suspect else _process(batch, set()):
+    if busy := _process_singly(batch) if is_suspect else _process(batch, {}):
         mailbox.release(MAIL, busy)
         time.sleep(BUSY_SECONDS)
 
 
 def _process_singly(batch: Sequence[Claimed]) -> Sequence[Claimed]:
-    """For arrivals whose last worker did not say what became of them: one that kills its worker shows itself."""
+    """For arrivals whose last worker recorded no outcome: one that kills its worker shows itself."""
     busy: list[Claimed] = []
-    stuck: set[str] = set()
+    stuck: dict[str, str] = {}
     for number, claimed in enumerate(batch):
         # Not those before: one that is to be tried again later would have a lease.
         with mailbox.in_progress(MAIL, claimed, batch[number:]):
@@ -80,10 +79,10 @@ def _process_singly(batch: Sequence[Claimed]) -> Sequence[Claimed]:
     return busy
 
 
-def _process(batch: Sequence[Claimed], stuck: set[str]) -> Sequence[Claimed]:
+def _process(batch: Sequence[Claimed], stuck: dict[str, str]) -> Sequence[Claimed]:
     """Processes the batch in one transaction; returns those that need what another transaction holds.
 
-    So do those of senders who are `stuck`, and the function adds more of these: an arrival of theirs has to come first.
+    So do those behind an arrival that is to be tried again: `stuck` has it by its sender, and the function keeps that.
     """
     with transaction():
         if not mailbox.holding(MAIL, batch):
@@ -92,7 +91,7 @@ def _process(batch: Sequence[Claimed], stuck: set[str]) -> Sequence[Claimed]:
         taken = _take_up(batch)
         items = [(each.channel, each.item) for each in taken if each.item is not None]
         results = batches.run(
-            _tasks(taken, stuck),
+            [partial(_do, each, stuck) for each in taken],
             arrival_reads.needs(items),
             then=partial(arrival_reads.read, items),
             in_order=False,
@@ -117,21 +116,11 @@ def _read(stored: Stored) -> Arrival | None:
         return None
 
 
-def _tasks(taken: Sequence[Received], stuck: set[str]) -> list[Callable[[Unit], bool]]:
-    before = frozenset(stuck)
-
-    def do(unit: Unit, number: int) -> bool:
-        if number == 0:  # all of the tasks may be done again
-            stuck.intersection_update(before)
-        return _do(taken[number], stuck, unit)
-
-    return [partial(do, number=number) for number in range(len(taken))]
-
-
-def _do(received: Received, stuck: set[str], unit: Unit) -> bool:
+def _do(received: Received, stuck: dict[str, str], unit: Unit) -> bool:
     """Applies the arrival, unless an earlier one of its sender is `stuck`: then raises Busy. False: it is to wait."""
     stored, channel = received.stored, received.channel
-    if stored.sender_key in stuck:
+    # One that is stuck itself is tried again: all tasks of a unit may be.
+    if stuck.get(stored.sender_key, stored.id) != stored.id:
         raise Busy
     if stored.deaths > MOST_DEATHS:
         raise Deadly
@@ -140,20 +129,17 @@ def _do(received: Received, stuck: set[str], unit: Unit) -> bool:
     try:
         if received.item is None:
             raise Unreadable
-        return channel.deleted_at is not None or arrival_effects.apply(change, channel, received.item)
-    except (DatabaseError, InterfaceError):
+        is_done = channel.deleted_at is not None or arrival_effects.apply(change, channel, received.item)
+    except Exception as error:
+        if isinstance(error, Busy) or stored.errors + 1 < MOST_ERRORS:
+            stuck[stored.sender_key] = stored.id
         raise
-    except Busy:
-        stuck.add(stored.sender_key)
-        raise
-    except Exception:
-        if stored.errors + 1 < MOST_ERRORS:
-            stuck.add(stored.sender_key)
-        raise
+    stuck.pop(stored.sender_key, None)
+    return is_done
 
 
 def _record(taken: Sequence[Received], results: Sequence[bool | Exception]) -> None:
-    """Writes down what became of the arrivals, but for those that are busy."""
+    """Records the outcomes of the arrivals, but for those that are busy."""
     ended = [each for each in zip(taken, results, strict=True) if not isinstance(each[1], Busy)]
     problems = [_problem(each.stored, result) if isinstance(result, Exception) else None for each, result in ended]
     ends = [isinstance(result, Deadly) or each.stored.errors + 1 >= MOST_ERRORS for each, result in ended]

@@ -1,4 +1,4 @@
-"""What a batch of arrivals will ask of its unit, read in a few statements for any number of them."""
+"""The rows that a batch of arrivals needs from its unit, read in a few statements for any number of them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from app.models import sets
 from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation
+from app.models.identities import Identity
 from app.models.runs import Run
 from app.models.sets import Key
 
@@ -66,7 +67,7 @@ def _peers(items: Items, unit: Unit) -> Iterator[Peer]:
     for (channel, item), identity in zip(items, map(_identity, items), strict=True):
         if identity is None or not isinstance(item, (Received, Echoed)) or not unit.is_free(identity):
             continue
-        found = unit.get(*identity)
+        found = unit.get(Identity, *identity[1:])
         if found is not None and unit.is_free(sets.key(Contact, channel.workspace_id, "id", found.contact_id)):
             yield Peer(channel.workspace_id, found.contact_id, channel.id, item.peer)
 
@@ -80,6 +81,6 @@ def _runs(wanted: Sequence[Peer], unit: Unit) -> Iterator[Key]:
         if (conversation_id := unit.notes[peer]) is None:
             continue
         key = sets.key(Conversation, peer.workspace_id, "id", conversation_id)
-        conversation = unit.get(*key) if unit.is_free(key) else None
+        conversation = unit.get(Conversation, *key[1:]) if unit.is_free(key) else None
         if conversation is not None and conversation.waiting_run_id is not None:
             yield sets.key(Run, peer.workspace_id, "id", conversation.waiting_run_id)

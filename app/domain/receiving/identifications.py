@@ -8,17 +8,14 @@ from app import realtime
 from app.channels.web_chat import WebChat
 from app.database import rows, transaction
 from app.domain.channels.visitors import Visitor
-from app.domain.contacts import contacts
+from app.domain.contacts import contacts, identities
 from app.domain.lifecycle import merges
 from app.domain.triggers import batches
 from app.domain.work.changes import Change
 from app.domain.work.events import Cause
 from app.domain.work.units import Unit
 from app.errors import Conflict, NotFound, Unavailable
-from app.lib import ids
-from app.models import sets
 from app.models.contacts import Contact
-from app.models.identities import Identity
 from app.models.sets import Key
 
 _PATIENCE_SECONDS = 3.0
@@ -41,7 +38,7 @@ def join(visitor: Visitor, user_id: str, trace_id: str) -> None:
         if time.monotonic() > until:
             raise Unavailable("The contact is busy at this moment. Try again shortly.")
         time.sleep(_PAUSE_SECONDS)
-    realtime.joined(visitor.workspace_id, visitor.id)
+    realtime.check_admission("visitor", visitor.id)
 
 
 def _join_now(visitor: Visitor, user_id: str, trace_id: str) -> bool:
@@ -63,18 +60,18 @@ def _join_now(visitor: Visitor, user_id: str, trace_id: str) -> bool:
 
 
 def _needs(visitor: Visitor, user_id: str) -> list[Key]:
-    found = [sets.key(Identity, visitor.workspace_id, "address", _address(visitor))]
-    return [*found, *contacts.needs(visitor.workspace_id, {"external_id": user_id}, None)]
+    identity = identities.key(visitor.workspace_id, WebChat.name, visitor.id)
+    return [identity, *contacts.needs(visitor.workspace_id, {"external_id": user_id}, None)]
 
 
 def _join(change: Change, visitor: Visitor, user_id: str) -> None:
     unit, workspace_id = change.unit, visitor.workspace_id
-    identity = unit.get(Identity, workspace_id, "address", _address(visitor))
+    identity = identities.find(unit, workspace_id, WebChat.name, visitor.id)
     named = unit.get(Contact, workspace_id, "external_id", user_id)
     own = unit.get(Contact, workspace_id, "id", identity.contact_id) if identity else None
     if own is None:
         contact_id = named.id if named else contacts.upsert(change).resource_id
-        _identify(unit, visitor, identity, contact_id)
+        identities.give(unit, workspace_id, WebChat.name, visitor.id, contact_id)
     elif own.external_id not in (None, user_id):
         raise Conflict("This visitor is another user. Begin a new session.")
     elif named is None:
@@ -82,12 +79,6 @@ def _join(change: Change, visitor: Visitor, user_id: str) -> None:
         contacts.update(altered)
     elif named.id != own.id:
         merges.merge(change, named, own)
-
-
-def _identify(unit: Unit, visitor: Visitor, identity: Identity | None, contact_id: str) -> None:
-    fields = {"id": ids.new("idn"), "created_at": unit.now} if identity is None else identity.__data__
-    described = {"workspace_id": visitor.workspace_id, "channel_kind": WebChat.name, "external_id": visitor.id}
-    unit.put(Identity(**{**fields, **described, "address": _address(visitor), "contact_id": contact_id}))
 
 
 def _share(visitor: Visitor, user_id: str) -> None:
@@ -108,7 +99,3 @@ def _share(visitor: Visitor, user_id: str) -> None:
         "UPDATE conversations SET peer = %s WHERE channel_id = %s AND peer = %s RETURNING id",
         (peer, visitor.channel_id, visitor.id),
     )
-
-
-def _address(visitor: Visitor) -> str:
-    return f"{WebChat.name}:{visitor.id}"

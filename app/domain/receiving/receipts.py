@@ -1,4 +1,4 @@
-"""Receipts: what a provider says has become of a message that was sent."""
+"""Receipts: a provider's reports on messages that were sent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import timedelta
 from app.channels.inbound import Receipt
 from app.domain.channels import provider_messages
 from app.domain.contacts import contacts
-from app.domain.conversations import messages
+from app.domain.conversations import message_statuses, messages
 from app.domain.work.changes import Change
 from app.errors import NotFound
 from app.models.channels import Channel
@@ -15,8 +15,6 @@ from app.models.conversations import Message
 
 # How long a receipt waits for its message.
 KEPT = timedelta(days=1)
-# Each status rises to those after it. What was delivered has not failed; what failed may have been delivered after all.
-_RANKS = ("queued", "sending", "unknown", "sent", "failed", "delivered", "read")
 
 
 def apply(change: Change, channel: Channel, receipt: Receipt) -> bool:
@@ -34,9 +32,8 @@ def apply(change: Change, channel: Channel, receipt: Receipt) -> bool:
         return True
     if receipt.is_opt_out:
         contact = contacts.set_fields(change, contact, opted_out=True)
-    if message.direction == "out" and _rank(receipt.status) > _rank(message.status):
-        raised = _raised(message, receipt)
-        unit.put(raised)
+    if message_statuses.may_rise(message, receipt.status):
+        raised = unit.put(_raised(message, receipt))
         messages.tell(change.events, contact, conversation, raised)
     return True
 
@@ -44,10 +41,6 @@ def apply(change: Change, channel: Channel, receipt: Receipt) -> bool:
 def _raised(message: Message, receipt: Receipt) -> Message:
     failure = None
     if receipt.status == "failed":
-        failure = {"code": receipt.code or "provider", "detail": messages.storable(receipt.detail)}
+        failure = {"code": receipt.code or "provider", "detail": receipt.detail}
     provider_id = message.provider_id or receipt.provider_id
-    return Message(**{**message.__data__, "status": receipt.status, "failure": failure, "provider_id": provider_id})
-
-
-def _rank(status: str) -> int:
-    return _RANKS.index(status)
+    return message.altered(status=receipt.status, failure=failure, provider_id=provider_id)

@@ -2,43 +2,40 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from app.domain.contacts import contacts
+from app.domain.contacts import contacts, identities
 from app.domain.lifecycle import merges
 from app.domain.work.changes import Change
 from app.domain.work.units import Unit
-from app.lib import ids, normalization, phones
+from app.lib import normalization, phones
 from app.models import sets
 from app.models.channels import Channel
 from app.models.contacts import Contact
-from app.models.identities import Identity
 from app.models.sets import Key
 
 LONGEST_NAME = 255
-_E164 = re.compile(r"\+[1-9][0-9]{6,14}")
 
 
 def key(channel: Channel, external_id: str) -> Key:
     """The key of the identity of that sender."""
-    return sets.key(Identity, channel.workspace_id, "address", _address(channel, external_id))
+    return identities.key(channel.workspace_id, channel.kind, external_id)
 
 
 def phone_keys(workspace_id: str, phone: str | None) -> Iterator[Key]:
     """The keys of contacts with that number, however it is written."""
-    if phone is not None and _E164.fullmatch(phone):
+    if phone is not None and phones.E164.fullmatch(phone):
         for way in phones.ways_to_write(phone):
             yield sets.key(Contact, workspace_id, "phone", way)
 
 
 def known(unit: Unit, channel: Channel, external_id: str) -> Contact | None:
     """The sender's contact, locked; None if the sender is not known yet. Raises Busy."""
-    identity = unit.get(*key(channel, external_id))
-    return identity and unit.get(Contact, channel.workspace_id, "id", identity.contact_id)
+    identity = identities.find(unit, channel.workspace_id, channel.kind, external_id)
+    return unit.get(Contact, channel.workspace_id, "id", identity.contact_id) if identity else None
 
 
 def contact_of(
@@ -59,9 +56,9 @@ def contact_of(
         return _with_phone(change, contact, phone)
     contact = _holder(unit, channel.workspace_id, phone)
     if contact is None:
-        number = phone if phone and _E164.fullmatch(phone) else None
+        number = phone if phone and phones.E164.fullmatch(phone) else None
         contact = contacts.make(replace(change, payload=_names(name) | {"locale": _locale(locale), "phone": number}))
-    _identify(unit, channel, external_id, contact)
+    identities.give(unit, channel.workspace_id, channel.kind, external_id, contact.id)
     return contact
 
 
@@ -85,12 +82,12 @@ def move(
     if contact is None:
         return None
     for former in formers:
-        identity = unit.get(*key(channel, former))
+        identity = identities.find(unit, channel.workspace_id, channel.kind, former)
         if identity is not None and identity.contact_id == contact.id:
             unit.drop(identity)
-    _identify(unit, channel, external_id, contact)
+    identities.give(unit, channel.workspace_id, channel.kind, external_id, contact.id)
     is_former = contact.phone in [way for former in formers for way in phones.ways_to_write(f"+{former}")]
-    if phone is not None and _E164.fullmatch(phone) and (is_former or contact.phone is None):
+    if phone is not None and phones.E164.fullmatch(phone) and (is_former or contact.phone is None):
         contact = contacts.set_fields(change, contact, phone=phone)
     return contact
 
@@ -103,25 +100,12 @@ def _joined(change: Change, contact: Contact, other: Contact) -> Contact | None:
     return None
 
 
-def _identify(unit: Unit, channel: Channel, external_id: str, contact: Contact) -> None:
-    # The identity of a contact that was deleted is the new one's.
-    identity = unit.get(*key(channel, external_id)) or Identity(
-        id=ids.new("idn"),
-        workspace_id=channel.workspace_id,
-        channel_kind=channel.kind,
-        external_id=external_id,
-        address=_address(channel, external_id),
-        created_at=unit.now,
-    )
-    unit.put(Identity(**{**identity.__data__, "contact_id": contact.id}))
-
-
 def _with_phone(change: Change, contact: Contact, phone: str | None) -> Contact:
     """The contact with the number that it turns out to have; if another has that, both are one from now on.
 
     If the contact is known by another number, or the workspace tells them apart, they are only suggested to be one.
     """
-    if phone is None or not _E164.fullmatch(phone) or contact.phone in phones.ways_to_write(phone):
+    if phone is None or not phones.E164.fullmatch(phone) or contact.phone in phones.ways_to_write(phone):
         return contact
     holder = _holder(change.unit, contact.workspace_id, phone)
     if holder is None:
@@ -133,7 +117,7 @@ def _with_phone(change: Change, contact: Contact, phone: str | None) -> Contact:
 
 
 def _holder(unit: Unit, workspace_id: str, phone: str | None) -> Contact | None:
-    holders = [unit.get(*each) for each in phone_keys(workspace_id, phone)]
+    holders = [unit.get(Contact, *each[1:]) for each in phone_keys(workspace_id, phone)]
     return next((holder for holder in holders if holder is not None), None)
 
 
@@ -149,7 +133,3 @@ def _locale(locale: str | None) -> str | None:
         return normalization.locale(locale) if locale else None
     except ValueError:
         return None
-
-
-def _address(channel: Channel, external_id: str) -> str:
-    return f"{channel.kind}:{external_id}"

@@ -16,7 +16,7 @@ from app.domain.work.events import Happening
 from app.lib import json
 from app.lib.caches import Cache
 
-# What Bellhop sends triggers nothing, so that two automations cannot answer each other; nor does a deletion.
+# Bellhop's own messages trigger nothing, so that two automations cannot answer each other; nor does a deletion.
 UNHEARD = frozenset({"message.sent", "message.delivered", "message.read", "message.failed", "contact.deleted"})
 
 Trigger = Mapping[str, Any]
@@ -49,7 +49,7 @@ class Heard:
 
     @cached_property
     def variables(self) -> dict[str, Any]:
-        """What conditions can name."""
+        """The values that conditions can name."""
         data = self.document["data"]
         named = {name: data.get(name) for name in ("contact", "conversation")}
         return named | {"trigger": {"event": self.document, "variables": {}}, "steps": {}}

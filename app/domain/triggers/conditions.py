@@ -24,6 +24,8 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from app.errors import pointer_to
+
 DEEPEST = 10
 MOST_COMPARISONS = 100
 LONGEST_TEXT = 4096
@@ -46,7 +48,7 @@ def holds(condition: Mapping[str, Any], variables: Mapping[str, Any]) -> bool:
 
 
 def value_at(field: str, variables: Mapping[str, Any]) -> Any:
-    """What the dotted path names; None if there is no such thing."""
+    """The value that the dotted path names; None if there is none."""
     found: Any = variables
     while field:
         if isinstance(found, Mapping) and field in found:
@@ -62,7 +64,7 @@ def value_at(field: str, variables: Mapping[str, Any]) -> Any:
 
 
 def faults(condition: Any) -> Iterator[tuple[str, str]]:
-    """What is wrong with the condition: pointers into it, with sentences."""
+    """The faults of the condition: pointers into it, with sentences."""
     if sum(1 for _ in _comparisons(condition)) > MOST_COMPARISONS:
         yield "", f"A condition has at most {MOST_COMPARISONS} comparisons."
     else:
@@ -87,7 +89,7 @@ def _faults(condition: Any, at: str, depth: int) -> Iterator[tuple[str, str]]:
         yield from _faults_of_comparison(condition, at)
         return
     for name in sorted(condition.keys() - kinds[:1]):
-        yield f"{at}/{_escaped(name)}", f"Remove this: a condition with '{kinds[0]}' has no other members."
+        yield at + pointer_to(name), f"Remove this: a condition with '{kinds[0]}' has no other members."
     inner = condition[kinds[0]]
     if kinds[0] == "not":
         yield from _faults(inner, f"{at}/not", depth + 1)
@@ -101,7 +103,7 @@ def _faults(condition: Any, at: str, depth: int) -> Iterator[tuple[str, str]]:
 def _faults_of_comparison(condition: Mapping[str, Any], at: str) -> Iterator[tuple[str, str]]:
     for name in sorted(condition.keys() - {"field", "is", "value"}):
         yield (
-            f"{at}/{_escaped(name)}",
+            at + pointer_to(name),
             "Unknown field. A condition has 'field', 'is' and 'value', or 'all', 'any', 'not'.",
         )
     field, comparison, value = condition.get("field"), condition.get("is"), condition.get("value")
@@ -139,10 +141,6 @@ def _comparisons(condition: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _escaped(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
 
 
 def _exists(found: Any) -> bool:

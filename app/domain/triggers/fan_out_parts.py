@@ -128,17 +128,13 @@ def _part(waiting: Sequence[_Waiting], subscribers: Sequence[Subscriber]) -> tup
     part: list[Wanted] = []
     reached: dict[str, str | None] = {}
     for each in waiting:
-        left = [
-            subscriber
-            for subscriber in subscribers
-            if subscriber.id > each.after and subscriber.created_at <= each.due_at
-        ]
-        wanted = fan_out.wanted_by(left, each.event)
-        now, later = wanted[: fan_out.PART - len(part)], wanted[fan_out.PART - len(part) :]
-        part += now
-        reached[each.event.id] = now[-1].subscriber.id if now and later else (each.after if later else None)
-        if later:
+        left = [one for one in subscribers if one.id > each.after and one.created_at <= each.due_at]
+        wanted, room = fan_out.wanted_by(left, each.event), fan_out.PART - len(part)
+        part += wanted[:room]
+        if len(wanted) > room:
+            reached[each.event.id] = wanted[room - 1].subscriber.id if room else each.after
             break
+        reached[each.event.id] = None
     return part, reached
 
 

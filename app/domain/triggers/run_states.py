@@ -1,11 +1,14 @@
-"""States of runs: how a run begins and ends, who may enter an automation, and what the API shows of a run."""
+"""States of runs: how a run begins and changes, who may enter an automation, and what the API shows of a run."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+
+from marshmallow import fields, validate
 
 from app import bounds, mailbox
 from app.database import database, rows
@@ -13,17 +16,25 @@ from app.domain.contacts import contacts
 from app.domain.work.events import Cause
 from app.domain.work.units import Unit
 from app.lib import ids
+from app.lib.schemas import ResponseBody, about, time
 from app.mailbox import Mail, Waiting
 from app.models.automations import Enrolment
 from app.models.contacts import Contact
-from app.models.identities import PendingMerge
-from app.models.runs import Run
+from app.models.runs import FAILURE_CODES, STATUSES, Run
+
+
+class Carried(NamedTuple):
+    """What a claimed run brings along."""
+
+    contact_id: str
+    automation_id: str
+
 
 # Shared, and taken by time: a run executes under its contact's lock, so a contact's runs never do so side by side.
-MAIL = Mail(table="runs", owner="workspace_id", queue="runs", carries=("contact_id", "automation_id"))
+MAIL = Mail(table="runs", owner="workspace_id", queue="runs", carries=Carried)
 WAITING = Waiting(MAIL, "resume_at")
 
-# A start that is this many automations away from the outside is refused.
+# The longest chain of automations that start one another.
 MOST_DEPTH = 10
 # From this depth on the runs of a chain are counted.
 _NEVER_MANY = 3
@@ -33,9 +44,10 @@ Reentry = Literal["every", "after_finish", "once"]
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a run begins with. `depth`: how many automations lie between it and the outside.
+    """What a run begins with, by the names of its columns.
 
-    `step`: the step that it begins with, if not the first; then `saved` are the results of those before it.
+    `depth`: how many automations lie between it and the outside. `step`: the step that it begins with, if not the
+    first; then `saved` are the results of those before it.
     """
 
     workspace_id: str
@@ -52,6 +64,9 @@ class Start:
     run_id: str | None = None
     step: str | None = None
     saved: Mapping[str, Any] = field(default_factory=dict)
+
+
+_GIVEN = [each.name for each in dataclasses.fields(Start) if each.name != "run_id"]
 
 
 def is_overgrown(unit: Unit, start: Start) -> bool:
@@ -86,13 +101,14 @@ def begin(unit: Unit, start: Start) -> Run:
     unit.notes[_begun(run.id)] = happened[-1].id if happened else ""
     enrolment = _enrolment(unit, start)
     active = enrolment.active if enrolment else 0
-    names = ("workspace_id", "contact_id", "automation_id")
     unit.put(
         Enrolment(
             id=Enrolment.id_of(run.contact_id, run.automation_id),
+            workspace_id=run.workspace_id,
+            contact_id=run.contact_id,
+            automation_id=run.automation_id,
             run_id=run.id,
             active=active + 1,
-            **{name: getattr(run, name) for name in names},
         )
     )
     ring(run.workspace_id)
@@ -110,41 +126,9 @@ def refuse(unit: Unit, start: Start) -> Run:
     return _made(unit, start, status="cancelled", reason="reentry", finished_at=unit.now)
 
 
-def finish(
-    unit: Unit,
-    run: Run,
-    status: Literal["completed", "failed", "cancelled"],
-    *,
-    automation_name: str,
-    reason: Literal["request", "exit", "erased"] | None = None,
-    failure: Mapping[str, Any] | None = None,
-) -> Run:
-    """Ends a run that has not ended, and records its event. Raises Busy."""
-    run = adopted(unit, run)
-    ended = change(
-        unit,
-        run,
-        status=status,
-        reason=reason,
-        failure=failure,
-        answer=None,
-        waits_for=None,
-        resume_at=None,
-        due_at=None,
-        leased_until=None,
-        finished_at=unit.now,
-    )
-    enrolment = unit.get(Enrolment, run.workspace_id, "id", Enrolment.id_of(run.contact_id, run.automation_id))
-    if enrolment is not None and enrolment.active:
-        unit.put(Enrolment(**{**enrolment.__data__, "active": enrolment.active - 1}))
-    record(unit, ended, f"automation.{status}", automation_name)
-    return ended
-
-
 def change(unit: Unit, run: Run, **fields: Any) -> Run:
     """Puts the run with these fields, and counts a change of its status."""
-    changed = Run(**{**run.__data__, **fields})
-    unit.put(changed)
+    changed = unit.put(run.altered(**fields))
     if changed.status != run.status:
         count(unit, run, run.status, -1)
         count(unit, run, changed.status)
@@ -155,31 +139,6 @@ def wake(unit: Unit, run: Run, **fields: Any) -> Run:
     """Makes a run that waits due, with these fields. Its step ends the wait, or begins anew."""
     ring(run.workspace_id)
     return change(unit, run, resume_at=None, due_at=unit.now, **fields)
-
-
-def move(unit: Unit, run: Run, contact_id: str) -> Run:
-    """Makes it a run of that contact. A worker that has claimed it expects the other one, so the claim ends."""
-    ring(run.workspace_id)
-    return change(unit, run, contact_id=contact_id, claim=run.claim + 1, leased_until=None)
-
-
-def hand_over(unit: Unit, contact: Contact, kept: Contact) -> None:
-    """From now on, unfinished runs of the contact are those of the other, though their rows are still to follow."""
-    unit.notes[_handed_over(contact.id)] = kept.id
-    unit.append(PendingMerge(id=contact.id, workspace_id=contact.workspace_id, kept_id=kept.id))
-
-
-def adopted(unit: Unit, run: Run) -> Run:
-    """The run, moved to the contact that its own has become a part of, if that is so. Raises Busy.
-
-    A merge moves some runs at once and the others in parts. Until then this moves those that are taken up or end.
-    """
-    while unit.get(Contact, run.workspace_id, "id", run.contact_id) is None:
-        kept_id = _kept(unit, run.contact_id)
-        if kept_id is None:
-            break
-        run = move(unit, run, kept_id)
-    return run
 
 
 def count(unit: Unit, run: Run | Start, counted: str, amount: int = 1) -> None:
@@ -211,24 +170,49 @@ def ring(workspace_id: str) -> None:
     database.after_commit(partial(mailbox.ring, MAIL, workspace_id))
 
 
+REASONS = ("request", "exit", "reentry", "erased", "pause")
+EXAMPLE_VARIABLES = {"order": "order-1042"}
+
+
+class FailureSchema(ResponseBody):
+    code = fields.String(validate=validate.OneOf(FAILURE_CODES))
+    detail = fields.String(
+        allow_none=True,
+        metadata=about("A sentence; null once the contact is erased.", example="The contact has been deleted."),
+    )
+    step = fields.String(allow_none=True, metadata=about("Where it failed.", example="mark"))
+
+
+class CauseSchema(ResponseBody):
+    job_id = fields.String(allow_none=True, metadata=about("The write that started it."))
+    event_id = fields.String(allow_none=True, metadata=about("The event that triggered it."))
+    run_id = fields.String(allow_none=True, metadata=about("The run that started it, or that it replays."))
+
+
+class RunSchema(ResponseBody):
+    id = fields.String()
+    automation_id = fields.String()
+    version = fields.Integer(
+        allow_none=True, metadata=about("The version of the automation; null until its start takes effect.", example=1)
+    )
+    contact_id = fields.String()
+    conversation_id = fields.String(allow_none=True)
+    status = fields.String(validate=validate.OneOf(STATUSES))
+    reason = fields.String(
+        allow_none=True, validate=validate.OneOf(REASONS), metadata=about("Why it is cancelled or held.", example=None)
+    )
+    variables = fields.Dict(metadata={"example": EXAMPLE_VARIABLES})
+    resume_at = time("When its wait ends at the latest.", allow_none=True)
+    failure = fields.Nested(FailureSchema, allow_none=True)
+    cause = fields.Nested(CauseSchema)
+    created_at = time("When its start was accepted, or its trigger happened.")
+    started_at = time("When a worker first claimed it.", allow_none=True)
+    finished_at = time("When it ended.", allow_none=True)
+
+
 def represent(run: Run) -> dict[str, Any]:
     """The run as the API shows it, without its log."""
-    return {
-        "id": run.id,
-        "automation_id": run.automation_id,
-        "version": run.version,
-        "contact_id": run.contact_id,
-        "conversation_id": run.conversation_id,
-        "status": run.status,
-        "reason": run.reason,
-        "variables": run.variables,
-        "resume_at": run.resume_at,
-        "failure": run.failure,
-        "cause": {"job_id": run.job_id, "event_id": run.event_id, "run_id": run.parent_id},
-        "created_at": run.created_at,
-        "started_at": run.started_at,
-        "finished_at": run.finished_at,
-    }
+    return RunSchema.of(run, cause={"job_id": run.job_id, "event_id": run.event_id, "run_id": run.parent_id})
 
 
 def _begun(run_id: str) -> tuple[str, str]:
@@ -241,39 +225,17 @@ def _handed_over(contact_id: str) -> tuple[str, str]:
     return ("handed over", contact_id)
 
 
-def _kept(unit: Unit, contact_id: str) -> str | None:
-    """The contact that this one has become a part of, if rows of it are still to follow."""
-    note = _handed_over(contact_id)
-    if note not in unit.notes:
-        found = rows("SELECT kept_id FROM pending_merges WHERE id = %s", (contact_id,))
-        unit.notes[note] = found[0][0] if found else None
-    kept_id: str | None = unit.notes[note]
-    return kept_id
-
-
 def _enrolment(unit: Unit, start: Start) -> Enrolment | None:
     return unit.get(Enrolment, start.workspace_id, "id", Enrolment.id_of(start.contact_id, start.automation_id))
 
 
-def _made(unit: Unit, start: Start, **fields: Any) -> Run:
+def _made(unit: Unit, start: Start, **columns: Any) -> Run:
     run_id = start.run_id or ids.new("run")
     run = Run(
         id=run_id,
-        workspace_id=start.workspace_id,
-        automation_id=start.automation_id,
-        version=start.version,
-        contact_id=start.contact_id,
-        variables=start.variables,
-        event=start.event,
-        depth=start.depth,
-        job_id=start.job_id,
-        event_id=start.event_id,
-        parent_id=start.parent_id,
-        trace_id=start.trace_id,
-        step=start.step,
-        saved=start.saved,
         created_at=ids.time_of(run_id),  # of a start, the time at which it was accepted
-        **fields,
+        **{name: getattr(start, name) for name in _GIVEN},
+        **columns,
     )
     unit.put(run)
     count(unit, run, run.status)

@@ -16,7 +16,7 @@ from peewee import DatabaseError, InterfaceError
 
 from app import sql
 from app.database import rows
-from app.domain.triggers import run_states
+from app.domain.triggers import run_endings, run_states
 from app.domain.triggers.automation_listeners import Heard, Listener, Listeners
 from app.domain.triggers.run_states import Start
 from app.domain.work.events import PAST_AUTOMATIONS, Recorder
@@ -45,7 +45,7 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """What follows from an event for a listener. `run_id`: a run that it ends.
+    """A consequence of an event for a listener. `run_id`: a run that it ends.
 
     The last one of an event and a listener has no `run_id`: it ends runs begun in the same transaction if `exits`, and
     begins one if `starts`.
@@ -65,7 +65,7 @@ class Consequence:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What follows from events, in order, as far as one transaction may go. `rest`: where it stops; None: at the end.
+    """The consequences of events, in order, as far as one transaction may go. `rest`: where it stops; None: at the end.
 
     `looked`: what it has looked at.
     """
@@ -99,7 +99,7 @@ def follow(unit: Unit, recorder: Recorder) -> None:
 
 
 def plan(heard: Sequence[Heard]) -> Plan:
-    """What follows from events of one workspace, which are in the order of their identifiers."""
+    """The consequences of events of one workspace, which are in the order of their identifiers."""
     keys = {key for each in heard for key in each.keys}
     if not keys:
         return Plan()
@@ -199,7 +199,7 @@ def _unfinished(last: Sequence[Consequence]) -> list[tuple[int, str]]:
 
 def _end(unit: Unit, consequence: Consequence, run: Run | None) -> None:
     if run is not None and not run.is_finished:
-        run_states.finish(unit, run, "cancelled", automation_name=consequence.listener.name, reason="exit")
+        run_endings.finish(unit, run, "cancelled", automation_name=consequence.listener.name, reason="exit")
 
 
 def _begin(unit: Unit, consequence: Consequence) -> None:

@@ -111,7 +111,7 @@ KINDS: Mapping[str, EventKind] = {
         lambda: {"contact": {"id": _CONTACT.id}},
     ),
     "contact.merged": EventKind(
-        "Another contact, 'merged_contact_id', has become part of a contact, and is gone.",
+        "Another contact, 'merged_contact_id', was merged into a contact, and no longer exists.",
         lambda: _contact(merged_contact_id="con_01kaj5bd40e8x2c4v6b8n0m1q3"),
     ),
     "tag.added": EventKind("A tag was added to a contact.", lambda: _contact(tag="vip")),
@@ -141,7 +141,7 @@ KINDS: Mapping[str, EventKind] = {
         lambda: _message("failed", failure={"code": "window_closed", "detail": _CLOSED}),
     ),
     "automation.started": EventKind("A run of an automation took its first step.", lambda: _run("running")),
-    "automation.completed": EventKind("A run came to its end.", lambda: _run("completed", finished_at=_AT)),
+    "automation.completed": EventKind("A run was completed.", lambda: _run("completed", finished_at=_AT)),
     "automation.failed": EventKind(
         "A run failed; its `failure` says why.",
         lambda: _run("failed", finished_at=_AT, failure={"code": "gone", "detail": _GONE, "step": "greet"}),
@@ -188,7 +188,7 @@ def _conversation(**fields: Any) -> dict[str, Any]:
 
 def _message(status: str, **fields: Any) -> dict[str, Any]:
     sent = {"direction": "out", "text": "It is on its way.", "author": _AUTHOR, "status": status}
-    message = Message(**{**_MESSAGE.__data__, **sent, **fields})
+    message = _MESSAGE.altered(**sent | fields)
     return _conversation(last_message_at=_AT) | {"message": messages.represent(message)}
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any
 
+from marshmallow import fields, validate
 from peewee import SQL, fn
 
 from app import mailbox
@@ -17,18 +17,18 @@ from app.domain.deliveries import lanes, sweeps
 from app.domain.webhooks import catalogue
 from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
+from app.domain.work.quotas import Quota
 from app.errors import Conflict, NotFound
 from app.lib import vault
+from app.lib.schemas import ResponseBody, about, time
 from app.models.endpoints import Endpoint
-from app.models.jobs import Job
 
 # After a rotation, deliveries are signed with the previous secret, too, for this long.
 OVERLAP = "24 hours"
 FILTERS = ("statuses", "kinds", "since", "until")  # of a resend
-MOST_ENDPOINTS = 1_000  # in a workspace
+QUOTA = Quota(Endpoint, 1_000, "endpoints")
 MOST_PER_SECOND = 1_000  # deliveries that an endpoint may ask for as its limit
 STOPPED = "This endpoint is stopped. Enable it first; stop_reason says why it was stopped."
-_FULL = f"A workspace has at most {MOST_ENDPOINTS:,} endpoints. Delete one first."
 
 
 def new_secret() -> str:
@@ -36,22 +36,13 @@ def new_secret() -> str:
     return f"whsec_{secrets.token_urlsafe(24)}"
 
 
-def check_room(workspace_id: str) -> None:
-    """Raises Conflict if the workspace has MOST_ENDPOINTS and no queued deletion can make room."""
-    if _is_full(workspace_id):
-        deletions = Job.in_workspace(workspace_id).where(Job.kind == "endpoints.delete")
-        if not deletions.where(Job.status.in_(["queued", "running"])).exists():
-            raise Conflict(_FULL)
-
-
 def create(change: Change) -> Effect:
     """Creates the endpoint from the fields of the API and the sealed secret in `payload`.
 
-    Raises Conflict if the workspace has MOST_ENDPOINTS: exactly, because its writes are applied one at a time.
+    Raises Conflict above the QUOTA.
     """
     payload = change.payload
-    if _is_full(change.workspace_id):
-        raise Conflict(_FULL)
+    QUOTA.keep(change.workspace_id)
     Endpoint.insert(
         id=change.target,
         workspace_id=change.workspace_id,
@@ -62,7 +53,7 @@ def create(change: Change) -> Effect:
         ordered=payload.get("ordered", False),
         secret=payload["sealed_secret"].encode(),
     ).execute()
-    audit.record(change, "endpoint", change.target, _shown(payload))
+    audit.record(change, "endpoint", change.target, payload)
     return Effect("made", "endpoint", change.target)
 
 
@@ -78,7 +69,7 @@ def update(change: Change) -> Effect:
     )
     if not changed:
         raise NotFound()
-    audit.record(change, "endpoint", change.target, _shown(change.payload))
+    audit.record(change, "endpoint", change.target, change.payload)
     return Effect("changed", "endpoint", change.target)
 
 
@@ -197,32 +188,23 @@ def seal(secret: str) -> str:
     return vault.encrypt(settings().secret_keys, secret).decode()
 
 
-def represent(endpoint: Endpoint) -> dict[str, Any]:
-    """The endpoint as the API shows it."""
-    return {
-        "id": endpoint.id,
-        "address": endpoint.address,
-        "events": endpoint.events,
-        "description": endpoint.description,
-        "state": endpoint.state,
-        "stop_reason": endpoint.stop_reason,
-        "stopped_at": endpoint.stopped_at,
-        "consecutive_failures": endpoint.consecutive_failures,
-        "max_per_second": endpoint.max_per_second,
-        "ordered": endpoint.ordered,
-        "created_at": endpoint.created_at,
-    }
+class EndpointSchema(ResponseBody):
+    id = fields.String()
+    address = fields.String()
+    events = fields.List(fields.String())
+    description = fields.String(allow_none=True)
+    state = fields.String(validate=validate.OneOf(["active", "stopped"]))
+    stop_reason = fields.String(allow_none=True)
+    stopped_at = time("When the endpoint stopped.", allow_none=True)
+    consecutive_failures = fields.Integer()
+    max_per_second = fields.Integer(allow_none=True, metadata=about("The most deliveries in a second; null: no limit."))
+    ordered = fields.Boolean(metadata=about("Whether it gets one delivery at a time, in the order of events."))
+    created_at = time("When the endpoint was created.")
 
 
-def _is_full(workspace_id: str) -> bool:
-    return bool(Endpoint.in_workspace(workspace_id).count() >= MOST_ENDPOINTS)
+represent = EndpointSchema.of
 
 
 def _sweep(change: Change, endpoint_id: str, action: str, statuses: list[str], **options: Any) -> None:
     cause = change.events.cause
     sweeps.begin(change.workspace_id, endpoint_id, action, statuses, cause.trace_id, job_id=cause.job_id, **options)
-
-
-def _shown(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a change that the audit log shows: all but the secret."""
-    return {name: value for name, value in payload.items() if name != "sealed_secret"}

@@ -11,7 +11,7 @@ from cryptography.fernet import InvalidToken
 
 from app.config import settings
 from app.domain.deliveries import deliveries
-from app.domain.webhooks.endpoints import MOST_ENDPOINTS
+from app.domain.webhooks.endpoints import QUOTA
 from app.domain.work import events
 from app.errors import NotFound
 from app.lib import clock, json, signatures, vault
@@ -21,7 +21,7 @@ from app.models.endpoints import Endpoint
 LONGEST_HEADERS = 8_000
 LONGEST_SECRET = 200
 LONGEST_BODY_BYTES = 512 * 1024
-# Of endpoints with the same address.
+# Endpoints with the same address whose secrets are tried.
 MOST_ALIKE = 20
 _SHOWN_BYTES = 60
 # The secrets of other endpoints are tried until this much has been hashed, which takes a fifth of a second.
@@ -31,7 +31,7 @@ _YOUR_SECRET = "the secret that you pasted"
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What somebody received, as they pasted it. `endpoints` are those it may have been sent to."""
+    """A received webhook, as it was pasted. `endpoints` are those it may have been sent to."""
 
     workspace_id: str
     signature: str
@@ -44,7 +44,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is known about a part: it is as it was sent (good), it differs (bad), or that cannot be told (open)."""
+    """The verdict on a part: it is as it was sent (good), it differs (bad), or that cannot be told (open)."""
 
     part: str
     verdict: Literal["good", "bad", "open"]
@@ -61,14 +61,14 @@ class _Key:
 
 @dataclass(slots=True)
 class _Sent:
-    """What was sent, as far as it is still known."""
+    """The delivery that was sent, as far as it is still known."""
 
     endpoints: Sequence[Endpoint]
     body: bytes | None
 
 
 def verify(received: Received) -> list[Finding]:
-    """What is known about each part, most telling first. Keeps nothing, and shows no secret."""
+    """The verdicts on all parts, most telling first. Keeps nothing, and shows no secret."""
     signature, sent = signatures.parse(received.signature), _sent(received)
     faults = [*_header_faults(received.signature, signature), *_time_faults(signature, received.at)]
     if signature.timestamp is None or not signature.values:
@@ -172,7 +172,7 @@ def _told_of_key(key: _Key, keys: Sequence[_Key]) -> Iterator[Finding]:
 
 
 def _others(workspace_id: str, known: Sequence[Endpoint], cost_bytes: int) -> Iterator[_Key]:
-    most = min(MOST_ENDPOINTS, max(1, _MOST_HASHED_BYTES // (2 * cost_bytes + 1)))
+    most = min(QUOTA.most, max(1, _MOST_HASHED_BYTES // (2 * cost_bytes + 1)))
     found = Endpoint.in_workspace(workspace_id).order_by(Endpoint.id.desc()).limit(most)
     known_ids = {endpoint.id for endpoint in known}
     for endpoint in found:

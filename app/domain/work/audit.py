@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from marshmallow import fields, validate
+
 from app.database import batches, rows
 from app.domain.work.changes import Change
 from app.lib import ids, request_ids
+from app.lib.schemas import ResponseBody, about, time
 from app.models.audit_entries import AuditEntry
 from app.models.visits import Visit
 
@@ -17,22 +20,13 @@ _TYPES = {"tok": "token", "mem": "member", "vis": "support"}
 def record(
     change: Change, target_type: str, target_id: str, detail: Mapping[str, Any], endpoint_id: str | None = None
 ) -> None:
-    """Records a change, in its transaction. `detail` must not contain secrets.
+    """Records a change, in its transaction. Of `detail` a `sealed_secret` is left out; it must not have other secrets.
 
     `endpoint_id`: the endpoint that the target belongs to, if the target is not an endpoint itself.
     """
-    AuditEntry.insert(
-        id=ids.new("aud"),
-        workspace_id=change.workspace_id,
-        action=change.kind,
-        **_actor(change.actor_id),
-        target_type=target_type,
-        target_id=target_id,
-        endpoint_id=target_id if target_type == "endpoint" else endpoint_id,
-        detail=detail,
-        job_id=change.events.cause.job_id,
-        trace_id=change.events.cause.trace_id,
-    ).execute()
+    shown = {name: value for name, value in detail.items() if name != "sealed_secret"}
+    cause, target = change.events.cause, (target_type, target_id)
+    note(change.workspace_id, change.actor_id, change.kind, *target, shown, cause.trace_id, cause.job_id, endpoint_id)
 
 
 def note(
@@ -44,8 +38,9 @@ def note(
     detail: Mapping[str, Any] | None = None,
     trace_id: str | None = None,
     job_id: str | None = None,
+    endpoint_id: str | None = None,
 ) -> None:
-    """Records what was done by no verb that records it, in the caller's transaction. `detail` has no secrets.
+    """Records an action that no verb records, in the caller's transaction. `detail` has no secrets.
 
     `actor_id`: of a token (`tok_…`), a member (`mem_…`) or a visit (`vis_…`); None for a command.
     """
@@ -56,7 +51,7 @@ def note(
         **_actor(actor_id),
         target_type=target_type,
         target_id=target_id,
-        endpoint_id=target_id if target_type == "endpoint" else None,
+        endpoint_id=target_id if target_type == "endpoint" else endpoint_id,
         detail=detail or {},
         job_id=job_id,
         trace_id=trace_id or request_ids.kept_or_new(None),
@@ -64,7 +59,7 @@ def note(
 
 
 def _actor(actor_id: str | None) -> dict[str, Any]:
-    """Who it was, as columns. Reason and ticket of a visit are looked up by the statement that inserts them."""
+    """The actor, as columns. Reason and ticket of a visit are looked up by the statement that inserts them."""
     if actor_id is None:
         return {"actor_type": "command"}
     actor = {"actor_type": _TYPES[actor_id.partition("_")[0]], "actor_id": actor_id}
@@ -95,15 +90,33 @@ def names_of(workspace_id: str, actor_ids: Collection[str]) -> dict[str, str]:
     )
 
 
+class ActorSchema(ResponseBody):
+    type = fields.String(validate=validate.OneOf(["token", "member", "support", "command"]))
+    id = fields.String(allow_none=True, metadata=about("null for a command."))
+
+
+class TargetSchema(ResponseBody):
+    type = fields.String()
+    id = fields.String()
+
+
+class AuditEntrySchema(ResponseBody):
+    id = fields.String()
+    action = fields.String(metadata=about("The job's kind, or what was done on a page.", example="endpoints.enable"))
+    actor = fields.Nested(ActorSchema)
+    target = fields.Nested(TargetSchema)
+    detail = fields.Dict(metadata=about("The request; its members depend on the action."))
+    reason = fields.String(
+        allow_none=True, metadata=about("Why support staff did it; null for all others.", example="They asked us to.")
+    )
+    ticket = fields.String(allow_none=True, metadata=about("Their ticket for it.", example="T-1042"))
+    created_at = time("When the change took effect.")
+
+
 def represent(entry: AuditEntry) -> dict[str, Any]:
     """The entry as the API shows it."""
-    return {
-        "id": entry.id,
-        "action": entry.action,
-        "actor": {"type": entry.actor_type, "id": entry.actor_id},
-        "target": {"type": entry.target_type, "id": entry.target_id},
-        "detail": entry.detail,
-        "reason": entry.reason,
-        "ticket": entry.ticket,
-        "created_at": entry.created_at,
-    }
+    return AuditEntrySchema.of(
+        entry,
+        actor={"type": entry.actor_type, "id": entry.actor_id},
+        target={"type": entry.target_type, "id": entry.target_id},
+    )

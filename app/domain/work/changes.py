@@ -50,7 +50,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a write did, and to which resource. With a `refusal`, its job fails with that, but what it did stays."""
+    """The effect of a write, and its resource. With a `refusal`, its job fails with that, but the effect stays."""
 
     kind: Literal["made", "changed", "deleted"]
     resource_type: str

@@ -7,9 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from marshmallow import fields
+
 from app.database import batches, rows
 from app.errors import NotFound
 from app.lib import clock, ids, json
+from app.lib.schemas import ResponseBody, about, time
 from app.models.deliveries import Delivery
 from app.models.events import Event
 
@@ -19,7 +22,7 @@ PAST_AUTOMATIONS = "aut_~"
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What an event came of: a job and the request that made it, or a run.
+    """The cause of an event: a job and the request that made it, or a run.
 
     `depth`: how many automations lie between the event and the outside.
     """
@@ -83,7 +86,7 @@ class Recorder:
 
     @property
     def pending(self) -> Sequence[Happening]:
-        """What has been recorded and is not written yet."""
+        """The events that have been recorded and are not written yet."""
         return self._pending
 
     def leave_after(self, mark: int) -> None:
@@ -91,7 +94,7 @@ class Recorder:
         self._pending[mark:] = [replace(event, is_left=True) for event in self._pending[mark:]]
 
     def take(self) -> list[Happening]:
-        """What has been recorded and is not written yet; from now on it is the caller's to `insert`."""
+        """The events that have been recorded and are not written yet; from now on the caller has to `insert` them."""
         happened, self._pending = self._pending, []
         return happened
 
@@ -148,15 +151,24 @@ def find(workspace_id: str, event_id: str) -> Event:
     return Event(id=event_id, workspace_id=workspace_id, created_at=ids.time_of(event_id), **known)
 
 
+class EventSchema(ResponseBody):
+    id = fields.String()
+    kind = fields.String()
+    created_at = time("When the event happened.")
+    contact_id = fields.String(allow_none=True, metadata=about("The contact it is about; null: none."))
+    body = fields.Dict(
+        allow_none=True,
+        metadata=about(
+            "The body of each of its deliveries, byte for byte; null once it is no longer kept.",
+            anyOf=[{"$ref": f"#/components/schemas/{name}"} for name in ("WebhookBody", "ErasedBody")]
+            + [{"type": "null"}],
+        ),
+    )
+
+
 def represent(event: Event) -> dict[str, Any]:
     """The event as the API shows it; its body in the very bytes that deliveries send."""
-    return {
-        "id": event.id,
-        "kind": event.kind,
-        "created_at": event.created_at,
-        "contact_id": event.contact_id,
-        "body": None if event.body is None else json.verbatim(bytes(event.body)),
-    }
+    return EventSchema.of(event, body=None if event.body is None else json.verbatim(bytes(event.body)))
 
 
 def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,7 @@
-"""Values checked against their JSON Schemas, with sentences that say what to do."""
+"""Values checked against their JSON Schemas, with sentences that say what to do.
+
+A schema with a `pattern` says in words what it allows: `x-form` goes on after "Give".
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-from app.errors import Fault
+from app.errors import Fault, pointer_to
 
 _TYPES = {
     "string": "text",
@@ -22,7 +25,7 @@ _TYPES = {
 
 
 def faults(value: Any, schema: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """What is wrong with the value."""
+    """The faults of the value."""
     for error in Draft202012Validator(schema).iter_errors(value):
         at = pointer + pointer_to(*error.absolute_path)
         if error.validator == "additionalProperties" and error.validator_value is False:
@@ -35,12 +38,10 @@ def faults(value: Any, schema: Mapping[str, Any], pointer: str) -> Iterator[Faul
             yield Fault(at, _sentence(error))
 
 
-def pointer_to(*parts: object) -> str:
-    """The RFC 6901 pointer to the parts."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
-
-
 def _sentence(error: ValidationError) -> str:
+    schema: Any = error.schema
+    if error.validator == "pattern":
+        return f"Give {schema['x-form']}."
     say = _SENTENCES.get(str(error.validator))
     return say(error.validator_value) if say else f"This does not fit: {error.message[:200]}."
 
@@ -62,7 +63,6 @@ _SENTENCES: Mapping[str, Callable[[Any], str]] = {
     "maxItems": lambda most: f"Give a list of at most {most:,}.",
     "minProperties": lambda least: f"Give at least {least:,} members.",
     "maxProperties": lambda most: f"Give at most {most:,} members.",
-    "pattern": lambda form: f"Give text of the form {form}.",
 }
 
 

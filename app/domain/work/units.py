@@ -10,10 +10,10 @@ commits the tasks before that one, and retries the rest a few milliseconds later
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from app.domain.work.events import Recorder
 from app.models import sets
@@ -28,6 +28,9 @@ from app.models.runs import Run, RunRequest, RunStep
 from app.models.sales import Sale
 from app.models.sets import Key
 from app.models.uploads import Upload
+
+Row = TypeVar("Row", bound=OwnedModel)
+T = TypeVar("T")
 
 # In the order in which they are written.
 _MODELS: tuple[type[OwnedModel], ...] = (
@@ -83,23 +86,33 @@ class Unit:
         assert self._now is not None
         return self._now
 
-    def get(self, model: type[OwnedModel], workspace_id: str, name: str, value: str) -> Any | None:
+    def get(self, model: type[Row], workspace_id: str, name: str, value: str) -> Row | None:
         """The row with that key as this unit has changed it; None if there is none.
 
         Until the transaction ends no other can change the row, or create one with a key other than `id`. A key that
         was not among the needs is read now, which costs one to three statements. Raises Busy.
         """
         key = sets.key(model, workspace_id, name, value)
+        found: Row | None
         if key in self._written:
-            return self._written[key]
-        if key not in self._stored and key not in self._busy:
+            found = self._written[key]
+            return found
+        if not self._has(key):
             self.read([key])
         if key in self._busy:
             raise Busy
-        return self._stored[key]
+        found = self._stored[key]
+        return found
 
-    def put(self, row: Any) -> None:
-        """Schedules the row to be written: a new one, or the new state of the one with its identifier.
+    def noted(self, note: Hashable, find: Callable[[], T]) -> T:
+        """The fact that is remembered under that key; found now if none is."""
+        if note not in self.notes:
+            self.notes[note] = find()
+        known: T = self.notes[note]
+        return known
+
+    def put(self, row: Row) -> Row:
+        """Schedules the row to be written, and returns it: a new one, or the new state of the one with its identifier.
 
         The caller must have called `get` for each key that the row gains.
         """
@@ -108,6 +121,7 @@ class Unit:
         if before is not None:
             self._written |= dict.fromkeys(sets.keys_of(before))
         self._written |= dict.fromkeys(keys, row)
+        return row
 
     def drop(self, row: Any) -> None:
         """Schedules the row to be deleted. Its keys are free at once, for rows that the unit puts."""
@@ -118,7 +132,7 @@ class Unit:
         key = sets.key(model, workspace_id, "id", row_id)
         return self._written.get(key) is not None and self._stored.get(key) is None
 
-    def changed(self, model: type[OwnedModel]) -> list[Any]:
+    def changed(self, model: type[Row]) -> list[Row]:
         """The rows of that table that will be written, new ones and changed ones, as they are now."""
         written = self._written.items()
         return [row for key, row in written if key.model is model and key.name == "id" and row is not None]

@@ -9,9 +9,8 @@ from typing import Any
 
 from flask import request
 
-from app.domain.bodies.pointers import pointer
 from app.domain.contacts.contacts import IDENTIFIERS, MOST_FIELDS
-from app.errors import Fault, Invalid
+from app.errors import Fault, Invalid, pointer_to
 from app.lib import json
 from app.models.contacts import Contact
 from app.web.forms import typed, typed_all
@@ -102,7 +101,7 @@ def _custom_fields(known: Mapping[str, Any], rows: list[Row]) -> dict[str, Any]:
 
 
 def _value(row: Row) -> Any:
-    text, place = row.value.strip(), pointer("custom_fields", row.name)
+    text, place = row.value.strip(), pointer_to("custom_fields", row.name)
     if row.kind == "number":
         if _INTEGER.fullmatch(text):
             return int(text)

@@ -8,7 +8,7 @@ from app.models.contacts import Contact
 
 
 def names_of(workspace_id: str, contact_ids: Collection[str]) -> dict[str, str]:
-    """What to call each of these contacts that is there, by identifier; in one statement."""
+    """The names of those of these contacts that exist, by identifier; in one statement."""
     if not contact_ids:
         return {}
     named = (Contact.id, Contact.first_name, Contact.last_name, Contact.email, Contact.phone, Contact.external_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, url_for
+from flask import Blueprint, render_template
 from werkzeug.wrappers import Response
 
 from app.domain.bodies.contacts import ContactPatch, ContactUpsert, TagBody
@@ -18,7 +18,8 @@ from app.web import lists, writes
 from app.web.access import Forbidden, page, viewer, workspace_id
 from app.web.contacts import contact_forms
 from app.web.formats import MOST_COUNTED
-from app.web.forms import checked, errors_of, typed
+from app.web.forms import checked, errors_of, status_of, typed
+from app.web.redirects import to
 
 blueprint = Blueprint("contact_pages", __name__, url_prefix="/workspaces/<workspace>/contacts")
 
@@ -61,13 +62,11 @@ def create() -> Answer:
     try:
         fields = checked(ContactUpsert(), contact_forms.creation(given))
         job = writes.submit("contacts.upsert", fields, check=partial(_refuse_known, fields))
-    except Invalid as error:
-        return _form(given, errors=errors_of(error)), 422
-    except Conflict as error:
-        return _form(given, errors=_errors_of_conflict(error), other_id=_other(error)), 409
+    except (Invalid, Conflict) as error:
+        return _form(given, None, error), status_of(error)
     if not job.is_finished:
-        return redirect(url_for("contact_pages.index", workspace=workspace_id()), 303)
-    return _to(str(job.resource_id), "The contact was created.")
+        return to("contact_pages.index")
+    return to("contact_pages.show", "The contact was created.", contact_id=str(job.resource_id))
 
 
 @blueprint.get("/<contact_id>")
@@ -94,12 +93,11 @@ def update(contact_id: str) -> Answer:
     try:
         fields = checked(ContactPatch(), contact_forms.change(given, contact))
         job = writes.submit("contacts.update", fields, contact.id, partial(_refuse_stale, given, contact))
-    except Invalid as error:
-        return _form(given, contact, errors_of(error)), 422
-    except Conflict as error:
-        given["seen"] = contact.updated_at.isoformat()
-        return _form(given, contact, _errors_of_conflict(error), _other(error)), 409
-    return _to(contact.id, "The contact was changed." if job.is_finished else None)
+    except (Invalid, Conflict) as error:
+        if isinstance(error, Conflict):
+            given["seen"] = contact.updated_at.isoformat()
+        return _form(given, contact, error), status_of(error)
+    return to("contact_pages.show", "The contact was changed." if job.is_finished else None, contact_id=contact.id)
 
 
 @blueprint.post("/<contact_id>/tags")
@@ -135,9 +133,7 @@ def erase(contact_id: str) -> Answer:
         contact = contacts.find(workspace_id(), contact_id)
         errors = errors_of(error) if isinstance(error, Invalid) else {"identifier": error.detail}
         return render_template("contacts/erase.html", contact=contact, typed=said, errors=errors), 422
-    if job.is_finished:
-        flash("The contact was deleted, and its data is erased.", "good")
-    return redirect(url_for("contact_pages.index", workspace=workspace_id()), 303)
+    return to("contact_pages.index", "The contact was deleted, and its data is erased." if job.is_finished else None)
 
 
 def _wanted(given: dict[str, str]) -> dict[str, str]:
@@ -190,15 +186,7 @@ def _tag(kind: str, contact_id: str) -> Answer:
         return _show(contact, given["name"], errors_of(error)), 422
     except Conflict as error:
         return _show(contact, given["name"], {"name": error.detail}), 409
-    return _to(contact.id, "The tags were changed." if job.is_finished else None)
-
-
-def _errors_of_conflict(error: Conflict) -> dict[str, str]:
-    return {error.facts.get("conflicting_field", ""): error.detail}
-
-
-def _other(error: Conflict) -> str | None:
-    return error.facts.get("conflicting_contact_id")
+    return to("contact_pages.show", "The tags were changed." if job.is_finished else None, contact_id=contact.id)
 
 
 def _list(given: dict[str, str], shown: lists.Page, count: int, errors: dict[str, str]) -> str:
@@ -211,23 +199,12 @@ def _show(contact: Contact, tag: str = "", errors: dict[str, str] | None = None)
     return render_template("contacts/show.html", contact=contact, tag=tag, errors=errors or {})
 
 
-def _form(
-    given: dict[str, Any],
-    contact: Contact | None = None,
-    errors: dict[str, str] | None = None,
-    other_id: str | None = None,
-) -> str:
+def _form(given: dict[str, Any], contact: Contact | None = None, error: Invalid | Conflict | None = None) -> str:
     return render_template(
         "contacts/form.html",
         given=given,
         contact=contact,
-        errors=errors or {},
-        other_id=other_id,
+        errors=errors_of(error) if error else {},
+        other_id=error.facts.get("conflicting_contact_id") if isinstance(error, Conflict) else None,
         kinds=contact_forms.KINDS,
     )
-
-
-def _to(contact_id: str, message: str | None = None) -> Response:
-    if message:
-        flash(message, "good")
-    return redirect(url_for("contact_pages.show", workspace=workspace_id(), contact_id=contact_id), 303)

@@ -6,13 +6,14 @@ from flask import Blueprint, Response
 
 from app.domain.contacts import contacts
 from app.domain.lifecycle import exports
+from app.domain.people import message_access
 from app.web.access import page, workspace_id
 
 blueprint = Blueprint("export_pages", __name__, url_prefix="/workspaces/<workspace>/contacts")
 
 
 @blueprint.get("/<contact_id>/export")
-@page("contacts.export")
+@page(message_access.EXPORT)
 def show(contact_id: str) -> Response:
     """One JSON document, sent while it is read."""
     contact = contacts.find(workspace_id(), contact_id)

@@ -6,7 +6,7 @@ import hashlib
 from functools import partial
 from typing import IO, Any
 
-from flask import Blueprint, redirect, render_template, request, url_for
+from flask import Blueprint, render_template, request
 from werkzeug.wrappers import Response
 
 from app.domain.lifecycle import import_lines, import_tables, imports
@@ -18,6 +18,7 @@ from app.models.jobs import Job
 from app.web import lists, writes
 from app.web.access import page, workspace_id
 from app.web.forms import errors_of
+from app.web.redirects import to
 
 blueprint = Blueprint("import_pages", __name__, url_prefix="/workspaces/<workspace>/contacts")
 
@@ -45,7 +46,7 @@ def create() -> Answer:
         return _form({"file": next(iter(errors_of(error).values()))}), 422
     except Conflict as error:
         return _form({"file": error.detail}), 409
-    return redirect(url_for("import_pages.show", workspace=workspace_id(), import_id=job.resource_id), 303)
+    return to("import_pages.show", import_id=job.resource_id)
 
 
 @blueprint.get("/imports/<import_id>")

@@ -1,4 +1,4 @@
-"""The delivery log: what was sent to endpoints, what came of it, and why."""
+"""The delivery log: events sent to endpoints, their outcomes, and why."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, Response, flash, redirect, render_template, url_for
+from flask import Blueprint, Response, flash, render_template
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.deliveries import causes, deliveries, explanations, reproductions
+from app.domain.people import message_access
 from app.domain.webhooks import catalogue
 from app.errors import Conflict, NotFound
 from app.models.base import page_before
@@ -22,6 +23,7 @@ from app.web.access import page, workspace_id
 from app.web.dashboard import endpoint_choices
 from app.web.formats import MOST_COUNTED
 from app.web.lists import MOST_EXPORTED, address, file_of, page_of, wanted_format
+from app.web.redirects import to
 
 blueprint = Blueprint("delivery_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/deliveries")
 
@@ -68,9 +70,9 @@ def index() -> str | Response:
 
 
 @blueprint.get("/<delivery_id>")
-@page("dashboard.see")
+@page(message_access.SEE)
 def show(delivery_id: str) -> str:
-    """A delivery: its state and what comes next, the request as it is sent, and every attempt."""
+    """A delivery: its state and its next step, the request as it is sent, and every attempt."""
     delivery = deliveries.find(workspace_id(), delivery_id)
     endpoint = Endpoint.get_or_none(Endpoint.id == delivery.endpoint_id)
     event = Event.get_or_none(Event.id == delivery.event_id)
@@ -95,7 +97,7 @@ def show(delivery_id: str) -> str:
 
 
 @blueprint.get("/<delivery_id>/body")
-@page("dashboard.see")
+@page(message_access.SEE)
 def show_body(delivery_id: str) -> Response:
     """The bytes that every attempt sends, as a file."""
     delivery = deliveries.find(workspace_id(), delivery_id)
@@ -120,7 +122,7 @@ def resend(delivery_id: str) -> AnyResponse:
         if job.is_finished:
             sent_as = job.resource_id or sent_as
             flash("It is sent again." if sent_as == delivery.id else "It is sent again, as this new delivery.", "good")
-    return redirect(url_for("delivery_pages.show", workspace=workspace_id(), delivery_id=sent_as), 303)
+    return to("delivery_pages.show", delivery_id=sent_as)
 
 
 def _exported(found: Sequence[Delivery]) -> list[dict[str, Any]]:

@@ -1,17 +1,16 @@
-"""Endpoints as the dashboard sees them: how deliveries to each are going, and what waits for it."""
+"""Endpoints as the dashboard shows them: how deliveries to each are going, and its backlog."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
+from flask import Blueprint, Response, render_template, request
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.deliveries import backlogs, sweeps
 from app.domain.insight import trends
 from app.domain.webhooks import endpoints
-from app.errors import Conflict
 from app.lib import clock
 from app.models.base import page_before
 from app.models.endpoints import Endpoint
@@ -21,6 +20,7 @@ from app.web.access import page, workspace_id
 from app.web.dashboard import delivery_charts
 from app.web.formats import MOST_COUNTED
 from app.web.lists import MOST_EXPORTED, address, file_of, page_of, wanted_format
+from app.web.redirects import to
 
 blueprint = Blueprint("endpoint_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/endpoints")
 
@@ -44,7 +44,7 @@ def index() -> str | Response:
         page=listed,
         attempts=trends.attempts_of_endpoints(workspace_id(), [endpoint.id for endpoint in listed.rows]),
         chosen=chosen,
-        count=found.count(),  # of MOST_ENDPOINTS at most
+        count=found.count(),  # no more than the quota
         states=filters.choices("Any state", STATES),
         address=address,
     )
@@ -78,14 +78,9 @@ def enable(endpoint_id: str) -> AnyResponse:
     """Enables the endpoint, and releases what it holds if the form says so."""
     endpoint = endpoints.find(workspace_id(), endpoint_id)
     release_held = request.form.get("release_held") == "true"
-    try:
-        job = writes.submit("endpoints.enable", {"release_held": release_held}, endpoint.id)
-    except Conflict as conflict:
-        flash(conflict.detail, "error")
-    else:
-        if job.is_finished:
-            flash("The endpoint is enabled." + (" What it held goes out now." if release_held else ""), "good")
-    return redirect(url_for("endpoint_pages.show", workspace=workspace_id(), endpoint_id=endpoint.id), 303)
+    done = "The endpoint is enabled." + (" Its held deliveries are sent now." if release_held else "")
+    writes.tell(done, "endpoints.enable", {"release_held": release_held}, endpoint.id)
+    return to("endpoint_pages.show", endpoint_id=endpoint.id)
 
 
 def _matching(chosen: filters.Filters) -> Any:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
+from flask import Blueprint, Response, flash, render_template, request
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.deliveries import deliveries
+from app.domain.people import message_access
 from app.domain.work import events
 from app.errors import Conflict, Invalid, NotFound
 from app.lib import ids
@@ -18,6 +19,7 @@ from app.web import event_bodies, writes
 from app.web.access import page, workspace_id
 from app.web.dashboard import endpoint_choices
 from app.web.forms import errors_of
+from app.web.redirects import to
 
 blueprint = Blueprint("event_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/events")
 
@@ -25,14 +27,14 @@ MOST_DELIVERIES = 50
 
 
 @blueprint.get("/<event_id>")
-@page("dashboard.see")
+@page(message_access.SEE)
 def show(event_id: str) -> str:
     """An event with its deliveries; for as long as these are kept, even if its body is not."""
     return _page(event_id, {})
 
 
 @blueprint.get("/<event_id>/body")
-@page("dashboard.see")
+@page(message_access.SEE)
 def show_body(event_id: str) -> Response:
     """The event's body as a file."""
     event = events.find(workspace_id(), event_id)
@@ -53,11 +55,10 @@ def resend(event_id: str) -> AnyResponse:
         return Response(_page(event_id, errors_of(invalid)), 422)
     except Conflict as conflict:
         flash(conflict.detail, "error")
-        return redirect(_address(event_id), 303)
+        return to("event_pages.show", event_id=event_id)
     if not job.is_finished or job.resource_id is None:
-        return redirect(_address(event_id), 303)
-    flash("The event is sent again, as this new delivery.", "good")
-    return redirect(url_for("delivery_pages.show", workspace=workspace_id(), delivery_id=job.resource_id), 303)
+        return to("event_pages.show", event_id=event_id)
+    return to("delivery_pages.show", "The event is sent again, as this new delivery.", delivery_id=job.resource_id)
 
 
 def _page(event_id: str, errors: Mapping[str, str]) -> str:
@@ -75,7 +76,3 @@ def _page(event_id: str, errors: Mapping[str, str]) -> str:
         wanted=wanted,
         errors=errors,
     )
-
-
-def _address(event_id: str) -> str:
-    return url_for("event_pages.show", workspace=workspace_id(), event_id=event_id)

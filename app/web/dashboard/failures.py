@@ -16,7 +16,7 @@ from app.lib import clock
 from app.problems import PROBLEMS
 from app.web import charts, periods
 from app.web.access import page, staff, viewer, workspace_id
-from app.web.lists import address, file_of, wanted_format
+from app.web.lists import address, columns, file_of, wanted_format
 
 blueprint = Blueprint("failures", __name__)
 
@@ -147,18 +147,9 @@ def _address(group: Group, endpoint: str, **filters: Any) -> str:
 
 def _exported(group: Group) -> dict[str, Any]:
     return {
-        "kind": group.kind,
-        "workspace_id": group.workspace_id,
-        "workspace_name": group.workspace_name,
-        "subject": group.subject,
-        "subject_name": group.subject_name,
+        **columns(group, "kind", "workspace_id", "workspace_name", "subject", "subject_name"),
         "cause": cause(group),
-        "code": group.code,
-        "status": group.status,
-        "failed": group.failed,
-        "final": group.final,
-        "failed_now": group.failed_now,
-        "held_now": group.held_now,
-        "first_seen_at": group.first_seen_at,
-        "last_seen_at": group.last_seen_at,
+        **columns(
+            group, "code", "status", "failed", "final", "failed_now", "held_now", "first_seen_at", "last_seen_at"
+        ),
     }

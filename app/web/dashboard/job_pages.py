@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, Response, flash, redirect, render_template, url_for
+from flask import Blueprint, Response, flash, render_template
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.bodies.jobs import DiscardBody
@@ -16,7 +16,8 @@ from app.models.jobs import STATUSES, Job
 from app.web import filters, writes
 from app.web.access import page, workspace_id
 from app.web.forms import checked, errors_of, typed
-from app.web.lists import MOST_EXPORTED, address, file_of, sliced, wanted_format
+from app.web.lists import MOST_EXPORTED, address, columns, file_of, sliced, wanted_format
+from app.web.redirects import to
 
 blueprint = Blueprint("job_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/jobs")
 
@@ -46,7 +47,7 @@ def index() -> str | Response:
 @blueprint.get("/<job_id>")
 @page("dashboard.see")
 def show(job_id: str) -> str:
-    """A job: what it was for, what became of it, and what can be done if it failed."""
+    """A job: its request, its outcome, and the remedies if it failed."""
     return _page(jobs.find(workspace_id(), job_id), {}, {})
 
 
@@ -59,10 +60,10 @@ def replay(job_id: str) -> AnyResponse:
         new = writes.replay(failed)
     except Conflict as conflict:
         flash(conflict.detail, "error")
-        return redirect(_address(failed.id), 303)
+        return to("job_pages.show", job_id=failed.id)
     if new.status == "succeeded":
         flash("It succeeded this time.", "good")
-    return redirect(_address(new.id), 303)
+    return to("job_pages.show", job_id=new.id)
 
 
 @blueprint.post("/<job_id>/discard")
@@ -72,15 +73,10 @@ def discard(job_id: str) -> AnyResponse:
     failed, given = jobs.find(workspace_id(), job_id), typed("reason")
     try:
         body = checked(DiscardBody(), {"reason": given["reason"].strip()})
-        job = writes.submit("jobs.discard", body, failed.id)
+        writes.tell("The job is discarded.", "jobs.discard", body, failed.id)
     except Invalid as error:
         return Response(_page(failed, given, errors_of(error)), 422)
-    except Conflict as conflict:
-        flash(conflict.detail, "error")
-    else:
-        if job.is_finished:
-            flash("The job is discarded.", "good")
-    return redirect(_address(failed.id), 303)
+    return to("job_pages.show", job_id=failed.id)
 
 
 def _fetch(values: Mapping[str, Any], after: str | None, limit: int) -> list[Job]:
@@ -105,20 +101,7 @@ def _page(job: Job, given: Mapping[str, str], errors: Mapping[str, str]) -> str:
 
 def _flat(job: Job) -> dict[str, Any]:
     return {
-        "id": job.id,
-        "kind": job.kind,
-        "status": job.status,
-        "resource_type": job.resource_type,
-        "resource_id": job.resource_id,
+        **columns(job, "id", "kind", "status", "resource_type", "resource_id"),
         "problem": job.problem["detail"] if job.problem else None,
-        "created_at": job.created_at,
-        "started_at": job.started_at,
-        "finished_at": job.finished_at,
-        "replayed_as": job.replayed_as,
-        "discarded_at": job.discarded_at,
-        "discard_reason": job.discard_reason,
+        **columns(job, "created_at", "started_at", "finished_at", "replayed_as", "discarded_at", "discard_reason"),
     }
-
-
-def _address(job_id: str) -> str:
-    return url_for("job_pages.show", workspace=workspace_id(), job_id=job_id)

@@ -1,4 +1,4 @@
-"""The overview: what happened over time, what waits, and, for staff, how the service itself is."""
+"""The overview: activity over time, queues and, for staff, the state of the service."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from app.web.formats import number
 
 blueprint = Blueprint("overviews", __name__)
 
-# What of a queue is shown over time.
+# How far back the depth of a queue is shown.
 SAMPLED = timedelta(hours=3)
 MOST_STOPPED = 10
 
@@ -40,14 +40,14 @@ class Service:
 
     @property
     def passes(self) -> Sequence[dict[str, Any]]:
-        """The scheduler's passes and what came of each, those that failed first."""
+        """The scheduler's passes with their outcomes, those that failed first."""
         passes = self.leader.facts.get("passes", []) if self.leader else []
         read = [{**each, "made_at": each["made_at"] and datetime.fromisoformat(each["made_at"])} for each in passes]
         return sorted(read, key=lambda each: each["error"] is None)
 
     @property
     def checks(self) -> Sequence[dict[str, Any]]:
-        """What `python -m app check` says."""
+        """The results of `python -m app check`."""
         return self.leader.facts.get("checks", []) if self.leader else []
 
 
@@ -111,17 +111,16 @@ def _sampled() -> dict[str, Any]:
     """Every queue as it was last sampled, with its depth over the last hours; and in which minute that was."""
     found = queues.samples(SAMPLED)
     return {
-        "queues": [(_last(name, samples), _spark(samples)) for name, samples in found.items()],
+        "queues": [
+            (_last(name, samples), charts.spark([sample.depth for sample in samples]))
+            for name, samples in found.items()
+        ],
         "sampled_at": max((samples[-1].starts_at for samples in found.values() if samples), default=None),
     }
 
 
 def _last(name: str, samples: Sequence[Sample]) -> Queue:
     return Queue(name, samples[-1].depth, samples[-1].oldest_seconds) if samples else Queue(name, 0, 0.0)
-
-
-def _spark(samples: Sequence[Sample]) -> str:
-    return charts.spark([sample.depth for sample in samples])
 
 
 def _service() -> Service:

@@ -35,7 +35,7 @@ MOST_VALUES = 100  # of a name in an address
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What an address or a form asks for, as text; the filter, None if it is empty or wrong; and what is wrong."""
+    """The fields of an address or a form, as text; the filter, None if it is empty or wrong; and the errors."""
 
     given: Mapping[str, list[str]]
     chosen: dict[str, Any] | None
@@ -47,7 +47,7 @@ class Asked:
 
 
 def read(values: MultiDict[str, str]) -> Asked:
-    """What the address or form asks for. An empty field stands for none."""
+    """The request in the address or form. An empty field stands for none."""
     given = {name: texts for name in NAMES if (texts := _texts(values, name))}
     body: dict[str, Any] = {}
     errors: dict[str, str] = {}

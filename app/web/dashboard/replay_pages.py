@@ -24,6 +24,7 @@ from app.web.dashboard import endpoint_choices, replay_forms
 from app.web.dashboard.replay_forms import Asked
 from app.web.forms import checked, errors_of, typed
 from app.web.lists import MOST_EXPORTED, address, file_of, page_of, sliced, wanted_format
+from app.web.redirects import to
 
 blueprint = Blueprint("replay_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/replays")
 
@@ -51,7 +52,7 @@ def index() -> str | Response:
 @blueprint.get("/new")
 @page("replays.manage")
 def new() -> str:
-    """What a replay with the filter in the address would send, and the form that begins it."""
+    """A preview of a replay with the filter in the address, and the form that begins it."""
     return _new(replay_forms.read(request.args), {}, {})
 
 
@@ -74,14 +75,14 @@ def create() -> AnyResponse:
         again: dict[str, Any] = {**asked.given, "workspace": workspace_id()}
         return redirect(url_for("replay_pages.new", **again), 303)
     if not job.is_finished:
-        return redirect(url_for("replay_pages.index", workspace=workspace_id()), 303)
-    return redirect(_address(str(job.resource_id)), 303)
+        return to("replay_pages.index")
+    return to("replay_pages.show", replay_id=str(job.resource_id))
 
 
 @blueprint.get("/<replay_id>")
 @page("dashboard.see")
 def show(replay_id: str) -> str | Response:
-    """A replay: how far it has got, and what became of each delivery."""
+    """A replay: its progress, and the outcome of each delivery."""
     replay = replays.find(workspace_id(), replay_id)
     outcome = filters.read({"outcome": filters.one_of(OUTCOMES)}).values.get("outcome")
     if wanted_format():
@@ -113,15 +114,15 @@ def show(replay_id: str) -> str | Response:
 @blueprint.post("/<replay_id>/pause")
 @page("replays.manage")
 def pause(replay_id: str) -> AnyResponse:
-    """Sends nothing more until the replay goes on."""
+    """Sends nothing more until the replay is continued."""
     return _move(replay_id, "replays.pause", "The replay is paused.")
 
 
 @blueprint.post("/<replay_id>/continue")
 @page("replays.manage")
 def go_on(replay_id: str) -> AnyResponse:
-    """Goes on after a pause, or with the rest after the canary."""
-    return _move(replay_id, "replays.continue", "The replay goes on.")
+    """Continues after a pause, or with the rest after the canary."""
+    return _move(replay_id, "replays.continue", "The replay continues.")
 
 
 @blueprint.post("/<replay_id>/abort")
@@ -133,14 +134,8 @@ def abort(replay_id: str) -> AnyResponse:
 
 def _move(replay_id: str, kind: str, done: str) -> AnyResponse:
     replay = replays.find(workspace_id(), replay_id)
-    try:
-        job = writes.submit(kind, {}, replay.id)
-    except Conflict as conflict:
-        flash(conflict.detail, "error")
-    else:
-        if job.is_finished:
-            flash(done, "good")
-    return redirect(_address(replay.id), 303)
+    writes.tell(done, kind, {}, replay.id)
+    return to("replay_pages.show", replay_id=replay.id)
 
 
 def _new(asked: Asked, given: Mapping[str, str], errors: Mapping[str, str]) -> str:
@@ -191,7 +186,3 @@ def _whole(text: str) -> int | str:
     """The number, or the text, which the check then refuses."""
     stripped = text.strip()
     return int(stripped) if stripped.isascii() and stripped.isdigit() and len(stripped) <= 9 else stripped
-
-
-def _address(replay_id: str) -> str:
-    return url_for("replay_pages.show", workspace=workspace_id(), replay_id=replay_id)

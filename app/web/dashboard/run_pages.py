@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
+from flask import Blueprint, Response, flash, render_template, request
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.automations import runs
 from app.domain.automations.definitions import programs
+from app.domain.people import message_access
 from app.errors import Conflict, Invalid, NotFound
 from app.lib import ids
 from app.models.automations import Automation
@@ -21,7 +22,8 @@ from app.web.access import page, workspace_id
 from app.web.contacts import contact_names
 from app.web.formats import MOST_COUNTED
 from app.web.forms import errors_of
-from app.web.lists import MOST_EXPORTED, address, file_of, sliced, wanted_format
+from app.web.lists import MOST_EXPORTED, address, columns, file_of, sliced, wanted_format
+from app.web.redirects import to
 
 blueprint = Blueprint("run_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/runs")
 
@@ -61,7 +63,7 @@ def index() -> str | Response:
 
 
 @blueprint.get("/<run_id>")
-@page("dashboard.see")
+@page(message_access.SEE)
 def show(run_id: str) -> str:
     """A run: why it began, where it is, and its log."""
     return _page(run_id, {})
@@ -71,16 +73,14 @@ def show(run_id: str) -> str:
 @page("runs.manage")
 def cancel(run_id: str) -> AnyResponse:
     """Cancels the run."""
-    run = runs.find(workspace_id(), run_id)
-    return _change(run, "runs.cancel", "The run is cancelled.")
+    return _change(run_id, "runs.cancel", "The run is cancelled.")
 
 
 @blueprint.post("/<run_id>/resume")
 @page("runs.manage")
 def resume(run_id: str) -> AnyResponse:
-    """Lets the run go on that a member's message holds."""
-    run = runs.find(workspace_id(), run_id)
-    return _change(run, "runs.resume", "The run goes on.")
+    """Resumes a run that a member's message holds."""
+    return _change(run_id, "runs.resume", "The run continues.")
 
 
 @blueprint.post("/<run_id>/replay")
@@ -97,21 +97,16 @@ def replay(run_id: str) -> AnyResponse:
         return Response(_page(run.id, errors_of(invalid)), 422)
     except Conflict as conflict:
         flash(conflict.detail, "error")
-        return redirect(_address(run.id), 303)
+        return to("run_pages.show", run_id=run.id)
     if job.is_finished:
         flash("A new run has begun.", "good")
-    return redirect(_address(job.resource_id or run.id), 303)
+    return to("run_pages.show", run_id=job.resource_id or run.id)
 
 
-def _change(run: Run, kind: str, done: str) -> AnyResponse:
-    try:
-        job = writes.submit(kind, {"contact_id": run.contact_id}, run.id)
-    except Conflict as conflict:
-        flash(conflict.detail, "error")
-    else:
-        if job.is_finished:
-            flash(done, "good")
-    return redirect(_address(run.id), 303)
+def _change(run_id: str, kind: str, done: str) -> AnyResponse:
+    run = runs.find(workspace_id(), run_id)
+    writes.tell(done, kind, {"contact_id": run.contact_id}, run.id)
+    return to("run_pages.show", run_id=run.id)
 
 
 def _page(run_id: str, errors: Mapping[str, str]) -> str:
@@ -166,22 +161,12 @@ def _exported(listed: Sequence[Run]) -> list[dict[str, Any]]:
     names = _automation_names(listed)
     return [
         {
-            "id": run.id,
-            "automation_id": run.automation_id,
+            **columns(run, "id", "automation_id"),
             "automation_name": names.get(run.automation_id),
-            "version": run.version,
-            "contact_id": run.contact_id,
-            "status": run.status,
-            "reason": run.reason,
+            **columns(run, "version", "contact_id", "status", "reason"),
             "failure_code": (run.failure or {}).get("code"),
             "failure_detail": (run.failure or {}).get("detail"),
-            "created_at": run.created_at,
-            "started_at": run.started_at,
-            "finished_at": run.finished_at,
+            **columns(run, "created_at", "started_at", "finished_at"),
         }
         for run in listed
     ]
-
-
-def _address(run_id: str) -> str:
-    return url_for("run_pages.show", workspace=workspace_id(), run_id=run_id)

@@ -45,14 +45,14 @@ def path_of(found: Found) -> str | None:
 @blueprint.get("/workspaces/<workspace>/dashboard/search")
 @page("dashboard.see")
 def show() -> str | Response:
-    """What the text is in this workspace."""
+    """The resources of this workspace that the text names."""
     return _show(workspace_id())
 
 
 @blueprint.get("/dashboard/search")
 @staff
 def show_all() -> str | Response:
-    """What the text is in any workspace."""
+    """The resources of all workspaces that the text names."""
     return _show(None)
 
 

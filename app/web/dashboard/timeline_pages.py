@@ -32,7 +32,7 @@ _TONES = {"failed": "bad", "delivered": "good", "succeeded": "good", "completed"
 @blueprint.get("/<contact_id>")
 @page("dashboard.see")
 def show(contact_id: str) -> str | Response:
-    """What happened to the contact, newest first; what is kept of a deleted one, too."""
+    """The timeline of the contact, newest first; for a deleted one, the part that is kept."""
     if not ids.is_id(contact_id, "con"):
         raise NotFound()
     contact = Contact.one(workspace_id(), contact_id)

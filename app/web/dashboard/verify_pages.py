@@ -1,4 +1,4 @@
-"""Verify a webhook: says which part of what somebody received differs. Nothing that is pasted is kept or logged."""
+"""Verify a webhook: says which part of a received webhook differs. Nothing that is pasted is kept or logged."""
 
 from __future__ import annotations
 
@@ -89,11 +89,11 @@ def _time(text: str) -> datetime:
     if not text:
         return clock.now()
     try:
-        if text.isascii() and text.isdigit() and int(text[:15]) < _LAST_SECOND:
+        if text.isascii() and text.isdigit() and len(text) <= 15 and int(text) < _LAST_SECOND:
             return datetime.fromtimestamp(int(text), UTC)
         time = datetime.fromisoformat(text)
     except ValueError as error:
-        raise Invalid(Fault("/received_at", "Give it as 2026-11-21T10:00:00Z, or in seconds since 1970.")) from error
+        raise Invalid(Fault("/received_at", "Give it as 2026-11-21T10:00:00Z or in seconds since 1970.")) from error
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 

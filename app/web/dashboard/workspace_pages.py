@@ -7,7 +7,7 @@ from flask import Blueprint, Response, render_template
 from app.domain.insight import trends
 from app.models.workspaces import Workspace
 from app.web.access import staff
-from app.web.lists import MOST_EXPORTED, address, file_of, filters, sliced, wanted_format
+from app.web.lists import MOST_EXPORTED, address, columns, file_of, filters, sliced, wanted_format
 
 blueprint = Blueprint("workspace_pages", __name__)
 
@@ -18,7 +18,8 @@ def index() -> str | Response:
     """The workspaces, newest first, or those whose name has the text; with what they did within a day."""
     name = filters("q").get("q")
     if wanted_format():
-        return file_of([_exported(each) for each in Workspace.newest(name, None, MOST_EXPORTED)], "workspaces")
+        found = Workspace.newest(name, None, MOST_EXPORTED)
+        return file_of([columns(each, "id", "name", "created_at") for each in found], "workspaces")
     listed = sliced(lambda after, limit: Workspace.newest(name, after, limit))
     return render_template(
         "workspaces/index.html",
@@ -27,7 +28,3 @@ def index() -> str | Response:
         attempts=trends.attempts_of_workspaces([each.id for each in listed.rows]),
         address=address,
     )
-
-
-def _exported(workspace: Workspace) -> dict[str, object]:
-    return {"id": workspace.id, "name": workspace.name, "created_at": workspace.created_at}

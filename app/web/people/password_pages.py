@@ -41,7 +41,7 @@ def send() -> str | tuple[str, int, dict[str, str]]:
 @blueprint.get("/links/<token>")
 @public
 def open_link(token: str) -> str | tuple[str, int]:
-    """What the link is for. Looking at it does not use it: mail servers look at links, too."""
+    """The purpose of the link. Opening it does not use it: mail servers open links, too."""
     try:
         return render_template("passwords/link.html", link=links.find(token), errors={})
     except NotFound as error:

@@ -15,7 +15,7 @@ blueprint = Blueprint("billing_pages", __name__, url_prefix="/workspaces/<worksp
 @blueprint.get("")
 @page("billing.see")
 def show() -> str:
-    """The plan and the usage of this month against its limits, and the invoices of past ones."""
+    """The plan, this month's usage beside the amounts that it includes, and the invoices of past months."""
     shown = lists.page_of(Invoice.in_workspace(workspace_id()), Invoice)
     return render_template(
         "billing/show.html",

@@ -1,4 +1,4 @@
-"""Forms of channels: what a page asks for to connect each kind, and what is made of it."""
+"""Forms of channels: the fields that connect each kind, and their values."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 from app import bounds
 from app.channels.kinds import KINDS
-from app.errors import Invalid
+from app.errors import Conflict, Invalid
 from app.web.forms import typed
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field. `wrong` says what is expected where the API would name a pattern."""
+    """One field. `wrong` says what is expected, in the words of the page."""
 
     name: str
     label: str
@@ -22,13 +22,13 @@ class Field:
     wrong: str
     belongs_to: Literal["settings", "credentials"] = "credentials"
     is_list: bool = False
-    # Of a number: what it is where none is given.
+    # For a number: the value if none is given.
     otherwise: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What people read about a kind before they connect it, what they enter, and what is left to do afterwards."""
+    """The texts about a kind: its fields, and the instructions before and after it is connected."""
 
     label: str
     what: str
@@ -52,7 +52,7 @@ FORMS: Mapping[str, Form] = {
             Field(
                 "new_visitors_per_minute",
                 "New visitors a minute",
-                "Further ones are asked to try again, so that nobody can flood your inbox. At most 6,000.",
+                "Others are asked to try again, so that your inbox cannot be flooded. At most 6,000.",
                 "Give a number from 1 to 6,000.",
                 "settings",
                 otherwise=bounds.NEW_VISITORS_PER_CHANNEL.most,
@@ -87,7 +87,7 @@ FORMS: Mapping[str, Form] = {
             Field(
                 "access_token",
                 "Access token",
-                "Of a system user, which does not expire.",
+                "The token of a system user, which does not expire.",
                 "Give the access token of a system user.",
             ),
             Field(
@@ -120,12 +120,12 @@ def offered() -> list[tuple[str, Form]]:
 
 
 def given(form: Form, *parts: str) -> dict[str, str]:
-    """What was typed into the fields that belong to these parts."""
+    """The values typed into the fields that belong to these parts."""
     return typed(*(field.name for field in form.fields if field.belongs_to in parts))
 
 
 def part(form: Form, name: str, typed_in: Mapping[str, str]) -> dict[str, Any]:
-    """What the API would be sent as `settings` or `credentials`."""
+    """The `settings` or `credentials` as the API would be sent them."""
     found: dict[str, Any] = {}
     for field in form.fields:
         if field.belongs_to == name:
@@ -138,12 +138,14 @@ def _value(field: Field, text: str) -> str | int | list[str]:
         return [line.strip() for line in text.splitlines() if line.strip()]
     if field.otherwise is None:
         return text
-    # What is no number is refused like any other wrong value.
+    # Text that is no number is refused like any other wrong value.
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text or field.otherwise
 
 
-def errors_of(form: Form, error: Invalid) -> dict[str, str]:
+def errors_of(form: Form, error: Invalid | Conflict) -> dict[str, str]:
     """The sentence for each field, by its name; "" for what is about none."""
+    if isinstance(error, Conflict):
+        return {"": error.detail}
     fields = {field.name: field for field in form.fields}
     found: dict[str, str] = {}
     for fault in error.faults:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, url_for
+from flask import Blueprint, render_template
 from werkzeug.wrappers import Response
 
 from app.channels.kinds import KINDS
@@ -17,11 +17,14 @@ from app.lib import ids
 from app.models.channels import Channel
 from app.web import lists, writes
 from app.web.access import page, workspace_id
-from app.web.forms import checked, typed
+from app.web.forms import checked, status_of, typed
+from app.web.redirects import to
 from app.web.settings import channel_forms
 from app.web.settings.channel_forms import Form
 
 blueprint = Blueprint("channel_pages", __name__, url_prefix="/workspaces/<workspace>/settings/channels")
+
+_ASKED = "The provider is being asked. Reload the page in a moment."
 
 Answer = str | tuple[str, int] | Response
 
@@ -62,19 +65,17 @@ def create(kind: str) -> Answer:
         credentials = channels.fresh_credentials(KINDS[kind], fields.pop("credentials", None))
         payload = {**fields, "sealed_secret": channels.sealed(credentials).decode()}
         job, was_there = writes.submit_once("channels.create", payload, ids.new("chn"))
-    except Invalid as error:
-        return _form(form, given, channel_forms.errors_of(form, error)), 422
-    except Conflict as error:
-        return _form(form, given, {"": error.detail}), 409
+    except (Invalid, Conflict) as error:
+        return _form(form, given, channel_forms.errors_of(form, error)), status_of(error)
     if KINDS[kind].has_provider:
-        return _to(str(job.resource_id), "The provider is being asked. Reload the page in a moment.")
+        return to("channel_pages.show", _ASKED, channel_id=str(job.resource_id))
     return _secret(str(job.resource_id), None if was_there else channels.shown_once(KINDS[kind], credentials)["secret"])
 
 
 @blueprint.get("/<channel_id>")
 @page("channels.see")
 def show(channel_id: str) -> str:
-    """A channel: its state, what is left to do at its provider, and what can be done with it."""
+    """A channel: its state, the steps left at its provider, and its forms."""
     return _show(channels.find(workspace_id(), channel_id))
 
 
@@ -101,11 +102,9 @@ def update(channel_id: str) -> Answer:
     body = {"name": given["name"], "settings": _settings(form, given)}
     try:
         job = writes.submit("channels.update", checked(ChannelPatch(), body), channel.id)
-    except Invalid as error:
-        return _form(form, given, channel_forms.errors_of(form, error), channel.id), 422
-    except Conflict as error:
-        return _form(form, given, {"": error.detail}, channel.id), 409
-    return _to(channel.id, "The channel was changed." if job.is_finished else None)
+    except (Invalid, Conflict) as error:
+        return _form(form, given, channel_forms.errors_of(form, error), channel.id), status_of(error)
+    return to("channel_pages.show", "The channel was changed." if job.is_finished else None, channel_id=channel.id)
 
 
 @blueprint.post("/<channel_id>/reauthorize")
@@ -121,12 +120,10 @@ def reauthorize(channel_id: str) -> Answer:
         credentials = channels.fresh_credentials(kind, given)
         payload = {"sealed_secret": channels.sealed(credentials).decode()}
         _, was_there = writes.submit_once("channels.reauthorize", payload, channel.id)
-    except Invalid as error:
-        return _show(channel, channel_forms.errors_of(form, error)), 422
-    except Conflict as error:
-        return _show(channel, {"": error.detail}), 409
+    except (Invalid, Conflict) as error:
+        return _show(channel, channel_forms.errors_of(form, error)), status_of(error)
     if kind.has_provider:
-        return _to(channel.id, "The provider is being asked. Reload the page in a moment.")
+        return to("channel_pages.show", _ASKED, channel_id=channel.id)
     return _secret(channel.id, None if was_there else channels.shown_once(kind, credentials)["secret"])
 
 
@@ -135,14 +132,10 @@ def reauthorize(channel_id: str) -> Answer:
 def delete(channel_id: str) -> Response:
     """Deletes the channel."""
     exists = partial(channels.find, workspace_id(), channel_id)
-    try:
-        job = writes.submit("channels.delete", {}, channel_id, exists)
-    except Conflict as error:
-        flash(error.detail, "error")
-        return _to(channel_id)
-    if job.is_finished:
-        flash("The channel was deleted. Its conversations are closed, and messages that waited have failed.", "good")
-    return redirect(url_for("channel_pages.index", workspace=workspace_id()), 303)
+    done = "The channel was deleted. Its conversations are closed, and messages that waited have failed."
+    if not writes.tell(done, "channels.delete", {}, channel_id, exists):
+        return to("channel_pages.show", channel_id=channel_id)
+    return to("channel_pages.index")
 
 
 def _form_of(kind: str) -> Form:
@@ -175,9 +168,3 @@ def _show(channel: Channel, errors: dict[str, str] | None = None) -> str:
 
 def _secret(channel_id: str, secret: str | None) -> str:
     return render_template("channels/secret.html", channel_id=channel_id, secret=secret)
-
-
-def _to(channel_id: str, message: str | None = None) -> Response:
-    if message:
-        flash(message, "good")
-    return redirect(url_for("channel_pages.show", workspace=workspace_id(), channel_id=channel_id), 303)

@@ -7,7 +7,7 @@ import re
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask import Blueprint, flash, render_template, request
 from werkzeug.wrappers import Response
 
 from app.domain.bodies.endpoints import EnableBody, EndpointCreate, EndpointPatch, EndpointTest
@@ -17,7 +17,8 @@ from app.lib import clock, ids
 from app.models.endpoints import Endpoint
 from app.web import lists, writes
 from app.web.access import page, workspace_id
-from app.web.forms import checked, errors_of, typed, typed_all
+from app.web.forms import checked, errors_of, status_of, typed, typed_all
+from app.web.redirects import to
 
 blueprint = Blueprint(
     "developer_endpoints", __name__, url_prefix="/workspaces/<workspace>/settings/developers/endpoints"
@@ -61,10 +62,8 @@ def create() -> Answer:
         secret = endpoints.new_secret()
         payload = {**fields, "sealed_secret": endpoints.seal(secret)}
         job, was_there = writes.submit_once("endpoints.create", payload, ids.new("whe"))
-    except Invalid as error:
-        return _form(given, errors_of(error)), 422
-    except Conflict as error:
-        return _form(given, {"": error.detail}), 409
+    except (Invalid, Conflict) as error:
+        return _form(given, errors_of(error)), status_of(error)
     return _secret(str(job.resource_id), fields["address"], None if was_there else secret)
 
 
@@ -98,11 +97,10 @@ def update(endpoint_id: str) -> Answer:
     given = _given()
     try:
         job = writes.submit("endpoints.update", checked(EndpointPatch(), _body(given)), endpoint.id)
-    except Invalid as error:
-        return _form(given, errors_of(error), endpoint.id), 422
-    except Conflict as error:
-        return _form(given, {"": error.detail}, endpoint.id), 409
-    return _to(endpoint.id, "The endpoint was changed." if job.is_finished else None)
+    except (Invalid, Conflict) as error:
+        return _form(given, errors_of(error), endpoint.id), status_of(error)
+    done = "The endpoint was changed." if job.is_finished else None
+    return to("developer_endpoints.show", done, endpoint_id=endpoint.id)
 
 
 @blueprint.post("/<endpoint_id>/rotate-secret")
@@ -129,22 +127,18 @@ def test(endpoint_id: str) -> Answer:
     except (Conflict, Invalid) as error:
         return _refused(endpoint.id, error)
     if not job.is_finished:
-        return _to(endpoint.id)
-    flash("The sample is on its way. This is its delivery.", "good")
-    return redirect(url_for("delivery_pages.show", workspace=workspace_id(), delivery_id=job.resource_id), 303)
+        return to("developer_endpoints.show", endpoint_id=endpoint.id)
+    return to("delivery_pages.show", "The sample is on its way. This is its delivery.", delivery_id=job.resource_id)
 
 
 @blueprint.post("/<endpoint_id>/enable")
 @page("endpoints.manage")
 def enable(endpoint_id: str) -> Answer:
-    """Makes the endpoint active, with or without what is held for it."""
+    """Makes the endpoint active, with or without its held deliveries."""
     endpoint, is_released = endpoints.find(workspace_id(), endpoint_id), request.form.get("release_held") == "true"
-    try:
-        job = writes.submit("endpoints.enable", checked(EnableBody(), {"release_held": is_released}), endpoint.id)
-    except Conflict as error:
-        return _refused(endpoint.id, error)
-    held = " Held deliveries go out, oldest first." if is_released else ""
-    return _to(endpoint.id, f"The endpoint is active.{held}" if job.is_finished else None)
+    done = "The endpoint is active." + (" Held deliveries go out, oldest first." if is_released else "")
+    writes.tell(done, "endpoints.enable", checked(EnableBody(), {"release_held": is_released}), endpoint.id)
+    return to("developer_endpoints.show", endpoint_id=endpoint.id)
 
 
 @blueprint.post("/<endpoint_id>/delete")
@@ -152,13 +146,10 @@ def enable(endpoint_id: str) -> Answer:
 def delete(endpoint_id: str) -> Answer:
     """Deletes the endpoint."""
     exists = partial(endpoints.find, workspace_id(), endpoint_id)
-    try:
-        job = writes.submit("endpoints.delete", {}, endpoint_id, exists)
-    except Conflict as error:
-        return _refused(endpoint_id, error)
-    if job.is_finished:
-        flash("The endpoint was deleted. Its unfinished deliveries are cancelled.", "good")
-    return redirect(url_for("developer_endpoints.index", workspace=workspace_id()), 303)
+    done = "The endpoint was deleted. Its unfinished deliveries are cancelled."
+    if not writes.tell(done, "endpoints.delete", {}, endpoint_id, exists):
+        return to("developer_endpoints.show", endpoint_id=endpoint_id)
+    return to("developer_endpoints.index")
 
 
 def _given() -> dict[str, Any]:
@@ -167,7 +158,7 @@ def _given() -> dict[str, Any]:
 
 
 def _body(given: dict[str, Any]) -> dict[str, Any]:
-    """What the API would be sent."""
+    """The body as the API would be sent it."""
     limit: Any = given["max_per_second"].strip() or None
     if limit and re.fullmatch("[0-9]{1,9}", limit, re.ASCII):
         limit = int(limit)
@@ -202,10 +193,4 @@ def _secret(endpoint_id: str, address: str, secret: str | None, is_rotated: bool
 
 def _refused(endpoint_id: str, error: Conflict | Invalid) -> Response:
     flash(error.detail[:500], "error")
-    return _to(endpoint_id)
-
-
-def _to(endpoint_id: str, message: str | None = None) -> Response:
-    if message:
-        flash(message, "good")
-    return redirect(url_for("developer_endpoints.show", workspace=workspace_id(), endpoint_id=endpoint_id), 303)
+    return to("developer_endpoints.show", endpoint_id=endpoint_id)

@@ -11,6 +11,7 @@ from app.domain.people.roles import ROLES
 from app.errors import Conflict, Invalid
 from app.web.access import page, viewer, workspace_id
 from app.web.forms import errors_of
+from app.web.redirects import to
 
 blueprint = Blueprint("member_pages", __name__, url_prefix="/workspaces/<workspace>/settings/members")
 
@@ -95,4 +96,4 @@ def _page(email: str, role: str, errors: dict[str, str]) -> str:
 
 def _done(said: str, category: str = "good") -> Response:
     flash(said, category)
-    return redirect(url_for("member_pages.index", workspace=workspace_id()), 303)
+    return to("member_pages.index")

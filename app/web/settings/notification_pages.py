@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flask import Blueprint, redirect, render_template, request, url_for
+from flask import Blueprint, render_template, request
 from werkzeug.wrappers import Response
 
 from app.domain.people import notifications
@@ -12,6 +12,7 @@ from app.models.members import Member
 from app.models.notifications import Notification
 from app.web import lists
 from app.web.access import page, public, viewer, workspace_id
+from app.web.redirects import to
 
 blueprint = Blueprint("notification_pages", __name__)
 W = "/workspaces/<workspace>/notifications"
@@ -38,7 +39,7 @@ def mark_read() -> Response:
     until = request.form.get("until", "")
     if (membership := viewer().membership) is not None and ids.is_id(until, "ntf"):
         notifications.mark_read(membership.member_id, until)
-    return redirect(url_for("notification_pages.index", workspace=workspace_id()), 303)
+    return to("notification_pages.index")
 
 
 @blueprint.get("/unsubscribe/<token>")
@@ -67,5 +68,5 @@ def unread_notifications() -> int:
 def _account_of(token: str) -> str:
     account_id = notifications.account_of(token)
     if account_id is None:
-        raise NotFound("This link is not one of ours. Sign in, and choose in your account what e-mail you get.")
+        raise NotFound("This link is not valid. Sign in, and choose in your account which e-mail you get.")
     return account_id

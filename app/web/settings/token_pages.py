@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask import Blueprint, render_template, request
 from werkzeug.wrappers import Response
 
 from app.config import settings
@@ -13,6 +13,7 @@ from app.models.tokens import Token
 from app.web import lists
 from app.web.access import page, viewer, workspace_id
 from app.web.forms import errors_of, typed, typed_all
+from app.web.redirects import to
 
 blueprint = Blueprint("token_pages", __name__, url_prefix="/workspaces/<workspace>/settings/developers/tokens")
 
@@ -65,13 +66,12 @@ def create() -> Answer:
 def revoke(token_id: str) -> Response:
     """Revokes the token. Safe to repeat."""
     tokens.revoke(token_id, workspace_id(), viewer().actor_id)
-    flash("The token was revoked. Whatever still uses it is refused from now on.", "good")
-    return redirect(url_for("token_pages.index", workspace=workspace_id()), 303)
+    return to("token_pages.index", "The token was revoked. Programs that still use it are refused from now on.")
 
 
 def _issue(given: dict[str, str], ticked: list[str]) -> str:
     if not ids.is_id(given["token_id"], "tok"):
-        raise NotFound("This form is not one of ours. Open it again.")
+        raise NotFound("This form is not valid. Open it again.")
     if given["access"] not in (EVERYTHING, SOME) or (given["access"] == SOME and not ticked):
         raise Invalid(Fault("/restrictions", "Tick what the token may do, or let it do everything."))
     if given["expires"] not in LIFETIMES:

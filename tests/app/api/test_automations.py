@@ -171,7 +171,7 @@ def test_a_workspace_has_at_most_1000_automations(api: Api) -> None:
 
     refused = api.post("automations", BODY)
 
-    assert automations.MOST_AUTOMATIONS == 1_000
+    assert automations.QUOTA.most == 1_000
     assert api.job(thousandth)["status"] == "succeeded"
     assert api.job(overtaken)["problem"]["detail"] == FULL
     assert (refused.status_code, refused.json["detail"]) == (409, FULL)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from app import bells, database
+from app import bells, database, mailbox
 from app.domain.deliveries import attempts, lanes, sweep_batches
 from app.domain.deliveries.attempts import Dispatch
 from app.lib import clock, ids
@@ -67,7 +67,7 @@ def attempt(endpoint: str, answer: Answer) -> list[str]:
 def let_time_pass() -> None:
     """Wakes the retries as if their time had come."""
     database.rows("UPDATE deliveries SET next_attempt_at = now() WHERE next_attempt_at IS NOT NULL")
-    lanes.wake_retries()
+    mailbox.wake_and_ring(lanes.WAITING)
 
 
 def show(api: Api, delivery_id: str) -> dict[str, Any]:
@@ -182,9 +182,9 @@ def test_the_time_of_a_retry_that_was_brought_forward_does_not_come_again(
     delivery_id = waiting()
     resend(api, delivery_id)
 
-    assert lanes.wake_retries() == 0
+    assert mailbox.wake_and_ring(lanes.WAITING) == 0
     assert attempt(endpoint, OK) == [delivery_id]
-    assert lanes.wake_retries() == 0
+    assert mailbox.wake_and_ring(lanes.WAITING) == 0
     assert attempt(endpoint, OK) == []
 
 
@@ -344,7 +344,7 @@ def test_one_that_fell_due_between_the_look_and_the_lock_is_left_as_it_is(
         looked_at = real(walking)
         if not taken:
             database.rows("UPDATE deliveries SET next_attempt_at = now() WHERE id = %s", (made[10],))
-            lanes.wake_retries()
+            mailbox.wake_and_ring(lanes.WAITING)
             taken.extend(take(endpoint))
         return looked_at
 

@@ -11,8 +11,7 @@ from marshmallow import fields, validate
 from app.api import docs, openapi, parsing, problems
 from app.api.openapi.problems import response_name
 from app.api.parsing.blueprints import Blueprint, Nothing
-from app.api.schemas import Query, ResponseBody
-from app.lib.base_schemas import RequestBody, Schema
+from app.lib.schemas import Query, RequestBody, ResponseBody, Schema
 from app.problems import PROBLEMS
 
 BASE = "https://bellhop.test"

@@ -31,7 +31,7 @@ def create(api: Api, **options: Any) -> Any:
 
 
 def test_a_workspace_has_at_most_1000_endpoints(api: Api) -> None:
-    assert endpoints.MOST_ENDPOINTS == 1_000
+    assert endpoints.QUOTA.most == 1_000
     fill(api.workspace_id, 999)
     thousandth = api.done(create(api))
     before = row_counts()

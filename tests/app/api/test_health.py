@@ -8,7 +8,8 @@ import psycopg2
 import pytest
 from flask.testing import FlaskClient
 
-from app import bells, database
+from app import database
+from app.bells import brokers
 from app.config import settings
 from tests.cast import Api, accept, one, out_of_room
 from tests.conftest import Servers
@@ -48,10 +49,10 @@ def test_without_redis_a_process_is_not_ready(client: FlaskClient, redis_away: N
 
 @pytest.fixture
 def rabbitmq_away(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(bells, "settings", lambda: replace(settings(), broker_url="amqp://guest:guest@127.0.0.1:1/"))
-    bells.sending_broker.cache_clear()
+    monkeypatch.setattr(brokers, "settings", lambda: replace(settings(), broker_url="amqp://guest:guest@127.0.0.1:1/"))
+    brokers.sending_broker.cache_clear()
     yield
-    bells.sending_broker.cache_clear()
+    brokers.sending_broker.cache_clear()
 
 
 def test_without_rabbitmq_a_process_that_uses_it_is_not_ready(client: FlaskClient, rabbitmq_away: None) -> None:

@@ -8,8 +8,8 @@ import pytest
 from flask import Flask
 
 from app import database
-from app.api.schemas import EMPTY
 from app.lib import ids
+from app.lib.schemas import EMPTY
 from tests import surface
 from tests.cast import Api, all_of
 from tests.conftest import Keys

@@ -11,9 +11,8 @@ from marshmallow import fields, validate
 from app.api import openapi, parsing, problems, request_ids
 from app.api.openapi.problems import response_name
 from app.api.parsing.blueprints import Blueprint
-from app.api.schemas import Query
 from app.errors import MAX_FAULTS
-from app.lib.base_schemas import RequestBody
+from app.lib.schemas import Query, RequestBody
 
 BASE = "https://bellhop.test"
 

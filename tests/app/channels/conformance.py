@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from app.channels.base import Account, ChannelKind
 from app.channels.inbound import ReceiptStatus
@@ -214,3 +215,11 @@ def with_credentials(account: Account, **credentials: str) -> Account:
 
 def _dumped(update: Mapping[str, object]) -> bytes:
     return telegram.json.dumps(update).encode()
+
+
+def places(document: Any) -> list[tuple[Any, Any]]:
+    """Every member and item of the document, at any depth."""
+    if not isinstance(document, (dict, list)):
+        return []
+    names = list(document) if isinstance(document, dict) else list(range(len(document)))
+    return [place for name in names for place in ((document, name), *places(document[name]))]

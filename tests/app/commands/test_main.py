@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner, Result
@@ -178,13 +179,13 @@ def test_an_endpoint_is_made_with_what_it_asks_for(run: Run, api: Api) -> None:
 def test_an_endpoint_beyond_the_limit_of_a_workspace_is_one_line(
     run: Run, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endpoints, "MOST_ENDPOINTS", 1)
+    monkeypatch.setattr(endpoints, "QUOTA", replace(endpoints.QUOTA, most=1))
     make_endpoint(api.workspace_id, "https://shop.example/")
 
     done = run("endpoint", "create", api.workspace_id, "https://shop.example/", "--events", "*")
 
     assert done.exit_code == 1
-    assert done.output == "bellhop: A workspace has at most 1,000 endpoints. Delete one first.\n"
+    assert done.output == "bellhop: A workspace has at most 1 endpoints. Delete one first.\n"
     assert one("SELECT count(*) FROM endpoints") == 1
 
 

@@ -57,7 +57,7 @@ def realtime(empty: None) -> Iterator[Running]:
 
 @pytest.fixture
 def signs(realtime: Running) -> None:
-    """The server hears who is typing, and which visitors are joined to a user."""
+    """The server hears who is typing, and whose streams are to be checked."""
     module.start(realtime.server.hub)
     until(lambda: bells.flags().pubsub_numsub("live")[0][1])
 

@@ -193,18 +193,6 @@ def is_cut_off(connection: socket.socket) -> bool:
         return True
 
 
-def test_a_stream_ends_when_its_session_expires(
-    monkeypatch: pytest.MonkeyPatch, api: Api, realtime: Running, member: Headers, opened: ExitStack
-) -> None:
-    monkeypatch.setattr("app.live.hub.CHECKED_EVERY_SECONDS", 0.05)
-    ear = open_ear(opened, realtime, member).until_placed()
-
-    rows("UPDATE sessions SET expires_at = now() - interval '1 second'")
-
-    until(lambda: ear.listen().is_over)
-    assert ear.open().status == 401
-
-
 def test_a_visitors_stream_ends_with_the_channel(
     monkeypatch: pytest.MonkeyPatch, api: Api, realtime: Running, opened: ExitStack
 ) -> None:

@@ -10,7 +10,7 @@ from flask import Flask
 
 from app import bells
 from app.database import rows
-from app.domain.people import notifications, sessions
+from app.domain.people import notifications
 from app.live import http, hub
 from app.models.members import Member
 from tests import pages
@@ -64,16 +64,6 @@ def test_support_staff_listen_during_a_visit_only(app: Flask, api: Api, realtime
 @pytest.fixture
 def checked_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "CHECKED_EVERY_SECONDS", 0.05)
-
-
-def test_a_stream_ends_when_its_session_has(checked_often: None, app: Flask, api: Api, realtime: Running) -> None:
-    person = pages.member(app, api.workspace_id)
-    ear = Ear(realtime.port, headers={"Cookie": cookie(person)}).open().until_placed()
-
-    sessions.end_all(person.account_id)
-
-    until(lambda: ear.listen().is_over)
-    assert ear.open().status == 401
 
 
 def test_a_stream_ends_when_the_membership_does(checked_often: None, app: Flask, api: Api, realtime: Running) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import pytest
 
@@ -158,6 +160,63 @@ def test_workers_share_a_large_mailbox_and_each_row_is_one_workers(owner: str) -
 
     assert in_threads([serve_on] * 4) == [None] * 4
     assert sorted(worker.done) == posted
+
+
+EXCLUSIVE = pytest.mark.parametrize(
+    "serve_one",
+    [partial(mailbox.serve, IN_ORDER), lambda owner, *rest: mailbox.serve_together(IN_ORDER, [owner], *rest)],
+    ids=["alone", "together"],
+)
+
+
+def in_turn() -> list[bool]:
+    """Of each message, whether it has its place in turn."""
+    bells.flush(20)
+    messages = bells.flags().hvals(f"dramatiq:{IN_ORDER.queue}.msgs")
+    return [bells.OUT_OF_TURN not in json.loads(message)["options"] for message in messages]
+
+
+@EXCLUSIVE
+def test_what_a_slice_of_time_leaves_takes_no_place_among_new_bells(
+    owner: str, monkeypatch: pytest.MonkeyPatch, serve_one: Callable[..., None]
+) -> None:
+    monkeypatch.setattr(serving, "SLICE_SECONDS", 0)
+    post(IN_ORDER, owner, 3, due_in=-60)
+
+    serve_one(owner, 1, Worker(IN_ORDER))
+
+    assert in_turn() == [False]
+
+
+@EXCLUSIVE
+def test_what_comes_while_a_mailbox_is_served_is_new(
+    owner: str, monkeypatch: pytest.MonkeyPatch, serve_one: Callable[..., None]
+) -> None:
+    monkeypatch.setattr(serving, "SLICE_SECONDS", 0)
+    post(IN_ORDER, owner)
+    worker = Worker(IN_ORDER)
+
+    def work(batch: Sequence[Claimed]) -> None:
+        post(IN_ORDER, owner, due_in=0)
+        worker(batch)
+
+    serve_one(owner, 1, work)
+
+    assert in_turn() == [True]
+
+
+@EXCLUSIVE
+def test_a_mailbox_that_is_empty_when_the_slice_is_over_is_not_rung_for(
+    owner: str, monkeypatch: pytest.MonkeyPatch, serve_one: Callable[..., None]
+) -> None:
+    monkeypatch.setattr(serving, "SLICE_SECONDS", 0)
+    post(IN_ORDER, owner)
+    bells.flags().set(f"bell:{IN_ORDER.queue}:{owner}", 1)
+
+    serve_one(owner, 1, Worker(IN_ORDER))
+
+    assert in_turn() == []
+    assert not bells.flags().exists(f"bell:{IN_ORDER.queue}:{owner}")
 
 
 def test_a_full_batch_of_a_shared_mailbox_rings_for_another_worker(owner: str) -> None:

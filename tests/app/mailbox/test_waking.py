@@ -11,10 +11,13 @@ import pytest
 from app import bells, mailbox
 from app.config import settings
 from app.database import rows
+from app.domain.automations import http_requests
 from app.domain.deliveries import attempts, lanes
+from app.domain.triggers import run_states
 from app.lib import ids
 from app.mailbox import Mail, waking
 from tests.cast import Api, all_of, make_endpoint, one
+from tests.requesting import make_request
 
 
 @pytest.fixture
@@ -112,15 +115,31 @@ def test_endpoints_are_rung_for_once_in_the_lane_that_they_are_in(api: Api, endp
     rung(lanes.FAST)
     bells.flags().flushall()
 
-    assert lanes.wake_retries() == 3
+    assert mailbox.wake_and_ring(lanes.WAITING) == 3
 
     assert (rung(lanes.FAST), rung(lanes.SLOW)) == (1, 1)
+
+
+def test_of_several_kinds_those_whose_time_has_come_are_woken(api: Api, endpoint_id: str) -> None:
+    _, request_id = make_request(api.workspace_id)
+    rows("UPDATE run_requests SET due_at = NULL, next_attempt_at = now() - interval '1 second'")
+    rows("UPDATE runs SET resume_at = now() + interval '1 minute'")
+    wait_for(endpoint_id, -2, -1, 60)
+    kinds = [lanes.WAITING, run_states.WAITING, http_requests.WAITING]
+
+    assert mailbox.wake_all(*kinds) == 2
+
+    assert len(due()) == 2
+    assert all_of("SELECT id FROM run_requests WHERE due_at IS NOT NULL") == [request_id]
+    assert one("SELECT count(*) FROM runs WHERE resume_at > now()") == 1
+    assert (rung(lanes.FAST), rung(http_requests.MAIL)) == (1, 1)
+    assert mailbox.wake_all(*kinds) == 0
 
 
 def test_nobody_is_rung_for_while_all_wait(endpoint_id: str) -> None:
     wait_for(endpoint_id, 60)
 
-    assert lanes.wake_retries() == 0
+    assert mailbox.wake_and_ring(lanes.WAITING) == 0
 
     assert rung(lanes.FAST) == 0
     assert one("SELECT count(*) FROM deliveries WHERE next_attempt_at > now()") == 1

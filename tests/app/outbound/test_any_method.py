@@ -1,19 +1,13 @@
-"""Requests of any method, from a loop and from threads."""
+"""Requests of any method."""
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from ipaddress import ip_network
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.outbound import Answer, BlockingOutbound, Outbound
-from tests.app.outbound.world import AMPLE, AUTHORITY, LOOPBACK, OK, World
+from app.outbound import Answer
+from tests.app.outbound.world import OK, World
 
 CHOSEN = {"most_bytes": 100, "timeout_seconds": 20}
 
@@ -121,61 +115,3 @@ def test_the_same_addresses_are_refused_as_for_deliveries(world: World, address:
 
     answer = world.runner.run(story())
     assert (answer.error_code, answer.may_have_arrived) == ("private_address", False)
-
-
-# From threads
-
-
-@pytest.fixture
-def port(world: World) -> Iterator[int]:
-    """The port of a receiver that says OK, in a thread with a loop of its own."""
-    ready, done = threading.Event(), asyncio.Event()
-    ports = []
-
-    async def story() -> None:
-        async with world.meeting(world.says(OK)) as (_, port):
-            ports.append(port)
-            ready.set()
-            await done.wait()
-
-    with ThreadPoolExecutor(1) as thread:
-        running = thread.submit(world.runner.run, story())
-        ready.wait()
-        yield ports[0]
-        world.runner.get_loop().call_soon_threadsafe(done.set)
-        running.result()
-
-
-def blocking(folder: Path) -> BlockingOutbound:
-    (folder / "ca").mkdir()
-    AUTHORITY.cert_pem.write_to_path(str(folder / "ca" / "ca.pem"))
-    networks = [ip_network(network) for network in LOOPBACK]
-    ca_file = folder / "ca" / "ca.pem"
-    return BlockingOutbound(Outbound(timeout_seconds=20, allowed_networks=networks, ca_file=ca_file))
-
-
-def test_many_threads_share_one_loop(port: int, tmp_path: Path) -> None:
-    outbound = blocking(tmp_path)
-    before = threading.active_count()
-
-    def get(_: int) -> Answer:
-        return outbound.request("GET", f"https://127.0.0.1:{port}/", b"", {}, most_bytes=9, timeout_seconds=20)
-
-    with ThreadPoolExecutor(8) as threads:
-        answers = list(threads.map(get, range(40)))
-        assert threading.active_count() == before + 8 + 2  # the loop's, and the one that watches it
-    assert {(answer.status, answer.body) for answer in answers} == {(200, b"ok")}
-    outbound.close()
-
-
-def test_a_header_that_cannot_be_sent_is_refused_in_the_callers_thread(tmp_path: Path) -> None:
-    outbound = blocking(tmp_path)
-    with pytest.raises(ValueError, match="host cannot be set"):
-        outbound.request("GET", "https://127.0.0.1/", b"", {"Host": "a"}, most_bytes=9, timeout_seconds=AMPLE)
-    outbound.close()
-
-
-def test_closing_what_was_never_used_is_harmless(tmp_path: Path) -> None:
-    outbound = blocking(tmp_path)
-    outbound.close()
-    outbound.close()

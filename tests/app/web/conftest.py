@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pytest
 from flask import Flask
+from flask.testing import FlaskClient
 
 from app import database
 from app.domain.jobs import jobs
 from app.models.jobs import Job
 from tests import pages
+from tests.app.web import scenes
+from tests.app.web.scenes import Scene
 from tests.cast import Api, apply
+from tests.conftest import clear_redis
 from tests.pages import Person
 
 
@@ -59,3 +63,16 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         database.database, "execute_sql", lambda sql, params=None: (sent.append(str(sql)), execute(sql, params))[1]
     )
     return sent
+
+
+@pytest.fixture(scope="module")
+def furnished(app: Flask, empty_for_module: None, client: FlaskClient) -> Scene:
+    """The scene, which takes seconds to make, once for a module."""
+    return scenes.furnished(app, client)
+
+
+@pytest.fixture
+def scene(furnished: Scene) -> Scene:
+    """The scene as it was in the beginning."""
+    clear_redis()
+    return furnished.put_back()

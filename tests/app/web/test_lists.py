@@ -30,6 +30,24 @@ def test_a_list_as_csv_runs_no_formula(app: Flask, rows: list[dict[str, object]]
     assert response.headers["Content-Disposition"] == 'attachment; filename="things.csv"'
 
 
+@pytest.mark.parametrize(
+    ("cell", "written"),
+    [
+        *[(f"{sign}1+1", f"'{sign}1+1") for sign in "=+-@\uff1d\uff0b\uff0d\uff20"],
+        *[("\t=1", "'\t'=1"), ("\r=1", "'\r'=1"), ("\n=1", "'\n'=1"), ("\tx", "'\tx"), ("  =1", "'  =1")],
+        *[("\ufeff=1", "'\ufeff=1"), ('Ada;"=1"', "Ada;'\"=1\"")],
+        *[("Ada;=1", "Ada;'=1"), ("Ada; @x", "Ada;' @x"), ("a\n=1\n=2", "a\n'=1\n'=2"), ('"";=1', "\"\";'=1")],
+        *[("Ada = Eve", "Ada = Eve"), ("a;b", "a;b"), ("it's", "it's"), ("", ""), (-5, "'-5"), (None, "")],
+    ],
+)  # fmt: skip
+def test_no_cell_of_a_file_is_a_formula(app: Flask, cell: object, written: str) -> None:
+    with app.extensions["pages"].test_request_context("/?format=csv"):
+        response = lists.file_of([{"id": "x", "name": cell}], "things")
+
+    [read] = csv.DictReader(io.StringIO(response.get_data(as_text=True), newline=""))
+    assert read["name"] == written
+
+
 def test_a_list_as_json_is_what_the_api_shows(app: Flask, rows: list[dict[str, object]]) -> None:
     with app.extensions["pages"].test_request_context("/?format=json"):
         assert lists.file_of(rows, "things").json == rows

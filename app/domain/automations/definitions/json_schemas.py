@@ -15,7 +15,7 @@ MOST_TRIGGERS = 64
 DEEPEST = 10
 ID = "^[A-Za-z0-9_-]{1,64}$"
 
-# What may start a run or end it: something that happened to a contact, and not by Bellhop's own message.
+# The events that may start or end a run: they happen to a contact, and not by Bellhop's own message.
 EVENTS = (
     *("contact.created", "contact.updated", "tag.added", "tag.removed"),
     *("sale.recorded", "booking.created", "booking.cancelled"),

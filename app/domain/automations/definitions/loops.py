@@ -8,8 +8,7 @@ from typing import Any
 from app.domain.automations.definitions.programs import Program, compile
 from app.domain.automations.steps import KINDS
 from app.domain.automations.steps.base import Step
-from app.domain.work.schema_checks import pointer_to
-from app.errors import Fault
+from app.errors import Fault, pointer_to
 
 
 def loop(

@@ -18,30 +18,27 @@ from app.domain.automations.definitions.json_schemas import (
 )
 from app.domain.automations.steps import KINDS
 from app.domain.automations.steps.base import Kind
+from app.domain.contacts.contacts import ContactSchema
 from app.domain.triggers import conditions
 from app.domain.work import schema_checks
-from app.domain.work.schema_checks import pointer_to
-from app.errors import MAX_FAULTS, Fault
+from app.errors import MAX_FAULTS, Fault, pointer_to
 from app.lib import normalization, templates
 from app.lib.templates import TemplateError
 
 MOST_EXITS = 20
 DEEPEST_VALUE = 20
-CONTACT_FIELDS = (
-    *("id", "external_id", "email", "phone", "first_name", "last_name", "locale", "timezone", "tags"),
-    *("custom_fields", "opted_out", "created_at", "updated_at"),
-)
-# What conditions of triggers and exits can name: what is known when the event happens.
+CONTACT_FIELDS = tuple(ContactSchema().fields)
+# Conditions of triggers and exits can name these: they are known when the event happens.
 _KNOWN_TO_TRIGGERS = ("contact", "conversation", "trigger.event")
 
 
 def faults(definition: Any, pointer: str = "") -> list[Fault]:
-    """What is wrong with the definition, which is at the pointer; MAX_FAULTS at most."""
+    """The faults of the definition, which is at the pointer; MAX_FAULTS at most."""
     return [fault for fault, _ in zip(_faults(definition, pointer), range(MAX_FAULTS), strict=False)]
 
 
 def exit_faults(exits: Any, pointer: str = "") -> list[Fault]:
-    """What is wrong with the exits of an automation."""
+    """The faults of the exits of an automation."""
     return list(_trigger_faults(exits, pointer, MOST_EXITS))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.domain.automations.steps.base import Done, Failed, Kind, Moment, Outcome, StepFailed
+from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed
 from app.domain.conversations import conversations
 from app.errors import Invalid
 
@@ -16,7 +16,7 @@ def begin(moment: Moment) -> Outcome:
         return Done(done, input=given)
     conversation = conversations.of_run(moment.unit, moment.run)
     if conversation is None:
-        return Failed("no_channel", "The contact has no conversation.", input=given)
+        return Done("The contact has no conversation.", given, code="no_channel")
     try:
         conversations.assign(moment.change({}), moment.contact, conversation, assignee_id)
     except Invalid as error:
@@ -31,6 +31,7 @@ KIND = Kind(
         "assignee_id": {
             "type": ["string", "null"],
             "pattern": "^mem_[0-7][0-9a-hjkmnp-tv-z]{25}$",
+            "x-form": "the identifier of a member, which begins with mem_",
             "description": "The member's identifier; null removes the assignee.",
         }
     },

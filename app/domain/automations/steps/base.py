@@ -1,4 +1,4 @@
-"""What a kind of step is: its fields, and what it does when a run reaches it and when its wait is over."""
+"""The interface of a kind of step: its fields, and its effects when a run reaches it and when its wait ends."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ class Moment(Protocol):
 
     @property
     def answer(self) -> Mapping[str, Any] | None:
-        """What the step's wait was for; None if its time came first. Only in `resume`."""
+        """The answer that the step waited for; None if its time came first. Only in `resume`."""
 
     @property
     def variables(self) -> Mapping[str, Any]:
-        """What templates and conditions can name: `contact`, `conversation`, `trigger`, `steps`."""
+        """The values that templates and conditions can name: `contact`, `conversation`, `trigger`, `steps`."""
 
     def render(self, template: str) -> str:
         """The text of a template. Raises StepFailed `template`."""
@@ -80,10 +80,10 @@ class Moment(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The step is done; the run goes on with `to`, a key of the step's `inside`, or with the step after it.
+    """The step is over; the run goes on with `to`, a key of the step's `inside`, or with the step after it.
 
-    `input`, `output` and `text` (a sentence) are for the log. `saved` becomes part of `steps`, by name; `run_fields`
-    are set on the run.
+    `code` says why it was not successful. `input`, `output` and `text` (a sentence) are for the log. `saved` becomes
+    part of `steps`, by name; `run_fields` are set on the run.
     """
 
     text: str
@@ -92,19 +92,7 @@ class Done:
     saved: Mapping[str, Any] = field(default_factory=dict)
     to: str | None = None
     run_fields: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """The step was not successful, but the run goes on as after Done."""
-
-    code: str
-    text: str
-    input: Any = None
-    output: Any = None
-    saved: Mapping[str, Any] = field(default_factory=dict)
-    to: str | None = None
-    run_fields: Mapping[str, Any] = field(default_factory=dict)
+    code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +118,7 @@ class Stop:
     text: str
 
 
-Outcome = Done | Failed | Wait | Stop
+Outcome = Done | Wait | Stop
 
 
 def _resume_by_going_on(moment: Moment) -> Outcome:

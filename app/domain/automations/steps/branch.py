@@ -14,8 +14,8 @@ def begin(moment: Moment) -> Outcome:
 
 
 KIND = Kind(
-    description="Goes on with the steps of `then` if the condition holds, otherwise with those of `else`. After either "
-    "list comes the step after the branch.",
+    description="Continues with the steps of `then` if the condition holds, otherwise with those of `else`. After "
+    "either list comes the step after the branch.",
     fields={
         "if": {"description": "The condition."},
         "then": {"description": "The steps to take if it holds."},

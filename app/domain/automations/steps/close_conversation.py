@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.domain.automations.steps.base import Done, Failed, Kind, Moment, Outcome
+from app.domain.automations.steps.base import Done, Kind, Moment, Outcome
 from app.domain.conversations import conversations
 
 
@@ -12,7 +12,7 @@ def begin(moment: Moment) -> Outcome:
         return Done("The conversation was closed.")
     conversation = conversations.of_run(moment.unit, moment.run)
     if conversation is None:
-        return Failed("no_channel", "The contact has no conversation.")
+        return Done("The contact has no conversation.", code="no_channel")
     conversations.close(moment.change({}), moment.contact, conversation)
     output = {"conversation_id": conversation.id}
     return Done("The conversation was closed.", output=output, run_fields=output)

@@ -7,9 +7,9 @@ from typing import Any
 
 from app.config import settings
 from app.domain.automations.steps import templated_values
-from app.domain.automations.steps.base import Done, Failed, Kind, Moment, Outcome, Wait
+from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, Wait
 from app.domain.automations.steps.templated_values import TooLong
-from app.errors import Fault
+from app.errors import Fault, pointer_to
 from app.lib import json
 from app.lib.addresses import LONGEST_ADDRESS, check_address
 from app.outbound.wire_format import NAME, RESERVED, VALUE
@@ -18,7 +18,7 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 MOST_HEADERS = 20
 MOST_BODY_BYTES = 262_144
 LONGEST_HEADER = 4096
-# Of a body, in the log of the run.
+# Characters of a body that the log of the run shows.
 EXCERPT = 2000
 
 _TOO_LONG = f"The body is longer than {MOST_BODY_BYTES // 1024} KiB."
@@ -53,7 +53,7 @@ def begin(moment: Moment) -> Outcome:
             shown["body"] = request["body"][:EXCERPT]
         _check(request)
     except _Unsendable as refusal:
-        return _failed(moment, {"code": refusal.code, "detail": refusal.text}, given=shown)
+        return _failed(moment, {"code": refusal.code, "detail": refusal.text}, input=shown)
     if moment.is_simulated:
         return Done("A simulation sends no request.", input=shown, saved=_saved(moment, None, None, None))
     text = f"Waiting for the response to {request['method']} {request['address']}."
@@ -107,13 +107,12 @@ def _check(request: Mapping[str, Any]) -> None:
 
 def _failed(
     moment: Moment, error: Mapping[str, Any], status: int | None = None, body: Any = None, **logged: Any
-) -> Failed:
-    saved = _saved(moment, status, body, error)
-    return Failed(error["code"], error["detail"], input=logged.get("given"), output=logged.get("output"), saved=saved)
+) -> Done:
+    return Done(error["detail"], **logged, saved=_saved(moment, status, body, error), code=error["code"])
 
 
 def _saved(moment: Moment, status: int | None, body: Any, error: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What becomes of `steps`: all of it under the step's own name, the body of a success under `save_as`."""
+    """The new members of `steps`: the result under the step's own name, the body of a success under `save_as`."""
     step = moment.step
     named = {step.fields["save_as"]: None if error else body} if "save_as" in step.fields else {}
     return {**named, step.id: {"status": status, "body": body, "error": error}}
@@ -140,7 +139,7 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
     """Yields a fault for each header that cannot be set."""
     seen = set()
     for name in step.get("headers", {}):
-        place = f"{pointer}/headers/{name.replace('~', '~0').replace('/', '~1')}"
+        place = pointer + pointer_to("headers", name)
         if not NAME.fullmatch(name):
             yield Fault(place, "This is not the name of a header. Use letters, digits and hyphens.")
         elif name.lower() in _OURS:
@@ -154,7 +153,7 @@ KIND = Kind(
     description=(
         "Sends a request to another server and waits for the response: three attempts of at most 30 seconds, all with"
         " the same `Idempotency-Key`. `steps.<id>` then has `status`, `body` (parsed if it is JSON) and `error`, null"
-        " or `code` and `detail`; the run goes on in either case. At most 64 KiB of a response are kept."
+        " or `code` and `detail`; the run continues in either case. At most 64 KiB of a response are kept."
     ),
     fields={
         "method": {"type": "string", "enum": list(METHODS)},
@@ -174,6 +173,7 @@ KIND = Kind(
         "save_as": {
             "type": "string",
             "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$",
+            "x-form": "a name of up to 64 letters, digits and underscores that does not begin with a digit",
             "description": "Another name in `steps`, for the body alone; null after an error.",
         },
     },

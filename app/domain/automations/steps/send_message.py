@@ -96,7 +96,7 @@ def _template(moment: Moment) -> Any:
 KIND = Kind(
     description="Sends a message in the contact's most recent conversation.",
     fields={
-        "text": {"type": "string", "minLength": 1, "description": "What the contact reads."},
+        "text": {"type": "string", "minLength": 1, "description": "The text of the message."},
         "template": {
             "type": "object",
             "description": "The template that channels such as WhatsApp require outside their window.",

@@ -6,7 +6,7 @@ from typing import cast
 
 from app import bounds
 from app.domain.automations.steps import templated_values
-from app.domain.automations.steps.base import Done, Failed, Kind, Moment, Outcome, StepFailed
+from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed
 from app.domain.automations.steps.templated_values import TooLong
 from app.domain.triggers import run_states
 from app.domain.triggers.run_states import MOST_DEPTH, Reentry, Start
@@ -44,17 +44,17 @@ def begin(moment: Moment) -> Outcome:
         raise StepFailed("limit", _OVERGROWN.format(bounds.RUNS_OF_CHAIN.most))
     if other_id := run_states.keeps_out(moment.unit, start, cast(Reentry, automation.reentry or "every")):
         run_states.count(moment.unit, start, "refused:reentry")
-        return Failed("reentry", f"The contact has entered '{automation.name}' already, with run {other_id}.", given)
+        text = f"The contact has entered '{automation.name}' already, with run {other_id}."
+        return Done(text, given, code="reentry")
     output = {"run_id": run_states.begin(moment.unit, start).id}
     return Done(f"'{automation.name}' was started.", given, output, saved={moment.step.id: output})
 
 
 def _find(moment: Moment, automation_id: str) -> Automation | None:
-    workspace_id, notes = moment.run.workspace_id, moment.unit.notes
-    key = ("started automation", workspace_id, automation_id)
-    if key not in notes:
-        notes[key] = Automation.in_workspace(workspace_id).where(Automation.id == automation_id).first()
-    return notes[key]  # type: ignore[no-any-return]
+    of_id = Automation.in_workspace(moment.run.workspace_id).where(Automation.id == automation_id)
+    note = ("started automation", moment.run.workspace_id, automation_id)
+    found: Automation | None = moment.unit.noted(note, of_id.first)
+    return found
 
 
 def _variables(moment: Moment) -> dict[str, object]:
@@ -74,12 +74,16 @@ _TOO_LONG = f"The variables are longer than {MOST_BYTES // 1024} KiB."
 
 KIND = Kind(
     description=(
-        "Starts another automation for the same contact; `steps.<id>.run_id` is its run. The run goes on at once. It"
+        "Starts another automation for the same contact; `steps.<id>.run_id` is its run. The run continues at once. It"
         f" fails if the automation is not published, or if {MOST_DEPTH} automations have started each other in a row."
         " If `reentry` keeps the contact out, nothing is started."
     ),
     fields={
-        "automation_id": {"type": "string", "pattern": "^aut_[0-9a-z]{26}$"},
+        "automation_id": {
+            "type": "string",
+            "pattern": "^aut_[0-9a-z]{26}$",
+            "x-form": "the identifier of an automation, which begins with aut_",
+        },
         "variables": {
             "type": "object",
             "maxProperties": MOST_VARIABLES,

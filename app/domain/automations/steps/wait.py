@@ -59,7 +59,7 @@ def _read(text: str) -> datetime:
 
 
 KIND = Kind(
-    description="Waits for some seconds, or until a time; goes on at once if the time has passed.",
+    description="Waits for some seconds, or until a time; continues at once if the time has passed.",
     fields={
         "seconds": {
             "type": "integer",

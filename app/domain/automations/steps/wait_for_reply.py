@@ -52,7 +52,7 @@ def _unanswered(moment: Moment, text: str, result: Mapping[str, Any]) -> Done:
 
 
 def _saved(moment: Moment, result: Mapping[str, Any], text: str | None) -> dict[str, Any]:
-    """What becomes of `steps`: the result under the step's own name, the reply's text under `save_as`."""
+    """The new members of `steps`: the result under the step's own name, the reply's text under `save_as`."""
     fields = moment.step.fields
     named = {fields["save_as"]: text} if "save_as" in fields else {}
     return {**named, moment.step.id: result}
@@ -60,7 +60,7 @@ def _saved(moment: Moment, result: Mapping[str, Any], text: str | None) -> dict[
 
 KIND = Kind(
     description="Waits for the contact's reply to the latest message of the run. In a conversation at most one run "
-    "waits: a newer one takes over, and the older one goes on with `otherwise`.",
+    "waits: a newer one takes over, and the older one continues with `otherwise`.",
     fields={
         "timeout_seconds": {
             "type": "integer",
@@ -72,6 +72,7 @@ KIND = Kind(
         "save_as": {
             "type": "string",
             "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$",
+            "x-form": "a name of up to 64 letters, digits and underscores that does not begin with a digit",
             "description": "Another name in `steps`, for the reply's text alone; null if none came.",
         },
         "otherwise": {"description": "The steps to take if no reply comes in time."},

@@ -5,8 +5,8 @@ from structlog.testing import capture_logs
 
 from app import database, mailbox
 from app.domain.automations import http_requests
-from app.domain.automations.http_requests import Dispatch, Outcome
 from app.domain.triggers import run_states
+from app.domain.work.request_attempts import Dispatch, Outcome
 from app.models.runs import Run, RunRequest
 from app.outbound import Answer, Reason, answered, failed
 from tests.cast import Api, all_of, elsewhere, one, rung_on
@@ -17,7 +17,7 @@ FAULT = failed(Reason.RESOLVER, "shop.example", 20)
 
 
 def claim(api: Api, room: int = 10) -> list[Dispatch]:
-    return http_requests.claim({api.workspace_id: room})[0]
+    return list(http_requests.claim({api.workspace_id: room}).dispatches)
 
 
 def claim_again(api: Api) -> list[Dispatch]:
@@ -38,10 +38,10 @@ def test_a_claimed_request_has_what_is_sent_and_the_key_of_its_row(api: Api) -> 
     [dispatch] = claim(api)
 
     key = one("SELECT key::text FROM run_requests")
-    assert (dispatch.claimed.id, dispatch.run_id) == (request_id, run_id)
-    assert (dispatch.method, dispatch.address) == ("PUT", "https://shop.example/x")
-    assert dispatch.headers == {"X-A": "1", "Idempotency-Key": key}
-    assert dispatch.body == "hé".encode()
+    assert (dispatch.claimed.id, dispatch.claimed.carried.run_id) == (request_id, run_id)
+    assert (dispatch.request.method, dispatch.request.address) == ("PUT", "https://shop.example/x")
+    assert dispatch.request.headers == {"X-A": "1", "Idempotency-Key": key}
+    assert dispatch.request.body == "hé".encode()
     assert claim(api) == []
 
 
@@ -50,10 +50,10 @@ def test_a_workspace_whose_room_was_filled_may_have_more(api: Api, others: Api) 
         make_request(api.workspace_id)
     make_request(others.workspace_id)
 
-    dispatches, full = http_requests.claim({api.workspace_id: 2, others.workspace_id: 2})
+    found = http_requests.claim({api.workspace_id: 2, others.workspace_id: 2})
 
-    assert len(dispatches) == 3
-    assert full == {api.workspace_id}
+    assert len(found.dispatches) == 3
+    assert found.more == [api.workspace_id]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,9 @@ def test_a_request_that_its_run_does_not_wait_for_is_dropped_unsent(api: Api, ch
     make_request(api.workspace_id)
     database.rows(f"UPDATE runs SET {change}")
 
-    assert http_requests.claim({api.workspace_id: 1}) == ([], {api.workspace_id})
+    found = http_requests.claim({api.workspace_id: 1})
+
+    assert (found.dispatches, found.more) == ([], [api.workspace_id])
     assert RunRequest.select().count() == 0
 
 
@@ -116,14 +118,14 @@ def test_what_will_not_change_is_final_at_once(api: Api, answer: Answer, code: s
 def test_what_may_pass_is_tried_three_times_under_one_key(api: Api, answer: Answer) -> None:
     run_id, _ = make_request(api.workspace_id)
     dispatches = claim(api)
-    keys = {dispatches[0].headers["Idempotency-Key"]}
+    keys = {dispatches[0].request.headers["Idempotency-Key"]}
     pauses = []
     for _ in range(2):
         record(dispatches[0], answer)
         assert answer_of(run_id) is None
         pauses.append(one("SELECT extract(epoch FROM next_attempt_at - now())::float FROM run_requests"))
         dispatches = claim_again(api)
-        keys.add(dispatches[0].headers["Idempotency-Key"])
+        keys.add(dispatches[0].request.headers["Idempotency-Key"])
 
     record(dispatches[0], answer)
 
@@ -217,7 +219,7 @@ def test_it_never_waits_for_a_run_that_another_transaction_has_locked(api: Api) 
     with elsewhere(lambda: database.rows("SELECT FROM runs WHERE id = %s FOR UPDATE", (locked,))):
         later = http_requests.record(outcomes)
 
-        assert [outcome.dispatch.run_id for outcome in later] == [locked]
+        assert [outcome.claimed.carried.run_id for outcome in later] == [locked]
         assert (answer_of(locked), bool(answer_of(free))) == (None, True)
     assert http_requests.record(later) == []
     assert answer_of(locked)

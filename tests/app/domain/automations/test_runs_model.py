@@ -18,9 +18,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from app import database, mailbox
 from app.database import rows
 from app.domain.automations import controls, counts, executions, http_requests, interpreter
-from app.domain.automations.http_requests import Outcome
 from app.domain.automations.steps import send_message, start_automation
 from app.domain.triggers import run_states
+from app.domain.work.request_attempts import Dispatch, Outcome
 from app.lib import ids
 from app.mailbox import Claimed
 from app.outbound import Reason, answered, failed
@@ -192,10 +192,10 @@ class Runs(RuleBasedStateMachine):
         late = self._requests() if self.random.random() < 0.5 else []
         dispatches = self._requests()
         waiting = {run["id"]: run for run in self.world.runs if (run["waits_for"], run["answer"]) == ("response", None)}
-        assert {each.run_id for each in dispatches} == waiting.keys()
+        assert {each.claimed.carried.run_id for each in dispatches} == waiting.keys()
         assert http_requests.record([Outcome(each, answered(200)) for each in late]) == []
         for dispatch in dispatches:
-            self._answer(dispatch, waiting[dispatch.run_id])
+            self._answer(dispatch, waiting[dispatch.claimed.carried.run_id])
 
     def fold(self) -> None:
         counts.fold()
@@ -360,12 +360,12 @@ class Runs(RuleBasedStateMachine):
         named = [run for run in self.world.runs if run["id"]]
         return self.random.choice(named) if named else None
 
-    def _requests(self) -> list[http_requests.Dispatch]:
+    def _requests(self) -> Sequence[Dispatch]:
         due = "UPDATE run_requests SET due_at = now(), next_attempt_at = NULL, leased_until = NULL"
         rows(f"{due} WHERE workspace_id = %s", (self.workspace_id,))
-        return http_requests.claim({self.workspace_id: 1_000})[0]
+        return http_requests.claim({self.workspace_id: 1_000}).dispatches
 
-    def _answer(self, dispatch: http_requests.Dispatch, run: Any) -> None:
+    def _answer(self, dispatch: Dispatch, run: Any) -> None:
         answer = self.random.choice(["whole", "whole", "refused", "late"])
         if answer == "late":
             assert http_requests.record([Outcome(dispatch, failed(Reason.LATE, "30 seconds", 30_000))]) == []

@@ -16,7 +16,7 @@ from app.models.channels import Channel
 from tests.cast import all_of, in_threads, one, rung_on
 from tests.talks import make_channel
 
-AT = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+AT = datetime.now(UTC).replace(microsecond=0)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from app.outbound import Answer, Reason, answered
 from tests import playing
 from tests.cast import Api, accept, all_of, event_bodies, event_kinds, in_another_process, one, rung_on
 from tests.conftest import Keys
-from tests.playing import Provider, connected, create, reauthorize, state
+from tests.playing import Provider, ask_providers, connected, create, reauthorize, state
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ def test_a_new_channel_waits_for_its_provider_and_is_connected_when_that_agrees(
     channel_id = create(api.workspace_id)
     before = state(channel_id)
 
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
 
     assert (before, state(channel_id)) == (("disconnected", "connecting"), ("connected", None))
     assert provider.paths == ["/me", "/hook"]
@@ -51,7 +51,7 @@ def test_creating_a_channel_rings_and_connecting_it_rings_for_its_messages(api: 
     channel_id = create(api.workspace_id)
     rung = rung_on("channel-requests")
 
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
 
     assert rung == [api.workspace_id]
     assert rung_on("messages") == [channel_id]
@@ -66,7 +66,7 @@ def test_no_transaction_is_open_while_a_provider_is_asked(api: Api) -> None:
         open_ones.append(one(f"{idle} AND pid <> pg_backend_pid()"))
         return answered(200)
 
-    channel_connections.work(api.workspace_id, ask)
+    ask_providers(api.workspace_id, ask)
 
     assert open_ones == [0, 0]
 
@@ -75,7 +75,7 @@ def test_refused_credentials_require_others_and_are_reported(api: Api, provider:
     channel_id = create(api.workspace_id)
     provider.refuse(401)
 
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
 
     assert state(channel_id) == ("reauthorization_required", "played")
     assert provider.paths == ["/me"]
@@ -89,12 +89,12 @@ def test_refused_credentials_require_others_and_are_reported(api: Api, provider:
 def test_new_credentials_connect_the_channel_again(api: Api, provider: Provider) -> None:
     channel_id = create(api.workspace_id)
     provider.refuse(401)
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
     provider.replies.clear()
 
     reauthorize(api.workspace_id, channel_id, "1:new")
     asked = state(channel_id)
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
 
     assert (asked, state(channel_id)) == (("disconnected", "connecting"), ("connected", None))
     assert json.loads(provider.asked[-1][1])["token"] == "1:new"
@@ -106,7 +106,7 @@ def test_a_refused_setting_leaves_the_channel_disconnected_without_further_attem
     channel_id = create(api.workspace_id)
     provider.refuse(400, "/hook")
 
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
 
     assert state(channel_id) == ("disconnected", "played")
     assert one("SELECT count(*) FROM channel_requests") == 0
@@ -118,11 +118,11 @@ def test_a_provider_that_cannot_be_reached_is_asked_again(api: Api, provider: Pr
     channel_id = create(api.workspace_id)
     provider.vanish(reason)
 
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
     put_off = state(channel_id)
     provider.replies.clear()
     wake()
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
 
     assert put_off == ("disconnected", "connecting")
     assert state(channel_id) == ("connected", None)
@@ -132,7 +132,7 @@ def test_a_throttle_is_obeyed(api: Api, provider: Provider) -> None:
     create(api.workspace_id)
     provider.refuse(429)
 
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
 
     assert 6 < one("SELECT extract(epoch FROM next_attempt_at - now())::float FROM channel_requests") <= 7
 
@@ -142,7 +142,7 @@ def test_attempts_end_some_day(api: Api, provider: Provider) -> None:
     rows("UPDATE channel_requests SET tries = %s", (channel_connections.MOST_TRIES["connect"] - 1,))
     provider.vanish()
 
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
 
     assert state(channel_id) == ("disconnected", "unreachable")
     assert one("SELECT count(*) FROM channel_requests") == 0
@@ -152,7 +152,7 @@ def test_a_fault_of_ours_spends_no_attempt(api: Api, provider: Provider) -> None
     create(api.workspace_id)
     provider.vanish(Reason.QUEUE)
 
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
 
     assert one("SELECT tries FROM channel_requests") == 0
 
@@ -166,7 +166,7 @@ def test_what_comes_of_replaced_credentials_is_not_recorded(api: Api, provider: 
         return answered(401)
 
     provider.replies["/me"] = replaced
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
 
     assert state(channel_id) == ("connected", None)
     assert [json.loads(body)["token"] for _, body in provider.asked] == ["1:abc", "1:new", "1:new"]
@@ -178,7 +178,7 @@ def test_a_provider_is_not_asked_twice_at_once(api: Api, provider: Provider) -> 
     mailbox.claim(MAIL, {api.workspace_id: 1}, 60)
 
     reauthorize(api.workspace_id, channel_id, "1:new")
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
 
     assert provider.asked == []
 
@@ -186,9 +186,9 @@ def test_a_provider_is_not_asked_twice_at_once(api: Api, provider: Provider) -> 
 def test_a_request_whose_worker_died_is_made_again(api: Api, provider: Provider) -> None:
     channel_id = create(api.workspace_id)
 
-    assert in_another_process(lambda: channel_connections.work(api.workspace_id, lambda _: os._exit(9))) == 9
+    assert in_another_process(lambda: ask_providers(api.workspace_id, lambda _: os._exit(9))) == 9
     rows("UPDATE channel_requests SET leased_until = now()")
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
 
     assert state(channel_id) == ("connected", None)
 
@@ -199,7 +199,7 @@ def test_credentials_that_cannot_be_decrypted_have_to_be_entered_again(
     channel_id = create(api.workspace_id)
 
     keys("another-key-" * 4)
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
 
     assert state(channel_id) == ("reauthorization_required", "unreadable")
     assert provider.asked == []
@@ -211,7 +211,7 @@ def test_a_channel_of_a_kind_that_this_version_does_not_know_waits(
     channel_id = create(api.workspace_id)
     monkeypatch.setattr(channel_connections, "KINDS", {})
 
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
 
     assert state(channel_id) == ("disconnected", "connecting")
     assert one("SELECT next_attempt_at > now() FROM channel_requests")
@@ -232,7 +232,7 @@ def test_credentials_of_another_account_are_refused_before_anything_is_changed_t
     channel_id = connected(api.workspace_id, "1:abc")
 
     reauthorize(api.workspace_id, channel_id, "2:abc")
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
 
     assert state(channel_id) == ("reauthorization_required", "other_account")
     assert provider.paths == ["/me"]
@@ -244,10 +244,10 @@ def test_credentials_of_another_account_are_refused_before_anything_is_changed_t
 def test_after_credentials_of_another_account_those_of_its_own_connect_a_channel(api: Api, provider: Provider) -> None:
     channel_id = connected(api.workspace_id, "1:abc")
     reauthorize(api.workspace_id, channel_id, "2:abc")
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
 
     reauthorize(api.workspace_id, channel_id, "1:new")
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
 
     assert state(channel_id) == ("connected", None)
 
@@ -257,10 +257,10 @@ def test_a_channel_whose_account_went_to_another_channel_keeps_to_that_account(a
     connected(api.workspace_id, "1:abc")
 
     reauthorize(api.workspace_id, first, "2:abc")
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
     refused = state(first)
     reauthorize(api.workspace_id, first, "1:abc")
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
 
     assert (refused[1], state(first)) == ("other_account", ("connected", None))
     assert all_of("SELECT problem->>'code' FROM channels WHERE id <> %s", first) == ["account_in_use"]
@@ -269,11 +269,11 @@ def test_a_channel_whose_account_went_to_another_channel_keeps_to_that_account(a
 def test_a_channel_that_never_was_connected_takes_any_account(api: Api, provider: Provider) -> None:
     channel_id = create(api.workspace_id, "1:abc")
     provider.refuse(401)
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
     provider.replies.clear()
 
     reauthorize(api.workspace_id, channel_id, "2:abc")
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
 
     assert state(channel_id) == ("connected", None)
 
@@ -284,7 +284,7 @@ def test_a_changed_setting_has_the_provider_asked_again(api: Api, provider: Prov
     accept(api.workspace_id, "channels.update", {"settings": {"number": "5"}}, channel_id)
     api.apply()
     between = state(channel_id)
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
 
     assert (between, state(channel_id)) == (("disconnected", "connecting"), ("connected", None))
 
@@ -304,7 +304,7 @@ def test_deleting_a_channel_ends_the_connection_and_forgets_the_credentials(api:
 
     accept(api.workspace_id, "channels.delete", {}, channel_id)
     api.apply()
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
 
     assert provider.asked == [("/unhook", b"1:abc")]
     assert rows("SELECT credentials, account FROM channels WHERE id = %s", (channel_id,)) == [(None, None)]
@@ -316,7 +316,7 @@ def test_what_the_provider_answers_to_a_deletion_does_not_matter(api: Api, provi
 
     accept(api.workspace_id, "channels.delete", {}, channel_id)
     api.apply()
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
 
     assert one("SELECT credentials FROM channels WHERE id = %s", channel_id) is None
     assert event_kinds(api.workspace_id) == []
@@ -328,10 +328,10 @@ def test_a_deletion_is_told_to_a_provider_that_was_away(api: Api, provider: Prov
     accept(api.workspace_id, "channels.delete", {}, channel_id)
     api.apply()
 
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
     provider.replies.clear()
     wake()
-    channel_connections.work(api.workspace_id, provider)
+    ask_providers(api.workspace_id, provider)
 
     assert provider.paths == ["/unhook", "/unhook"]
     assert one("SELECT credentials FROM channels WHERE id = %s", channel_id) is None
@@ -351,7 +351,7 @@ def test_a_refusal_of_credentials_that_were_replaced_changes_nothing(api: Api) -
     channel_id = connected(api.workspace_id)
     used = channels.account_of(Channel.get_by_id(channel_id)).credentials
     reauthorize(api.workspace_id, channel_id, "1:new")
-    channel_connections.work(api.workspace_id, Provider())
+    ask_providers(api.workspace_id, Provider())
 
     changed = channels.require_reauthorization(channel_id, {"code": "401", "detail": "Unauthorized"}, used)
 

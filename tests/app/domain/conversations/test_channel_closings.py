@@ -6,12 +6,11 @@ import pytest
 
 from app.database import rows
 from app.domain import writes
-from app.domain.channels import channel_connections
 from app.domain.conversations import channel_closings
 from app.lib import ids
 from tests import playing, talks
 from tests.cast import Api, accept, all_of, elsewhere, event_bodies, event_kinds, one
-from tests.playing import Provider, connected
+from tests.playing import Provider, ask_providers, connected
 
 
 @pytest.fixture(autouse=True)
@@ -149,6 +148,17 @@ def test_it_is_unknown_what_became_of_a_message_whose_worker_died(api: Api, chan
     assert "message.failed" not in event_kinds(api.workspace_id)
 
 
+def test_a_message_that_a_receipt_reported_as_delivered_stays_so(api: Api, channel_id: str) -> None:
+    talk = conversation(api, channel_id)
+    delivered = waiting(api, channel_id, talk, status="delivered", leased_until="2026-01-01T00:00:00Z")
+    delete(api, channel_id)
+
+    channel_closings.end_waiting()
+
+    assert failed(delivered) == ("delivered", None, True)
+    assert not {"message.failed", "message.delivered"} & {*event_kinds(api.workspace_id)}
+
+
 def test_files_that_were_to_be_fetched_are_given_up(api: Api, channel_id: str) -> None:
     rows(
         "INSERT INTO uploads (id, workspace_id, channel_id, due_at) VALUES (%s, %s, %s, now())",
@@ -163,7 +173,7 @@ def test_files_that_were_to_be_fetched_are_given_up(api: Api, channel_id: str) -
 
 def test_a_deleted_channel_can_be_connected_again_as_a_new_one(api: Api, channel_id: str) -> None:
     delete(api, channel_id)
-    channel_connections.work(api.workspace_id, Provider())
+    ask_providers(api.workspace_id, Provider())
 
     again = connected(api.workspace_id)
 

@@ -156,14 +156,6 @@ def test_a_received_message_is_an_event(workspace_id: str, contact_id: str, chan
     assert one("SELECT run_id FROM messages WHERE id = %s", received.id) is None
 
 
-def test_a_received_text_is_stored_without_what_cannot_be_stored(
-    workspace_id: str, contact_id: str, channel_id: str
-) -> None:
-    receive(workspace_id, contact_id, channel_id, "a\0b")
-
-    assert one("SELECT text FROM messages") == "ab"
-
-
 # By members
 
 

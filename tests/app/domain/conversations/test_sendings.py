@@ -11,7 +11,8 @@ from app.channels.base import Outcome, Rate, Verdict
 from app.database import rows
 from app.domain.channels import outboxes
 from app.domain.conversations import sending_outcomes, sendings
-from app.domain.conversations.sendings import Batch, Dispatch, Sending
+from app.domain.conversations.sendings import Dispatch, Sending
+from app.mailbox import Found
 from app.models.conversations import Message
 from tests.cast import Api, all_of, event_kinds, in_threads, one, rung_on
 from tests.posts import API, AUTOMATION, make_post, open_talk, post, status_of
@@ -25,11 +26,11 @@ def channel_id(api: Api) -> str:
     return make_post(api.workspace_id)
 
 
-def claim(*channel_ids: str, room: int = 100) -> Batch:
+def claim(*channel_ids: str, room: int = 100) -> Found[Dispatch, Sending]:
     return sendings.claim(dict.fromkeys(channel_ids, room))
 
 
-def texts(batch: Batch) -> list[str | None]:
+def texts(batch: Found[Dispatch, Sending]) -> list[str | None]:
     return [dispatch.text for dispatch in batch.dispatches]
 
 
@@ -40,7 +41,7 @@ def finish(dispatch: Dispatch, verdict: Verdict = SENT) -> dict[str, float]:
     return due
 
 
-def codes(batch: Batch) -> list[str | None]:
+def codes(batch: Found[Dispatch, Sending]) -> list[str | None]:
     return [sending.verdict.code for sending in batch.settled]
 
 

@@ -9,6 +9,7 @@ from prometheus_client import REGISTRY
 
 from app import bells, database
 from app.domain.deliveries import attempts, lanes
+from app.domain.deliveries.deliveries import BODY_GONE
 from app.domain.webhooks.endpoints import seal
 from app.lib import clock
 from app.mailbox import Mail
@@ -36,7 +37,8 @@ def test_a_dispatch_has_all_that_an_attempt_needs(api: Api) -> None:
 
     [dispatch] = attempts.claim(lanes.FAST, {endpoint_id: 10})
 
-    assert (dispatch.address, dispatch.secrets, dispatch.tries, dispatch.trace_id) == (ADDRESS, (secret,), 0, "mine")
+    assert (dispatch.address, dispatch.secrets, dispatch.trace_id) == (ADDRESS, (secret,), "mine")
+    assert dispatch.claimed.carried.tries == 0
     assert dispatch.body == bytes(one("SELECT body FROM events"))
 
 
@@ -330,7 +332,7 @@ def test_what_has_no_body_any_more_fails_and_says_so(endpoint: Endpoint, deliver
 
     kept = Delivery.get_by_id(delivery)
     assert (kept.status, kept.due_at, kept.attempts) == ("failed", None, 0)
-    assert "gone" in kept.last_error
+    assert kept.last_error == BODY_GONE
 
 
 def test_a_stopped_endpoint_is_not_counted_further(endpoint: Endpoint, happen: Callable[[int], None]) -> None:

@@ -41,7 +41,7 @@ FAILED_ONCE = {
     ("given", "of", "happened", "follows"),
     [
         ({}, {}, "not been sent yet", "will be sent in a moment"),
-        ({"trigger": "resend"}, {}, "asked for it", "will be sent in a moment"),
+        ({"trigger": "resend"}, {}, "resend was requested", "will be sent in a moment"),
         ({"leased_until": LATER}, {}, "not been sent yet", "in progress"),
         (FAILED_ONCE, {}, "answered 503", "The next attempt (after that 4 more) is due"),
         (FAILED_ONCE | {"attempts": 5, "tries": 5}, {}, "answered 503", "it is the last"),

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from app import database
+from app import database, mailbox
 from app.database import transaction
 from app.domain.deliveries import attempts, lanes
 from app.domain.deliveries.attempts import Dispatch
@@ -106,7 +106,7 @@ def test_retries_and_probes_are_within_the_limit(endpoint: Endpoint, happen: Hap
     limit(endpoint, 1)
     database.rows("UPDATE endpoints SET probe_at = now(), paced_until = NULL")
     database.rows("UPDATE deliveries SET next_attempt_at = now() WHERE next_attempt_at IS NOT NULL")
-    lanes.wake_retries()
+    mailbox.wake_and_ring(lanes.WAITING)
 
     [probe], pauses = claim(endpoint)
     record([probe], OK)

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from app import bells, database
+from app import bells, database, mailbox
 from app.database import transaction
 from app.domain import writes
 from app.domain.deliveries import attempts, fan_out, lanes
@@ -47,7 +47,7 @@ def deliver(endpoint: Endpoint) -> list[str]:
 def fall_due() -> None:
     """Every retry falls due."""
     database.rows("UPDATE deliveries SET next_attempt_at = now() WHERE next_attempt_at IS NOT NULL")
-    lanes.wake_retries()
+    mailbox.wake_and_ring(lanes.WAITING)
 
 
 def in_order() -> list[str]:

@@ -33,7 +33,7 @@ def begin_probing(endpoint: Endpoint) -> None:
     assert is_probed(endpoint)
     database.rows("UPDATE endpoints SET probe_at = now()")
     database.rows("UPDATE deliveries SET next_attempt_at = now() WHERE next_attempt_at IS NOT NULL")
-    lanes.wake_retries()
+    mailbox.wake_and_ring(lanes.WAITING)
 
 
 def test_an_endpoint_is_probed_from_its_fifth_failure_in_a_row(endpoint: Endpoint, happen: Happen) -> None:

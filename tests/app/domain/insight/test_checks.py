@@ -30,7 +30,7 @@ def test_a_check_that_fails_says_why() -> None:
 
 
 def test_a_check_of_a_server_that_is_away_is_a_result_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bells, "flags", lambda: bells.quick_client("redis://127.0.0.1:1/0"))
+    monkeypatch.setattr(bells, "flags", lambda: bells.brokers.quick_client("redis://127.0.0.1:1/0"))
 
     result = checks.look("redis")
 
@@ -60,7 +60,7 @@ def test_all_checks_are_made_and_redis_is_waited_for_once(monkeypatch: pytest.Mo
 
     def away() -> Any:
         asked.append("redis")
-        return bells.quick_client("redis://127.0.0.1:1/0")
+        return bells.brokers.quick_client("redis://127.0.0.1:1/0")
 
     monkeypatch.setattr(bells, "flags", away)
 

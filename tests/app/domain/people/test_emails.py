@@ -195,7 +195,7 @@ def test_very_much_is_told_in_part(server: MailServer, api: Api) -> None:
     assert send_soon() == 1
 
     assert server.received[0]["Subject"] == "More than 50 notifications from Bellhop"
-    assert "There is more." in server.received[0].get_content()
+    assert "There is more;" in server.received[0].get_content()
     assert waiting() == 0
 
 

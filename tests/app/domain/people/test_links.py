@@ -180,6 +180,18 @@ def test_an_invitation_does_not_change_the_role_of_who_has_joined(api: Api) -> N
     assert [person.role for person in members.of_workspace(api.workspace_id)] == ["agent"]
 
 
+def test_who_was_removed_does_not_come_back_by_an_invitation_from_before(api: Api, others: Api) -> None:
+    make_member(api.workspace_id, "owner@example.com")
+    made = [links.invite(each.workspace_id, "ada@example.com", "owner") for each in (api, others)]
+    member = members.add(api.workspace_id, made[0].account.id, "agent")
+
+    members.remove(api.workspace_id, member.id, None)
+
+    with pytest.raises(NotFound):
+        links.use(token_of(made[0]), NEW)
+    links.use(token_of(made[1]), NEW)
+
+
 def test_an_invitation_can_be_withdrawn_by_its_workspace_only(api: Api, others: Api) -> None:
     made = links.invite(api.workspace_id, "ada@example.com", "agent")
     assert [each.link_id for each in links.invitations(api.workspace_id)] == [made.link_id]

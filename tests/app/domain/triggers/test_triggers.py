@@ -10,7 +10,7 @@ import pytest
 from app.database import rows
 from app.domain import writes
 from app.domain.automations import counts, run_history
-from app.domain.triggers import automation_listeners, run_states, triggers
+from app.domain.triggers import automation_listeners, run_endings, run_states, triggers
 from app.domain.work.units import Unit
 from app.lib import ids
 from app.mailbox import serving
@@ -34,7 +34,7 @@ def contact_id(workspace_id: str) -> str:
 def finish(run: Run) -> None:
     def task(unit: Unit) -> None:
         there = unit.get(Run, run.workspace_id, "id", run.id)
-        run_states.finish(unit, there, "completed", automation_name="Welcome")
+        run_endings.finish(unit, there, "completed", automation_name="Welcome")
 
     do(run.workspace_id, run.contact_id, task)
 
@@ -366,7 +366,7 @@ def test_an_exit_leaves_runs_alone_that_have_ended(workspace_id: str, contact_id
 
     def end(unit: Unit) -> None:
         there = unit.get(Run, workspace_id, "id", run.id)
-        run_states.finish(unit, there, "completed", automation_name="Welcome")
+        run_endings.finish(unit, there, "completed", automation_name="Welcome")
 
     do(workspace_id, contact_id, end, adding(workspace_id, contact_id, "bye"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 import uuid
 from typing import Any
 
@@ -96,6 +97,27 @@ def test_a_file_that_cannot_be_read_is_refused_at_its_field(owner: Person, conte
     assert sentence in answer.text.replace("&#39;", "'")
     assert "<script>alert" not in answer.text
     assert one("SELECT count(*) FROM jobs") == 0
+
+
+MANY = import_lines.MOST_BYTES - 100
+# Of as many bytes as a file may have.
+BOMBS = {
+    "one cell": b"email\n" + b'"' * MANY,
+    "16 million cells": b"email\n" + b"," * MANY,
+    "16 million rows": b"email\n" + b"\n" * MANY,
+    "16 million columns": b"email" + b"," * MANY,
+    "14,000 columns": b",".join(b"custom_fields.%x" % number for number in range(14_000)) + b"\na\n",
+    "a deep object": b'{"a":' + b"[" * MANY,
+}
+
+
+@pytest.mark.parametrize("what", BOMBS)
+def test_a_file_that_nobody_saves_costs_little(owner: Person, what: str) -> None:
+    began = time.thread_time()
+
+    assert send(owner, BOMBS[what]).status_code in (303, 422)
+
+    assert time.thread_time() - began < 1.5  # of ours, however many others want the processor
 
 
 def test_a_form_without_a_file_says_so(owner: Person) -> None:

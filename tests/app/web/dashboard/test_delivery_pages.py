@@ -232,7 +232,7 @@ def test_a_body_that_is_gone_cannot_be_resent(api: Api, owner: Person) -> None:
 
     shown = owner.page(f"{LIST}/{delivery_id}")
 
-    assert "The body is gone" in shown
+    assert "The body is no longer kept" in shown
     assert "Resend" not in shown
     assert owner.get(f"{LIST}/{delivery_id}/body").status_code == 404
 

@@ -97,7 +97,7 @@ def test_what_an_active_endpoint_still_holds_can_be_released(api: Api, owner: Pe
     endpoint_id, _ = stopped(api)
     owner.post(f"{LIST}/{endpoint_id}/enable")
 
-    assert "Release what it holds" in owner.page(f"{LIST}/{endpoint_id}")
+    assert "Release its held deliveries" in owner.page(f"{LIST}/{endpoint_id}")
 
 
 def test_an_agent_may_look_but_not_enable(api: Api, agent: Person) -> None:

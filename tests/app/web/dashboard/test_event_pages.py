@@ -70,7 +70,7 @@ def test_an_event_without_its_body_is_shown_by_its_deliveries(api: Api, owner: P
 
     shown = owner.page(f"dashboard/events/{event_id}")
 
-    assert "The body is gone" in shown
+    assert "The body is no longer kept" in shown
     assert "Send it again" not in shown
     assert owner.get(f"dashboard/events/{event_id}/body").status_code == 404
     assert owner.post(f"dashboard/events/{event_id}/resend", {"endpoint_id": "x"}).status_code == 303

@@ -120,7 +120,7 @@ def test_staff_see_all_workspaces_and_the_service(support: Person, others: Api, 
     assert '<strong class="big">43</strong>' in page
     assert page.count("v1.2-3-gabc") == 3
     assert page.count(">leads<") == 1
-    assert "As the scheduler found them in the minute of" in page
+    assert "As the scheduler counted them in the minute of" in page
     assert "91.0 MB" in page
     assert "Redis is <b>away</b>" in page  # unescaped by the test
     assert "&lt;b&gt;" in support.get("/dashboard").text
@@ -131,13 +131,13 @@ def test_staff_see_all_workspaces_and_the_service(support: Person, others: Api, 
 def test_staff_see_that_nothing_runs(support: Person) -> None:
     page = support.page("/dashboard")
 
-    assert "No process has been heard from" in page
+    assert "No process has reported" in page
     assert "No scheduler leads." in page
-    assert "No scheduler has looked into them yet." in page
+    assert "No scheduler has counted them yet." in page
 
 
 def test_the_page_is_there_without_redis(support: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bells, "flags", lambda: bells.quick_client("redis://127.0.0.1:1/0"))
+    monkeypatch.setattr(bells, "flags", lambda: bells.brokers.quick_client("redis://127.0.0.1:1/0"))
 
     assert "Redis cannot be reached" in support.page("/dashboard")
 

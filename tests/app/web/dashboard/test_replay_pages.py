@@ -65,7 +65,7 @@ def test_the_preview_counts_exactly_shows_a_sample_and_says_what_is_left_out_and
     assert re.search(r"Would go out</strong><span class=\"big\">15<", shown)
     assert re.search(r"May arrive twice</strong><span class=\"big\">12<", shown)
     assert re.search(r"Its endpoint is stopped. Enable that first.</td><td class=\"number\">4<", shown)
-    assert re.search(r"Its body is gone[^<]*</td><td class=\"number\">2<", shown)
+    assert re.search(r"Its body is no longer kept[^<]*</td><td class=\"number\">2<", shown)
     assert [id for id in made if f"deliveries/{id}" in shown] == made[:10]
     assert re.search(r'name="canary"[^>]* checked', shown)
     assert "Replay 15 deliveries" in shown

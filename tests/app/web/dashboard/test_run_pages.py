@@ -90,7 +90,7 @@ def test_a_run_shows_why_it_began_where_it_is_and_each_step(api: Api, owner: Per
     assert NASTY.replace('"', '\\"') in shown
     for text in all_of("SELECT detail->>'text' FROM run_steps"):
         assert text in shown
-    assert "it goes on" in shown
+    assert "it continues" in shown
 
 
 def test_a_run_that_waits_is_cancelled(api: Api, agent: Person) -> None:
@@ -100,7 +100,7 @@ def test_a_run_that_waits_is_cancelled(api: Api, agent: Person) -> None:
 
     shown = agent.page(answer.location)
     assert "The run is cancelled." in shown
-    assert "Somebody cancelled it." in shown
+    assert "It was cancelled on request." in shown
     assert one("SELECT status FROM runs") == "cancelled"
 
 
@@ -115,11 +115,11 @@ def test_a_run_that_has_ended_is_not_cancelled_but_says_why(api: Api, owner: Per
 def test_a_run_that_a_member_holds_goes_on(api: Api, owner: Person) -> None:
     run_id = started(api, WAIT)
     database.rows("UPDATE runs SET status = 'held', waits_for = 'member', resume_at = NULL")
-    assert "Let it go on" in owner.page(f"dashboard/runs/{run_id}")
+    assert "Resume it" in owner.page(f"dashboard/runs/{run_id}")
 
     answer = owner.post(f"dashboard/runs/{run_id}/resume")
 
-    assert "The run goes on." in owner.page(answer.location)
+    assert "The run continues." in owner.page(answer.location)
 
 
 def test_nothing_holds_a_run_that_waits(api: Api, owner: Person) -> None:

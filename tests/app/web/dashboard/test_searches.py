@@ -32,7 +32,7 @@ def test_what_else_is_found_is_named(owner: Person, api: Api) -> None:
 def test_what_is_not_there_says_where_else_to_look(owner: Person, support: Person) -> None:
     page = owner.page("dashboard/search?q=nobody@example.com")
 
-    assert "Nothing is found" in page
+    assert "Nothing found" in page
     assert "/contacts?q=nobody" in page
     assert "search all workspaces" not in page
     assert "search all workspaces" in support.page("dashboard/search?q=nobody@example.com")
@@ -61,11 +61,11 @@ def test_another_workspace_is_not_searched(stranger: Person, owner: Person, api:
 
     assert stranger.get("dashboard/search?q=x").status_code == 404
     assert owner.get("/dashboard/search?q=x").status_code == 404
-    assert "Nothing is found" in owner.page(f"dashboard/search?q={endpoint_id}")
+    assert "Nothing found" in owner.page(f"dashboard/search?q={endpoint_id}")
 
 
 def test_a_sale_without_its_contact_has_no_link(owner: Person, api: Api) -> None:
     sale = api.sale(api.contact(external_id="ada")["id"])
     rows("UPDATE sales SET contact_id = NULL")
 
-    assert "There is no page of it any more." in owner.page(f"dashboard/search?q={sale['id']}")
+    assert "It no longer has a page." in owner.page(f"dashboard/search?q={sale['id']}")

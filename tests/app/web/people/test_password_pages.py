@@ -12,7 +12,7 @@ from werkzeug.test import TestResponse
 from app.domain.people import accounts, emails, links, members
 from app.domain.people.links import Made
 from app.lib import clock
-from tests.cast import Api, one
+from tests.cast import Api, everything_stored, one
 from tests.mail_server import MailServer
 from tests.people import PASSWORD, make_account, make_member
 
@@ -91,6 +91,21 @@ def test_a_link_that_is_over_says_what_to_do(browser: FlaskClient) -> None:
             assert answer.status_code == 404
             assert "Ask for a new one." in answer.text
     assert browser.get("/links/nothing").status_code == 404
+
+
+def test_a_link_that_was_used_does_nothing_more(browser: FlaskClient, api: Api) -> None:
+    account = make_account()
+    for made in (links.reset(account), links.invite(api.workspace_id, "eve@example.com", "agent")):
+        assert send(browser, path_of(made), password=NEW, repeated=NEW).status_code == 303
+        before = everything_stored()
+
+        for answer in (
+            browser.get(path_of(made)),
+            send(browser, path_of(made), password="third one", repeated="third one"),
+        ):
+            assert answer.status_code == 404
+
+        assert everything_stored() == before
 
 
 def test_a_link_is_not_told_to_other_sites_or_kept(browser: FlaskClient) -> None:

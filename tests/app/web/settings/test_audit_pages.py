@@ -81,7 +81,7 @@ def test_it_can_be_taken_away(owner: Person, api: Api) -> None:
 
 
 def test_an_empty_log_says_what_it_is_for(owner: Person) -> None:
-    assert "Nothing was done yet." in owner.page("settings/audit")
+    assert "Nothing has been changed yet." in owner.page("settings/audit")
 
 
 def test_details_are_text_not_markup(owner: Person, api: Api) -> None:

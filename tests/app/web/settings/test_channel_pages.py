@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from app.domain.channels import channel_connections, channels
+from app.domain.channels import channels
 from app.models.channels import Channel
 from app.outbound import answered
 from app.web.settings import channel_forms
@@ -17,7 +17,7 @@ from app.web.settings.channel_forms import Field, Form
 from tests import pages, playing
 from tests.cast import Api, everything_stored, one
 from tests.pages import Person
-from tests.playing import Provider
+from tests.playing import Provider, ask_providers
 
 CHANNELS = "settings/channels"
 CHAT = {"name": "Shop", "origins": "https://shop.example\r\nhttps://www.shop.example", "reopen": "true"}
@@ -55,7 +55,7 @@ def refused(workspace_id: str) -> str:
     channel_id = playing.create(workspace_id)
     provider = Provider()
     provider.replies["/me"] = lambda: answered(401)
-    channel_connections.work(workspace_id, provider)
+    ask_providers(workspace_id, provider)
     return channel_id
 
 
@@ -193,7 +193,7 @@ def test_a_channel_that_its_provider_refuses_asks_for_new_credentials(owner: Per
     before = owner.page(f"{CHANNELS}/{channel_id}")
 
     answer = owner.post(f"{CHANNELS}/{channel_id}/reauthorize", {"token": "1:new"})
-    channel_connections.work(api.workspace_id, Provider())
+    ask_providers(api.workspace_id, Provider())
 
     assert "refuses the credentials" in before
     assert answer.status_code == 303

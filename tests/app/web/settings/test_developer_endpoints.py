@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import uuid
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from app.config import settings
 from app.database import rows
-from app.domain.webhooks import catalogue
+from app.domain.webhooks import catalogue, endpoints
 from app.lib import ids, vault
 from tests.cast import Api, all_of, everything_stored, one
 from tests.pages import Person
@@ -114,7 +115,7 @@ def test_a_bad_form_is_shown_again_with_what_was_typed(owner: Person, changes: d
 
 
 def test_a_workspace_that_is_full_says_so(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.domain.webhooks.endpoints.MOST_ENDPOINTS", 0)
+    monkeypatch.setattr(endpoints, "QUOTA", replace(endpoints.QUOTA, most=0))
 
     answer = owner.post(f"{ENDPOINTS}/new", FIELDS)
 
@@ -224,9 +225,9 @@ def test_the_list_is_searched_by_address_and_state(owner: Person, api: Api) -> N
     assert "shop.example" in owner.page(f"{ENDPOINTS}?q=SHOP")
     assert "other.example" not in owner.page(f"{ENDPOINTS}?q=SHOP")
     assert "shop.example" in owner.page(f"{ENDPOINTS}?q=100%25_")
-    assert "No endpoint is like that" in owner.page(f"{ENDPOINTS}?q=1__%25sure")
+    assert "No endpoint matches" in owner.page(f"{ENDPOINTS}?q=1__%25sure")
     assert "100%" not in owner.page(f"{ENDPOINTS}?state=stopped")
-    assert "No endpoint is like that" in owner.page(f"{ENDPOINTS}?q=nowhere")
+    assert "No endpoint matches" in owner.page(f"{ENDPOINTS}?q=nowhere")
     assert "2 endpoints" in owner.page(f"{ENDPOINTS}?state=broken")
 
 

@@ -54,7 +54,7 @@ def test_a_forged_place_reads_nothing(owner: Person, api: Api) -> None:
 
 
 def test_an_empty_list_says_what_it_is_for(owner: Person) -> None:
-    assert "Nothing has happened that needs you." in owner.page("notifications")
+    assert "Nothing needs your attention." in owner.page("notifications")
 
 
 def test_other_workspaces_hear_nothing(stranger: Person, api: Api) -> None:

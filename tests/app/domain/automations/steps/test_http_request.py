@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.config import settings
-from app.domain.automations.steps.base import Done, Failed, Step, StepFailed, Wait
+from app.domain.automations.steps.base import Done, Step, StepFailed, Wait
 from app.domain.automations.steps.http_request import KIND
 
 ADDRESS = "https://shop.example/vouchers"
@@ -118,7 +118,7 @@ def test_the_log_has_no_secret() -> None:
 def test_an_address_that_must_not_be_called_fails_the_step_and_not_the_run(address: str, says: str) -> None:
     outcome = KIND.begin(moment({"address": address, "save_as": "x"}, variables={"host": "10.0.0.1", "name": "A B"}))
 
-    assert isinstance(outcome, Failed)
+    assert isinstance(outcome, Done)
     assert outcome.code == "private_address"
     assert says in outcome.text
     assert outcome.saved["call"]["error"] == {"code": "private_address", "detail": outcome.text}
@@ -133,7 +133,7 @@ def test_an_address_that_must_not_be_called_fails_the_step_and_not_the_run(addre
 def test_what_cannot_be_sent_fails_the_step(fields: dict[str, Any]) -> None:
     outcome = KIND.begin(moment(fields, variables={"name": "a\r\nHost: evil.example", "long": "x" * 262_144}))
 
-    assert isinstance(outcome, Failed)
+    assert isinstance(outcome, Done)
     assert outcome.code == "not_sent"
 
 
@@ -185,7 +185,7 @@ def test_a_failure_is_saved_and_the_run_goes_on() -> None:
 
     outcome = KIND.resume(moment({"save_as": "voucher"}, answer=answer(500, "oops", error, attempts=3)))
 
-    assert isinstance(outcome, Failed)
+    assert isinstance(outcome, Done)
     assert (outcome.code, outcome.text) == ("status", error["detail"])
     assert outcome.saved == {"call": {"status": 500, "body": "oops", "error": error}, "voucher": None}
     assert outcome.output["attempts"] == 3

@@ -13,7 +13,7 @@ from pika.exceptions import AMQPConnectionError
 from structlog.testing import capture_logs
 
 from app import bells
-from app.bells import Bell, Ringer, sending_broker
+from app.bells import Bell, Ringer, Turn, brokers
 from tests.cast import in_threads, rung_on, until
 from tests.conftest import REDIS_SECONDS, Servers
 
@@ -86,7 +86,7 @@ def test_a_bell_that_is_ringing_is_not_rung_again() -> None:
     assert rung() == 1
 
 
-@pytest.mark.parametrize(("number", "messages"), [(10, 3), (400, 20)])
+@pytest.mark.parametrize(("number", "messages"), [(10, 3), (400, 25)])
 @pytest.mark.parametrize("queue", ["writes", "deliveries"])
 def test_bells_share_messages_and_leave_some_for_other_workers(queue: str, number: int, messages: int) -> None:
     names = [f"whe_{each}" for each in range(number)]
@@ -201,7 +201,7 @@ def test_a_bell_that_was_lost_among_others_rings_again_when_workers_have_come_pa
 def test_a_bell_that_a_worker_took_up_and_died_of_rings_again(briefly: None) -> None:
     bells.ring("writes", "ws_1")
     flush()
-    consumer = sending_broker().consume("writes")
+    consumer = brokers.sending_broker().consume("writes")
     assert next(consumer)
     assert rung() == 0
     pass_by()
@@ -284,6 +284,72 @@ def test_noting_what_was_taken_up_raises_nothing_while_redis_is_away(redis_away:
     assert "bell.not_noted" in [line["event"] for line in lines]  # threads of other tests may log, too
 
 
+def test_a_bell_for_new_mail_rings_once_beside_one_for_overdue_mail() -> None:
+    bells.ring("writes", "ws_1", Turn.LATE)
+    flush()
+    bells.ring("writes", "ws_1", Turn.LATE)
+    flush()
+    assert rung() == 1
+
+    for turn in (Turn.NEW, Turn.NEW, Turn.LATE, Turn.AGAIN):
+        bells.ring("writes", "ws_1", turn)
+        flush()
+
+    assert rung() == 2
+
+
+def test_a_late_bell_that_was_lost_rings_again(briefly: None) -> None:
+    bells.ring("writes", "ws_1", Turn.LATE)
+    flush()
+    pass_by()
+    bells.ring("writes", "ws_1", Turn.LATE)
+    assert rung() == 1
+
+    bells.flags().delete(QUEUE)
+    bells.ring("writes", "ws_1", Turn.LATE)
+
+    assert rung() == 1
+
+
+def test_bells_have_the_places_of_their_turns() -> None:
+    for number in range(20):
+        bells.ring("writes", f"ws_{number}")
+        flush()
+    for number in range(40):
+        bells.ring("writes", f"ws_again_{number}", Turn.AGAIN)
+        flush()
+    bells.ring("writes", "ws_late", Turn.LATE)
+    bells.ring("writes", "ws_new")
+    flush()
+
+    owners = in_line()
+    assert (*owners[:2], owners[-1]) == ("ws_0", "ws_late", "ws_new")
+    mixed = [owner.startswith("ws_again") for owner in owners[2:-1]]
+    assert sum(mixed) == 40
+    assert mixed not in (sorted(mixed), sorted(mixed, reverse=True))
+    assert [owner for owner in owners if owner[3:].isdigit()] == [f"ws_{number}" for number in range(20)]
+
+
+def test_a_message_that_a_consumer_is_about_to_fetch_stays_the_first() -> None:
+    for turn in (Turn.NEW, Turn.NEW, Turn.LATE, Turn.AGAIN):
+        bells.ring("writes", f"ws_{turn.name}", turn)
+        flush()
+    newest = in_line()[-1]
+    bells.flags().lmove(QUEUE, QUEUE, "RIGHT", "LEFT")
+
+    for number in range(20):
+        bells.ring("writes", f"ws_{number}", Turn.LATE if number % 2 else Turn.AGAIN)
+        flush()
+
+    assert in_line()[0] == newest
+
+
+def in_line() -> list[str]:
+    """The first owner of each message, the oldest first."""
+    messages = bells.flags().hgetall(f"{QUEUE}.msgs")
+    return [json.loads(messages[each])["args"][0] for each in bells.flags().lrange(QUEUE, 0, -1)]
+
+
 def test_ringing_from_many_threads_rings_once() -> None:
     in_threads([lambda: bells.ring("writes", "ws_1")] * 20)
 
@@ -317,6 +383,19 @@ def test_a_bell_that_could_not_ring_is_logged_and_forgotten(redis_away: None) ->
 
     [line] = [line for line in lines if line["event"] == "bells.lost"]
     assert line["bells"] == 1
+
+
+def test_bells_whose_message_could_not_be_sent_ring_as_soon_as_one_can() -> None:
+    bells.flags().set(QUEUE, "not a list")  # so their flags are raised, and then sending fails
+    bells.ring("writes", "ws_1")
+    bells.ring("writes", "ws_2")
+    flush()
+    bells.flags().delete(QUEUE)
+
+    bells.ring("writes", "ws_1")
+
+    assert rung_on("writes") == ["ws_1"]
+    assert not bells.flags().exists(Bell("writes", "ws_2").flag)
 
 
 def test_hearing_raises_nothing_while_redis_is_away(redis_away: None) -> None:
@@ -372,7 +451,7 @@ class Rabbit(RabbitmqBroker):
 @pytest.fixture
 def rabbit(monkeypatch: pytest.MonkeyPatch) -> Rabbit:
     rabbit = Rabbit()
-    monkeypatch.setattr(bells, "sending_broker", lambda: rabbit)
+    monkeypatch.setattr(brokers, "sending_broker", lambda: rabbit)
     return rabbit
 
 

@@ -1,15 +1,16 @@
-"""Interruptions: messages that were being sent when their channel ceased to be connected, and whose worker died."""
+"""Interrupted messages: those that were being sent when their channel ceased to be connected, and whose worker died."""
 
 from __future__ import annotations
 
 from app.database import rows
 from app.domain.conversations import sending_outcomes
-from app.domain.conversations.sendings import LEASE_SECONDS, LOST, Sending
+from app.domain.conversations.message_statuses import INTERRUPTED
+from app.domain.conversations.sendings import LEASE_SECONDS, Sending
 from app.mailbox import Claimed
 
-# For claims that had begun when the channel was stopped.
+# Time for claims that had begun when the channel was stopped.
 GRACE_SECONDS = 20.0
-# The most channels and messages that one pass looks at.
+# Channels, and messages of each, that one pass handles.
 PART = 200
 
 
@@ -45,6 +46,6 @@ def _lost(channel_id: str) -> list[Sending]:
         (channel_id, PART),
     )
     return [
-        Sending(Claimed(message_id, channel_id, number), conversation_id, LOST)
+        Sending(Claimed(message_id, channel_id, number), conversation_id, INTERRUPTED)
         for message_id, number, conversation_id in found
     ]

@@ -14,12 +14,12 @@ from tests.cast import Api, one, rung_on, until
 from tests.posts import make_post, open_talk
 from tests.stack.receiver import Receiver
 from tests.talks import locked
-from workers.read_receipt_sender import Reader
+from workers.requester import Requester
 
 
 @pytest.fixture
-def reader(empty: None) -> Iterator[Reader]:
-    made = Reader()
+def reader(empty: None) -> Iterator[Requester]:
+    made = Requester(read_receipts)
     yield made
     made.stop()
     database.database.close()
@@ -49,7 +49,9 @@ def left() -> int:
     return int(one("SELECT count(*) FROM read_receipts"))
 
 
-def test_the_provider_is_told_the_latest_message(api: Api, reader: Reader, provider: Receiver, channel_id: str) -> None:
+def test_the_provider_is_told_the_latest_message(
+    api: Api, reader: Requester, provider: Receiver, channel_id: str
+) -> None:
     read(api, open_talk(api, channel_id))
     assert rung_on("read-receipts") == [channel_id]
 
@@ -59,7 +61,7 @@ def test_the_provider_is_told_the_latest_message(api: Api, reader: Reader, provi
     assert [json.loads(received.body) for received in provider.received] == [["ada", "wamid.1"]]
 
 
-def test_a_mailbox_is_emptied_with_one_bell(api: Api, reader: Reader, provider: Receiver, channel_id: str) -> None:
+def test_a_mailbox_is_emptied_with_one_bell(api: Api, reader: Requester, provider: Receiver, channel_id: str) -> None:
     for number in range(25):
         read(api, open_talk(api, channel_id, f"peer-{number}"), f"wamid.{number}")
 
@@ -70,7 +72,7 @@ def test_a_mailbox_is_emptied_with_one_bell(api: Api, reader: Reader, provider: 
 
 
 @pytest.mark.parametrize("status", [400, 401, 404])
-def test_a_refusal_is_final(api: Api, reader: Reader, provider: Receiver, channel_id: str, status: int) -> None:
+def test_a_refusal_is_final(api: Api, reader: Requester, provider: Receiver, channel_id: str, status: int) -> None:
     provider.answers["/read"] = status
     read(api, open_talk(api, channel_id))
 
@@ -81,7 +83,7 @@ def test_a_refusal_is_final(api: Api, reader: Reader, provider: Receiver, channe
     assert one("SELECT state FROM channels") == "connected"
 
 
-def test_a_throttle_is_tried_again_twice(api: Api, reader: Reader, provider: Receiver, channel_id: str) -> None:
+def test_a_throttle_is_tried_again_twice(api: Api, reader: Requester, provider: Receiver, channel_id: str) -> None:
     provider.answers["/read"] = 429
     read(api, open_talk(api, channel_id))
 
@@ -96,7 +98,7 @@ def test_a_throttle_is_tried_again_twice(api: Api, reader: Reader, provider: Rec
     assert len(provider.received) == 3
 
 
-def test_what_cannot_be_told_is_dropped(api: Api, reader: Reader, provider: Receiver, channel_id: str) -> None:
+def test_what_cannot_be_told_is_dropped(api: Api, reader: Requester, provider: Receiver, channel_id: str) -> None:
     silent = make_post(api.workspace_id)
     broken = make_post(api.workspace_id, read_address=provider.url("/read"))
     for number, each in enumerate((silent, broken)):
@@ -110,7 +112,7 @@ def test_what_cannot_be_told_is_dropped(api: Api, reader: Reader, provider: Rece
 
 
 def test_a_private_address_is_not_asked(
-    api: Api, reader: Reader, provider: Receiver, monkeypatch: pytest.MonkeyPatch
+    api: Api, reader: Requester, provider: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(read_receipts, "PAUSES_SECONDS", ())
     channel_id = make_post(api.workspace_id, read_address="https://10.0.0.1/read")
@@ -122,12 +124,12 @@ def test_a_private_address_is_not_asked(
     assert provider.received == []
 
 
-def test_what_is_left_when_it_stops_is_rung_for(api: Api, reader: Reader, channel_id: str) -> None:
+def test_what_is_left_when_it_stops_is_rung_for(api: Api, reader: Requester, channel_id: str) -> None:
     reader.wake()
     read(api, open_talk(api, channel_id))
     rung_on("read-receipts")
     reader.is_stopping.set()
-    reader.bells.append(channel_id)
+    reader.owners.ring([channel_id])
 
     reader.stop()
 

@@ -6,7 +6,7 @@ import marshmallow
 import pytest
 from marshmallow import fields, validate
 
-from app.lib.base_schemas import RequestBody
+from app.lib.schemas import RequestBody
 
 FIELDS = {
     "name": fields.String(required=True, validate=validate.Length(1, 5)),

@@ -1,34 +1,33 @@
 """Bells: Dramatiq messages that carry only the names of mailboxes' owners; a lost bell costs seconds, never mail.
 
 A flag in Redis marks a bell that is ringing: no process rings it again until a worker hears it, however long that
-takes. So messages never outnumber mailboxes. The flag holds the time at which the bell rang. Queues are first in, first
-out: if a worker has taken up a message that rang well after that, or the queue is empty, a bell that still has its flag
-was lost, and rings again.
+takes. So messages grow with the mailboxes, not with the mail. The flag holds the time at which the bell rang. Queues
+are first in, first out: if a worker has taken up a message that rang well after that, or the queue is empty, a bell
+that still has its flag was lost, and rings again.
 
-Two kinds of messages are out of turn and say nothing about that: the scheduler's, which rings for overdue mail at the
-head of a queue, and the newest, which a consumer takes in every other turn, so that new bells pass a backlog.
+Consumers take the newest message in every other turn, so that new bells pass a backlog. What is rung for otherwise
+(`Turn`) must not pass for new. Messages that are taken out of turn say nothing about those that rang before.
 """
 
 from __future__ import annotations
 
 import math
+import random
 import threading
 import time
-import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache
 
-import pika
 import redis
 import structlog
-from dramatiq import Broker, Message
-from dramatiq.brokers.rabbitmq import RabbitmqBroker
-from dramatiq.brokers.redis import RedisBroker
-from pika.exceptions import AMQPError
+from dramatiq import Message
 
 from app import metrics
+from app.bells import brokers
 from app.config import settings
 from app.lib import vitals
 
@@ -41,11 +40,20 @@ FLAG_SECONDS = 86_400
 # Under load, the bells of this time ring together. While all of them are ringing already, the time grows.
 GATHERING_SECONDS, MOST_GATHERING_SECONDS = 0.02, 0.32
 # Bells share messages, because a message costs a worker a millisecond or two. Beyond 16 bells, there are as many
-# messages as bells in each, so that several workers share the work.
-LEAST_TOGETHER = 4
-# The option of a message that was not taken up first in, first out.
+# messages as bells in each, so that several workers share the work. No message may keep a worker for long from others.
+LEAST_TOGETHER, MOST_TOGETHER = 4, 16
+# The option of a message that was not consumed first in, first out.
 OUT_OF_TURN = "out_of_turn"
-_QUICK = {"socket_timeout": 0.5, "socket_connect_timeout": 0.5, "retry": None}
+
+
+class Turn(Enum):
+    """Where in its queue a bell has its place, on Redis."""
+
+    NEW = "at the new end"
+    # What a slice of time has left of a mailbox. At the new end it would be taken at once, again and again.
+    AGAIN = "anywhere"
+    # Overdue mail. New mail of the same owner rings beside it: that bell comes first while this one is in a backlog.
+    LATE = "behind the oldest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,7 @@ class Bell:
 
     queue_name: str
     owner: str
+    turn: Turn = Turn.NEW
 
     @property
     def flag(self) -> str:
@@ -61,14 +70,14 @@ class Bell:
         return f"bell:{self.queue_name}:{self.owner}"
 
 
-def ring(queue_name: str, owner: str) -> None:
+def ring(queue_name: str, owner: str, turn: Turn | None = None) -> None:
     """Rings on that queue for `owner`, soon, from a thread of its own. Never waits, never raises."""
-    _ringer().ring(Bell(queue_name, owner))
+    _ringer().ring(Bell(queue_name, owner, turn or _ringer().usual_turn))
 
 
 def ring_for_overdue() -> None:
-    """From now on, what this process rings for is late already: it takes no place among new bells."""
-    _ringer().is_for_overdue = True
+    """From now on, what this process rings for is late already."""
+    _ringer().usual_turn = Turn.LATE
 
 
 def hear(queue_name: str, owners: Sequence[str]) -> None:
@@ -81,7 +90,7 @@ def hear(queue_name: str, owners: Sequence[str]) -> None:
 
 
 def take_up(queue_name: str, rung_at: int) -> None:
-    """Notes that a worker took up a message of that queue that rang at this time, in milliseconds. Never raises.
+    """Notes that a worker consumed a message of that queue that rang at this time, in milliseconds. Never raises.
 
     Any bell that rang well before has been taken up too, or is lost.
     """
@@ -100,34 +109,20 @@ def flush(timeout_seconds: float = 1.0) -> None:
 def ping() -> None:
     """Raises redis.RedisError or ConnectionError if Redis or the broker does not answer."""
     flags().ping()
-    broker = sending_broker()
-    if isinstance(broker, RedisBroker):
-        broker.client.ping()
-    elif isinstance(broker, RabbitmqBroker):
-        try:
-            # By a connection of its own: RabbitMQ ends idle ones, and this thread may have rung long ago.
-            pika.BlockingConnection(broker.parameters).close()
-        except (AMQPError, OSError) as error:
-            raise ConnectionError(f"RabbitMQ does not answer: {error!r}") from error
+    brokers.ping()
 
 
 @cache
 def flags() -> redis.Redis:
     """The client for flags, limits and live updates."""
-    return quick_client(settings().redis_url)
-
-
-def quick_client(url: str) -> redis.Redis:
-    """A client that waits half a second at most, and tries nothing twice."""
-    # No retries: a script whose answer was lost may have run.
-    return redis.Redis.from_url(url, **_QUICK)
+    return brokers.quick_client(settings().redis_url)
 
 
 class Ringer:
     """A thread that rings at once if it is idle, else for all bells that have gathered since it last rang."""
 
     def __init__(self) -> None:
-        self.is_for_overdue = False
+        self.usual_turn = Turn.NEW
         self._pending: set[Bell] = set()
         self._ringing: set[Bell] = set()
         self._unheard: Set[Bell] = set()  # of the last batch, those that were ringing already
@@ -164,42 +159,49 @@ class Ringer:
 
     def _ring_all(self, bells: Set[Bell]) -> Set[Bell]:
         """Returns those that were ringing already, or could not be rung."""
-        by_queue: dict[str, list[Bell]] = defaultdict(list)
+        alike: dict[tuple[str, Turn], list[Bell]] = defaultdict(list)
         for bell in bells:
-            by_queue[bell.queue_name].append(bell)
-        return bells - {bell for queue_name, those in by_queue.items() for bell in _ring_on(queue_name, those)}
+            alike[bell.queue_name, bell.turn].append(bell)
+        return bells - {bell for (queue, turn), those in alike.items() for bell in _ring_on(queue, turn, those)}
 
 
-def _ring_on(queue_name: str, bells: Sequence[Bell]) -> Sequence[Bell]:
-    """Rings those of a queue's bells that are not ringing, or were lost; returns them."""
+def _ring_on(queue_name: str, turn: Turn, bells: Sequence[Bell]) -> Sequence[Bell]:
+    """Rings those of a queue's bells of that turn that are not ringing, or were lost; returns them."""
+    unsent = bells
     try:
-        rung_at, silent, old = _raise_flags(queue_name, bells)
-        if old and _is_empty(queue_name):
-            silent += _raise_flags(queue_name, old, all_lost=True)[1]
+        rung_at, silent, old = _raise_flags(queue_name, turn, bells)
+        unsent = silent
+        if old and brokers.is_empty(queue_name):
+            silent += _raise_flags(queue_name, turn, old, all_lost=True)[1]
         for together in _by_message(silent):
-            _send(queue_name, together, rung_at)
+            _send(queue_name, turn, together, rung_at)
         metrics.BELLS.labels("rung").inc(len(silent))
         return silent
     except Exception as error:  # whatever a broker raises: the scheduler will ring
         metrics.REDIS_AWAY.inc()
         metrics.BELLS.labels("lost").inc(len(bells))
         log.warning("bells.lost", queue=queue_name, bells=len(bells), error=str(error))
+        # Else the flags of bells without a message would keep the scheduler from ringing for RINGING_SECONDS.
+        with suppress(redis.RedisError):
+            flags().delete(*(bell.flag for bell in unsent))
         return []
 
 
-# By the clock of Redis, so that those of the processes need not agree. Sets the flags of bells that are silent or lost.
-# Answers with the time, and for each bell: 1, its flag was set; 2, it rang long ago; 0, it rang just now.
+# By the clock of Redis, so that those of the processes need not agree. Sets the flags of bells that are silent or lost:
+# to the time, which is negative where a late bell rings; for one that is not late, that counts as silent. Answers with
+# the time, and for each bell: 1, its flag was set; 2, it rang long ago; 0, it rang just now.
 _RAISE = """
 local time = redis.call('TIME')
 local now, newest = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(redis.call('GET', KEYS[1]) or 0)
-local ringing, keep, all_lost = tonumber(ARGV[1]), ARGV[2], ARGV[3] == '1'
+local ringing, keep, all_lost, is_late = tonumber(ARGV[1]), ARGV[2], ARGV[3] == '1', ARGV[4] == '1'
 local answer = {now}
 for place = 2, #KEYS do
     local rung = tonumber(redis.call('GET', KEYS[place]) or 0)
+    rung = is_late and math.abs(rung) or math.max(rung, 0)
     if now - rung <= ringing then
         answer[place] = 0
     elseif rung == 0 or all_lost or newest - rung > ringing then
-        redis.call('SET', KEYS[place], now, 'EX', keep)
+        redis.call('SET', KEYS[place], is_late and -now or now, 'EX', keep)
         answer[place] = 1
     else
         redis.call('EXPIRE', KEYS[place], keep)
@@ -211,14 +213,14 @@ return answer
 
 
 def _raise_flags(
-    queue_name: str, bells: Sequence[Bell], *, all_lost: bool = False
+    queue_name: str, turn: Turn, bells: Sequence[Bell], *, all_lost: bool = False
 ) -> tuple[int, list[Bell], list[Bell]]:
     """Returns the time, in milliseconds, the bells whose flags were set, and those that are lost if the queue is empty.
 
     `all_lost`: it is empty.
     """
     keys = [_newest(queue_name), *(bell.flag for bell in bells)]
-    limits = [int(RINGING_SECONDS * 1000), FLAG_SECONDS, int(all_lost)]
+    limits = [int(RINGING_SECONDS * 1000), FLAG_SECONDS, int(all_lost), int(turn is Turn.LATE)]
     rung_at, *found = flags().eval(_RAISE, len(keys), *keys, *limits)
     silent = [bell for bell, state in zip(bells, found, strict=True) if state == 1]
     old = [bell for bell, state in zip(bells, found, strict=True) if state == 2]
@@ -229,64 +231,22 @@ def _newest(queue_name: str) -> str:
     return f"bells-taken-up:{queue_name}"
 
 
-def _is_empty(queue_name: str) -> bool:
-    """Whether no message waits in the queue."""
-    broker = sending_broker()
-    if isinstance(broker, RabbitmqBroker):
-        try:
-            # Makes the queue where it is gone: what is sent to one that does not exist is dropped.
-            return broker.get_queue_message_counts(queue_name)[0] == 0
-        except AMQPError as error:
-            # RabbitMQ ends connections that were idle. The next call makes another.
-            del broker.connection
-            log.info("bells.queue_not_counted", queue=queue_name, error=repr(error))
-            return False
-    return broker.client.llen(f"{broker.namespace}:{queue_name}") == 0  # type: ignore[attr-defined,no-any-return]
-
-
 def _by_message(bells: Sequence[Bell]) -> Iterator[Sequence[Bell]]:
-    size = max(LEAST_TOGETHER, math.isqrt(len(bells)))
+    size = min(max(LEAST_TOGETHER, math.isqrt(len(bells))), MOST_TOGETHER)
     return (bells[start : start + size] for start in range(0, len(bells), size))
 
 
-def _send(queue_name: str, together: Sequence[Bell], rung_at: int) -> None:
+def _send(queue_name: str, turn: Turn, together: Sequence[Bell], rung_at: int) -> None:
     # The actor of a queue has the queue's name; that is all the sender needs to know of it.
     message: Message[None] = Message(
         queue_name=queue_name,
         actor_name=queue_name,
         args=tuple(bell.owner for bell in together),
         kwargs={},
-        options={OUT_OF_TURN: True} if _ringer().is_for_overdue else {},
+        options={} if turn is Turn.NEW else {OUT_OF_TURN: True},
         message_timestamp=rung_at,
     )
-    broker = sending_broker()
-    if _ringer().is_for_overdue and isinstance(broker, RedisBroker):
-        _send_as_oldest(broker, message)
-    else:
-        broker.enqueue(message)
-
-
-def _send_as_oldest(broker: RedisBroker, message: Message[None]) -> None:
-    """What `enqueue` does, but at the head of the queue."""
-    message_id = str(uuid.uuid4())
-    data = message.copy(options={"redis_message_id": message_id}).encode()
-    key = f"{broker.namespace}:{message.queue_name}"
-    with broker.client.pipeline(transaction=True) as together:
-        together.hset(f"{key}.msgs", message_id, data)
-        together.lpush(key, message_id)
-        together.execute()
-
-
-@cache
-def sending_broker() -> Broker:
-    """The broker that bells are sent by, as quick as `quick_client` and without middleware."""
-    url = settings().broker_url
-    if url.startswith("amqp"):
-        broker = RabbitmqBroker(url=url, middleware=[])
-        for name in ("socket_timeout", "stack_timeout", "blocked_connection_timeout"):
-            setattr(broker.parameters, name, _QUICK["socket_timeout"])
-        return broker
-    return RedisBroker(client=quick_client(url), middleware=[])
+    brokers.send(message, {Turn.NEW: 1, Turn.AGAIN: random.random(), Turn.LATE: 0}[turn])
 
 
 @cache

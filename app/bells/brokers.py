@@ -1,0 +1,90 @@
+"""The broker that bells are sent by, on Redis or RabbitMQ, and the clients that wait no longer than bells may."""
+
+from __future__ import annotations
+
+import uuid
+from functools import cache
+
+import pika
+import redis
+import structlog
+from dramatiq import Broker, Message
+from dramatiq.brokers.rabbitmq import RabbitmqBroker
+from dramatiq.brokers.redis import RedisBroker
+from pika.exceptions import AMQPError
+
+from app.config import settings
+
+log = structlog.get_logger(__name__)
+
+_QUICK = {"socket_timeout": 0.5, "socket_connect_timeout": 0.5, "retry": None}
+
+
+def quick_client(url: str) -> redis.Redis:
+    """A client that waits half a second at most, and tries nothing twice."""
+    # No retries: a script whose answer was lost may have run.
+    return redis.Redis.from_url(url, **_QUICK)
+
+
+@cache
+def sending_broker() -> Broker:
+    """The broker that bells are sent by, as quick as `quick_client` and without middleware."""
+    url = settings().broker_url
+    if url.startswith("amqp"):
+        broker = RabbitmqBroker(url=url, middleware=[])
+        for name in ("socket_timeout", "stack_timeout", "blocked_connection_timeout"):
+            setattr(broker.parameters, name, _QUICK["socket_timeout"])
+        return broker
+    return RedisBroker(client=quick_client(url), middleware=[])
+
+
+def ping() -> None:
+    """Raises redis.RedisError or ConnectionError if the broker does not answer."""
+    broker = sending_broker()
+    if isinstance(broker, RedisBroker):
+        broker.client.ping()
+    elif isinstance(broker, RabbitmqBroker):
+        try:
+            # By a connection of its own: RabbitMQ ends idle ones, and this thread may have rung long ago.
+            pika.BlockingConnection(broker.parameters).close()
+        except (AMQPError, OSError) as error:
+            raise ConnectionError(f"RabbitMQ does not answer: {error!r}") from error
+
+
+def is_empty(queue_name: str) -> bool:
+    """Whether no message waits in the queue."""
+    broker = sending_broker()
+    if isinstance(broker, RabbitmqBroker):
+        try:
+            # Makes the queue where it is gone: what is sent to one that does not exist is dropped.
+            return broker.get_queue_message_counts(queue_name)[0] == 0
+        except AMQPError as error:
+            # RabbitMQ ends connections that were idle. The next call makes another.
+            del broker.connection
+            log.info("bells.queue_not_counted", queue=queue_name, error=repr(error))
+            return False
+    return broker.client.llen(f"{broker.namespace}:{queue_name}") == 0  # type: ignore[attr-defined,no-any-return]
+
+
+def send(message: Message[None], place: float) -> None:
+    """Sends the message to its queue, from 0, behind the first, to 1, behind all others. RabbitMQ knows only 1."""
+    broker = sending_broker()
+    if place == 1 or not isinstance(broker, RedisBroker):
+        broker.enqueue(message)
+        return
+    message_id = str(uuid.uuid4())
+    key = f"{broker.namespace}:{message.queue_name}"
+    data = message.copy(options={**message.options, "redis_message_id": message_id}).encode()
+    broker.client.eval(_INSERT, 2, key, f"{key}.msgs", message_id, data, place)
+
+
+# What `enqueue` does, but in another place. A consumer may just have moved the first there, to fetch it.
+_INSERT = """
+redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+local other = redis.call('LINDEX', KEYS[1], math.floor(redis.call('LLEN', KEYS[1]) * ARGV[3]))
+if other then
+    redis.call('LINSERT', KEYS[1], 'AFTER', other, ARGV[1])
+else
+    redis.call('RPUSH', KEYS[1], ARGV[1])
+end
+"""

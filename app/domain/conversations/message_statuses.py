@@ -1,0 +1,65 @@
+"""Statuses of messages: what raises one, what ends one, and every way in which a message becomes `unknown`.
+
+A claim makes a message `sending`, and commits that before a byte leaves. From then on only the provider knows whether
+it was sent, so Bellhop never sends it again by itself. It becomes `unknown`
+
+- if the provider's answer does not say what came of it, or none comes: the verdict is UNKNOWN (`app/channels`);
+- if its worker dies: INTERRUPTED, by the next claim or, in a channel that is not connected, `interrupted_messages`;
+- if its outcome cannot be recorded: UNRECORDED;
+- if nobody works on it any more and its channel or contact is deleted: ENDING.
+
+A receipt settles it (`may_rise`), and a member or the API may send it again (`may_be_sent_again`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from app.channels.base import Outcome, Verdict
+from app.models.conversations import Message
+
+Status = Literal["received", "queued", "sending", "sent", "delivered", "read", "failed", "unknown"]
+
+# The kind of event that goes with a status.
+EVENTS = {
+    "received": "message.received",
+    "sent": "message.sent",
+    "delivered": "message.delivered",
+    "read": "message.read",
+    "failed": "message.failed",
+}
+# The next status of a message that is `sending`. `record_sendings.sql` keeps one that a receipt has raised already.
+OF_OUTCOMES: Mapping[Outcome, Status] = {
+    Outcome.SENT: "sent",
+    Outcome.FAILED: "failed",
+    Outcome.UNKNOWN: "unknown",
+    Outcome.LATER: "queued",
+    Outcome.UNAUTHORIZED: "queued",
+}
+INTERRUPTED = Verdict(
+    Outcome.UNKNOWN, code="interrupted", detail="Sending was interrupted, and it is not known whether it succeeded."
+)
+UNRECORDED = Verdict(Outcome.UNKNOWN, code="error", detail="Bellhop could not record what the provider answered.")
+
+# In an UPDATE: ends messages on which no worker may work any more, by a new claim. Others keep their status.
+ENDING = """
+    status = CASE status WHEN 'queued' THEN 'failed' WHEN 'sending' THEN 'unknown' ELSE status END,
+    is_behind = false, due_at = NULL, leased_until = NULL, claim = claim + 1
+"""
+IS_ENDED_BY_IT = "status IN ('queued', 'sending')"
+# Why messages failed whose contact was deleted.
+ERASED = '{"code": "erased", "detail": null}'
+
+# A delivered message has not failed; a failed one may have been delivered after all.
+_RANKS = ("queued", "sending", "unknown", "sent", "failed", "delivered", "read")
+
+
+def may_rise(message: Message, status: str) -> bool:
+    """Whether a receipt with that status says more than is known of the message."""
+    return message.direction == "out" and _RANKS.index(status) > _RANKS.index(message.status)
+
+
+def may_be_sent_again(message: Message) -> bool:
+    """Whether a member or the API may have the message sent again."""
+    return message.direction == "out" and message.status in ("failed", "unknown")

@@ -1,0 +1,128 @@
+"""Endings of runs: completed, failed or cancelled, and what becomes of a contact's runs when the contact goes.
+
+The unfinished runs of a contact that is deleted are cancelled as `erased`, in parts (`cancel_erased`). One that becomes
+due before that fails with `gone` at the first step that needs the contact, and no event begins another.
+
+Those of a contact that is merged into another go on as runs of that one. Some move with the contact (`move`), the
+others in parts (`move_next`); one that becomes due or ends before that moves then (`adopted`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from app.database import rows
+from app.domain.triggers import run_states
+from app.domain.work.units import Busy, Unit
+from app.models import sets
+from app.models.automations import Enrolment
+from app.models.contacts import Contact
+from app.models.identities import PendingMerge
+from app.models.runs import Run
+
+
+def finish(
+    unit: Unit,
+    run: Run,
+    status: Literal["completed", "failed", "cancelled"],
+    *,
+    automation_name: str,
+    reason: Literal["request", "exit", "erased"] | None = None,
+    failure: Mapping[str, Any] | None = None,
+) -> Run:
+    """Ends a run that has not ended, and records its event. Raises Busy."""
+    run = adopted(unit, run)
+    ended = run_states.change(
+        unit,
+        run,
+        status=status,
+        reason=reason,
+        failure=failure,
+        answer=None,
+        waits_for=None,
+        resume_at=None,
+        due_at=None,
+        leased_until=None,
+        finished_at=unit.now,
+    )
+    enrolment = unit.get(Enrolment, run.workspace_id, "id", Enrolment.id_of(run.contact_id, run.automation_id))
+    if enrolment is not None and enrolment.active:
+        unit.put(enrolment.altered(active=enrolment.active - 1))
+    run_states.record(unit, ended, f"automation.{status}", automation_name)
+    return ended
+
+
+def cancel_erased(unit: Unit, workspace_id: str, run_ids: Sequence[str]) -> None:
+    """Cancels those of these runs that have not finished; their contact was deleted. The caller has locked the runs."""
+    unfinished = rows(
+        """
+        SELECT runs.id, runs.contact_id, automation_id, coalesce(name, '') FROM runs
+        LEFT JOIN automations ON automations.id = automation_id
+        WHERE runs.id = ANY(%s) AND finished_at IS NULL ORDER BY runs.id
+        """,
+        (list(run_ids),),
+    )
+    enrolments = (Enrolment.id_of(contact_id, automation_id) for _, contact_id, automation_id, _ in unfinished)
+    unit.read(sets.key(Enrolment, workspace_id, "id", enrolment_id) for enrolment_id in enrolments)
+    unit.read(sets.key(Run, workspace_id, "id", run_id) for run_id, *_ in unfinished)
+    for run_id, _, _, name in unfinished:
+        run = unit.get(Run, workspace_id, "id", run_id)
+        assert run is not None
+        finish(unit, run, "cancelled", automation_name=name, reason="erased")
+
+
+def hand_over(unit: Unit, contact: Contact, kept: Contact) -> None:
+    """From now on, unfinished runs of the contact are those of the other, though their rows are still to follow."""
+    unit.notes[_handed_over(contact.id)] = kept.id
+    unit.append(PendingMerge(id=contact.id, workspace_id=contact.workspace_id, kept_id=kept.id))
+
+
+def move(unit: Unit, run: Run, contact_id: str) -> Run:
+    """Makes it a run of that contact. A worker that has claimed it expects the other one, so the claim ends."""
+    run_states.ring(run.workspace_id)
+    return run_states.change(unit, run, contact_id=contact_id, claim=run.claim + 1, leased_until=None)
+
+
+def move_next(workspace_id: str, contact_id: str, kept_id: str, limit: int) -> bool:
+    """Moves the next unfinished runs to `kept_id`; returns whether there were any. Raises Busy if others hold them."""
+    moved = rows(_MOVE_NEXT, {"kept_id": kept_id, "id": contact_id, "limit": limit})
+    if moved:
+        run_states.ring(workspace_id)
+    elif rows("SELECT 1 FROM runs WHERE contact_id = %s AND finished_at IS NULL LIMIT 1", (contact_id,)):
+        raise Busy
+    return bool(moved)
+
+
+def adopted(unit: Unit, run: Run) -> Run:
+    """The run, moved to the contact that its own has become a part of, if that is so. Raises Busy.
+
+    A merge moves some runs at once and the others in parts. Until then this moves those that are taken up or end.
+    """
+    while unit.get(Contact, run.workspace_id, "id", run.contact_id) is None:
+        kept_id = _kept(unit, run.contact_id)
+        if kept_id is None:
+            break
+        run = move(unit, run, kept_id)
+    return run
+
+
+def _handed_over(contact_id: str) -> tuple[str, str]:
+    """The note of the contact that has this one's unfinished runs."""
+    return ("handed over", contact_id)
+
+
+def _kept(unit: Unit, contact_id: str) -> str | None:
+    """The contact that this one has become a part of, if rows of it are still to follow."""
+    pending = PendingMerge.select(PendingMerge.kept_id).where(PendingMerge.id == contact_id)
+    kept_id: str | None = unit.noted(_handed_over(contact_id), pending.scalar)
+    return kept_id
+
+
+# A worker that has claimed one expects the other contact, so its claim ends.
+_MOVE_NEXT = """
+    UPDATE runs SET contact_id = %(kept_id)s, claim = claim + 1, leased_until = NULL WHERE id IN (
+        SELECT id FROM runs WHERE contact_id = %(id)s AND finished_at IS NULL
+        LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED)
+    RETURNING id
+"""

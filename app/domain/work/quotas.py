@@ -1,0 +1,35 @@
+"""Quotas: how many rows of a noun a workspace may have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.errors import Conflict
+from app.models.base import OwnedModel
+from app.models.jobs import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """At most `most` rows of the model in a workspace. `noun` is its plural, with which its kinds of jobs begin."""
+
+    model: type[OwnedModel]
+    most: int
+    noun: str
+
+    def check(self, workspace_id: str) -> None:
+        """Raises Conflict if there is no room for another row, and no queued deletion can make room."""
+        deletes = (Job.kind == f"{self.noun}.delete") & Job.status.in_(["queued", "running"])
+        if self._is_full(workspace_id) and not Job.in_workspace(workspace_id).where(deletes).exists():
+            raise self._full()
+
+    def keep(self, workspace_id: str) -> None:
+        """Raises Conflict if there is no room: exactly, because a workspace's writes are applied one at a time."""
+        if self._is_full(workspace_id):
+            raise self._full()
+
+    def _is_full(self, workspace_id: str) -> bool:
+        return bool(self.model.in_workspace(workspace_id).count() >= self.most)
+
+    def _full(self) -> Conflict:
+        return Conflict(f"A workspace has at most {self.most:,} {self.noun}. Delete one first.")

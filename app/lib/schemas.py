@@ -1,0 +1,174 @@
+"""Schemas of what callers send and get: their base classes, and types of fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+import marshmallow
+from marshmallow import EXCLUDE, RAISE, ValidationError, fields, missing, pre_load, validate, validates_schema
+
+# Text that PostgreSQL can store, as JSON Schema describes it.
+STORABLE_TEXT = r"^[^\u0000]*$"
+# Times that PostgreSQL, and everything that reads from it, can represent in any time zone.
+STORABLE = validate.Range(datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
+EMPTY = "Leave it out, or give a value."
+_MESSAGES = {"unknown": "Unknown field.", "type": "A JSON object is required."}
+
+
+class Schema(marshmallow.Schema):
+    """The base of all schemas: unknown fields are errors. No field may have a `data_key`."""
+
+    error_messages = _MESSAGES
+
+    class Meta:
+        unknown = RAISE
+
+    def _deserialize(self, data: Any, **options: Any) -> Any:
+        """The same result as marshmallow's, without preparing for errors; if there are any, marshmallow reports them.
+
+        Fields that are neither given nor required cost nothing (decision 18).
+        """
+        known = self.load_fields
+        if isinstance(data, dict) and data.keys() <= known.keys() and not (options["many"] or options["partial"]):
+            with suppress(ValidationError):
+                values = {
+                    name: field.deserialize(data.get(name, missing), name, data)
+                    for name, field in known.items()
+                    if name in data or field.required or field.load_default is not missing
+                }
+                return {name: value for name, value in values.items() if value is not missing}
+        return super()._deserialize(data, **options)
+
+
+class RequestBody(Schema):
+    """The JSON object in a request, or an object inside it."""
+
+
+class Period(RequestBody):
+    """A body with `since` and `until`, of which either may be left out."""
+
+    @validates_schema
+    def begins_before_it_ends(self, data: dict[str, Any], **_: Any) -> None:
+        """Raises ValidationError unless `until` is later than `since`."""
+        if "since" in data and "until" in data and data["since"] >= data["until"]:
+            raise ValidationError("This must be after since.", "until")
+
+    @staticmethod
+    def as_text(body: dict[str, Any]) -> dict[str, Any]:
+        """The loaded body with its times as text that keeps their microseconds, unlike JSON's form."""
+        return body | {name: body[name].isoformat() for name in body.keys() & {"since", "until"}}
+
+
+class Query(Schema):
+    """The query parameters of a request. One that is there without a value is an error, not a filter for nothing."""
+
+    @pre_load
+    def refuse_empty(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Raises ValidationError for every known parameter that is empty."""
+        if empty := [name for name, value in data.items() if value == "" and name in self.load_fields]:
+            raise ValidationError({name: [EMPTY] for name in empty})
+        return data
+
+
+class ResponseBody(Schema):
+    """The JSON object in a response, or an object inside it, with all of its members except the OPTIONAL ones.
+
+    Responses are not validated against it. Members may be added to it at any time, and values to its enumerations.
+    """
+
+    OPTIONAL: ClassVar[tuple[str, ...]] = ()
+
+    class Meta:
+        unknown = EXCLUDE
+
+    @classmethod
+    def of(cls, row: Any, **members: Any) -> dict[str, Any]:
+        """The object for a row: the given members, and for all others the row's columns of their names.
+
+        OPTIONAL members are in it if they are given.
+        """
+        return {
+            name: members[name] if name in members else getattr(row, name)
+            for name in cls._declared_fields
+            if name in members or name not in cls.OPTIONAL
+        }
+
+    def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
+        """Documents the member as one that is always there."""
+        field_obj.required = field_name not in self.OPTIONAL
+
+
+class StrictBoolean(fields.Boolean):
+    """true or false; nothing else that Python treats as a boolean, such as 1."""
+
+    def _deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
+        if not isinstance(value, bool):
+            raise self.make_error("invalid", input=value)
+        return value
+
+
+class StrictInteger(fields.Integer):
+    """An integer as JSON Schema defines it: 7 and 7.0, but neither 7.5 nor "7"."""
+
+    def _deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
+        is_integer = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+        if not is_integer or isinstance(value, bool):
+            raise self.make_error("invalid", input=value)
+        return int(value)
+
+
+class Whole(fields.Integer):
+    """A whole number in a query: ASCII digits only, unlike Python's int()."""
+
+    def _deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
+        if not (value.isascii() and value.isdigit()):
+            raise self.make_error("invalid", input=value)
+        return super()._deserialize(value, *args, **options)
+
+
+class Time(fields.AwareDateTime):
+    """A time with its zone (RFC 3339), converted to UTC. A time that UTC's calendar cannot represent is invalid."""
+
+    def _deserialize(self, value: Any, *args: Any, **options: Any) -> datetime:
+        text = value.upper() if isinstance(value, str) else value  # RFC 3339, section 5.6, allows small `t` and `z`
+        try:
+            return super()._deserialize(text, *args, **options).astimezone(UTC)
+        except OverflowError as error:
+            raise self.make_error("invalid", input=value, obj_type=self.OBJ_TYPE) from error
+
+
+class Formatted(fields.String):
+    """Text that `read` validates and normalises; a ValueError of `read` becomes the field's error."""
+
+    def __init__(self, read: Callable[[str], Any], **options: Any) -> None:
+        super().__init__(**options)
+        self._read = read
+
+    def _deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
+        try:
+            return self._read(super()._deserialize(value, *args, **options))
+        except ValueError as error:
+            raise ValidationError(str(error)) from error
+
+
+def about(description: str, **further: Any) -> dict[str, Any]:
+    """The metadata of a field that has a description, perhaps with an `example` and other members of its schema."""
+    return {"description": description, **further}
+
+
+def text(longest: int, shortest: int = 0, **options: Any) -> fields.String:
+    """Nullable text of `shortest` to `longest` characters."""
+    return fields.String(validate=validate.Length(shortest, longest), allow_none=True, **options)
+
+
+def time(description: str, **options: Any) -> fields.DateTime:
+    """A time in a response: RFC 3339 in UTC with milliseconds."""
+    return fields.DateTime(metadata=about(description), **options)
+
+
+def moment(description: str, **options: Any) -> Time:
+    """A time in a request, within STORABLE."""
+    return Time(validate=STORABLE, metadata=about(f"RFC 3339; {description}"), **options)

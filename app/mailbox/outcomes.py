@@ -1,0 +1,76 @@
+"""Outcomes that every kind of mail has. Each counts once, under the claim that its row was worked on with.
+
+Kinds whose outcomes change more than this record them by statements of their own, under the same condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.database import count, rows
+from app.mailbox.mail import Claimed, Mail
+from app.mailbox.waking import Waiting
+
+_HELD = "unnest(%(ids)s::text[], %(claims)s::int[]) AS held(id, claim)"
+# The list of identifiers leads to the partitions that have them.
+_IS_HELD = """
+    mail.id = held.id AND mail.claim = held.claim AND mail.leased_until IS NOT NULL AND mail.due_at IS NOT NULL
+    AND mail.id = ANY(%(ids)s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PutOff:
+    """A row that is tried again in `seconds`; None: never, so it is no mail any more.
+
+    `is_spent`: the attempt counts as one of its `tries`. `problem`: for tables that keep one.
+    """
+
+    claimed: Claimed
+    seconds: float | None
+    is_spent: bool = True
+    problem: str | None = None
+
+
+def put_off(waiting: Waiting, batch: Sequence[PutOff]) -> None:
+    """Has the rows wait until they are tried again."""
+    if not batch:
+        return
+    values = _held([each.claimed for each in batch])
+    values["spent"] = [int(each.is_spent) for each in batch]
+    values["seconds"] = [each.seconds for each in batch]
+    values["problems"] = [each.problem for each in batch]
+    count(
+        f"""
+        UPDATE {waiting.mail.table} mail
+        SET due_at = NULL, leased_until = NULL, tries = mail.tries + spent,
+            {waiting.column} = now() + seconds * interval '1 second'
+            {", problem = held.problem" if any(values["problems"]) else ""}
+        FROM unnest(%(ids)s::text[], %(claims)s::int[], %(spent)s::int[], %(seconds)s::float[], %(problems)s::text[])
+            AS held(id, claim, spent, seconds, problem)
+        WHERE {_IS_HELD}
+        """,
+        values,
+    )
+
+
+def release(mail: Mail, batch: Sequence[Claimed]) -> None:
+    """Ends the leases, so that the rows can be claimed again at once.
+
+    In a shared mailbox they go behind what is due: rows that cannot be worked on yet would else be claimed first.
+    """
+    behind = "" if mail.exclusive else ", due_at = now()"
+    count(f"UPDATE {mail.table} mail SET leased_until = NULL{behind} FROM {_HELD} WHERE {_IS_HELD}", _held(batch))
+
+
+def drop(mail: Mail, batch: Sequence[Claimed], only: str = "true") -> set[str]:
+    """Deletes those of the rows for which `only` holds, which reads them as `mail`; returns their identifiers."""
+    if not batch:
+        return set()
+    query = f"DELETE FROM {mail.table} mail USING {_HELD} WHERE {_IS_HELD} AND {only} RETURNING mail.id"
+    return {id for (id,) in rows(query, _held(batch))}
+
+
+def _held(batch: Sequence[Claimed]) -> dict[str, list[object]]:
+    return {"ids": [row.id for row in batch], "claims": [row.claim for row in batch]}
