@@ -16,6 +16,7 @@ class Conversation(OwnedModel):
     there is only one, no two runs wait in one conversation.
     """
 
+    PREFIX = "cnv"
     # The sender paces conversations without the contact's lock.
     FIXED: ClassVar[frozenset[str]] = frozenset({"channel_id", "created_at", "paced_until"})
     FILTERS: ClassVar[tuple[str, ...]] = ("status", "assignee_id", "contact_id")
@@ -38,6 +39,7 @@ class Conversation(OwnedModel):
 class Message(OwnedModel):
     """`sent_at` is set by the database, when the message is first known to be sent."""
 
+    PREFIX = "msg"
     FIXED: ClassVar[frozenset[str]] = frozenset({"channel_id", "direction", "author", "sent_at", "created_at"})
 
     id = TextField(primary_key=True)

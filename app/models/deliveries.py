@@ -22,6 +22,7 @@ _COLUMNS = {
 
 
 class Delivery(OwnedModel):
+    PREFIX = "dlv"
     FILTERS = ("endpoint_id", "status", "kind")
 
     id = TextField(primary_key=True)

@@ -13,6 +13,8 @@ from app.models.base import OwnedModel, TimeField
 
 
 class Event(OwnedModel):
+    PREFIX = "evt"
+
     id = TextField(primary_key=True)
     kind = TextField()
     contact_id = TextField(null=True)

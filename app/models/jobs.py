@@ -13,6 +13,8 @@ STATUSES = ["queued", "running", "succeeded", "failed"]
 
 
 class Job(OwnedModel):
+    PREFIX = "job"
+
     id = TextField(primary_key=True)
     position = BigIntegerField()
     # A token (`tok_…`), a member on a page (`mem_…`) or a visit of support staff (`vis_…`); null for a command.

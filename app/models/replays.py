@@ -12,6 +12,8 @@ OUTCOMES = ("sent", "skipped")
 
 
 class Replay(OwnedModel):
+    PREFIX = "rpl"
+
     id = TextField(primary_key=True)
     state = TextField(default="running")
     filter = json_field()

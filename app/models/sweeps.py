@@ -8,6 +8,7 @@ from app.models.base import OwnedModel, TimeField, text_array
 
 
 class Sweep(OwnedModel):
+    PREFIX = "swp"
     FILTERS = ("endpoint_id", "action")
 
     id = TextField(primary_key=True)

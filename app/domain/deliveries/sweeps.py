@@ -134,11 +134,6 @@ def forget_old(limit: int = 10_000) -> int:
     return delete_some("sweeps", is_old, "finished_at", (days,), limit)
 
 
-def find(workspace_id: str, sweep_id: str) -> Sweep:
-    """Raises NotFound."""
-    return Sweep.get_in(workspace_id, sweep_id, "swp")
-
-
 ACTIONS = tuple(WANTED_IN)
 
 

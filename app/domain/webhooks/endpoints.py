@@ -79,7 +79,7 @@ def rotate_secret(change: Change) -> Effect:
     A previous secret that no key can decrypt is dropped, because nothing is sent unless both can sign.
     Raises NotFound.
     """
-    endpoint = find(change.workspace_id, change.target)
+    endpoint = Endpoint.find(change.workspace_id, change.target)
     readable = vault.is_readable(settings().secret_keys, bytes(endpoint.secret))
     Endpoint.update(
         secret=change.payload["sealed_secret"].encode(),
@@ -95,7 +95,7 @@ def rotate_secret(change: Change) -> Effect:
 def test(change: Change) -> Effect:
     """Sends a sample event to this endpoint only. Raises NotFound, and Conflict if the endpoint is stopped."""
     endpoint_id, kind = change.payload["endpoint_id"], change.payload["kind"]
-    if find(change.workspace_id, endpoint_id).state != "active":
+    if Endpoint.find(change.workspace_id, endpoint_id).state != "active":
         raise Conflict(f"The endpoint {endpoint_id} is stopped. Enable it first, then test it.")
     delivery_id = change.events.record_for(endpoint_id, kind, catalogue.KINDS[kind].sample())
     audit.record(change, "endpoint", endpoint_id, {"kind": kind, "delivery_id": delivery_id})
@@ -155,7 +155,7 @@ def resend(change: Change) -> Effect:
     Raises NotFound, and Conflict if the endpoint is stopped.
     """
     filters: dict[str, Any] = {name: change.payload.get(name) for name in FILTERS}
-    endpoint = find(change.workspace_id, change.payload["endpoint_id"])
+    endpoint = Endpoint.find(change.workspace_id, change.payload["endpoint_id"])
     if endpoint.state != "active":
         raise Conflict(STOPPED)
     times = {name: datetime.fromisoformat(filters[name]) for name in ("since", "until") if filters[name]}
@@ -176,11 +176,6 @@ def drop_deleted() -> int:
             SELECT FROM sweeps WHERE endpoint_id = endpoints.id AND due_at IS NOT NULL)
         """
     )
-
-
-def find(workspace_id: str, endpoint_id: str) -> Endpoint:
-    """The endpoint, unless it is deleted. Raises NotFound."""
-    return Endpoint.get_in(workspace_id, endpoint_id, "whe")
 
 
 def seal(secret: str) -> str:
