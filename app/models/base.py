@@ -9,14 +9,12 @@ from functools import reduce
 from operator import and_
 from typing import Any, ClassVar, Self
 
-from peewee import SQL, Model, Select, TextField, Tuple, fn
+from peewee import SQL, IntegerField, Model, Select, TextField, Tuple, fn
 from playhouse.postgres_ext import ArrayField, BinaryJSONField, DateTimeTZField
 
 from app.database import database
 from app.errors import NotFound
 from app.lib import ids, json
-
-__all__ = ["BaseModel", "Count", "OwnedModel", "TimeField", "count_newest", "json_field", "page_before", "text_array"]
 
 TimeField = DateTimeTZField
 
@@ -88,6 +86,14 @@ class OwnedModel(BaseModel):
         """The columns by which the list is ordered, descending: the time, if filtered by it, then the identifier."""
         is_by_time = filters.keys() & {f"{cls.TIME}_since", f"{cls.TIME}_until"}
         return (f"{cls.TIME}_at", "id") if is_by_time else ("id",)
+
+
+class MailModel(OwnedModel):
+    """A table whose rows are mail while they have `due_at`; `app/mailbox` keeps these columns."""
+
+    due_at = TimeField(null=True)
+    leased_until = TimeField(null=True)
+    claim = IntegerField(default=0)
 
 
 def text_array(**options: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from peewee import BooleanField, IntegerField, TextField, Tuple, fn
 
-from app.models.base import OwnedModel, TimeField, json_field
+from app.models.base import MailModel, OwnedModel, TimeField, json_field
 
 
 class Conversation(OwnedModel):
@@ -36,7 +36,7 @@ class Conversation(OwnedModel):
     created_at = TimeField()
 
 
-class Message(OwnedModel):
+class Message(MailModel):
     """`sent_at` is set by the database, when the message is first known to be sent."""
 
     PREFIX = "msg"
@@ -60,9 +60,6 @@ class Message(OwnedModel):
     sent_at = TimeField(null=True)
     is_automated = BooleanField(default=False)
     is_behind = BooleanField(default=False)
-    due_at = TimeField(null=True)
-    leased_until = TimeField(null=True)
-    claim = IntegerField(default=0)
     put_off_at = TimeField(null=True)
     created_at = TimeField()
 
