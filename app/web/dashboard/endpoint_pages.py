@@ -84,15 +84,10 @@ def enable(endpoint_id: str) -> AnyResponse:
 
 
 def _matching(chosen: filters.Filters) -> Any:
-    found = Endpoint.in_workspace(workspace_id())
-    if text := chosen.values.get("q"):
-        found = found.where(Endpoint.address.contains(text))
-    match chosen.values.get("state"):
-        case "failing":
-            found = found.where(Endpoint.state == "active", Endpoint.consecutive_failures > 0)
-        case str(state):
-            found = found.where(Endpoint.state == state)
-    return found
+    text, state = chosen.values.get("q"), chosen.values.get("state")
+    if state == "failing":
+        return Endpoint.with_address(workspace_id(), text, "active").where(Endpoint.consecutive_failures > 0)
+    return Endpoint.with_address(workspace_id(), text, state)
 
 
 def _exported(endpoint: Endpoint) -> dict[str, Any]:
