@@ -206,7 +206,7 @@ def delete_some(table: str, condition: str, order: str, parameters: Sequence[Any
     Those that another transaction has locked are passed over, so it is safe to run concurrently.
     """
     chosen = f"SELECT {key} FROM {table} WHERE {condition} ORDER BY {order} LIMIT %s FOR UPDATE SKIP LOCKED"
-    return count(f"DELETE FROM {table} WHERE {key} IN ({chosen})", (*parameters, limit))
+    return count(f"DELETE FROM {table} WHERE {key} = ANY(ARRAY({chosen}))", (*parameters, limit))
 
 
 def count(sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:

@@ -17,7 +17,7 @@ from peewee import OperationalError
 from psycopg2.errors import DeadlockDetected, LockNotAvailable, QueryCanceled
 
 from app.config import Settings, settings
-from app.database import count, now, rows, transaction
+from app.database import count, delete_some, now, rows, transaction
 from app.lib import ids
 
 log = structlog.get_logger(__name__)
@@ -189,15 +189,8 @@ def _drop(each: Partitioned, piece: Piece) -> int:
 def _delete_expired(each: Partitioned, expired: str) -> int:
     deleted = 0
     for _ in range(MOST_BATCHES):
-        batch = count(
-            f"""
-            DELETE FROM {each.default} WHERE ctid IN (
-                SELECT ctid FROM {each.default}
-                WHERE {each.key} >= %s AND {each.key} < %s AND ({each.unfinished}) IS NOT TRUE
-                ORDER BY {each.key} LIMIT %s FOR UPDATE SKIP LOCKED)
-            """,
-            (f"{each.prefix}_", expired, BATCH),
-        )
+        is_old = f"{each.key} >= %s AND {each.key} < %s AND ({each.unfinished}) IS NOT TRUE"
+        batch = delete_some(each.default, is_old, each.key, (f"{each.prefix}_", expired), BATCH, key="ctid")
         deleted += batch
         if batch < BATCH:
             break

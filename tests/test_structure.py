@@ -29,15 +29,14 @@ from app.domain.lifecycle import erasures, imports
 from app.domain.people import tokens, workspaces
 from app.domain.webhooks import catalogue, endpoints
 from app.domain.writes import VERBS
-from app.models.base import BaseModel, OwnedModel
+from app.models.base import BaseModel, MailModel, OwnedModel
 from tests import schema
 
 ROOT = Path(__file__).parent.parent
 for module in pkgutil.iter_modules(models.__path__, "app.models."):
     importlib.import_module(module.name)
-MODELS = sorted(
-    {*BaseModel.__subclasses__(), *OwnedModel.__subclasses__()} - {OwnedModel}, key=lambda model: model.__name__
-)
+BASES = {BaseModel, MailModel, OwnedModel}
+MODELS = sorted({model for base in BASES for model in base.__subclasses__()} - BASES, key=lambda model: model.__name__)
 NOUNS: dict[str, Any] = {
     "automations": automations,
     "bookings": bookings,

@@ -126,7 +126,7 @@ def create_automation(body: dict[str, Any]) -> Response:
 @blueprint.response(200, envelope(AutomationSchema))
 def show_automation(automation_id: str) -> Response:
     """Show an automation."""
-    return respond(200, {"data": automations.represent(automations.find(caller().workspace_id, automation_id))})
+    return respond(200, {"data": automations.represent(Automation.find(caller().workspace_id, automation_id))})
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>", methods=["PATCH"])
@@ -155,7 +155,7 @@ def delete_automation(automation_id: str) -> Response:
 @blueprint.response(200, envelope(AutomationVersionSchema, many=True))
 def list_versions_of_automation(query: dict[str, Any], automation_id: str) -> Response:
     """List the published versions of an automation, newest first."""
-    automation = automations.find(caller().workspace_id, automation_id)
+    automation = Automation.find(caller().workspace_id, automation_id)
     found = AutomationVersion.select().where(AutomationVersion.automation_id == automation.id)
     return respond(200, page(found, AutomationVersion, query, automations.represent_version))
 

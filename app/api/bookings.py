@@ -72,7 +72,7 @@ def create_booking(body: dict[str, Any]) -> Response:
 @blueprint.response(200, envelope(BookingSchema))
 def show_booking(booking_id: str) -> Response:
     """Show a booking."""
-    return respond(200, {"data": bookings.represent(bookings.find(caller().workspace_id, booking_id))})
+    return respond(200, {"data": bookings.represent(Booking.find(caller().workspace_id, booking_id))})
 
 
 @blueprint.route("/workspaces/<workspace>/bookings/<booking_id>/cancel", methods=["POST"])

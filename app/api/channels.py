@@ -59,7 +59,7 @@ def create_channel(body: dict[str, Any]) -> Response:
 @blueprint.response(200, envelope(ChannelSchema))
 def show_channel(channel_id: str) -> Response:
     """Show a channel."""
-    return respond(200, {"data": channels.represent(channels.find(caller().workspace_id, channel_id))})
+    return respond(200, {"data": channels.represent(Channel.find(caller().workspace_id, channel_id))})
 
 
 @blueprint.route("/workspaces/<workspace>/channels/<channel_id>", methods=["PATCH"])

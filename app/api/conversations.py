@@ -58,7 +58,7 @@ def list_conversations(query: dict[str, Any]) -> Response:
 @blueprint.response(200, envelope(ConversationSchema))
 def show_conversation(conversation_id: str) -> Response:
     """Show a conversation."""
-    found = conversations.find(caller().workspace_id, conversation_id)
+    found = Conversation.find(caller().workspace_id, conversation_id)
     return respond(200, {"data": conversations.represent(found)})
 
 
@@ -68,7 +68,7 @@ def show_conversation(conversation_id: str) -> Response:
 @accepts_write(ConversationSchema)
 def update_conversation(body: dict[str, Any], conversation_id: str) -> Response:
     """Close, open, assign or read a conversation. Closing it resumes the runs that a member's message holds."""
-    found = conversations.find(caller().workspace_id, conversation_id)
+    found = Conversation.find(caller().workspace_id, conversation_id)
     check = partial(conversation_changes.check_assignee, found.workspace_id, body.get("assignee_id"))
     return accept("conversations.update", body | {"contact_id": found.contact_id}, found.id, check)
 
@@ -81,6 +81,6 @@ def show_typing(conversation_id: str) -> Response:
 
     Members see it on their live streams, and the visitor of a web chat in the chat. Repeat it every few seconds.
     """
-    found = conversations.find(caller().workspace_id, conversation_id)
+    found = Conversation.find(caller().workspace_id, conversation_id)
     conversations.tell_typing(found, {"type": "api", "id": caller().token_id})
     return BareResponse(status=204)

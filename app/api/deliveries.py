@@ -51,7 +51,7 @@ def list_deliveries(query: dict[str, Any]) -> Response:
 @blueprint.response(200, envelope(DeliveryWithAttemptsSchema))
 def show_delivery(delivery_id: str) -> Response:
     """Show a delivery with its body and all its attempts."""
-    return respond(200, {"data": deliveries.represent_whole(deliveries.find(caller().workspace_id, delivery_id))})
+    return respond(200, {"data": deliveries.represent_whole(Delivery.find(caller().workspace_id, delivery_id))})
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/deliveries/<delivery_id>/resend", methods=["POST"])

@@ -117,7 +117,7 @@ def test_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
 @blueprint.response(200, envelope(EndpointSchema))
 def show_endpoint(endpoint_id: str) -> Response:
     """Show a webhook endpoint."""
-    return respond(200, {"data": endpoints.represent(endpoints.find(caller().workspace_id, endpoint_id))})
+    return respond(200, {"data": endpoints.represent(Endpoint.find(caller().workspace_id, endpoint_id))})
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>", methods=["PATCH"])

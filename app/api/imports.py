@@ -23,7 +23,7 @@ from app.domain.lifecycle.import_lines import LONGEST_LINE_BYTES, MOST_BYTES, MO
 from app.domain.resources import ProgressSchema
 from app.lib import ids
 from app.lib.schemas import ResponseBody, about, time
-from app.models.imports import LineError
+from app.models.imports import Import, LineError
 from app.models.jobs import Job
 
 blueprint = Blueprint("imports", __name__, description="Many contacts in one job.")
@@ -69,7 +69,7 @@ def import_contacts() -> Response:
 @blueprint.response(200, envelope(ImportSchema))
 def show_import(import_id: str) -> Response:
     """Show an import and its progress."""
-    return respond(200, {"data": imports.represent(imports.find(caller().workspace_id, import_id))})
+    return respond(200, {"data": imports.represent(Import.find(caller().workspace_id, import_id))})
 
 
 @blueprint.route("/workspaces/<workspace>/imports/<import_id>/errors", methods=["GET"])
@@ -78,7 +78,7 @@ def show_import(import_id: str) -> Response:
 @blueprint.response(200, envelope(LineErrorSchema, many=True))
 def list_line_errors(query: dict[str, Any], import_id: str) -> Response:
     """List the lines of an import that failed, in their order."""
-    found = imports.find(caller().workspace_id, import_id)
+    found = Import.find(caller().workspace_id, import_id)
     of_import = {**query, "import_id": found.id}
     return respond(
         200,

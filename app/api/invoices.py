@@ -32,4 +32,4 @@ def list_invoices(query: dict[str, Any]) -> Response:
 @blueprint.response(200, envelope(InvoiceSchema))
 def show_invoice(invoice_id: str) -> Response:
     """Show an invoice."""
-    return respond(200, {"data": invoices.represent(invoices.find(caller().workspace_id, invoice_id))})
+    return respond(200, {"data": invoices.represent(Invoice.find(caller().workspace_id, invoice_id))})

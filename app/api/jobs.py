@@ -107,6 +107,6 @@ def discard_job(body: dict[str, Any], job_id: str) -> Response:
 
 def _find(job_id: str) -> Job:
     """Raises NotFound, and InsufficientScope if the token does not cover its kind."""
-    job = jobs.find(caller().workspace_id, job_id)
+    job = Job.find(caller().workspace_id, job_id)
     require(jobs.KINDS[job.kind].restriction)
     return job

@@ -16,13 +16,13 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.writes import accept, act
 from app.domain.channels import media
-from app.domain.conversations import conversations, messages, recipients
+from app.domain.conversations import messages, recipients
 from app.domain.conversations.messages import MOST_CHARACTERS, MessageSchema
 from app.domain.people import message_access
 from app.errors import NotFound
 from app.lib import ids
 from app.lib.schemas import RequestBody, about
-from app.models.conversations import Message
+from app.models.conversations import Conversation, Message
 from app.models.jobs import Job
 
 blueprint = Blueprint("messages", __name__, description="Messages between contacts and the workspace.")
@@ -105,7 +105,7 @@ class MessageToContact(MessageCreate):
 @blueprint.response(200, envelope(MessageSchema, many=True))
 def list_messages_of_conversation(query: dict[str, Any], conversation_id: str) -> Response:
     """List the messages of a conversation, newest first, by `provider_time`, or `created_at` where there is none."""
-    found = conversations.find(caller().workspace_id, conversation_id)
+    found = Conversation.find(caller().workspace_id, conversation_id)
     find = partial(Message.latest, found.id)
     of_conversation = {**query, "conversation_id": found.id}
     return respond(200, page_of(find, of_conversation, messages.represent, _ORDER))
@@ -117,7 +117,7 @@ def list_messages_of_conversation(query: dict[str, Any], conversation_id: str) -
 @accepts_write(MessageSchema, made=True)
 def write_message(body: dict[str, Any], conversation_id: str) -> Response:
     """Write in a conversation, which is opened again if it is closed. The provider's answer changes the `status`."""
-    found = conversations.find(caller().workspace_id, conversation_id)
+    found = Conversation.find(caller().workspace_id, conversation_id)
     payload = body | {"conversation_id": found.id, "contact_id": found.contact_id}
     return accept("messages.create", payload, ids.new("msg"), partial(recipients.check, found.workspace_id, payload))
 
@@ -155,7 +155,7 @@ def send_message(body: dict[str, Any]) -> Response:
 @blueprint.response(200, envelope(MessageSchema))
 def show_message(message_id: str) -> Response:
     """Show a message."""
-    return respond(200, {"data": messages.represent(messages.find(caller().workspace_id, message_id))})
+    return respond(200, {"data": messages.represent(Message.find(caller().workspace_id, message_id))})
 
 
 @blueprint.route("/workspaces/<workspace>/messages/<message_id>/resend", methods=["POST"])
@@ -165,5 +165,5 @@ def resend_message(message_id: str) -> Response:
     """Send a message again that has `failed`, or whose outcome is `unknown`: the contact may then get it twice."""
     payload = {}
     with suppress(NotFound):  # a queued write may create it
-        payload["contact_id"] = messages.find(caller().workspace_id, message_id).contact_id
+        payload["contact_id"] = Message.find(caller().workspace_id, message_id).contact_id
     return act("messages.resend", message_id, payload)

@@ -75,7 +75,7 @@ def create_replay(body: dict[str, Any]) -> Response:
 @blueprint.response(200, envelope(ReplaySchema))
 def show_replay(replay_id: str) -> Response:
     """Show a replay and its progress."""
-    return respond(200, {"data": replays.represent(replays.find(caller().workspace_id, replay_id))})
+    return respond(200, {"data": replays.represent(Replay.find(caller().workspace_id, replay_id))})
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/replays/<replay_id>/rows", methods=["GET"])
@@ -84,7 +84,7 @@ def show_replay(replay_id: str) -> Response:
 @blueprint.response(200, envelope(ReplayRowSchema, many=True))
 def list_replay_rows(query: dict[str, Any], replay_id: str) -> Response:
     """List the outcomes of the deliveries that the replay has reached, the latest first."""
-    found = replays.find(caller().workspace_id, replay_id)
+    found = Replay.find(caller().workspace_id, replay_id)
     return respond(
         200,
         page_of(
@@ -124,7 +124,7 @@ def _move(kind: str, replay_id: str, state: str) -> Response:
     def check() -> None:
         must_exist("replay", replay_id)
         try:
-            replays.refuse_ended(replays.find(caller().workspace_id, replay_id), state)
+            replays.refuse_ended(Replay.find(caller().workspace_id, replay_id), state)
         except NotFound:  # a queued write will make it
             return
 

@@ -23,6 +23,7 @@ from app.domain.triggers import run_states
 from app.domain.triggers.run_states import EXAMPLE_VARIABLES, FailureSchema, RunSchema
 from app.lib import ids, json
 from app.lib.schemas import RequestBody, ResponseBody, about
+from app.models.automations import Automation
 from app.models.runs import STATUSES, Run, RunStep
 
 blueprint = Blueprint("runs", __name__, description="Contacts on their way through automations.")
@@ -117,7 +118,7 @@ def start_automation(body: dict[str, Any], automation_id: str) -> Response:
 def simulate_automation(body: dict[str, Any], automation_id: str) -> Response:
     """Run the draft without any effect, and show the log. Waits end at once, and no request is sent."""
     workspace_id = caller().workspace_id
-    automation = automations.find(workspace_id, automation_id)
+    automation = Automation.find(workspace_id, automation_id)
     contact = contacts.find_named(workspace_id, body["contact_id"]) if "contact_id" in body else None
     run, log = simulations.simulate(automation, contact, body.get("variables", {}), body.get("replies", []))
     steps = [runs.represent_step(step) for step in log]
@@ -130,7 +131,7 @@ def simulate_automation(body: dict[str, Any], automation_id: str) -> Response:
 @blueprint.response(200, envelope(RunSchema, many=True))
 def list_runs_of_automation(query: dict[str, Any], automation_id: str) -> Response:
     """List the runs of an automation, newest first."""
-    automation = automations.find(caller().workspace_id, automation_id)
+    automation = Automation.find(caller().workspace_id, automation_id)
     return _page(query | {"automation_id": automation.id})
 
 

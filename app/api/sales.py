@@ -87,4 +87,4 @@ def create_sale(body: dict[str, Any]) -> Response:
 @blueprint.response(200, envelope(SaleSchema))
 def show_sale(sale_id: str) -> Response:
     """Show a sale."""
-    return respond(200, {"data": sales.represent(sales.find(caller().workspace_id, sale_id))})
+    return respond(200, {"data": sales.represent(Sale.find(caller().workspace_id, sale_id))})

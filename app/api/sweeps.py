@@ -38,4 +38,4 @@ def list_sweeps(query: dict[str, Any]) -> Response:
 @blueprint.response(200, envelope(SweepSchema))
 def show_sweep(sweep_id: str) -> Response:
     """Show a sweep and its progress."""
-    return respond(200, {"data": sweeps.represent(sweeps.find(caller().workspace_id, sweep_id))})
+    return respond(200, {"data": sweeps.represent(Sweep.find(caller().workspace_id, sweep_id))})

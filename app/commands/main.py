@@ -23,6 +23,7 @@ from app.domain.webhooks import catalogue, endpoints
 from app.domain.work import secrets
 from app.errors import Conflict, Fault, Invalid, SettingsError
 from app.lib import addresses, ids
+from app.models.endpoints import Endpoint
 
 LONGEST_LIFE_SECONDS = 100 * 365 * 24 * 3600
 
@@ -154,7 +155,7 @@ def create_endpoint(workspace_id: str, address: str, events: str, max_per_second
     writes.work(workspace_id)
     if problem := jobs.wait(job, seconds=30).problem:
         raise Conflict(problem["detail"])
-    made = endpoints.represent(endpoints.find(workspace_id, endpoint_id))
+    made = endpoints.represent(Endpoint.find(workspace_id, endpoint_id))
     print_json({"endpoint": made, "secret": secret})
 
 

@@ -76,7 +76,7 @@ def replay(workspace_id: str, per_second: int | None, canary: bool, dry_run: boo
     if ended.problem:
         raise Conflict(ended.problem["detail"])
     _follow(replay_id)
-    print_json(replays.represent(replays.find(workspace_id, replay_id)))
+    print_json(replays.represent(Replay.find(workspace_id, replay_id)))
 
 
 def _follow(replay_id: str) -> None:

@@ -22,7 +22,17 @@ from app.domain.triggers import run_states
 from app.domain.webhooks import endpoints
 from app.errors import NotFound
 from app.lib.schemas import ResponseBody, about, time
+from app.models.automations import Automation
+from app.models.bookings import Booking
+from app.models.channels import Channel
+from app.models.conversations import Conversation, Message
+from app.models.deliveries import Delivery
+from app.models.endpoints import Endpoint
+from app.models.imports import Import
 from app.models.jobs import STATUSES, Job
+from app.models.replays import Replay
+from app.models.sales import Sale
+from app.models.sweeps import Sweep
 
 Represented = dict[str, Any]
 
@@ -40,19 +50,19 @@ class ResourceType:
 
 TYPES: Mapping[str, ResourceType] = {
     "contact": ResourceType("contacts", lambda *ids: merges.represent(contacts.find(*ids))),
-    "sale": ResourceType("sales", lambda *ids: sales.represent(sales.find(*ids))),
-    "booking": ResourceType("bookings", lambda *ids: bookings.represent(bookings.find(*ids))),
-    "endpoint": ResourceType("webhooks/endpoints", lambda *ids: endpoints.represent(endpoints.find(*ids))),
-    "delivery": ResourceType("webhooks/deliveries", lambda *ids: deliveries.represent(deliveries.find(*ids))),
-    "import": ResourceType("imports", lambda *ids: imports.represent(imports.find(*ids))),
-    "sweep": ResourceType("webhooks/sweeps", lambda *ids: sweeps.represent(sweeps.find(*ids))),
-    "replay": ResourceType("webhooks/replays", lambda *ids: replays.represent(replays.find(*ids))),
-    "automation": ResourceType("automations", lambda *ids: automations.represent(automations.find(*ids))),
+    "sale": ResourceType("sales", lambda *ids: sales.represent(Sale.find(*ids))),
+    "booking": ResourceType("bookings", lambda *ids: bookings.represent(Booking.find(*ids))),
+    "endpoint": ResourceType("webhooks/endpoints", lambda *ids: endpoints.represent(Endpoint.find(*ids))),
+    "delivery": ResourceType("webhooks/deliveries", lambda *ids: deliveries.represent(Delivery.find(*ids))),
+    "import": ResourceType("imports", lambda *ids: imports.represent(Import.find(*ids))),
+    "sweep": ResourceType("webhooks/sweeps", lambda *ids: sweeps.represent(Sweep.find(*ids))),
+    "replay": ResourceType("webhooks/replays", lambda *ids: replays.represent(Replay.find(*ids))),
+    "automation": ResourceType("automations", lambda *ids: automations.represent(Automation.find(*ids))),
     "run": ResourceType("runs", lambda *ids: run_states.represent(runs.find(*ids))),
-    "conversation": ResourceType("conversations", lambda *ids: conversations.represent(conversations.find(*ids))),
-    "message": ResourceType("messages", lambda *ids: messages.represent(messages.find(*ids))),
-    "channel": ResourceType("channels", lambda *ids: channels.represent(channels.find(*ids))),
-    "job": ResourceType("jobs", lambda *ids: represent_job(jobs.find(*ids))),
+    "conversation": ResourceType("conversations", lambda *ids: conversations.represent(Conversation.find(*ids))),
+    "message": ResourceType("messages", lambda *ids: messages.represent(Message.find(*ids))),
+    "channel": ResourceType("channels", lambda *ids: channels.represent(Channel.find(*ids))),
+    "job": ResourceType("jobs", lambda *ids: represent_job(Job.find(*ids))),
     "workspace": ResourceType(None, lambda *ids: workspaces.represent(workspaces.find(ids[0]))),
 }
 

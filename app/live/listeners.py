@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from app import bounds, metrics
-from app.domain.channels import channels, visitors
+from app.domain.channels import visitors
 from app.domain.people import message_access, sessions
 from app.errors import InsufficientScope, NotFound, Unauthenticated
+from app.models.channels import Channel
 from app.serving.cookies import Cookies
 
 _NO_SESSION = "Sign in first: this stream is for members of a workspace."
@@ -113,7 +114,7 @@ def visitor(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
     if found is None:
         raise Unauthenticated(_NO_VISITOR)
     origin = headers.get("origin")  # a page of our own sends none
-    allowed = channels.find(found.workspace_id, found.channel_id).settings.get("origins", [])
+    allowed = Channel.find(found.workspace_id, found.channel_id).settings.get("origins", [])
     if origin is not None and not visitors.is_allowed(allowed, origin):
         raise InsufficientScope(_FOREIGN)
     return Pass(found.workspace_id, found.id, found.channel_id, found.peer)

@@ -24,30 +24,3 @@ from app.mailbox.outcomes import PutOff, drop, put_off, release
 from app.mailbox.overdue import overdue
 from app.mailbox.serving import serve, serve_shared, serve_together
 from app.mailbox.waking import Waiting, wake, wake_all, wake_and_ring
-
-__all__ = [
-    "Claimed",
-    "Found",
-    "Held",
-    "Mail",
-    "Pause",
-    "PutOff",
-    "Waiting",
-    "claim",
-    "drop",
-    "hear",
-    "holding",
-    "in_progress",
-    "may_have_more",
-    "overdue",
-    "put_off",
-    "release",
-    "ring",
-    "ring_again",
-    "serve",
-    "serve_shared",
-    "serve_together",
-    "wake",
-    "wake_all",
-    "wake_and_ring",
-]

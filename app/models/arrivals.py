@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from peewee import BigIntegerField, IntegerField, TextField
 
-from app.models.base import OwnedModel, TimeField, json_field
+from app.models.base import MailModel, TimeField, json_field
 
 
-class Arrival(OwnedModel):
+class Arrival(MailModel):
     id = TextField(primary_key=True)
     position = BigIntegerField()
     channel_id = TextField()
@@ -20,9 +20,6 @@ class Arrival(OwnedModel):
     deaths = IntegerField(default=0)
     problem = TextField(null=True)
     next_attempt_at = TimeField(null=True)
-    due_at = TimeField(null=True)
-    leased_until = TimeField(null=True)
-    claim = IntegerField(default=0)
     created_at = TimeField()
 
     @classmethod

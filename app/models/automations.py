@@ -15,6 +15,8 @@ from app.models.base import OwnedModel, TimeField, json_field
 class Automation(OwnedModel):
     """`cancellations`: marks of which runs are being cancelled; no run that one of them chooses takes another step."""
 
+    PREFIX = "aut"
+
     id = TextField(primary_key=True)
     name = TextField()
     status = TextField(default="draft")

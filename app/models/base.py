@@ -9,14 +9,12 @@ from functools import reduce
 from operator import and_
 from typing import Any, ClassVar, Self
 
-from peewee import SQL, Model, Select, TextField, Tuple, fn
+from peewee import SQL, IntegerField, Model, Select, TextField, Tuple, fn
 from playhouse.postgres_ext import ArrayField, BinaryJSONField, DateTimeTZField
 
 from app.database import database
 from app.errors import NotFound
 from app.lib import ids, json
-
-__all__ = ["BaseModel", "Count", "OwnedModel", "TimeField", "count_newest", "json_field", "page_before", "text_array"]
 
 TimeField = DateTimeTZField
 
@@ -37,13 +35,14 @@ class BaseModel(Model):
 class OwnedModel(BaseModel):
     """A table whose rows belong to a workspace, and the filters of its list.
 
-    FILTERS are columns. TIME names a time column and its filters: `occurred` stands for `occurred_at`,
-    `occurred_since` and `occurred_until`.
+    PREFIX begins the identifiers by which callers find rows. FILTERS are columns. TIME names a time column and its
+    filters: `occurred` stands for `occurred_at`, `occurred_since` and `occurred_until`.
     KEYS are the columns besides `id` that are unique in a workspace, each with the SQL form in which it is compared.
     COMPUTED are columns whose value comes from an SQL expression on the row, `new`, when it is inserted.
     FIXED are columns that never change after that.
     """
 
+    PREFIX: ClassVar[str]
     FILTERS: ClassVar[tuple[str, ...]] = ()
     TIME: ClassVar[str | None] = None
     KEYS: ClassVar[Mapping[str, str]] = {}
@@ -58,10 +57,10 @@ class OwnedModel(BaseModel):
         return cls.select().where(cls.workspace_id == workspace_id)
 
     @classmethod
-    def get_in(cls, workspace_id: str, identifier: str, prefix: str) -> Self:
-        """The row with that identifier. Raises NotFound, also if it is not an identifier with that prefix."""
+    def find(cls, workspace_id: str, identifier: str) -> Self:
+        """The row with that identifier. Raises NotFound, also if it is not an identifier with the PREFIX."""
         found: Self | None = None
-        if ids.is_id(identifier, prefix):
+        if ids.is_id(identifier, cls.PREFIX):
             found = cls.in_workspace(workspace_id).where(cls._meta.primary_key == identifier).first()
         if found is None:
             raise NotFound()
@@ -87,6 +86,14 @@ class OwnedModel(BaseModel):
         """The columns by which the list is ordered, descending: the time, if filtered by it, then the identifier."""
         is_by_time = filters.keys() & {f"{cls.TIME}_since", f"{cls.TIME}_until"}
         return (f"{cls.TIME}_at", "id") if is_by_time else ("id",)
+
+
+class MailModel(OwnedModel):
+    """A table whose rows are mail while they have `due_at`; `app/mailbox` keeps these columns."""
+
+    due_at = TimeField(null=True)
+    leased_until = TimeField(null=True)
+    claim = IntegerField(default=0)
 
 
 def text_array(**options: Any) -> Any:

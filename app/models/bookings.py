@@ -8,6 +8,7 @@ from app.models.base import OwnedModel, TimeField
 
 
 class Booking(OwnedModel):
+    PREFIX = "bkg"
     FILTERS = ("contact_id", "status")
     TIME = "starts"
 

@@ -15,6 +15,8 @@ class Channel(OwnedModel):
     Only SQL reads `paced_until` and `paused_until`: Python has no time as late as PostgreSQL may hold there.
     """
 
+    PREFIX = "chn"
+
     id = TextField(primary_key=True)
     kind = TextField()
     name = TextField()

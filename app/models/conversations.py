@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from peewee import BooleanField, IntegerField, TextField, Tuple, fn
 
-from app.models.base import OwnedModel, TimeField, json_field
+from app.models.base import MailModel, OwnedModel, TimeField, json_field
 
 
 class Conversation(OwnedModel):
@@ -16,6 +16,7 @@ class Conversation(OwnedModel):
     there is only one, no two runs wait in one conversation.
     """
 
+    PREFIX = "cnv"
     # The sender paces conversations without the contact's lock.
     FIXED: ClassVar[frozenset[str]] = frozenset({"channel_id", "created_at", "paced_until"})
     FILTERS: ClassVar[tuple[str, ...]] = ("status", "assignee_id", "contact_id")
@@ -35,9 +36,10 @@ class Conversation(OwnedModel):
     created_at = TimeField()
 
 
-class Message(OwnedModel):
+class Message(MailModel):
     """`sent_at` is set by the database, when the message is first known to be sent."""
 
+    PREFIX = "msg"
     FIXED: ClassVar[frozenset[str]] = frozenset({"channel_id", "direction", "author", "sent_at", "created_at"})
 
     id = TextField(primary_key=True)
@@ -58,9 +60,6 @@ class Message(OwnedModel):
     sent_at = TimeField(null=True)
     is_automated = BooleanField(default=False)
     is_behind = BooleanField(default=False)
-    due_at = TimeField(null=True)
-    leased_until = TimeField(null=True)
-    claim = IntegerField(default=0)
     put_off_at = TimeField(null=True)
     created_at = TimeField()
 

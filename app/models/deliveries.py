@@ -8,7 +8,7 @@ from typing import Any
 from peewee import IntegerField, TextField
 
 from app.lib import ids
-from app.models.base import BaseModel, Count, OwnedModel, TimeField, count_newest
+from app.models.base import BaseModel, Count, MailModel, TimeField, count_newest
 
 STATUSES = ("pending", "delivered", "failed", "held", "cancelled")
 # The columns of the filters, those that leave the fewest rows first.
@@ -21,7 +21,8 @@ _COLUMNS = {
 }
 
 
-class Delivery(OwnedModel):
+class Delivery(MailModel):
+    PREFIX = "dlv"
     FILTERS = ("endpoint_id", "status", "kind")
 
     id = TextField(primary_key=True)
@@ -37,10 +38,7 @@ class Delivery(OwnedModel):
     last_error_code = TextField(null=True)
     last_status = IntegerField(null=True)
     resent_from = TextField(null=True)
-    due_at = TimeField(null=True)
     next_attempt_at = TimeField(null=True)
-    leased_until = TimeField(null=True)
-    claim = IntegerField(default=0)
     created_at = TimeField()
     delivered_at = TimeField(null=True)
 

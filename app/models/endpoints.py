@@ -11,6 +11,8 @@ from app.models.base import OwnedModel, TimeField, text_array
 
 
 class Endpoint(OwnedModel):
+    PREFIX = "whe"
+
     id = TextField(primary_key=True)
     address = TextField()
     events = text_array()

@@ -9,10 +9,12 @@ from peewee import BlobField, IntegerField, TextField
 
 from app.database import rows
 from app.lib import ids
-from app.models.base import OwnedModel, TimeField
+from app.models.base import MailModel, TimeField
 
 
-class Event(OwnedModel):
+class Event(MailModel):
+    PREFIX = "evt"
+
     id = TextField(primary_key=True)
     kind = TextField()
     contact_id = TextField(null=True)
@@ -23,9 +25,6 @@ class Event(OwnedModel):
     body = BlobField()
     created_at = TimeField()
     # Set while the event's deliveries are made after its commit: see app/domain/deliveries/fan_out.py.
-    due_at = TimeField(null=True)
-    leased_until = TimeField(null=True)
-    claim = IntegerField(default=0)
     fan_out_after = TextField(default="")
 
     @classmethod

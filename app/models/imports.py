@@ -8,6 +8,8 @@ from app.models.base import BaseModel, OwnedModel, TimeField, json_field
 
 
 class Import(OwnedModel):
+    PREFIX = "imp"
+
     id = TextField(primary_key=True)
     job_id = TextField()
     total = IntegerField()

@@ -8,6 +8,8 @@ from app.models.base import OwnedModel, TimeField, json_field
 
 
 class Invoice(OwnedModel):
+    PREFIX = "inv"
+
     id = TextField(primary_key=True)
     number = BigIntegerField()
     status = TextField(default="open")

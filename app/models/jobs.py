@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from peewee import BigIntegerField, BlobField, IntegerField, TextField
 
 from app.database import rows
-from app.models.base import BaseModel, OwnedModel, TimeField, json_field, page_before
+from app.models.base import BaseModel, MailModel, TimeField, json_field, page_before
 
 STATUSES = ["queued", "running", "succeeded", "failed"]
 
 
-class Job(OwnedModel):
+class Job(MailModel):
+    PREFIX = "job"
+
     id = TextField(primary_key=True)
     position = BigIntegerField()
     # A token (`tok_…`), a member on a page (`mem_…`) or a visit of support staff (`vis_…`); null for a command.
@@ -26,9 +28,6 @@ class Job(OwnedModel):
     resource_id = TextField(null=True)
     problem = json_field(null=True)
     trace_id = TextField()
-    due_at = TimeField(null=True)
-    leased_until = TimeField(null=True)
-    claim = IntegerField(default=0)
     deaths = IntegerField(default=0)
     unknown_since = TimeField(null=True)
     replayed_from = TextField(null=True)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from peewee import IntegerField, TextField
 from playhouse.postgres_ext import ArrayField
 
-from app.models.base import BaseModel, OwnedModel, TimeField, json_field, text_array
+from app.models.base import BaseModel, MailModel, TimeField, json_field, text_array
 
 STATES = ("canary", "running", "paused", "done", "aborted")
 OUTCOMES = ("sent", "skipped")
 
 
-class Replay(OwnedModel):
+class Replay(MailModel):
+    PREFIX = "rpl"
+
     id = TextField(primary_key=True)
     state = TextField(default="running")
     filter = json_field()
@@ -23,9 +25,6 @@ class Replay(OwnedModel):
     trace_id = TextField()
     paced_until = TimeField(null=True)
     wakes_at = TimeField(null=True)
-    due_at = TimeField(null=True)
-    leased_until = TimeField(null=True)
-    claim = IntegerField(default=0)
     created_at = TimeField()
     finished_at = TimeField(null=True)
 

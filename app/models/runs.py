@@ -9,7 +9,7 @@ from peewee import SQL, BooleanField, IntegerField, TextField, UUIDField
 
 from app.database import rows
 from app.lib import ids
-from app.models.base import Count, OwnedModel, TimeField, count_newest, json_field, page_before
+from app.models.base import Count, MailModel, OwnedModel, TimeField, count_newest, json_field, page_before
 
 UNFINISHED = ("queued", "running", "waiting", "held")
 FINISHED = ("completed", "failed", "cancelled")
@@ -21,7 +21,7 @@ _FILTERS = ("contact_id", "failure", "automation_id", "status")
 _FAILED, _CODE = "failure IS NOT NULL", "(failure->>'code')"
 
 
-class Run(OwnedModel):
+class Run(MailModel):
     """A run changes only in a transaction that has locked its contact.
 
     `step` is the step to take next, or the one that waits. A wait ends when its `answer` is there, or its time comes
@@ -63,9 +63,6 @@ class Run(OwnedModel):
     parent_id = TextField(null=True)
     trace_id = TextField()
     resume_at = TimeField(null=True)
-    due_at = TimeField(null=True)
-    leased_until = TimeField(null=True)
-    claim = IntegerField(default=0)
     deaths = IntegerField(default=0)
     created_at = TimeField()
     started_at = TimeField(null=True)
@@ -123,7 +120,7 @@ class RunStep(OwnedModel):
         return list(cls.select().where(of_run).order_by(cls.number.desc()).limit(limit))[::-1]
 
 
-class RunRequest(OwnedModel):
+class RunRequest(MailModel):
     """A request that a run waits for. `wait`: the wait of the run that its response ends."""
 
     id = TextField(primary_key=True)
@@ -133,9 +130,6 @@ class RunRequest(OwnedModel):
     request = json_field()
     tries = IntegerField(default=0)
     next_attempt_at = TimeField(null=True)
-    due_at = TimeField(null=True)
-    leased_until = TimeField(null=True)
-    claim = IntegerField(default=0)
 
 
 def _is(name: str, value: str) -> Any:

@@ -11,6 +11,7 @@ from app.models.base import OwnedModel, TimeField
 
 
 class Sale(OwnedModel):
+    PREFIX = "sal"
     FILTERS = ("contact_id", "reference")
     TIME = "occurred"
     KEYS: ClassVar[Mapping[str, str]] = {"reference": "{}"}

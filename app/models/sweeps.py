@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from peewee import IntegerField, TextField
 
-from app.models.base import OwnedModel, TimeField, text_array
+from app.models.base import MailModel, TimeField, text_array
 
 
-class Sweep(OwnedModel):
+class Sweep(MailModel):
+    PREFIX = "swp"
     FILTERS = ("endpoint_id", "action")
 
     id = TextField(primary_key=True)
@@ -24,8 +25,5 @@ class Sweep(OwnedModel):
     skipped = IntegerField(default=0)
     job_id = TextField(null=True)
     trace_id = TextField()
-    due_at = TimeField(null=True)
-    leased_until = TimeField(null=True)
-    claim = IntegerField(default=0)
     created_at = TimeField()
     finished_at = TimeField(null=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from peewee import BigIntegerField, IntegerField, TextField
 
-from app.models.base import OwnedModel, TimeField, json_field
+from app.models.base import MailModel, TimeField, json_field
 
 
-class Upload(OwnedModel):
+class Upload(MailModel):
     id = TextField(primary_key=True)
     channel_id = TextField(null=True)
     message_id = TextField(null=True)
@@ -20,8 +20,5 @@ class Upload(OwnedModel):
     problem = TextField(null=True)
     tries = IntegerField(default=0)
     next_attempt_at = TimeField(null=True)
-    due_at = TimeField(null=True)
-    leased_until = TimeField(null=True)
-    claim = IntegerField(default=0)
     expires_at = TimeField(null=True)
     created_at = TimeField()

@@ -4,5 +4,3 @@ from __future__ import annotations
 
 from app.outbound.answers import Answer, Reason, answered, failed
 from app.outbound.clients import Outbound
-
-__all__ = ["Answer", "Outbound", "Reason", "answered", "failed"]

@@ -23,8 +23,6 @@ from app.outbound.names import Resolver
 from app.outbound.pool import Pool
 from app.outbound.wire_format import post_bytes, read_target, request_bytes
 
-__all__ = ["Answer", "Outbound", "Reason", "answered", "failed"]
-
 log = structlog.get_logger(__name__)
 
 # Connections, idle ones included, each of which costs 60 KiB of memory. They also take at most half of the descriptors,

@@ -1,4 +1,4 @@
-"""A tenant publishes versions of 250 KB, and unpublishes, while it starts runs: runs and writes of another workspace."""
+"""A tenant publishes versions of 250 KB, and unpublishes, while it starts runs: runs and writes of another one."""
 
 from __future__ import annotations
 

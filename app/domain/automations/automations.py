@@ -71,10 +71,10 @@ def create(change: Change) -> Effect:
 
 def update(change: Change) -> Effect:
     """Changes the fields given. A definition is that of the draft; all else counts at once. Raises NotFound."""
-    automation = find(change.workspace_id, change.target)
+    automation = Automation.find(change.workspace_id, change.target)
     _set(automation, **change.payload)
     if automation.status != "draft" and "exits" in change.payload:
-        publications.listen(find(change.workspace_id, change.target))
+        publications.listen(Automation.find(change.workspace_id, change.target))
     return Effect("changed", "automation", automation.id)
 
 
@@ -83,7 +83,7 @@ def publish(change: Change) -> Effect:
 
     Raises NotFound, and Conflict if automations would start each other in a loop.
     """
-    automation = find(change.workspace_id, change.target)
+    automation = Automation.find(change.workspace_id, change.target)
     publications.publish(automation)
     return Effect("changed", "automation", automation.id)
 
@@ -93,7 +93,7 @@ def unpublish(change: Change) -> Effect:
 
     Raises NotFound, and Conflict if no version is published.
     """
-    automation = find(change.workspace_id, change.target)
+    automation = Automation.find(change.workspace_id, change.target)
     if automation.version is None and change.progress is None:  # an earlier version did it in parts
         raise Conflict("This automation is not published.")
     _end_publication(automation)
@@ -102,7 +102,7 @@ def unpublish(change: Change) -> Effect:
 
 def pause(change: Change) -> Effect:
     """Holds the automation's runs at their next step; starts are accepted. Raises NotFound, Conflict."""
-    automation = find(change.workspace_id, change.target)
+    automation = Automation.find(change.workspace_id, change.target)
     if automation.status != "published":
         raise Conflict(f"Only a published automation can be paused. This one is {_state(automation)}.")
     _set(automation, status="paused")
@@ -111,7 +111,7 @@ def pause(change: Change) -> Effect:
 
 def resume(change: Change) -> Effect:
     """Ends a pause: runs that it holds go on. Raises NotFound, Conflict."""
-    automation = find(change.workspace_id, change.target)
+    automation = Automation.find(change.workspace_id, change.target)
     if automation.status != "paused" and change.progress is None:  # as above
         raise Conflict(f"Only a paused automation can be resumed. This one is {_state(automation)}.")
     if automation.status == "paused":
@@ -121,7 +121,7 @@ def resume(change: Change) -> Effect:
 
 def delete(change: Change) -> Effect | None:
     """Cancels the automation's runs, then deletes it, in parts. The history of its runs stays. Raises NotFound."""
-    automation = find(change.workspace_id, change.target)
+    automation = Automation.find(change.workspace_id, change.target)
     if change.progress is None:
         _end_publication(automation)
         change.keep()
@@ -173,18 +173,13 @@ def check_start(workspace_id: str, automation_id: str, contact_id: str) -> None:
 
 def cancel_runs(change: Change) -> Effect | None:
     """Cancels the unfinished runs that `payload` selects, in parts. Raises NotFound, Busy."""
-    automation = find(change.workspace_id, change.target)
+    automation = Automation.find(change.workspace_id, change.target)
     return Effect("changed", "automation", automation.id) if controls.cancel(change, automation) else None
 
 
 def count_runs(workspace_id: str, automation_id: str, filters: Mapping[str, Any]) -> int:
     """How many runs `cancel_runs` would cancel now, counted up to MOST_COUNTED. Raises NotFound."""
-    return bulk_changes.count(controls.chosen(find(workspace_id, automation_id), filters), MOST_COUNTED)
-
-
-def find(workspace_id: str, automation_id: str) -> Automation:
-    """Raises NotFound."""
-    return Automation.get_in(workspace_id, automation_id, "aut")
+    return bulk_changes.count(controls.chosen(Automation.find(workspace_id, automation_id), filters), MOST_COUNTED)
 
 
 class AutomationSchema(ResponseBody):
@@ -243,7 +238,7 @@ def _set(automation: Automation, **fields: Any) -> None:
 def _end_publication(automation: Automation) -> None:
     if automation.version is not None:
         _set(automation, status="unpublished", version=None)
-    publications.listen(find(automation.workspace_id, automation.id))
+    publications.listen(Automation.find(automation.workspace_id, automation.id))
 
 
 def _state(automation: Automation) -> str:

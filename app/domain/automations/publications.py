@@ -6,7 +6,7 @@ from typing import Any
 
 from peewee import fn
 
-from app.database import count, rows
+from app.database import delete_some, rows
 from app.domain.automations import definitions
 from app.domain.triggers import automation_listeners
 from app.domain.work.units import Busy
@@ -51,7 +51,7 @@ def remove_part(automation: Automation) -> bool:
     """Removes some of what belongs to the automation, in the end itself; returns whether all is gone. Raises Busy."""
     for table in _TABLES:
         # Rows that another transaction has locked are left to the next part.
-        if _remove_from(table, automation.id):
+        if delete_some(table, "automation_id = %s", "automation_id", (automation.id,), PART, key="ctid"):
             return False
         if rows(f"SELECT 1 FROM {table} WHERE automation_id = %s LIMIT 1", (automation.id,)):
             raise Busy
@@ -76,13 +76,3 @@ def _published_starters(automation: Automation) -> dict[str, Any]:
 def _listen(automation: Automation, definition: Any) -> None:
     keys = definitions.listened_keys(definition, automation.exits)
     automation_listeners.listen(automation.workspace_id, automation.id, keys)
-
-
-def _remove_from(table: str, automation_id: str) -> int:
-    return count(
-        f"""
-        DELETE FROM {table} WHERE ctid = ANY(ARRAY(
-            SELECT ctid FROM {table} WHERE automation_id = %s LIMIT %s FOR UPDATE SKIP LOCKED))
-        """,
-        (automation_id, PART),
-    )

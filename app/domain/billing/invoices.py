@@ -49,11 +49,6 @@ def close() -> int:
     return made
 
 
-def find(workspace_id: str, invoice_id: str) -> Invoice:
-    """The invoice. Raises NotFound."""
-    return Invoice.get_in(workspace_id, invoice_id, "inv")
-
-
 class InvoiceSchema(ResponseBody):
     id = fields.String()
     number = fields.String(metadata={"example": "BHP-000042"})

@@ -10,7 +10,7 @@ import time
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 
-from app.database import count, now, rows, transaction
+from app.database import count, delete_some, now, rows, transaction
 from app.domain.billing.meters import METERS, Meter
 from app.domain.billing.months import Month
 
@@ -66,16 +66,8 @@ def is_counted(month: Month) -> bool:
 
 def forget_contacts(limit: int = 10_000) -> int:
     """Deletes up to `limit` counted contacts of months that are fully counted; returns how many."""
-    return count(
-        """
-        DELETE FROM active_contacts WHERE ctid IN (
-            SELECT ctid FROM active_contacts
-            WHERE month < (
-                SELECT date_trunc('month', counted_until)::date FROM usage_progress WHERE meter = 'active_contacts')
-            ORDER BY month LIMIT %s FOR UPDATE SKIP LOCKED)
-        """,
-        (limit,),
-    )
+    present = "SELECT date_trunc('month', counted_until)::date FROM usage_progress WHERE meter = 'active_contacts'"
+    return delete_some("active_contacts", f"month < ({present})", "month", (), limit, key="ctid")
 
 
 def _begin(present: Month) -> None:

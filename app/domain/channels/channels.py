@@ -36,11 +36,6 @@ _NEEDS_NONE = "A channel of this kind has no credentials that you could give."
 _OWN_SETTINGS = frozenset({"reopen"})
 
 
-def find(workspace_id: str, channel_id: str) -> Channel:
-    """The channel. Raises NotFound, also if it was deleted."""
-    return Channel.get_in(workspace_id, channel_id, "chn")
-
-
 def seen_by(unit: Unit, channel_id: str) -> Channel:
     """The channel as it was when the unit first asked for it, also if it was deleted."""
     return unit.noted(("channel", channel_id), lambda: Channel.get_by_id(channel_id))
@@ -54,7 +49,7 @@ def kind_of(channel: Channel) -> ChannelKind:
 def kind_to_be(workspace_id: str, channel_id: str) -> ChannelKind:
     """The kind of the channel, or of the one that a queued write will create. Raises NotFound."""
     try:
-        return kind_of(find(workspace_id, channel_id))
+        return kind_of(Channel.find(workspace_id, channel_id))
     except NotFound:
         queued = Job.in_workspace(workspace_id).where(
             Job.kind == "channels.create", Job.resource_id == channel_id, Job.due_at.is_null(False)
@@ -142,7 +137,7 @@ def update(change: Change) -> Effect:
 
     Raises NotFound, and Invalid for settings that the channel's kind does not have.
     """
-    channel, given = find(change.workspace_id, change.target), change.payload.get("settings", {})
+    channel, given = Channel.find(change.workspace_id, change.target), change.payload.get("settings", {})
     kind = kind_of(channel)
     if faults := settings_faults(kind, given, is_patch=True):
         raise Invalid(*faults)
@@ -160,7 +155,7 @@ def reauthorize(change: Change) -> Effect:
 
     Messages that wait go out once it is connected. Raises NotFound.
     """
-    channel = find(change.workspace_id, change.target)
+    channel = Channel.find(change.workspace_id, change.target)
     _set(channel, credentials=change.payload["sealed_secret"].encode())
     if kind_of(channel).has_provider:
         connect(channel.workspace_id, channel.id)

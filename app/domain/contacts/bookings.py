@@ -57,11 +57,6 @@ def cancel(change: Change) -> Effect:
     return Effect("changed", "booking", booking.id)
 
 
-def find(workspace_id: str, booking_id: str) -> Booking:
-    """Raises NotFound."""
-    return Booking.get_in(workspace_id, booking_id, "bkg")
-
-
 class BookingSchema(ResponseBody):
     id = fields.String()
     contact_id = fields.String()

@@ -59,11 +59,6 @@ def check(workspace_id: str, payload: Mapping[str, Any], unit: Unit | None = Non
     return contact
 
 
-def find(workspace_id: str, sale_id: str) -> Sale:
-    """Raises NotFound."""
-    return Sale.get_in(workspace_id, sale_id, "sal")
-
-
 class SaleSchema(ResponseBody):
     id = fields.String()
     contact_id = fields.String(allow_none=True, metadata=about("null: the contact was deleted."))

@@ -6,7 +6,7 @@ from peewee import fn
 
 from app.channels.kinds import KINDS
 from app.database import count, rows, transaction
-from app.domain.channels import channel_requests, channels
+from app.domain.channels import channel_requests
 from app.domain.conversations import conversations, message_statuses, sending_outcomes
 from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
@@ -31,7 +31,7 @@ def delete(change: Change) -> Effect | None:
     The provider is asked to end the connection. Raises NotFound, Busy.
     """
     if change.progress is None:
-        _begin(change, channels.find(change.workspace_id, change.target))
+        _begin(change, Channel.find(change.workspace_id, change.target))
         change.keep(after="")
         return None
     after = _close_some(change, change.progress["after"])

@@ -177,11 +177,6 @@ def hold(change: Change, conversation_id: str) -> tuple[Contact, Conversation]:
     return contacts.find(workspace_id, conversation.contact_id, unit), conversation
 
 
-def find(workspace_id: str, conversation_id: str) -> Conversation:
-    """Raises NotFound."""
-    return Conversation.get_in(workspace_id, conversation_id, "cnv")
-
-
 def tell_typing(conversation: Conversation, author: dict[str, str]) -> None:
     """Shows the other members, and in a web chat the visitor, that the author is typing. Needs no lock."""
     realtime.typing(conversation.workspace_id, conversation.id, author, conversation.channel_id, conversation.peer)

@@ -179,11 +179,6 @@ def erase(message_ids: Sequence[str]) -> None:
     )
 
 
-def find(workspace_id: str, message_id: str) -> Message:
-    """Raises NotFound."""
-    return Message.get_in(workspace_id, message_id, "msg")
-
-
 class AuthorSchema(ResponseBody):
     type = fields.String(
         metadata=about("`contact`, `member`, `api`, `automation` or `provider`; more may be added.", example="contact")

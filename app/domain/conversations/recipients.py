@@ -65,7 +65,7 @@ def _kind_for(workspace_id: str, payload: Mapping[str, Any]) -> ChannelKind | No
     """The kind of channel that the message goes out on, as far as that is known now. Raises Invalid."""
     if "conversation_id" in payload:
         return channels.kind_of(
-            Channel.get_by_id(conversations.find(workspace_id, payload["conversation_id"]).channel_id)
+            Channel.get_by_id(Conversation.find(workspace_id, payload["conversation_id"]).channel_id)
         )
     if "contact_id" in payload:
         contacts.find_named(workspace_id, payload["contact_id"])
@@ -142,7 +142,7 @@ def _phone(to: str) -> str:
 
 def _channel(workspace_id: str, channel_id: str) -> Channel:
     try:
-        return channels.find(workspace_id, channel_id)
+        return Channel.find(workspace_id, channel_id)
     except NotFound as error:
         raise Invalid(_NO_CHANNEL) from error
 

@@ -89,17 +89,12 @@ def find_sendable(workspace_id: str, event_id: str) -> Event:
 
 def find_resendable(workspace_id: str, delivery_id: str) -> Delivery:
     """The delivery. Raises NotFound, and Conflict if it can never be sent again."""
-    delivery = find(workspace_id, delivery_id)
+    delivery = Delivery.find(workspace_id, delivery_id)
     if delivery.status == "cancelled":
         raise Conflict("This delivery was cancelled because its endpoint was deleted.")
     if not Event.select().where(Event.id == delivery.event_id).exists():
         raise Conflict(BODY_GONE)
     return delivery
-
-
-def find(workspace_id: str, delivery_id: str) -> Delivery:
-    """The delivery. Raises NotFound."""
-    return Delivery.get_in(workspace_id, delivery_id, "dlv")
 
 
 class DeliverySchema(ResponseBody):

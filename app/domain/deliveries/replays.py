@@ -121,11 +121,6 @@ def forget_old(limit: int = 10_000) -> int:
     return forgotten
 
 
-def find(workspace_id: str, replay_id: str) -> Replay:
-    """Raises NotFound."""
-    return Replay.get_in(workspace_id, replay_id, "rpl")
-
-
 class ChosenSchema(ResponseBody):
     """The filter of a replay with all its members."""
 

@@ -95,28 +95,16 @@ def begin_missing(endpoint_ids: Collection[str]) -> int:
     return len(unserved)
 
 
-def count_matching(
-    endpoint_id: str,
-    statuses: Sequence[str],
-    kinds: Sequence[str] | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-) -> int:
-    """How many deliveries a resend would match now, with or without their bodies."""
-    chosen, parameters = choice("resend", statuses, kinds, since, until)
+def count_matching(endpoint_id: str, **filters: Any) -> int:
+    """How many deliveries a resend with these filters of `choice` would match now, with or without their bodies."""
+    chosen, parameters = choice("resend", **filters)
     counted = f"SELECT count(*) FROM deliveries WHERE endpoint_id = %s AND {chosen}"
     return int(rows(counted, (endpoint_id, *parameters))[0][0])
 
 
-def count_resendable(
-    endpoint_id: str,
-    statuses: Sequence[str],
-    kinds: Sequence[str] | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-) -> tuple[int, int]:
+def count_resendable(endpoint_id: str, **filters: Any) -> tuple[int, int]:
     """How many deliveries a resend would send now, and how many more match but have lost their bodies."""
-    chosen, parameters = choice("resend", statuses, kinds, since, until)
+    chosen, parameters = choice("resend", **filters)
     [counted] = rows(
         f"""
         SELECT count(events.id), count(*) FILTER (WHERE events.id IS NULL)
@@ -132,11 +120,6 @@ def forget_old(limit: int = 10_000) -> int:
     """Deletes up to `limit` sweeps that ended longer ago than history is kept; returns how many."""
     is_old, days = "finished_at < now() - %s * interval '1 day'", settings().history_retention_days
     return delete_some("sweeps", is_old, "finished_at", (days,), limit)
-
-
-def find(workspace_id: str, sweep_id: str) -> Sweep:
-    """Raises NotFound."""
-    return Sweep.get_in(workspace_id, sweep_id, "swp")
 
 
 ACTIONS = tuple(WANTED_IN)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from app import sql
-from app.database import count, now, rows, transaction
+from app.database import count, delete_some, now, rows, transaction
 from app.lib import ids
 
 KEPT = timedelta(days=30)
@@ -73,10 +73,8 @@ def count_writes() -> int:
 
 def forget_old(limit: int = 10_000) -> int:
     """Deletes up to `limit` figures of each kind that are older than 30 days; returns how many. Safe concurrently."""
-    before = now() - KEPT
-    return _delete("failure_groups", "last_seen_at", before, limit) + sum(
-        _delete(table, "starts_at", before, limit) for table in TABLES
-    )
+    before, timed = now() - KEPT, [("failure_groups", "last_seen_at"), *((table, "starts_at") for table in TABLES)]
+    return sum(delete_some(table, f"{at} < %s", at, (before,), limit, key="ctid") for table, at in timed)
 
 
 def _begin(name: str) -> None:
@@ -114,16 +112,6 @@ def _uncounted_minutes() -> Iterator[datetime]:
 
 def _count_writes_of(minute: datetime) -> int:
     return count(_WRITES_OF, (minute, ids.bound("job", minute), ids.bound("job", minute + MINUTE)))
-
-
-def _delete(table: str, column: str, before: datetime, limit: int) -> int:
-    return count(
-        f"""
-        DELETE FROM {table} WHERE ctid = ANY(ARRAY(
-            SELECT ctid FROM {table} WHERE {column} < %s ORDER BY {column} LIMIT %s FOR UPDATE SKIP LOCKED))
-        """,
-        (before, limit),
-    )
 
 
 # Up to when everything is committed. Ours write soon after they begin and end within minutes, by the limits of every

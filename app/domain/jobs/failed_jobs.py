@@ -28,7 +28,7 @@ def replay(failed: Job, trace_id: str, actor_id: str | None, key: RequestKey | N
 
     def take_over(job_id: str) -> None:
         if failed.kind == "contacts.import" or not count(_TAKE_OVER, {"new": job_id, "old": failed.id}):
-            present = jobs.find(failed.workspace_id, failed.id)
+            present = Job.find(failed.workspace_id, failed.id)
             refuse(present)
             refuse_replay(present)
         detail = {"kind": failed.kind, "replayed_as": job_id}
@@ -49,7 +49,7 @@ def discard(change: Change) -> Effect:
     if count(_DISCARD, (reason, change.target, change.workspace_id)):
         audit.record(change, "job", change.target, {"reason": reason})
     else:
-        job = jobs.find(change.workspace_id, change.target)
+        job = Job.find(change.workspace_id, change.target)
         if job.discarded_at is None:
             refuse(job)
     return Effect("changed", "job", change.target)

@@ -188,11 +188,6 @@ def _wait(job: Job, seconds: float) -> Job:
         pause = min(pause * 1.5, 0.2)
 
 
-def find(workspace_id: str, job_id: str) -> Job:
-    """Raises NotFound."""
-    return Job.get_in(workspace_id, job_id, "job")
-
-
 def unknown(limit: int = 10_000) -> dict[str, int]:
     """The kinds that no worker has known so far, and how many jobs of each wait for one; counts up to `limit` jobs."""
     counted = """

@@ -100,11 +100,6 @@ def forget_old(limit: int = 100) -> int:
     return delete_some("imports", is_old, "created_at", (settings().history_retention_days,), limit)
 
 
-def find(workspace_id: str, import_id: str) -> Import:
-    """Raises NotFound."""
-    return Import.get_in(workspace_id, import_id, "imp")
-
-
 def progress(import_id: str) -> dict[str, int] | None:
     """The number of lines in total, done and failed. None if the import is no longer stored."""
     found = Import.get_or_none(Import.id == import_id)

@@ -220,11 +220,6 @@ def _begun(run_id: str) -> tuple[str, str]:
     return ("begun", run_id)
 
 
-def _handed_over(contact_id: str) -> tuple[str, str]:
-    """The note of the contact that has this one's unfinished runs."""
-    return ("handed over", contact_id)
-
-
 def _enrolment(unit: Unit, start: Start) -> Enrolment | None:
     return unit.get(Enrolment, start.workspace_id, "id", Enrolment.id_of(start.contact_id, start.automation_id))
 

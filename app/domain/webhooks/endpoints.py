@@ -62,13 +62,7 @@ def update(change: Change) -> Effect:
 
     Raises NotFound if the endpoint has been deleted since the write was accepted.
     """
-    changed = (
-        Endpoint.update(**change.payload, updated_at=fn.now())
-        .where(Endpoint.id == change.target, Endpoint.workspace_id == change.workspace_id, Endpoint.state != "deleted")
-        .execute()
-    )
-    if not changed:
-        raise NotFound()
+    _set(change, **change.payload)
     audit.record(change, "endpoint", change.target, change.payload)
     return Effect("changed", "endpoint", change.target)
 
@@ -79,15 +73,15 @@ def rotate_secret(change: Change) -> Effect:
     A previous secret that no key can decrypt is dropped, because nothing is sent unless both can sign.
     Raises NotFound.
     """
-    endpoint = find(change.workspace_id, change.target)
+    endpoint = Endpoint.find(change.workspace_id, change.target)
     readable = vault.is_readable(settings().secret_keys, bytes(endpoint.secret))
-    Endpoint.update(
+    _set(
+        change,
         secret=change.payload["sealed_secret"].encode(),
         # The column, not the value read above: another key may have encrypted it since.
         previous_secret=Endpoint.secret if readable else None,
         previous_secret_until=SQL("now() + %s::interval", (OVERLAP,)),
-        updated_at=fn.now(),
-    ).where(Endpoint.id == endpoint.id).execute()
+    )
     audit.record(change, "endpoint", endpoint.id, {})
     return Effect("changed", "endpoint", endpoint.id)
 
@@ -95,7 +89,7 @@ def rotate_secret(change: Change) -> Effect:
 def test(change: Change) -> Effect:
     """Sends a sample event to this endpoint only. Raises NotFound, and Conflict if the endpoint is stopped."""
     endpoint_id, kind = change.payload["endpoint_id"], change.payload["kind"]
-    if find(change.workspace_id, endpoint_id).state != "active":
+    if Endpoint.find(change.workspace_id, endpoint_id).state != "active":
         raise Conflict(f"The endpoint {endpoint_id} is stopped. Enable it first, then test it.")
     delivery_id = change.events.record_for(endpoint_id, kind, catalogue.KINDS[kind].sample())
     audit.record(change, "endpoint", endpoint_id, {"kind": kind, "delivery_id": delivery_id})
@@ -108,13 +102,7 @@ def delete(change: Change) -> Effect:
 
     `drop_deleted` removes the row later. Raises NotFound.
     """
-    changed = (
-        Endpoint.update(state="deleted", updated_at=fn.now())
-        .where(Endpoint.id == change.target, Endpoint.workspace_id == change.workspace_id, Endpoint.state != "deleted")
-        .execute()
-    )
-    if not changed:
-        raise NotFound()
+    _set(change, state="deleted")
     _sweep(change, change.target, "cancel", ["pending", "held"])
     audit.record(change, "endpoint", change.target, {})
     return Effect("deleted", "endpoint", change.target)
@@ -125,21 +113,8 @@ def enable(change: Change) -> Effect:
 
     Raises NotFound if it has been deleted since the write was accepted.
     """
-    changed = (
-        Endpoint.update(
-            state="active",
-            stop_reason=None,
-            stopped_at=None,
-            consecutive_failures=0,
-            probe_at=None,
-            slow_until=None,
-            updated_at=fn.now(),
-        )
-        .where(Endpoint.id == change.target, Endpoint.workspace_id == change.workspace_id, Endpoint.state != "deleted")
-        .execute()
-    )
-    if not changed:
-        raise NotFound()
+    stopped = {"stop_reason": None, "stopped_at": None, "consecutive_failures": 0, "probe_at": None}
+    _set(change, state="active", slow_until=None, **stopped)
     release_held = change.payload.get("release_held", False)
     if release_held:
         _sweep(change, change.target, "release", ["held"])
@@ -155,7 +130,7 @@ def resend(change: Change) -> Effect:
     Raises NotFound, and Conflict if the endpoint is stopped.
     """
     filters: dict[str, Any] = {name: change.payload.get(name) for name in FILTERS}
-    endpoint = find(change.workspace_id, change.payload["endpoint_id"])
+    endpoint = Endpoint.find(change.workspace_id, change.payload["endpoint_id"])
     if endpoint.state != "active":
         raise Conflict(STOPPED)
     times = {name: datetime.fromisoformat(filters[name]) for name in ("since", "until") if filters[name]}
@@ -178,11 +153,6 @@ def drop_deleted() -> int:
     )
 
 
-def find(workspace_id: str, endpoint_id: str) -> Endpoint:
-    """The endpoint, unless it is deleted. Raises NotFound."""
-    return Endpoint.get_in(workspace_id, endpoint_id, "whe")
-
-
 def seal(secret: str) -> str:
     """The secret, encrypted for storage."""
     return vault.encrypt(settings().secret_keys, secret).decode()
@@ -203,6 +173,15 @@ class EndpointSchema(ResponseBody):
 
 
 represent = EndpointSchema.of
+
+
+def _set(change: Change, **columns: Any) -> None:
+    """Changes the endpoint. Raises NotFound if it has been deleted since the write was accepted."""
+    changed = Endpoint.update(**columns, updated_at=fn.now()).where(
+        Endpoint.id == change.target, Endpoint.workspace_id == change.workspace_id, Endpoint.state != "deleted"
+    )
+    if not changed.execute():
+        raise NotFound()
 
 
 def _sweep(change: Change, endpoint_id: str, action: str, statuses: list[str], **options: Any) -> None:

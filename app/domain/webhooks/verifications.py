@@ -10,12 +10,12 @@ from typing import Literal
 from cryptography.fernet import InvalidToken
 
 from app.config import settings
-from app.domain.deliveries import deliveries
 from app.domain.webhooks.endpoints import QUOTA
 from app.domain.work import events
 from app.errors import NotFound
 from app.lib import clock, json, signatures, vault
 from app.lib.signatures import TOLERANCE_SECONDS, Signature
+from app.models.deliveries import Delivery
 from app.models.endpoints import Endpoint
 
 LONGEST_HEADERS = 8_000
@@ -79,7 +79,7 @@ def verify(received: Received) -> list[Finding]:
 
 def _sent(received: Received) -> _Sent:
     try:
-        delivery = deliveries.find(received.workspace_id, received.delivery_id)
+        delivery = Delivery.find(received.workspace_id, received.delivery_id)
         event = events.find(received.workspace_id, delivery.event_id)
     except NotFound:
         return _Sent(received.endpoints, None)

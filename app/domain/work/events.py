@@ -142,7 +142,7 @@ def insert(workspace_id: str, happened: Sequence[Happening], *, is_mail: bool) -
 def find(workspace_id: str, event_id: str) -> Event:
     """The event; once it is not kept, what its deliveries say of it, with None as its body. Raises NotFound."""
     try:
-        return Event.get_in(workspace_id, event_id, "evt")
+        return Event.find(workspace_id, event_id)
     except NotFound:
         sent = Delivery.of_event(workspace_id, event_id, limit=1) if ids.is_id(event_id, "evt") else []
         if not sent:

@@ -13,7 +13,7 @@ from app.domain.lifecycle import import_lines, import_tables, imports
 from app.domain.lifecycle.import_lines import MOST_BYTES, MOST_LINES, Lines
 from app.errors import Conflict, Fault, Invalid
 from app.lib import ids
-from app.models.imports import LineError
+from app.models.imports import Import, LineError
 from app.models.jobs import Job
 from app.web import lists, writes
 from app.web.access import page, workspace_id
@@ -53,7 +53,7 @@ def create() -> Answer:
 @page("contacts.import")
 def show(import_id: str) -> Answer:
     """How far the import is, and its bad lines; these as a file, too."""
-    found = imports.find(workspace_id(), import_id)
+    found = Import.find(workspace_id(), import_id)
     if lists.wanted_format():
         errors = LineError.of(found.id, None, lists.MOST_EXPORTED)
         return lists.file_of([row for error in errors for row in _faults(error)], f"{found.id}-errors")

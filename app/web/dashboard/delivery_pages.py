@@ -73,7 +73,7 @@ def index() -> str | Response:
 @page(message_access.SEE)
 def show(delivery_id: str) -> str:
     """A delivery: its state and its next step, the request as it is sent, and every attempt."""
-    delivery = deliveries.find(workspace_id(), delivery_id)
+    delivery = Delivery.find(workspace_id(), delivery_id)
     endpoint = Endpoint.get_or_none(Endpoint.id == delivery.endpoint_id)
     event = Event.get_or_none(Event.id == delivery.event_id)
     attempts = Attempt.latest(delivery.id, MOST_ATTEMPTS + 1)
@@ -100,7 +100,7 @@ def show(delivery_id: str) -> str:
 @page(message_access.SEE)
 def show_body(delivery_id: str) -> Response:
     """The bytes that every attempt sends, as a file."""
-    delivery = deliveries.find(workspace_id(), delivery_id)
+    delivery = Delivery.find(workspace_id(), delivery_id)
     event = Event.get_or_none(Event.id == delivery.event_id)
     if event is None:
         raise NotFound(deliveries.BODY_GONE)
@@ -111,7 +111,7 @@ def show_body(delivery_id: str) -> Response:
 @page("deliveries.resend")
 def resend(delivery_id: str) -> AnyResponse:
     """Sends the delivery again, and goes to the one that it is sent as."""
-    delivery = deliveries.find(workspace_id(), delivery_id)
+    delivery = Delivery.find(workspace_id(), delivery_id)
     sent_as = delivery.id
     try:
         check = partial(deliveries.find_resendable, workspace_id(), delivery.id)

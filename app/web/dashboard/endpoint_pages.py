@@ -54,7 +54,7 @@ def index() -> str | Response:
 @page("dashboard.see")
 def show(endpoint_id: str) -> str:
     """An endpoint: its state, how its deliveries are going, and what it has not got."""
-    endpoint = endpoints.find(workspace_id(), endpoint_id)
+    endpoint = Endpoint.find(workspace_id(), endpoint_id)
     window = periods.chosen()
     attempts = trends.attempts(window, workspace_id(), endpoint.id)
     under_way = Sweep.matching(workspace_id(), {"endpoint_id": endpoint.id}).order_by(Sweep.id.desc()).limit(NEWEST)
@@ -76,7 +76,7 @@ def show(endpoint_id: str) -> str:
 @page("endpoints.manage")
 def enable(endpoint_id: str) -> AnyResponse:
     """Enables the endpoint, and releases what it holds if the form says so."""
-    endpoint = endpoints.find(workspace_id(), endpoint_id)
+    endpoint = Endpoint.find(workspace_id(), endpoint_id)
     release_held = request.form.get("release_held") == "true"
     done = "The endpoint is enabled." + (" Its held deliveries are sent now." if release_held else "")
     writes.tell(done, "endpoints.enable", {"release_held": release_held}, endpoint.id)
@@ -84,15 +84,10 @@ def enable(endpoint_id: str) -> AnyResponse:
 
 
 def _matching(chosen: filters.Filters) -> Any:
-    found = Endpoint.in_workspace(workspace_id())
-    if text := chosen.values.get("q"):
-        found = found.where(Endpoint.address.contains(text))
-    match chosen.values.get("state"):
-        case "failing":
-            found = found.where(Endpoint.state == "active", Endpoint.consecutive_failures > 0)
-        case str(state):
-            found = found.where(Endpoint.state == state)
-    return found
+    text, state = chosen.values.get("q"), chosen.values.get("state")
+    if state == "failing":
+        return Endpoint.with_address(workspace_id(), text, "active").where(Endpoint.consecutive_failures > 0)
+    return Endpoint.with_address(workspace_id(), text, state)
 
 
 def _exported(endpoint: Endpoint) -> dict[str, Any]:

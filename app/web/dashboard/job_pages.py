@@ -48,14 +48,14 @@ def index() -> str | Response:
 @page("dashboard.see")
 def show(job_id: str) -> str:
     """A job: its request, its outcome, and the remedies if it failed."""
-    return _page(jobs.find(workspace_id(), job_id), {}, {})
+    return _page(Job.find(workspace_id(), job_id), {}, {})
 
 
 @blueprint.post("/<job_id>/replay")
 @page("jobs.manage")
 def replay(job_id: str) -> AnyResponse:
     """Asks for the failed write again, and goes to its new job."""
-    failed = jobs.find(workspace_id(), job_id)
+    failed = Job.find(workspace_id(), job_id)
     try:
         new = writes.replay(failed)
     except Conflict as conflict:
@@ -70,7 +70,7 @@ def replay(job_id: str) -> AnyResponse:
 @page("jobs.manage")
 def discard(job_id: str) -> AnyResponse:
     """Discards the failed job with a reason."""
-    failed, given = jobs.find(workspace_id(), job_id), typed("reason")
+    failed, given = Job.find(workspace_id(), job_id), typed("reason")
     try:
         body = checked(DiscardBody(), {"reason": given["reason"].strip()})
         writes.tell("The job is discarded.", "jobs.discard", body, failed.id)

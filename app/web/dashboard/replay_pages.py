@@ -83,7 +83,7 @@ def create() -> AnyResponse:
 @page("dashboard.see")
 def show(replay_id: str) -> str | Response:
     """A replay: its progress, and the outcome of each delivery."""
-    replay = replays.find(workspace_id(), replay_id)
+    replay = Replay.find(workspace_id(), replay_id)
     outcome = filters.read({"outcome": filters.one_of(OUTCOMES)}).values.get("outcome")
     if wanted_format():
         rows = ReplayRow.newest(replay.id, outcome, None, MOST_EXPORTED)
@@ -133,7 +133,7 @@ def abort(replay_id: str) -> AnyResponse:
 
 
 def _move(replay_id: str, kind: str, done: str) -> AnyResponse:
-    replay = replays.find(workspace_id(), replay_id)
+    replay = Replay.find(workspace_id(), replay_id)
     writes.tell(done, kind, {}, replay.id)
     return to("replay_pages.show", replay_id=replay.id)
 

@@ -76,14 +76,14 @@ def create(kind: str) -> Answer:
 @page("channels.see")
 def show(channel_id: str) -> str:
     """A channel: its state, the steps left at its provider, and its forms."""
-    return _show(channels.find(workspace_id(), channel_id))
+    return _show(Channel.find(workspace_id(), channel_id))
 
 
 @blueprint.get("/<channel_id>/edit")
 @page("channels.manage")
 def edit(channel_id: str) -> str:
     """The form that changes the name and the settings."""
-    channel = channels.find(workspace_id(), channel_id)
+    channel = Channel.find(workspace_id(), channel_id)
     stored = {
         name: "\n".join(value) if isinstance(value, list) else str(value) for name, value in channel.settings.items()
     }
@@ -96,7 +96,7 @@ def edit(channel_id: str) -> str:
 @page("channels.manage")
 def update(channel_id: str) -> Answer:
     """Changes the channel."""
-    channel = channels.find(workspace_id(), channel_id)
+    channel = Channel.find(workspace_id(), channel_id)
     form = channel_forms.form_of(channel.kind)
     given = typed("name", "reopen") | channel_forms.given(form, "settings")
     body = {"name": given["name"], "settings": _settings(form, given)}
@@ -111,7 +111,7 @@ def update(channel_id: str) -> Answer:
 @page("channels.manage")
 def reauthorize(channel_id: str) -> Answer:
     """Replaces the credentials; a web chat gets a new secret, which is shown in this response only."""
-    channel = channels.find(workspace_id(), channel_id)
+    channel = Channel.find(workspace_id(), channel_id)
     kind, form = channels.kind_of(channel), channel_forms.form_of(channel.kind)
     given = channel_forms.part(form, "credentials", channel_forms.given(form, "credentials")) or None
     try:
@@ -131,7 +131,7 @@ def reauthorize(channel_id: str) -> Answer:
 @page("channels.manage")
 def delete(channel_id: str) -> Response:
     """Deletes the channel."""
-    exists = partial(channels.find, workspace_id(), channel_id)
+    exists = partial(Channel.find, workspace_id(), channel_id)
     done = "The channel was deleted. Its conversations are closed, and messages that waited have failed."
     if not writes.tell(done, "channels.delete", {}, channel_id, exists):
         return to("channel_pages.show", channel_id=channel_id)

@@ -71,7 +71,7 @@ def create() -> Answer:
 @page("endpoints.see")
 def show(endpoint_id: str) -> str:
     """An endpoint: its settings, its state, and what can be done with it."""
-    endpoint = endpoints.find(workspace_id(), endpoint_id)
+    endpoint = Endpoint.find(workspace_id(), endpoint_id)
     until = endpoint.previous_secret_until
     return render_template(
         "developer_endpoints/show.html",
@@ -85,7 +85,7 @@ def show(endpoint_id: str) -> str:
 @page("endpoints.manage")
 def edit(endpoint_id: str) -> str:
     """The form that changes the endpoint."""
-    endpoint = endpoints.find(workspace_id(), endpoint_id)
+    endpoint = Endpoint.find(workspace_id(), endpoint_id)
     return _form(endpoints.represent(endpoint), endpoint_id=endpoint.id)
 
 
@@ -93,7 +93,7 @@ def edit(endpoint_id: str) -> str:
 @page("endpoints.manage")
 def update(endpoint_id: str) -> Answer:
     """Changes the endpoint."""
-    endpoint = endpoints.find(workspace_id(), endpoint_id)
+    endpoint = Endpoint.find(workspace_id(), endpoint_id)
     given = _given()
     try:
         job = writes.submit("endpoints.update", checked(EndpointPatch(), _body(given)), endpoint.id)
@@ -107,7 +107,7 @@ def update(endpoint_id: str) -> Answer:
 @page("endpoints.manage")
 def rotate(endpoint_id: str) -> Answer:
     """Replaces the secret and shows the new one, in this response only."""
-    endpoint, secret = endpoints.find(workspace_id(), endpoint_id), endpoints.new_secret()
+    endpoint, secret = Endpoint.find(workspace_id(), endpoint_id), endpoints.new_secret()
     payload = {"sealed_secret": endpoints.seal(secret)}
     try:
         _, was_there = writes.submit_once("endpoints.rotate_secret", payload, endpoint.id)
@@ -120,7 +120,7 @@ def rotate(endpoint_id: str) -> Answer:
 @page("endpoints.manage")
 def test(endpoint_id: str) -> Answer:
     """Sends a sample to the endpoint, and leads to its delivery."""
-    endpoint = endpoints.find(workspace_id(), endpoint_id)
+    endpoint = Endpoint.find(workspace_id(), endpoint_id)
     try:
         fields = checked(EndpointTest(), typed("kind"))
         job = writes.submit("endpoints.test", {**fields, "endpoint_id": endpoint.id})
@@ -135,7 +135,7 @@ def test(endpoint_id: str) -> Answer:
 @page("endpoints.manage")
 def enable(endpoint_id: str) -> Answer:
     """Makes the endpoint active, with or without its held deliveries."""
-    endpoint, is_released = endpoints.find(workspace_id(), endpoint_id), request.form.get("release_held") == "true"
+    endpoint, is_released = Endpoint.find(workspace_id(), endpoint_id), request.form.get("release_held") == "true"
     done = "The endpoint is active." + (" Held deliveries go out, oldest first." if is_released else "")
     writes.tell(done, "endpoints.enable", checked(EnableBody(), {"release_held": is_released}), endpoint.id)
     return to("developer_endpoints.show", endpoint_id=endpoint.id)
@@ -145,7 +145,7 @@ def enable(endpoint_id: str) -> Answer:
 @page("endpoints.manage")
 def delete(endpoint_id: str) -> Answer:
     """Deletes the endpoint."""
-    exists = partial(endpoints.find, workspace_id(), endpoint_id)
+    exists = partial(Endpoint.find, workspace_id(), endpoint_id)
     done = "The endpoint was deleted. Its unfinished deliveries are cancelled."
     if not writes.tell(done, "endpoints.delete", {}, endpoint_id, exists):
         return to("developer_endpoints.show", endpoint_id=endpoint_id)

@@ -6,6 +6,7 @@ from flask import Blueprint, render_template
 
 from app.domain.billing import invoices
 from app.domain.billing.plans import PLANS
+from app.models.invoices import Invoice
 from app.web.access import page, workspace_id
 
 blueprint = Blueprint("invoice_pages", __name__, url_prefix="/workspaces/<workspace>/settings/billing/invoices")
@@ -15,6 +16,6 @@ blueprint = Blueprint("invoice_pages", __name__, url_prefix="/workspaces/<worksp
 @page("billing.see")
 def show(invoice_id: str) -> str:
     """The invoice with its lines."""
-    invoice = invoices.represent(invoices.find(workspace_id(), invoice_id))
+    invoice = invoices.represent(Invoice.find(workspace_id(), invoice_id))
     plan = PLANS.get(invoice["plan"])
     return render_template("billing/invoice.html", invoice=invoice, plan=plan.name if plan else invoice["plan"])

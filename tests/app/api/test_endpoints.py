@@ -15,6 +15,7 @@ from app.domain.deliveries.attempts import Dispatch
 from app.domain.jobs import jobs
 from app.domain.webhooks import catalogue, endpoints
 from app.lib import clock, vault
+from app.models.jobs import Job
 from tests.cast import Api, all_of, event_bodies, make_endpoint, one, sweep, working
 
 BODY = {"address": "https://shop.example/hooks", "events": ["contact.created"]}
@@ -549,6 +550,6 @@ def test_a_job_about_an_endpoint_of_another_workspace_finds_nothing(
     job, _ = jobs.accept(jobs.Write(api.workspace_id, f"endpoints.{kind}", payload, "trace", foreign))
     api.apply()
 
-    assert jobs.find(api.workspace_id, job.id).problem["status"] == 404
+    assert Job.find(api.workspace_id, job.id).problem["status"] == 404
     assert statuses() == []
     assert dispatched(others, foreign).secrets == (secret,)

@@ -9,8 +9,6 @@ from app.domain.automations.definitions.json_schemas import SCHEMAS
 from app.domain.automations.definitions.loops import loop
 from app.domain.automations.definitions.validation import exit_faults, faults
 
-__all__ = ["SCHEMAS", "exit_faults", "faults", "listened_keys", "loop"]
-
 
 def listened_keys(definition: Mapping[str, Any], exits: Sequence[Mapping[str, Any]]) -> set[str]:
     """The keys of what starts and ends runs: the kind of an event, if a tag is named followed by ':' and the tag."""

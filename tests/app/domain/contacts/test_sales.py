@@ -4,6 +4,7 @@ import pytest
 
 from app.domain.contacts import sales
 from app.errors import Conflict, Invalid, NotFound
+from app.models.sales import Sale
 from tests.cast import Api
 
 
@@ -41,6 +42,6 @@ def test_a_reference_that_is_taken_is_a_conflict_that_names_the_sale(api: Api) -
 def test_only_sales_of_the_workspace_are_found(api: Api, others: Api) -> None:
     sale = api.sale(api.contact(email="ada@example.com")["id"])
 
-    assert sales.find(api.workspace_id, sale["id"]).id == sale["id"]
+    assert Sale.find(api.workspace_id, sale["id"]).id == sale["id"]
     with pytest.raises(NotFound):
-        sales.find(others.workspace_id, sale["id"])
+        Sale.find(others.workspace_id, sale["id"])

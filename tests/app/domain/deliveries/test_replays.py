@@ -12,6 +12,7 @@ from app.errors import BellhopError
 from app.models.deliveries import Delivery
 from app.models.endpoints import Endpoint
 from app.models.jobs import Job
+from app.models.replays import Replay
 from scheduler.timetable import Timetable
 from tests.cast import Api, accept, all_of, apply, in_threads, one, replay
 from tests.replaying import another, begin, move, pending, progress, replayed, shown
@@ -213,7 +214,7 @@ def test_a_replay_of_another_workspace_is_not_found(api: Api, others: Api, endpo
     replay_id = begin(api.workspace_id, statuses=["failed"])
 
     with pytest.raises(BellhopError):
-        replays.find(others.workspace_id, replay_id)
+        Replay.find(others.workspace_id, replay_id)
     job = accept(others.workspace_id, "replays.pause", {}, replay_id)
     apply(others.workspace_id)
 

@@ -232,8 +232,8 @@ def test_a_resend_is_about_what_was_chosen(endpoint: Endpoint, api: Api) -> None
     chosen = make(endpoint, 1, created_at=noon) + make(endpoint, 1, created_at=noon + timedelta(minutes=59))
     choice: dict[str, Any] = {"kinds": ["contact.created"], "since": noon, "until": noon + timedelta(hours=1)}
 
-    assert sweeps.count_matching(endpoint.id, ["failed"], **choice) == 2
-    assert sweeps.count_resendable(endpoint.id, ["failed"], **choice) == (2, 0)
+    assert sweeps.count_matching(endpoint.id, statuses=["failed"], **choice) == 2
+    assert sweeps.count_resendable(endpoint.id, statuses=["failed"], **choice) == (2, 0)
     done = swept(endpoint, "resend", "failed", **choice)
 
     assert in_due_order(endpoint) == chosen
