@@ -8,7 +8,7 @@ from flask.sessions import SecureCookieSessionInterface
 from app import database
 from app.domain.people import sessions
 from app.models.accounts import Account
-from app.web import cookies
+from app.serving import cookies
 
 
 def main(emails: list[str]) -> None:

@@ -51,7 +51,8 @@ def _carry_out(order: dict[str, Any]) -> Any:
     if "publish" in order:
         return _publish(order["publish"], order.get("address"), order.get("workspace"))
     if "runs" in order:
-        return _make_runs(*order["runs"], order["contacts"], order["due"])
+        workspace_id, automation_id = order["runs"]
+        return _make_runs(workspace_id, automation_id, order["contacts"], order["due"])
     if "sleepers" in order:
         return _make_sleepers(order["sleepers"], order["contacts"], order["begin"], order["spread"])
     if "contacts" in order:

@@ -282,7 +282,7 @@ def in_another_process(work: Callable[[], object]) -> int:
     """What a process ends with that does this; 0 if it got to the end."""
     if (pid := os.fork()) == 0:
         try:
-            database.database._state.reset()  # the connection is the parent's
+            database.database._state.reset()  # type: ignore[attr-defined] # the connection is the parent's
             work()
             os._exit(0)
         finally:

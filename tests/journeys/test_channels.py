@@ -15,6 +15,7 @@ from tests.journeys.conftest import Ends, serve
 from tests.journeys.conversing import (
     KINDS,
     Providers,
+    Talker,
     Talks,
     begin_talks,
     count_statuses,
@@ -237,6 +238,6 @@ def _as_member(talks: Talks, write: Callable[[], None]) -> None:
         talks.stack.processes.start("writes.1")
 
 
-def _write(say: Callable[..., None], word: str, talkers: list[object], rounds: int) -> None:
-    for talker, number in interleaved(talkers, rounds):  # type: ignore[arg-type]
+def _write(say: Callable[..., None], word: str, talkers: list[Talker], rounds: int) -> None:
+    for talker, number in interleaved(talkers, rounds):
         say(talker, f"{word}-{talker.number}-{number}")

@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import psutil
 import psycopg2
@@ -94,7 +94,7 @@ def served(stack: Stack, request_id: str) -> list[str]:
 
 @pytest.mark.parametrize("without_redis", [redis_away, redis_hanging])
 def test_fifty_requests_at_once_make_one_job_without_redis(
-    without_redis: Callable[[Stack], contextmanager[None]], broad: Stack, shop: Shop, key: str
+    without_redis: Callable[[Stack], AbstractContextManager[None]], broad: Stack, shop: Shop, key: str
 ) -> None:
     with without_redis(broad):
         answers = at_once(shop, key)

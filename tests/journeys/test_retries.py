@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 from dramatiq import Message
@@ -130,7 +130,7 @@ def bells_ring_early_and_twice(stack: Stack, shop: Shop) -> Iterator[None]:
     [only_the_scheduler_wakes, a_process_that_wakes_is_frozen, the_bells_are_lost, bells_ring_early_and_twice],
 )
 def test_a_retry_is_made_once_and_on_time_though(
-    change: Callable[[Stack, Shop], Iterator[None]], strict: Stack, receiver: Receiver, report: Report
+    change: Callable[[Stack, Shop], AbstractContextManager[None]], strict: Stack, receiver: Receiver, report: Report
 ) -> None:
     shop = open_shop(strict, receiver)
     receiver.behaviour = FailsFirst(1)

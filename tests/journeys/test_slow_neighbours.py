@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.doors.services import tenant
-from tests.doors.templates import HOSTILE, attack, runner
+from tests.doors.templates import HOSTILE, Attack, enter, runner
 from tests.journeys.audit import rows, unfinished
 from tests.journeys.load import Load
 from tests.journeys.shops import Shop, open_shop, open_shops
@@ -98,7 +98,7 @@ def _waiting(stack: Stack, shop: Shop) -> int:
 
 def test_runs_with_a_thousand_templates_end_and_hold_up_no_other_workspaces(stack: Stack) -> None:
     attacker, run = tenant(stack, "Attacker"), runner(stack, tenant(stack, "Victim"))
-    attack(attacker, [HOSTILE], RUNS)
+    enter(attacker, Attack(HOSTILE, RUNS))
 
     run()  # of another workspace; it waits until the run has completed
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -188,7 +189,7 @@ def _post(shop: Shop, number: int) -> None:
         load.finish()
 
 
-def _endpoint(shop: Shop) -> dict[str, object]:
+def _endpoint(shop: Shop) -> dict[str, Any]:
     return shop.caller().get(f"webhooks/endpoints/{shop.endpoint_id}")  # type: ignore[no-any-return]
 
 
