@@ -20,6 +20,7 @@ from app.domain.automations.steps import KINDS
 from app.domain.automations.steps.base import Kind
 from app.domain.contacts.contacts import ContactSchema
 from app.domain.triggers import conditions
+from app.domain.triggers.conditions import MOST_MATCHES
 from app.domain.work import schema_checks
 from app.errors import MAX_FAULTS, Fault, pointer_to
 from app.lib import normalization, templates
@@ -158,7 +159,7 @@ def _condition_faults(condition: Any, at: str, names: set[str] | None) -> Iterat
     if not wrong:
         for pointer, name in conditions.fields(condition):
             if detail := _unknown_field(name, names):
-                yield Fault(f"{at}{pointer}/field", detail)
+                yield Fault(at + pointer, detail)
 
 
 def _unknown_field(name: str, names: set[str] | None) -> str | None:
@@ -182,6 +183,8 @@ def _trigger_faults(triggers: Any, at: str, most: int) -> Iterator[Fault]:
         yield Fault(at, 'Give a list, such as [{"event": "tag.added", "tag": "vip"}].')
     elif len(triggers) > most:
         yield Fault(at, f"Give at most {most}; this has {len(triggers):,}.")
+    elif sum(conditions.matches(each.get("if")) for each in triggers if isinstance(each, dict)) > MOST_MATCHES:
+        yield Fault(at, f"Give at most {MOST_MATCHES} comparisons with 'matches' in all of them together.")
     else:
         for index, trigger in enumerate(triggers):
             yield from _faults_of_trigger(trigger, f"{at}/{index}")

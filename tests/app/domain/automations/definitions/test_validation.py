@@ -12,6 +12,7 @@ from app.domain.automations.definitions.json_schemas import DEEPEST, EVENTS, MOS
 from app.domain.automations.definitions.validation import CONTACT_FIELDS
 from app.domain.automations.steps import KINDS
 from app.domain.contacts.contacts import represent
+from app.domain.triggers.conditions import MOST_MATCHES
 from app.domain.webhooks import catalogue
 from app.errors import MAX_FAULTS
 from app.models.contacts import Contact
@@ -238,3 +239,11 @@ def test_templates_are_checked_at_any_depth_of_a_value() -> None:
 
 def test_the_number_of_faults_is_limited() -> None:
     assert len(definitions.faults({"steps": [5] * 400})) == MAX_FAULTS
+
+
+def test_all_triggers_together_have_ten_regular_expressions_at_most() -> None:
+    trigger = {"event": "message.received", "if": {"field": "contact.email", "is": "matches", "value": "a"}}
+
+    assert faults_of(STOP, triggers=[trigger] * MOST_MATCHES) == {}
+    detail = "Give at most 10 comparisons with 'matches' in all of them together."
+    assert faults_of(STOP, triggers=[trigger] * (MOST_MATCHES + 1)) == {"/definition/triggers": detail}
