@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 UNFINISHED = ("queued", "running", "waiting", "held")
-PLAIN = ("first_name", "email", "opted_out")
+PLAIN = ("first_name", "email", "phone", "opted_out")
 
 
 class StepFails(Exception):
@@ -40,9 +40,9 @@ class World:
         self._latest: dict[str, Any] = {}  # conversations used last in this transaction, by contact
         self._numbers, self._transaction = count(), 0
 
-    def add_contact(self, contact_id: str) -> None:
+    def add_contact(self, contact_id: str, **fields: Any) -> None:
         named: dict[str, list[Any]] = {name: [] for name in ("conversations", "messages", "events")}
-        self.contacts[contact_id] = {"id": contact_id, "tags": set(), "fields": {}, **named}
+        self.contacts[contact_id] = {"id": contact_id, "tags": set(), "fields": fields, **named}
 
     def commit(self) -> None:
         """What follows from the events of the transaction, in their order; then it ends."""
@@ -222,6 +222,8 @@ class World:
         if conversation and conversation["held"] and not run["released"]:
             run["conversation"] = conversation
             return Waits("member")
+        if conversation is None and "phone" not in contact["fields"]:
+            raise StepFails("no_channel")
         text = self._render(run, step["text"])
         if not text.strip():
             raise StepFails("template")

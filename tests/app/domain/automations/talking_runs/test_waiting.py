@@ -135,7 +135,7 @@ def test_no_reply_is_lost_while_waits_are_written(
     work: Callable[[], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    contact_ids = [api.contact(external_id=f"c-{number}")["id"] for number in range(ROUNDS)]
+    contact_ids = [api.contact(phone=f"+4930123{number:03}")["id"] for number in range(ROUNDS)]
     for each in contact_ids:
         start(ASK, PAUSE, REPLY, THANK, contact_id=each)
     work()
@@ -157,7 +157,7 @@ def test_when_timeouts_race_replies_exactly_one_wins_of_each(
     work: Callable[[], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    contact_ids = [api.contact(external_id=f"c-{number}")["id"] for number in range(ROUNDS)]
+    contact_ids = [api.contact(phone=f"+4930123{number:03}")["id"] for number in range(ROUNDS)]
     runs = {each: start(ASK, REPLY, THANK, contact_id=each) for each in contact_ids}
     work()
     time_passes()
