@@ -198,6 +198,9 @@ class MessageSchema(ResponseBody):
     status = fields.String(validate=validate.OneOf(get_args(Status)))
     failure = fields.Dict(allow_none=True, metadata=about("Why it was not sent: `code` and `detail`."))
     author = fields.Nested(AuthorSchema)
+    run_id = fields.String(
+        allow_none=True, metadata=about("The run that sent it, or that took it as the reply it waited for.")
+    )
     expires_at = time("From when on it is not sent any more; null: it always is.", allow_none=True)
     provider_time = time("When the provider took it, by its clock; null: it is not known.", allow_none=True)
     created_at = time("When the message was received or queued.")

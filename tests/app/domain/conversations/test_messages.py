@@ -162,7 +162,13 @@ def test_a_received_message_is_an_event(workspace_id: str, contact_id: str, chan
     assert data["message"] == {
         **{"id": received.id, "conversation_id": received.conversation_id, "direction": "in", "text": "Hi"},
         **{"status": "received", "failure": None, "author": {"type": "contact", "id": contact_id}},
-        **{"attachments": [], "expires_at": None, "provider_time": None, "created_at": data["message"]["created_at"]},
+        **{
+            "attachments": [],
+            "run_id": None,
+            "expires_at": None,
+            "provider_time": None,
+            "created_at": data["message"]["created_at"],
+        },
     }
     assert one("SELECT run_id FROM messages WHERE id = %s", received.id) is None
 
