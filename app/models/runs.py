@@ -48,6 +48,7 @@ class Run(MailModel):
     variables = json_field(default=dict)
     event = json_field(null=True)
     saved = json_field(default=dict)
+    own_variables = json_field(default=dict)
     step = TextField(null=True)
     taken = IntegerField(default=0)
     unbroken = IntegerField(default=0)

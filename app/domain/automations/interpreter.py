@@ -71,6 +71,7 @@ class Interpreter:
             "conversation": self._conversation(),
             "trigger": {"event": self.run.event, "variables": self.run.variables},
             "steps": self.run.saved,
+            "run": {"id": self.run.id, "variables": {**self.run.variables, **self.run.own_variables}},
         }
 
     def render(self, template: str) -> str:

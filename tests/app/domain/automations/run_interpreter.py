@@ -5,6 +5,7 @@ It does not choose what happens when. It is told which runs a transaction carrie
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -78,6 +79,7 @@ class World:
             "triggered": False,
             "depth": 0,
             "saved": {},
+            "own": {},
             "log": [],
         }
         run |= {"number": next(self._numbers), **fields}
@@ -210,6 +212,29 @@ class World:
 
     def _begin_branch(self, run: Any, step: Any) -> Any:
         return "succeeded", step.get("then" if _holds(step["if"], self._variables(run)) else "else", [])
+
+    def _begin_split(self, run: Any, step: Any) -> Any:
+        drawn = f"{run['automation']['id']}/{step['id']}/{run['contact']['id']}"
+        share = int(hashlib.sha256(drawn.encode()).hexdigest()[:16], 16) / 16**16
+        arm = step["arms"][share * 100 >= step["arms"][0]["percent"]]
+        run["saved"] = run["saved"] | {step["id"]: {"arm": arm["name"]}}
+        return "succeeded", arm["steps"]
+
+    def _begin_repeat(self, run: Any, step: Any) -> Any:
+        state, over = run["saved"].get(step["id"], {}), step.get("over")
+        number = state["index"] + 1 if "index" in state else 0
+        if (over is not None and number == len(over)) or number == step.get("times", 100):
+            run["saved"] = run["saved"] | {step["id"]: {"rounds": number}}
+            return "succeeded", []
+        if "while" in step and not _holds(step["while"], self._variables(run)):
+            run["saved"] = run["saved"] | {step["id"]: {"rounds": number}}
+            return "succeeded", []
+        run["saved"] = run["saved"] | {step["id"]: {"index": number, "item": over and over[number]}}
+        return "succeeded", [*step["steps"], step]
+
+    def _begin_set_variable(self, run: Any, step: Any) -> Any:
+        run["own"] = run["own"] | {step["name"]: self._render(run, step["value"])}
+        return "succeeded", []
 
     def _begin_stop(self, run: Any, step: Any) -> Any:
         return "succeeded", None
@@ -346,7 +371,8 @@ class World:
     def _variables(self, run: Any) -> dict[str, Any]:
         event = run["event"] and {"kind": run["event"]["kind"], "data": {"tag": run["event"]["tag"]}}
         trigger = {"event": event, "variables": run["variables"]}
-        return {"contact": _named(run["contact"]), "trigger": trigger, "steps": run["saved"]}
+        named = {"contact": _named(run["contact"]), "trigger": trigger, "steps": run["saved"]}
+        return named | {"run": {"id": run["id"], "variables": run["variables"] | run["own"]}}
 
     def _render(self, run: Any, template: str) -> str:
         def found(match: re.Match[str]) -> str:
