@@ -21,12 +21,12 @@ from app.database import rows
 from app.domain.automations import automations, runs
 from app.domain.channels import channels
 from app.domain.contacts import bookings, contacts, sales
-from app.domain.conversations import channel_closings, conversation_changes, messages
+from app.domain.conversations import channel_closings, conversation_changes, messages, workspace_changes
 from app.domain.deliveries import deliveries, replays
 from app.domain.jobs import failed_jobs
 from app.domain.jobs.jobs import KINDS
 from app.domain.lifecycle import erasures, imports
-from app.domain.people import tokens, workspaces
+from app.domain.people import tokens
 from app.domain.webhooks import catalogue, endpoints
 from app.domain.writes import VERBS
 from app.models.base import BaseModel, MailModel, OwnedModel
@@ -48,13 +48,13 @@ NOUNS: dict[str, Any] = {
     "replays": replays,
     "runs": runs,
     "sales": sales,
-    "workspaces": workspaces,
+    "workspaces": workspace_changes,
 }
 RESTRICTIONS = {*tokens.RESTRICTIONS, tokens.UNRESTRICTED}
 # Kinds whose verbs have another name, or stand elsewhere.
 NAMED_OTHERWISE = {
     *("contacts.import", "contacts.delete", "contacts.merge", "replays.continue", "jobs.discard", "channels.delete"),
-    "conversations.update",
+    *("conversations.update", "workspaces.update"),
 }
 
 

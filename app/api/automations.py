@@ -166,7 +166,8 @@ def list_versions_of_automation(query: dict[str, Any], automation_id: str) -> Re
 def publish_automation(automation_id: str) -> Response:
     """Publish the draft as the next version. New runs use it; existing runs keep theirs.
 
-    A paused automation stays paused. If automations would start each other in a loop, the write fails with `conflict`.
+    A paused automation stays paused. If automations would start each other in a loop, the write fails with `conflict`,
+    and if a step starts one that does not exist, with `validation-failed`.
     """
     return act("automations.publish", automation_id)
 

@@ -21,7 +21,7 @@ from app.domain.conversations.messages import MOST_CHARACTERS, MessageSchema
 from app.domain.people import message_access
 from app.errors import NotFound
 from app.lib import ids
-from app.lib.schemas import RequestBody, about
+from app.lib.schemas import STORABLE, RequestBody, Time, about
 from app.models.conversations import Conversation, Message
 from app.models.jobs import Job
 
@@ -65,6 +65,9 @@ class MessageCreate(RequestBody):
     )
     attachments = fields.List(
         fields.Nested(AttachmentBody), validate=validate.Length(max=media.MOST_FILES), metadata=about("Files.")
+    )
+    expires_at = Time(
+        validate=STORABLE, metadata=about("The message is not sent from then on: it is `failed`, with `expired`.")
     )
 
     @validates_schema

@@ -17,12 +17,11 @@ from app.database import rows, transaction
 from app.domain.automations import automations, runs
 from app.domain.channels import channels
 from app.domain.contacts import bookings, contacts, sales
-from app.domain.conversations import channel_closings, conversation_changes, messages, recipients
+from app.domain.conversations import channel_closings, conversation_changes, messages, recipients, workspace_changes
 from app.domain.deliveries import deliveries, replays
 from app.domain.jobs import failed_jobs, jobs
 from app.domain.jobs.jobs import KINDS, MAIL
 from app.domain.lifecycle import erasures, imports, merges
-from app.domain.people import workspaces
 from app.domain.triggers import batches
 from app.domain.webhooks import endpoints
 from app.domain.work import audit
@@ -104,7 +103,7 @@ VERBS: Mapping[str, Verb] = {
     "channels.update": Verb(channels.update),
     "channels.reauthorize": Verb(channels.reauthorize),
     "channels.delete": Verb(channel_closings.delete),
-    "workspaces.update": Verb(workspaces.update),
+    "workspaces.update": Verb(workspace_changes.update),
     "jobs.discard": Verb(failed_jobs.discard),
 }
 

@@ -10,7 +10,8 @@ that shows it escapes it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from typing import Any
 
 from liquid.ast import Node
@@ -69,6 +70,23 @@ def check(template: str) -> None:
     """Raises TemplateError if the template cannot be read, or could never be rendered."""
     if "{" in template or len(template) > LONGEST_TEMPLATE:
         _parsed(template)
+
+
+def named(template: str) -> list[list[str]]:
+    """The variables that the template names, each once, as paths as far as they are written down.
+
+    Names that the template itself assigns are not among them. Raises TemplateError like `check`.
+    """
+    check(template)
+    if "{" not in template:
+        return []
+    found = _ENVIRONMENT.from_string(template).analyze(include_partials=False).globals
+    paths = (tuple(_names(path.segments)) for uses in found.values() for path in uses)
+    return [list(path) for path in dict.fromkeys(paths)]
+
+
+def _names(segments: Iterable[Any]) -> Iterator[str]:
+    return takewhile(lambda segment: isinstance(segment, str), segments)
 
 
 def render(template: str, variables: Mapping[str, Any], budget: Budget | None = None) -> str:

@@ -40,7 +40,9 @@ class Message(MailModel):
     """`sent_at` is set by the database, when the message is first known to be sent."""
 
     PREFIX = "msg"
-    FIXED: ClassVar[frozenset[str]] = frozenset({"channel_id", "direction", "author", "sent_at", "created_at"})
+    FIXED: ClassVar[frozenset[str]] = frozenset(
+        {"channel_id", "direction", "author", "sent_at", "expires_at", "created_at"}
+    )
 
     id = TextField(primary_key=True)
     conversation_id = TextField()
@@ -61,6 +63,7 @@ class Message(MailModel):
     is_automated = BooleanField(default=False)
     is_behind = BooleanField(default=False)
     put_off_at = TimeField(null=True)
+    expires_at = TimeField(null=True)
     created_at = TimeField()
 
     @classmethod

@@ -14,8 +14,7 @@ from tests.journeys.runs import (
     Started,
     calls,
     flaws,
-    make_contacts,
-    open_channel,
+    make_visitors,
     publish,
     start,
     steps,
@@ -41,8 +40,7 @@ class Walkers:
         self._stack, self._receiver, self._shop, self._chance = stack, receiver, shop, chance
         self._pause = STARTED_WITHIN * seconds * CLIENTS / RUNS
         self._paused = threading.Event()  # never set
-        open_channel(stack, shop)
-        self._contacts = make_contacts(shop, CONTACTS)
+        self._contacts = make_visitors(stack, shop, CONTACTS)
         self._automations = [publish(shop, steps(receiver, wait), f"Wait {wait} s") for wait in WAITS_SECONDS]
         self._pool = ThreadPoolExecutor(CLIENTS)
         self._running: list[Future[None]] = []

@@ -94,16 +94,12 @@ def publish(
     return str(automation)
 
 
-def open_channel(stack: Stack, shop: Shop) -> None:
-    """Gives the shop a channel on which messages wait to be sent."""
-    channel = f"chn_{shop.workspace_id[-26:]}"
-    made = "INSERT INTO channels (id, workspace_id, kind, name) VALUES (%s, %s, 'web_chat', 'Chat') RETURNING id"
-    rows(stack, made, channel, shop.workspace_id)
-
-
-def make_contacts(shop: Shop, number: int) -> list[str]:
+def make_visitors(stack: Stack, shop: Shop, number: int) -> list[str]:
+    """Contacts of the shop that have written in its web chat."""
     caller = shop.caller()
-    return [caller.apply("POST", "contacts", {"external_id": f"walker-{n}"}).data["id"] for n in range(number)]
+    contacts = [caller.apply("POST", "contacts", {"external_id": f"walker-{n}"}).data["id"] for n in range(number)]
+    rows(stack, _CHAT, f"chn_{shop.workspace_id[-26:]}", shop.workspace_id, contacts)
+    return contacts
 
 
 def make_sleepers(stack: Stack, workspace_id: str, automation: str, number: int) -> None:
@@ -234,6 +230,16 @@ def _messages(stack: Stack, shop: Shop) -> Counter[str]:
     query = "SELECT run_id FROM messages WHERE workspace_id = %s AND direction = 'out'"
     return Counter(run_id for (run_id,) in rows(stack, query, shop.workspace_id))
 
+
+_CHAT = """
+    WITH chat AS (
+        INSERT INTO channels (id, workspace_id, kind, name) VALUES (%s, %s, 'web_chat', 'Chat')
+        RETURNING id, workspace_id
+    )
+    INSERT INTO conversations (id, workspace_id, contact_id, channel_id, peer)
+    SELECT 'cnv_' || right(contact, 26), workspace_id, contact, id, 'vtr_' || right(contact, 26)
+    FROM chat, unnest(%s::text[]) AS contact RETURNING id
+"""
 
 _SLEEPERS = """
     WITH contact AS (

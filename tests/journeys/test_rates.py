@@ -10,6 +10,7 @@ from itertools import groupby, pairwise
 
 import pytest
 
+from tests.journeys.attempts import logs
 from tests.journeys.audit import rows
 from tests.journeys.conftest import same_receiver, serve
 from tests.journeys.faults import names
@@ -50,16 +51,19 @@ def test_an_endpoint_gets_as_many_in_a_second_as_it_asks_for_while_processes_are
         sending.processes.kill(name)
     wait_until(lambda: _is_finished(sending, shop, EVENTS), 60, "every delivery has arrived")
 
-    arrived = sorted(each.at for each in receiver.received)
+    # When they left: the receiver, a thread of this process, sees them late while the machine is busy.
+    began = sorted(at for log in logs(sending, [shop]) for at in log.began)
     # From the first to the last first attempt: then the limit is made full use of.
-    steady = arrived[: EVENTS - EVENTS // 8]
-    counts = [bisect_left(arrived, at + SECONDS) - number for number, at in enumerate(arrived)]
+    steady = began[: EVENTS - EVENTS // 8]
+    counts = [bisect_left(began, at + SECONDS) - number for number, at in enumerate(began)]
     mean = (len(steady) - 1) / (steady[-1] - steady[0])
     longest = max(later - earlier for earlier, later in pairwise(steady))
     report(f"at most {max(counts) / SECONDS:.1f} in a second, {mean:.1f} on average, longest gap {longest:.2f} s")
     assert max(counts) <= LIMIT * SECONDS * 1.05
     assert mean >= LIMIT * 0.95
     assert len({each.delivery_id for each in receiver.received}) == EVENTS
+    # Only an attempt whose process was killed in the middle of it may have no entry.
+    assert len(began) <= len(receiver.received) <= len(began) + LIMIT
 
 
 def test_an_ordered_endpoint_gets_its_events_in_order_while_processes_are_killed(

@@ -14,8 +14,7 @@ from tests.journeys.runs import (
     CALLS,
     calls,
     flaws,
-    make_contacts,
-    open_channel,
+    make_visitors,
     publish,
     start,
     steps,
@@ -47,8 +46,8 @@ def test_each_step_takes_effect_once(
     fault: Callable[[Stack], None] | None, stack: Stack, receiver: Receiver, report: Callable[[object], None]
 ) -> None:
     shop = open_shop(stack, receiver)
-    open_channel(stack, shop)
-    automation, contacts, caller = publish(shop, steps(receiver, 1)), make_contacts(shop, CONTACTS), shop.caller()
+    automation, contacts = publish(shop, steps(receiver, 1)), make_visitors(stack, shop, CONTACTS)
+    caller = shop.caller()
     receiver.behaviour = lambda path, _: Answer(delay_seconds=0.3 if path.startswith(CALLS) else 0)
 
     began = time.monotonic()
@@ -67,15 +66,14 @@ def test_a_server_that_hangs_does_not_delay_the_runs_of_another_workspace(
     stack: Stack, receiver: Receiver, report: Callable[[object], None]
 ) -> None:
     busy, quiet = open_shop(stack, receiver), open_shop(stack, receiver)
-    for shop in (busy, quiet):
-        open_channel(stack, shop)
     released, automation = threading.Event(), publish(busy, steps(receiver, 1))
     receiver.behaviour = lambda path, _: Answer(released=released if path.startswith(f"{CALLS}/1") else None)
     try:
-        contacts, caller = make_contacts(busy, 1), busy.caller()
+        contacts, caller = make_visitors(stack, busy, 1), busy.caller()
         hanging = [start(caller, automation, contacts[0], 1000 + number) for number in range(60)]
         wait_until(lambda: calls(receiver) >= 20, 20, "requests hang")
-        automation, contacts, caller = publish(quiet, steps(receiver, 1)), make_contacts(quiet, 1), quiet.caller()
+        automation, contacts = publish(quiet, steps(receiver, 1)), make_visitors(stack, quiet, 1)
+        caller = quiet.caller()
         taken = []
         for number in range(QUIET_RUNS):
             began = time.monotonic()
@@ -94,8 +92,7 @@ def test_a_server_that_hangs_does_not_delay_the_runs_of_another_workspace(
 def test_a_run_is_woken_by_the_scheduler_where_no_worker_does(stack: Stack, receiver: Receiver) -> None:
     """Every bell is lost while it waits."""
     shop = open_shop(stack, receiver)
-    open_channel(stack, shop)
-    started = [start(shop.caller(), publish(shop, steps(receiver, 2)), make_contacts(shop, 1)[0], 1)]
+    started = [start(shop.caller(), publish(shop, steps(receiver, 2)), make_visitors(stack, shop, 1)[0], 1)]
     wait_until(
         lambda: rows(stack, "SELECT 1 FROM runs WHERE status = 'waiting' AND id = %s", started[0].run_id),
         20,

@@ -81,7 +81,7 @@ def update(change: Change) -> Effect:
 def publish(change: Change) -> Effect:
     """Freezes the draft as the next version, with which runs begin from now on. A paused automation stays paused.
 
-    Raises NotFound, and Conflict if automations would start each other in a loop.
+    Raises NotFound; Invalid if it starts one that does not exist; Conflict if they would start each other in a loop.
     """
     automation = Automation.find(change.workspace_id, change.target)
     publications.publish(automation)

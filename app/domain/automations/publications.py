@@ -10,9 +10,10 @@ from app.database import delete_some, rows
 from app.domain.automations import definitions
 from app.domain.triggers import automation_listeners
 from app.domain.work.units import Busy
-from app.errors import Conflict
+from app.errors import Conflict, Fault, Invalid
 from app.models.automations import Automation, AutomationVersion
 
+NO_AUTOMATION = "There is no such automation in this workspace."
 # The most rows that one transaction removes.
 PART = 1_000
 # The tables of an automation besides its runs and their logs.
@@ -20,7 +21,11 @@ _TABLES = ("enrolments", "automation_deltas", "automation_counts", "automation_v
 
 
 def publish(automation: Automation) -> None:
-    """Makes the draft the next version. A paused automation stays paused. Raises Conflict if that closes a loop."""
+    """Makes the draft the next version. A paused automation stays paused.
+
+    Raises Invalid if it starts an automation that does not exist, and Conflict if it closes a loop.
+    """
+    _check_started(automation)
     published = _published_starters(automation)
     if (closed := definitions.loop(automation.id, automation.definition, published)) is not None:
         raise Conflict(closed.detail)
@@ -57,6 +62,16 @@ def remove_part(automation: Automation) -> bool:
             raise Busy
     Automation.delete().where(Automation.id == automation.id).execute()
     return True
+
+
+def _check_started(automation: Automation) -> None:
+    named = definitions.started(automation.definition, "/definition")
+    if not named:
+        return
+    known = Automation.in_workspace(automation.workspace_id).where(Automation.id.in_(list(named.values())))
+    there_are = {found.id for found in known}
+    if faults := [Fault(pointer, NO_AUTOMATION) for pointer, each in named.items() if each not in there_are]:
+        raise Invalid(*faults)
 
 
 def _published_starters(automation: Automation) -> dict[str, Any]:

@@ -71,13 +71,6 @@ def on_channel(unit: Unit, contact: Contact, channel_id: str) -> Conversation | 
     return unit.get(Conversation, contact.workspace_id, "id", found[0][0]) if found else None
 
 
-def channel_for(unit: Unit, contact: Contact) -> str | None:
-    """The channel on which to open a contact's first conversation: the newest that is connected; None if none is."""
-    newest = "SELECT max(id) FROM channels WHERE workspace_id = %s AND state = 'connected'"
-    [(found,)] = unit.noted(("newest channel", contact.workspace_id), lambda: rows(newest, (contact.workspace_id,)))
-    return found  # type: ignore[no-any-return]
-
-
 def open_on(change: Change, contact: Contact, channel_id: str) -> Conversation:
     """Opens a conversation with the contact, which becomes its most recent one."""
     conversation = Conversation(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, get_args
 
 from marshmallow import fields, validate
@@ -63,6 +63,7 @@ def queue(
     run_id: str | None = None,
     message_id: str | None = None,
     attachments: Sequence[Mapping[str, Any]] = (),
+    expires_at: datetime | None = None,
 ) -> Message:
     """Queues a message to the contact, behind those that the conversation has. Raises Invalid.
 
@@ -76,6 +77,7 @@ def queue(
         check(text or "")
     sending_checks.check_size(kind, text or "", len(attachments))
     message = _made(unit, conversation, text, direction="out", status="queued", author=author, run_id=run_id)
+    message.expires_at = expires_at
     message.id = message_id or message.id
     message.template, message.attachments = template, list(attachments)
     message.is_automated = author["type"] == "automation"
@@ -92,7 +94,7 @@ def create(change: Change) -> Effect:
     actor_id = change.actor_id or ""
     if is_of_member := actor_id.startswith(("mem_", "vis_")):
         conversation = _hold(change.unit, conversation)
-    upload_ids = recipients.upload_ids(change.payload)
+    upload_ids, expires_at = recipients.upload_ids(change.payload), change.payload.get("expires_at")
     message = queue(
         change,
         contact,
@@ -102,6 +104,7 @@ def create(change: Change) -> Effect:
         template=change.payload.get("template"),
         message_id=change.target,
         attachments=media.claim_uploads(change.unit, change.workspace_id, upload_ids, change.target),
+        expires_at=None if expires_at is None else datetime.fromisoformat(expires_at),
     )
     return Effect("made", "message", message.id)
 
@@ -195,6 +198,10 @@ class MessageSchema(ResponseBody):
     status = fields.String(validate=validate.OneOf(get_args(Status)))
     failure = fields.Dict(allow_none=True, metadata=about("Why it was not sent: `code` and `detail`."))
     author = fields.Nested(AuthorSchema)
+    run_id = fields.String(
+        allow_none=True, metadata=about("The run that sent it, or that took it as the reply it waited for.")
+    )
+    expires_at = time("From when on it is not sent any more; null: it always is.", allow_none=True)
     provider_time = time("When the provider took it, by its clock; null: it is not known.", allow_none=True)
     created_at = time("When the message was received or queued.")
 
@@ -214,8 +221,11 @@ def _set_off(
         has_template=bool(message.template),
         opted_out=contact.opted_out,
         is_open=conversation.window_ends_at is not None and conversation.window_ends_at > unit.now,
+        is_expired=message.expires_at is not None and message.expires_at <= unit.now,
         is_deleted=channel.deleted_at is not None,
     )
+    if refusal is None and not kind.has_provider and conversation.peer is None:
+        refusal = sending_checks.NO_ADDRESS  # channels with a provider say so when the message is sent
     fields: Mapping[str, Any]
     if refusal is not None:
         fields = {"status": "failed", "failure": {"code": refusal.code, "detail": refusal.detail}}

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from app.database import rows
-from app.domain.work.units import Unit
+from app.domain.work.units import Busy, Unit
 from app.lib import normalization
 from app.models.contacts import Contact
 
 _DAY = timedelta(days=1)
+_FIND = "SELECT quiet_hours, timezone FROM workspaces WHERE id = %s"
+_KEEP = f"{_FIND} FOR SHARE SKIP LOCKED"
 
 
 def end_for(unit: Unit, contact: Contact) -> datetime | None:
-    """When the quiet hours end that the contact has now; None if it has none. Reads the workspace once per unit."""
-    of_workspace = "SELECT quiet_hours, timezone FROM workspaces WHERE id = %s"
-    [(hours, timezone)] = unit.noted(
-        ("quiet hours", contact.workspace_id), lambda: rows(of_workspace, (contact.workspace_id,))
-    )
-    return end(unit.now, hours, contact.timezone, timezone) if hours else None
+    """When the quiet hours end that the contact has now; None if it has none. Reads the workspace once per unit.
+
+    They cannot change until the transaction ends, so a change finds what waits for their end. Raises Busy.
+    """
+    found = unit.noted(("quiet hours", contact.workspace_id), lambda: rows(_FIND, (contact.workspace_id,)))
+    ends = _end(unit, contact, found)
+    if ends is None:
+        return None
+    kept = unit.noted(("quiet hours kept", contact.workspace_id), lambda: rows(_KEEP, (contact.workspace_id,)))
+    if not kept:
+        raise Busy
+    return _end(unit, contact, kept)
 
 
 def end(at: datetime, hours: Mapping[str, str], *timezones: str | None) -> datetime | None:
@@ -41,6 +50,11 @@ def end(at: datetime, hours: Mapping[str, str], *timezones: str | None) -> datet
         if first <= at < last:
             return last
     return None
+
+
+def _end(unit: Unit, contact: Contact, found: Sequence[Any]) -> datetime | None:
+    [(hours, timezone)] = found
+    return end(unit.now, hours, contact.timezone, timezone) if hours else None
 
 
 def _first_known(timezones: tuple[str | None, ...]) -> ZoneInfo:

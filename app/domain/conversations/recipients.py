@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -56,6 +56,17 @@ def find(change: Change) -> tuple[Contact, Conversation]:
     return contact, conversations.reopen(change, contact, conversation)
 
 
+def open_first(change: Change, contact: Contact) -> Conversation | None:
+    """A conversation with a contact that has none yet, on the newest channel where one may write first; None: nowhere.
+
+    A web chat and a Telegram bot are not among these: before somebody writes there, nobody reads what is sent. Reads
+    the channels once per unit.
+    """
+    workspace_id = contact.workspace_id
+    offered = change.unit.noted(("connected channels", workspace_id), lambda: _connected(workspace_id))
+    return _open_on_one_of(change, contact, offered)
+
+
 def upload_ids(payload: Mapping[str, Any]) -> list[str]:
     """The uploads that a message's body names."""
     return [each["upload_id"] for each in payload.get("attachments", ())]
@@ -88,12 +99,11 @@ def _of_contact(change: Change) -> tuple[Contact, Conversation]:
         found = conversations.on_channel(unit, contact, wanted.id)
     if found is not None:
         return contact, found
-    for channel in _connected(change.workspace_id) if wanted is None else [wanted]:
-        kind = channels.kind_of(channel)
-        if kind.may_open and contact.phone is not None:
-            return contact, _open(change, contact, channel, kind.recipient(contact.phone))
-    # The request is right; it is the contact's state that may change.
-    raise Conflict(_NO_CONVERSATION if wanted is None else _NOT_FIRST)
+    opened = _open_on_one_of(change, contact, _connected(change.workspace_id) if wanted is None else [wanted])
+    if opened is None:
+        # The request is right; it is the contact's state that may change.
+        raise Conflict(_NO_CONVERSATION if wanted is None else _NOT_FIRST)
+    return contact, opened
 
 
 def _at(change: Change, channel: Channel, to: str) -> tuple[Contact, Conversation]:
@@ -112,6 +122,14 @@ def _at(change: Change, channel: Channel, to: str) -> tuple[Contact, Conversatio
     if found is None and not kind.may_open:
         raise Conflict(_NOT_FIRST)
     return contact, found or _open(change, contact, channel, recipient)
+
+
+def _open_on_one_of(change: Change, contact: Contact, offered: Sequence[Channel]) -> Conversation | None:
+    for channel in offered:
+        kind = channels.kind_of(channel)
+        if kind.may_open and contact.phone is not None:
+            return _open(change, contact, channel, kind.recipient(contact.phone))
+    return None
 
 
 def _open(change: Change, contact: Contact, channel: Channel, peer: str) -> Conversation:

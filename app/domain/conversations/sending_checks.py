@@ -5,6 +5,9 @@ from __future__ import annotations
 from app.channels.base import ChannelKind, Outcome, Verdict
 from app.errors import Fault, Invalid
 
+EXPIRED = Verdict(Outcome.FAILED, code="expired", detail="The message expired before it could be sent.")
+NO_ADDRESS = Verdict(Outcome.FAILED, code="no_address", detail="The contact has no address on this channel.")
+
 
 def check_size(kind: ChannelKind, text: str, files: int) -> None:
     """Raises Invalid for a text that is too long for the kind of channel, or for more files than a message may have."""
@@ -18,13 +21,21 @@ def check_size(kind: ChannelKind, text: str, files: int) -> None:
 
 
 def refusal(
-    kind: ChannelKind, *, has_template: bool, opted_out: bool, is_open: bool, is_deleted: bool = False
+    kind: ChannelKind,
+    *,
+    has_template: bool,
+    opted_out: bool,
+    is_open: bool,
+    is_expired: bool,
+    is_deleted: bool = False,
 ) -> Verdict | None:
     """Why nothing may be sent to the contact; None if it may. `is_open`: the contact wrote within the kind's window."""
     if is_deleted:
         return Verdict(Outcome.FAILED, code="channel_deleted", detail="The channel has been deleted.")
     if opted_out:
         return Verdict(Outcome.FAILED, code="opted_out", detail="The contact has opted out of messages.")
+    if is_expired:
+        return EXPIRED
     if kind.window is not None and not is_open and not has_template:
         detail = "The time in which free text may be sent has passed. Send a template."
         return Verdict(Outcome.FAILED, code="window_closed", detail=detail)

@@ -82,6 +82,7 @@ class _Row(NamedTuple):
     peer: Any
     is_window_closed: bool
     opted_out: bool | None
+    is_expired: bool
     seconds: Any
     is_closed: bool
 
@@ -150,9 +151,15 @@ def _refusal(kind: ChannelKind, row: _Row) -> Verdict | None:
     if row.opted_out is None or not (row.text or row.template or row.attachments):
         return Verdict(Outcome.FAILED, code="gone", detail="The contact was deleted before the message was sent.")
     is_open = not row.is_window_closed
-    refusal = sending_checks.refusal(kind, has_template=bool(row.template), opted_out=row.opted_out, is_open=is_open)
+    refusal = sending_checks.refusal(
+        kind,
+        has_template=bool(row.template),
+        opted_out=row.opted_out,
+        is_open=is_open,
+        is_expired=row.is_expired,
+    )
     if refusal is not None:
         return refusal
     if not row.peer:
-        return Verdict(Outcome.FAILED, code="no_address", detail="The contact has no address on this channel.")
+        return sending_checks.NO_ADDRESS
     return None

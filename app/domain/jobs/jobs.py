@@ -78,7 +78,7 @@ KINDS: Mapping[str, Kind] = {
     "channels.update": Kind("inbox", "channel"),
     "channels.reauthorize": Kind("inbox", "channel"),
     "channels.delete": Kind("inbox", "channel", is_long=True),
-    "workspaces.update": Kind(UNRESTRICTED, "workspace"),
+    "workspaces.update": Kind(UNRESTRICTED, "workspace", is_long=True),
     "jobs.discard": Kind(None, "job"),
 }
 

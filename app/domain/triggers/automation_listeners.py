@@ -48,6 +48,11 @@ class Heard:
         return dict(json.loads(self.event.body))
 
     @cached_property
+    def is_reply(self) -> bool:
+        """Whether it is a message that a run waited for."""
+        return self.event.kind == "message.received" and self.document["data"]["message"].get("run_id") is not None
+
+    @cached_property
     def variables(self) -> dict[str, Any]:
         """The values that conditions can name."""
         data = self.document["data"]
@@ -67,8 +72,10 @@ class Listener:
     exits: Sequence[Trigger]
 
     def starts(self, heard: Heard) -> bool:
-        """Whether the event is one of its triggers."""
-        return any(_is_of(trigger, heard) for trigger in self.triggers)
+        """Whether the event is one of its triggers. A reply that a run waited for is none, unless they say so."""
+        return any(
+            _is_of(trigger, heard) and (trigger.get("also_replies") or not heard.is_reply) for trigger in self.triggers
+        )
 
     def exits_on(self, heard: Heard) -> bool:
         """Whether the event is one of its exits."""

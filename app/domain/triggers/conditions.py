@@ -2,37 +2,23 @@
 
 A condition is `{"field": "contact.tags", "is": "contains", "value": "vip"}`, or `{"all": [...]}`, `{"any": [...]}`,
 `{"not": ...}` of conditions. `field` is a dotted path into the variables; a number in it counts the elements of a list
-from 0. The last name of a path may contain dots.
-
-How values compare:
-
-- A value that is missing, null, "", [] or {} does not exist. Compared with anything, it makes `equals`, `contains`,
-  `greater_than`, `less_than` and `starts_with` false, and so `not_equals` and `not_contains` true.
-- A list is compared element by element; one element for which the comparison holds is enough. `not_equals` and
-  `not_contains` are the opposites of `equals` and `contains`.
-- If both values are numbers, or text that is a number, they are compared as numbers: "10" equals 10, and is greater
-  than 9.
-- Other text is compared without regard to case and to spaces at its ends. `contains` finds text inside text.
-- true and false equal themselves and the text "true" and "false".
-- `greater_than` and `less_than` compare numbers with numbers and times (RFC 3339) with times; all else is false.
+from 0. The last name of a path may contain dots. Instead of `value`, `other` is such a path, to compare two variables.
+`comparisons` says how values compare.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from app.domain.triggers.comparisons import COMPARISONS, LONGEST_TEXT, MOST_VALUES, fault_of_value
 from app.errors import pointer_to
 
 DEEPEST = 10
 MOST_COMPARISONS = 100
-LONGEST_TEXT = 4096
+MOST_MATCHES = 10
 ROOTS = ("contact", "conversation", "trigger", "steps")
 
-_NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?", re.ASCII)
-_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ][0-9:.]{5,15}([Zz]|[+-][0-9]{2}:?[0-9]{2})?)?", re.ASCII)
 _LISTS = ("all", "any")
 
 
@@ -44,7 +30,8 @@ def holds(condition: Mapping[str, Any], variables: Mapping[str, Any]) -> bool:
         return any(holds(each, variables) for each in condition["any"])
     if "not" in condition:
         return not holds(condition["not"], variables)
-    return COMPARISONS[condition["is"]](value_at(condition["field"], variables), condition.get("value"))
+    value = value_at(condition["other"], variables) if "other" in condition else condition.get("value")
+    return COMPARISONS[condition["is"]](value_at(condition["field"], variables), value)
 
 
 def value_at(field: str, variables: Mapping[str, Any]) -> Any:
@@ -67,14 +54,23 @@ def faults(condition: Any) -> Iterator[tuple[str, str]]:
     """The faults of the condition: pointers into it, with sentences."""
     if sum(1 for _ in _comparisons(condition)) > MOST_COMPARISONS:
         yield "", f"A condition has at most {MOST_COMPARISONS} comparisons."
+    elif matches(condition) > MOST_MATCHES:
+        yield "", f"A condition has at most {MOST_MATCHES} comparisons with 'matches'."
     else:
         yield from _faults(condition, "", 1)
 
 
+def matches(condition: Any) -> int:
+    """How many regular expressions the condition has."""
+    return sum(1 for _, comparison in _comparisons(condition) if comparison.get("is") == "matches")
+
+
 def fields(condition: Any) -> Iterator[tuple[str, str]]:
-    """The fields that a condition without faults names, each with the pointer to its comparison."""
+    """The fields that a condition without faults names, each with its pointer."""
     for pointer, comparison in _comparisons(condition):
-        yield pointer, comparison["field"]
+        for name in ("field", "other"):
+            if name in comparison:
+                yield f"{pointer}/{name}", comparison[name]
 
 
 def _faults(condition: Any, at: str, depth: int) -> Iterator[tuple[str, str]]:
@@ -101,27 +97,36 @@ def _faults(condition: Any, at: str, depth: int) -> Iterator[tuple[str, str]]:
 
 
 def _faults_of_comparison(condition: Mapping[str, Any], at: str) -> Iterator[tuple[str, str]]:
-    for name in sorted(condition.keys() - {"field", "is", "value"}):
+    for name in sorted(condition.keys() - {"field", "is", "value", "other"}):
         yield (
             at + pointer_to(name),
-            "Unknown field. A condition has 'field', 'is' and 'value', or 'all', 'any', 'not'.",
+            "Unknown field. A condition has 'field', 'is' and 'value' or 'other'; or it has 'all', 'any' or 'not'.",
         )
-    field, comparison, value = condition.get("field"), condition.get("is"), condition.get("value")
-    if not isinstance(field, str) or not 0 < len(field) <= LONGEST_TEXT:
-        yield f"{at}/field", "Name the value to look at, such as contact.email or trigger.variables.plan."
-    elif field.partition(".")[0] not in ROOTS:
-        yield f"{at}/field", f"There is no '{field[:100]}'. A field begins with {', '.join(ROOTS[:-1])} or {ROOTS[-1]}."
+    for name in ("field", *(["other"] if "other" in condition else [])):
+        if (wrong := _fault_of_field(condition.get(name))) is not None:
+            yield f"{at}/{name}", wrong
+    comparison = condition.get("is")
     if not isinstance(comparison, str) or comparison not in COMPARISONS:
         yield f"{at}/is", f"Give one of {', '.join(COMPARISONS)}."
     elif comparison in ("exists", "not_exists"):
-        if "value" in condition:
-            yield f"{at}/value", f"Remove this: '{comparison}' compares with nothing."
-    elif "value" not in condition:
-        yield f"{at}/value", "Give the value to compare with."
-    elif not isinstance(value, (str, int, float)):
-        yield f"{at}/value", "Give text, a number, true or false. For a missing value use 'exists' or 'not_exists'."
-    elif isinstance(value, str) and len(value) > LONGEST_TEXT:
-        yield f"{at}/value", f"Text to compare with has at most {LONGEST_TEXT:,} characters."
+        for name in ("value", "other"):
+            if name in condition:
+                yield f"{at}/{name}", f"Remove this: '{comparison}' compares with nothing."
+    elif "other" not in condition:
+        if (wrong := fault_of_value(comparison, condition)) is not None:
+            yield f"{at}/value", wrong
+    elif "value" in condition:
+        yield f"{at}/other", "Give either 'value' or 'other'."
+    elif comparison == "matches":
+        yield f"{at}/other", "Give the regular expression as 'value': it has to be known beforehand."
+
+
+def _fault_of_field(field: Any) -> str | None:
+    if not isinstance(field, str) or not 0 < len(field) <= LONGEST_TEXT:
+        return "Name the value to look at, such as contact.email or trigger.variables.plan."
+    if field.partition(".")[0] not in ROOTS:
+        return f"There is no '{field[:100]}'. A field begins with {', '.join(ROOTS[:-1])} or {ROOTS[-1]}."
+    return None
 
 
 def _comparisons(condition: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -142,87 +147,6 @@ def _comparisons(condition: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
-
-def _exists(found: Any) -> bool:
-    return found is not None and found not in ("", [], {})
-
-
-def _some(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """The comparison for lists too: it holds if it does for one element."""
-
-    def compare_all(found: Any, value: Any) -> bool:
-        return any(_exists(each) and compare(each, value) for each in (found if isinstance(found, list) else [found]))
-
-    return compare_all
-
-
-def _equals(found: Any, value: Any) -> bool:
-    numbers = _number(found), _number(value)
-    return numbers[0] == numbers[1] if None not in numbers else _text(found) == _text(value)
-
-
-def _contains(found: Any, value: Any) -> bool:
-    if isinstance(found, list):
-        return _some(_equals)(found, value)
-    return _exists(found) and not isinstance(found, dict) and _text(value) in _text(found)
-
-
-def _is_greater(found: Any, value: Any) -> bool:
-    return _compared(found, value) > 0
-
-
-def _is_less(found: Any, value: Any) -> bool:
-    return _compared(found, value) < 0
-
-
-def _compared(found: Any, value: Any) -> int:
-    """1 if it is greater, -1 if it is less, 0 if it is neither."""
-    readings: tuple[Callable[[Any], Any], ...] = (_number, _time)
-    for read in readings:
-        one, other = read(found), read(value)
-        if one is not None and other is not None:
-            return int(one > other) - int(one < other)
-    return 0
-
-
-def _starts(found: Any, value: Any) -> bool:
-    return _text(found).startswith(_text(value))
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return value
-    return float(value) if isinstance(value, str) and _NUMBER.fullmatch(value.strip()) else None
-
-
-def _time(value: Any) -> datetime | None:
-    if isinstance(value, str) and _TIME.fullmatch(value):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            return None
-    if not isinstance(value, datetime):
-        return None
-    return value if value.tzinfo else value.replace(tzinfo=UTC)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value).strip().casefold()
-
-
-COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "equals": _some(_equals),
-    "not_equals": lambda found, value: not _some(_equals)(found, value),
-    "contains": _contains,
-    "not_contains": lambda found, value: not _contains(found, value),
-    "exists": lambda found, value: _exists(found),
-    "not_exists": lambda found, value: not _exists(found),
-    "greater_than": _some(_is_greater),
-    "less_than": _some(_is_less),
-    "starts_with": _some(_starts),
-}
 
 _CONDITION = {"$ref": "#/components/schemas/Condition"}
 _CONDITIONS = {"type": "array", "minItems": 1, "items": _CONDITION}
@@ -247,7 +171,24 @@ _FORMS: Mapping[str, Mapping[str, Any]] = {
         "properties": {
             "field": {"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT, "example": "contact.tags"},
             "is": {"type": "string", "enum": list(COMPARISONS)},
-            "value": {"type": ["string", "number", "boolean"]},
+            "value": {
+                "anyOf": [
+                    {"type": ["string", "number", "boolean"]},
+                    {
+                        "type": "array",
+                        "minItems": 1,
+                        "maxItems": MOST_VALUES,
+                        "items": {"type": ["string", "number", "boolean"]},
+                    },
+                ],
+                "description": "What to compare with: for `one_of` a list, for `matches` a regular expression of RE2.",
+            },
+            "other": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": LONGEST_TEXT,
+                "description": "The field to compare with, instead of `value`.",
+            },
         },
     },
     "AllCondition": _of("all", _CONDITIONS, "Holds if all of these hold."),

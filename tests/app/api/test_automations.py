@@ -270,6 +270,21 @@ def test_a_loop_over_three_automations_is_not_published(api: Api) -> None:
     assert act(api, closing, "publish")["status"] == "succeeded"
 
 
+def test_an_automation_that_starts_one_that_does_not_exist_is_not_published(api: Api, others: Api) -> None:
+    theirs, is_vip = others.automation()["id"], {"field": "contact.tags", "is": "contains", "value": "vip"}
+    inside = {"id": "all", "kind": "branch", "if": is_vip, "then": [starter(UNKNOWN) | {"id": "inside"}]}
+    automation_id = api.automation(starter(theirs), inside)["id"]
+
+    job = act(api, automation_id, "publish")
+
+    assert (job["status"], job["problem"]["status"]) == ("failed", 422)
+    assert {each["pointer"]: each["detail"] for each in job["problem"]["errors"]} == {
+        "/definition/steps/0/automation_id": "There is no such automation in this workspace.",
+        "/definition/steps/1/then/0/automation_id": "There is no such automation in this workspace.",
+    }
+    assert show(api, automation_id)["status"] == "draft"
+
+
 # Pausing
 
 

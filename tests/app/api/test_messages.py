@@ -15,6 +15,7 @@ from tests.cast import KEY, Api, event_kinds, one
 from tests.talks import close, make_channel, receive
 from tests.wires import WIRE
 
+LATER, EARLIER = "2126-11-21T10:00:00.000Z", "2026-11-21T10:00:00.000Z"
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 
 
@@ -73,10 +74,29 @@ def test_a_message_is_queued_and_shown_with_all_its_fields(api: Api, conversatio
         "status": "queued",
         "failure": None,
         "author": {"type": "api", "id": api.get("/api/v1/auth/me").json["data"]["token"]["id"]},
+        "run_id": None,
+        "expires_at": None,
         "provider_time": None,
         "created_at": shown["created_at"],
     }
     assert one("SELECT due_at IS NOT NULL FROM messages WHERE id = %s", message_id)
+
+
+@pytest.mark.parametrize(("expires_at", "status", "code"), [(LATER, "queued", None), (EARLIER, "failed", "expired")])
+def test_a_message_is_not_sent_once_it_has_expired(
+    api: Api, conversation_id: str, expires_at: str, status: str, code: str | None
+) -> None:
+    body = {"text": "See you soon", "expires_at": expires_at}
+
+    message = sent(api, f"conversations/{conversation_id}/messages", body)
+
+    assert (message["expires_at"], message["status"]) == (expires_at, status)
+    assert (message["failure"] or {}).get("code") == code
+    if code is not None:
+        again = api.post(f"messages/{message['id']}/resend")
+        api.apply()
+        assert api.job(again)["status"] == "succeeded"
+        assert api.get(f"messages/{message['id']}").json["data"]["status"] == "failed"
 
 
 def test_the_same_key_writes_one_message(api: Api, conversation_id: str) -> None:

@@ -72,7 +72,7 @@ def workspace_id(api: Api) -> str:
 
 @pytest.fixture
 def contact_id(api: Api) -> str:
-    return str(api.contact(external_id="ada")["id"])
+    return str(api.contact(external_id="ada", phone="+4930123456")["id"])
 
 
 @pytest.fixture

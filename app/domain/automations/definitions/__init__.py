@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.domain.automations.definitions.json_schemas import SCHEMAS
-from app.domain.automations.definitions.loops import loop
+from app.domain.automations.definitions.loops import loop, started
 from app.domain.automations.definitions.validation import exit_faults, faults
 
 

@@ -23,6 +23,7 @@ EVENTS = (
     *("automation.started", "automation.completed", "automation.failed", "automation.cancelled"),
 )
 TAG_EVENTS = ("tag.added", "tag.removed")
+REPLY_EVENT = "message.received"
 
 _CONDITION = {"$ref": "#/components/schemas/Condition"}
 _TRIGGER = {"$ref": "#/components/schemas/Trigger"}
@@ -83,6 +84,10 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
                 "maxLength": 100,
                 "pattern": f"^{normalization.TAG}$",
                 "description": f"Only this tag. For {' and '.join(TAG_EVENTS)}.",
+            },
+            "also_replies": {
+                "type": "boolean",
+                "description": f"For {REPLY_EVENT}: replies that a run waited for start runs too.",
             },
             "if": _CONDITION
             | {"description": "Only if this holds, for `contact`, `conversation` and `trigger.event`."},

@@ -27,6 +27,15 @@ def loop(
     return None
 
 
+def started(definition: Mapping[str, Any], pointer: str = "") -> dict[str, str]:
+    """The automations that steps of the definition start, each by the pointer to where it is named."""
+    steps = [step for step in compile(definition).steps.values() if step.kind == "start_automation"]
+    return {
+        f"{pointer}{_pointer_to_step(definition, step.id)}/automation_id": str(step.fields["automation_id"])
+        for step in steps
+    }
+
+
 def _path_back(begin: str, end: str, published: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...] | None:
     """The automations from one to another, each of which starts the next without a wait."""
     pending: list[tuple[str, ...]] = [(begin,)]

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.domain.automations.definitions import known_names
 from app.domain.automations.definitions.json_schemas import (
     DEEPEST,
     EVENTS,
     ID,
     MOST_STEPS,
     MOST_TRIGGERS,
+    REPLY_EVENT,
     SCHEMAS,
     TAG_EVENTS,
 )
+from app.domain.automations.definitions.known_names import Names
 from app.domain.automations.steps import KINDS
 from app.domain.automations.steps.base import Kind
-from app.domain.contacts.contacts import ContactSchema
 from app.domain.triggers import conditions
+from app.domain.triggers.conditions import MOST_MATCHES
 from app.domain.work import schema_checks
 from app.errors import MAX_FAULTS, Fault, pointer_to
 from app.lib import normalization, templates
@@ -27,9 +30,6 @@ from app.lib.templates import TemplateError
 
 MOST_EXITS = 20
 DEEPEST_VALUE = 20
-CONTACT_FIELDS = tuple(ContactSchema().fields)
-# Conditions of triggers and exits can name these: they are known when the event happens.
-_KNOWN_TO_TRIGGERS = ("contact", "conversation", "trigger.event")
 
 
 def faults(definition: Any, pointer: str = "") -> list[Fault]:
@@ -44,10 +44,10 @@ def exit_faults(exits: Any, pointer: str = "") -> list[Fault]:
 
 @dataclass(slots=True)
 class _Seen:
-    """The names of the definition: where each identifier stands, and all that `steps` will have."""
+    """What has been read of the definition: where each identifier stands. `names`: what its steps can name."""
 
+    names: Names
     pointers: dict[str, str] = field(default_factory=dict)
-    names: set[str] = field(default_factory=set)
     steps: int = 0
 
 
@@ -61,22 +61,32 @@ def _faults(definition: Any, at: str) -> Iterator[Fault]:
     if "steps" not in definition:
         yield Fault(f"{at}/steps", "Give the steps: a list.")
         return
-    seen = _Seen(names=set(_names(definition["steps"])))
+    seen = _Seen(known_names.of_steps(dict(_results(definition["steps"])), _events(definition.get("triggers"))))
     yield from _list_faults(definition["steps"], f"{at}/steps", seen, 1)
     if seen.steps > MOST_STEPS:
         yield Fault(f"{at}/steps", f"A definition has at most {MOST_STEPS} steps; this has {seen.steps:,}.")
 
 
-def _names(steps: Any) -> Iterator[str]:
-    """The identifiers and `save_as` of all steps, however deep."""
+def _results(steps: Any) -> Iterator[tuple[str, Collection[str] | None]]:
+    """The names that `steps` will have, by all steps however deep, and the members of each."""
     pending = [steps]
     while pending:
         each = pending.pop()
         if isinstance(each, list):
             pending += each
         elif isinstance(each, dict):
-            yield from (each[name] for name in ("id", "save_as") if isinstance(each.get(name), str))
+            kind = KINDS.get(each["kind"]) if isinstance(each.get("kind"), str) else None
+            if isinstance(each.get("id"), str):
+                yield each["id"], None if kind is None else kind.results
+            if isinstance(each.get("save_as"), str):
+                yield each["save_as"], None
             pending += (inner for inner in each.values() if isinstance(inner, list))
+
+
+def _events(triggers: Any) -> Sequence[str]:
+    """The kinds of events that start runs; all kinds if there are none, as nothing is known then."""
+    listed = [each.get("event") for each in triggers if isinstance(each, dict)] if isinstance(triggers, list) else []
+    return [event for event in EVENTS if event in listed] or EVENTS
 
 
 def _list_faults(steps: Any, at: str, seen: _Seen, depth: int) -> Iterator[Fault]:
@@ -104,7 +114,7 @@ def _step_faults(step: Any, at: str, seen: _Seen, depth: int) -> Iterator[Fault]
     wrong = list(_field_faults(step, name, kind, at))
     yield from wrong
     for each in kind.templates:
-        yield from _template_faults(step.get(each), f"{at}/{each}")
+        yield from _template_faults(step.get(each), f"{at}/{each}", seen.names)
     for each in kind.conditions:
         if each in step:
             yield from _condition_faults(step[each], f"{at}/{each}", seen.names)
@@ -137,44 +147,29 @@ def _field_faults(step: Mapping[str, Any], name: str, kind: Kind, at: str) -> It
             yield from schema_checks.faults(step[each], schema, f"{at}/{each}")
 
 
-def _template_faults(value: Any, at: str, depth: int = 0) -> Iterator[Fault]:
+def _template_faults(value: Any, at: str, known: Names, depth: int = 0) -> Iterator[Fault]:
     if isinstance(value, str):
         try:
-            templates.check(value)
+            named = templates.named(value)
         except TemplateError as error:
             yield Fault(at, str(error))
+        else:
+            yield from (Fault(at, wrong) for path in named if (wrong := known_names.fault(path, known)))
     elif isinstance(value, (dict, list)):
         if depth == DEEPEST_VALUE:
             yield Fault(at, f"Values are nested at most {DEEPEST_VALUE} levels deep.")
             return
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _template_faults(inner, at + pointer_to(key), depth + 1)
+            yield from _template_faults(inner, at + pointer_to(key), known, depth + 1)
 
 
-def _condition_faults(condition: Any, at: str, names: set[str] | None) -> Iterator[Fault]:
-    """`names`: what `steps` has; None for the condition of a trigger."""
+def _condition_faults(condition: Any, at: str, known: Names) -> Iterator[Fault]:
     wrong = [Fault(at + pointer, detail) for pointer, detail in conditions.faults(condition)]
     yield from wrong
     if not wrong:
         for pointer, name in conditions.fields(condition):
-            if detail := _unknown_field(name, names):
-                yield Fault(f"{at}{pointer}/field", detail)
-
-
-def _unknown_field(name: str, names: set[str] | None) -> str | None:
-    root, _, rest = name.partition(".")
-    first = rest.partition(".")[0]
-    if names is None and not any(f"{name}.".startswith(f"{known}.") for known in _KNOWN_TO_TRIGGERS):
-        return (
-            f"This is not known when an event happens. Name {' or '.join(f'{each}…' for each in _KNOWN_TO_TRIGGERS)}."
-        )
-    if root == "contact" and first not in CONTACT_FIELDS:
-        return f"A contact has no field '{first}'. It has {', '.join(CONTACT_FIELDS)}."
-    if root == "trigger" and first not in ("event", "variables"):
-        return "Name trigger.event… or trigger.variables…."
-    if root == "steps" and names is not None and first not in names:
-        return f"The definition has no step with 'id' or 'save_as' '{first}'."
-    return None
+            if detail := known_names.fault(name.split("."), known):
+                yield Fault(at + pointer, detail)
 
 
 def _trigger_faults(triggers: Any, at: str, most: int) -> Iterator[Fault]:
@@ -182,6 +177,8 @@ def _trigger_faults(triggers: Any, at: str, most: int) -> Iterator[Fault]:
         yield Fault(at, 'Give a list, such as [{"event": "tag.added", "tag": "vip"}].')
     elif len(triggers) > most:
         yield Fault(at, f"Give at most {most}; this has {len(triggers):,}.")
+    elif sum(conditions.matches(each.get("if")) for each in triggers if isinstance(each, dict)) > MOST_MATCHES:
+        yield Fault(at, f"Give at most {MOST_MATCHES} comparisons with 'matches' in all of them together.")
     else:
         for index, trigger in enumerate(triggers):
             yield from _faults_of_trigger(trigger, f"{at}/{index}")
@@ -192,7 +189,7 @@ def _faults_of_trigger(trigger: Any, at: str) -> Iterator[Fault]:
         yield Fault(at, 'Give an object, such as {"event": "tag.added", "tag": "vip"}.')
         return
     for name in sorted(trigger.keys() - SCHEMAS["Trigger"]["properties"].keys()):
-        yield Fault(at + pointer_to(name), "Unknown field. There are 'event', 'tag' and 'if'.")
+        yield Fault(at + pointer_to(name), "Unknown field. There are 'event', 'tag', 'also_replies' and 'if'.")
     event = trigger.get("event")
     if not isinstance(event, str) or event not in EVENTS:
         yield Fault(f"{at}/event", f"Give one of {', '.join(EVENTS)}.")
@@ -200,8 +197,12 @@ def _faults_of_trigger(trigger: Any, at: str) -> Iterator[Fault]:
         yield Fault(f"{at}/tag", f"Remove this: only {' and '.join(TAG_EVENTS)} have a tag.")
     elif "tag" in trigger:
         yield from _tag_faults(trigger["tag"], f"{at}/tag")
+    if "also_replies" in trigger and event != REPLY_EVENT:
+        yield Fault(f"{at}/also_replies", f"Remove this: only {REPLY_EVENT} can be a reply.")
+    elif not isinstance(trigger.get("also_replies", False), bool):
+        yield Fault(f"{at}/also_replies", "Give true or false.")
     if "if" in trigger:
-        yield from _condition_faults(trigger["if"], f"{at}/if", None)
+        yield from _condition_faults(trigger["if"], f"{at}/if", known_names.of_events(_events([trigger])))
 
 
 def _tag_faults(tag: Any, at: str) -> Iterator[Fault]:

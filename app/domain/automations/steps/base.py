@@ -135,8 +135,8 @@ class Kind:
 
     `fields` are JSON Schemas of its members besides `id` and `kind`; of these, `templates` hold Liquid templates (at
     any depth), `conditions` conditions, and `lists` steps. `waits`: a run that passes it always waits first. `talks`:
-    it needs the run's conversation. `check` yields what is wrong with a step besides; it is given the step and its
-    pointer. `example` is a valid step without its `id`.
+    it needs the run's conversation. `results`: the members of `steps.<id>` after it. `check` yields what is wrong with
+    a step besides; it is given the step and its pointer. `example` is a valid step without its `id`.
     """
 
     description: str
@@ -148,6 +148,7 @@ class Kind:
     lists: tuple[str, ...] = ()
     waits: bool = False
     talks: bool = False
+    results: tuple[str, ...] = ()
     resume: Callable[[Moment], Outcome] = _resume_by_going_on
     check: Callable[[Mapping[str, Any], str], Iterator[Fault]] = _nothing
     example: Mapping[str, Any] = field(default_factory=dict)

@@ -136,7 +136,10 @@ def _without_nul(value: Any) -> Any:
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """Yields a fault for each header that cannot be set."""
+    """Yields what is wrong with the address, if it is no template, and with each header."""
+    address = step["address"]
+    if "{" not in address and (refusal := check_address(address, settings().webhook_allowed_networks)):
+        yield Fault(f"{pointer}/address", refusal)
     seen = set()
     for name in step.get("headers", {}):
         place = pointer + pointer_to("headers", name)
@@ -179,6 +182,7 @@ KIND = Kind(
     },
     required=("method", "address"),
     templates=("address", "headers", "body"),
+    results=("status", "body", "error"),
     begin=begin,
     resume=resume,
     check=check,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
-from app.domain.automations.steps import templated_values
+from app.domain.automations.steps import templated_values, times
 from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed, Wait
-from app.domain.channels import channels
-from app.domain.conversations import conversations, messages, quiet_hours
-from app.errors import Invalid
+from app.domain.conversations import conversations, messages, quiet_hours, recipients
+from app.errors import Fault, Invalid
 from app.lib.json import timestamp
 from app.models.conversations import Conversation
 
@@ -21,6 +22,10 @@ def begin(moment: Moment) -> Outcome:
     """Queues the message, unless the contact has opted out, or the run has to wait for a member or a later hour."""
     if moment.contact.opted_out:
         raise StepFailed("opted_out", "The contact has opted out of messages.")
+    expires_at = _expires_at(moment)
+    if expires_at is not None and expires_at <= moment.now:
+        given = {"expires_at": timestamp(expires_at)}
+        return Done("The message expired before it could be sent.", given, code="expired")
     if moment.is_simulated:
         text = _text(moment)
         return Done("The message would be sent.", input={"text": text})
@@ -29,28 +34,48 @@ def begin(moment: Moment) -> Outcome:
         held = "A member has written in the conversation. The run goes on when it is closed or the run is resumed."
         return Wait("member", held, run_fields={"conversation_id": conversation.id})
     if (ends := _quiet_until(moment)) is not None:
-        return Wait("quiet_hours", f"The message waits for the end of quiet hours at {timestamp(ends)}.", until=ends)
-    return _send(moment, conversation or _opened(moment))
+        return _kept_quiet(moment, min(ends, expires_at or ends))
+    return _send(moment, conversation or _opened(moment), expires_at)
 
 
-def _quiet_until(moment: Moment) -> Any:
-    if moment.step.fields.get("quiet_hours") == "ignore":
+def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
+    """Yields what is wrong with the time at which the message expires, and with what it does during quiet hours."""
+    if (wrong := times.fault(step.get("expires_at"))) is not None:
+        yield Fault(f"{pointer}/expires_at", wrong)
+    if "quiet_hours" in step and step.get("on_quiet", "send") != "send":
+        yield Fault(
+            f"{pointer}/on_quiet",
+            "The step has 'quiet_hours', which sends the message at once. Leave one of the two out.",
+        )
+
+
+def _expires_at(moment: Moment) -> datetime | None:
+    given = moment.step.fields.get("expires_at")
+    return None if given is None else times.rendered(moment, given)
+
+
+def _quiet_until(moment: Moment) -> datetime | None:
+    fields = moment.step.fields
+    if "quiet_hours" in fields or fields.get("on_quiet") == "send":
         return None
     return quiet_hours.end_for(moment.unit, moment.contact)
 
 
+def _kept_quiet(moment: Moment, until: datetime) -> Outcome:
+    """What becomes of the message during quiet hours, which end, or in which it expires, at that time."""
+    if moment.step.fields.get("on_quiet") == "skip":
+        return Done("The message was left out because of quiet hours.", code="quiet_hours")
+    return Wait("quiet_hours", f"The message waits until {timestamp(until)} because of quiet hours.", until=until)
+
+
 def _opened(moment: Moment) -> Conversation:
-    channel_id = conversations.channel_for(moment.unit, moment.contact)
-    if channel_id is None:
-        raise StepFailed("no_channel", "There is no connected channel on which to reach the contact.")
-    opened = conversations.open_on(moment.change({}), moment.contact, channel_id)
-    kind, phone = channels.kind_of(channels.seen_by(moment.unit, channel_id)), moment.contact.phone
-    if kind.may_open and phone is not None:
-        return conversations.alter(moment.unit, opened, peer=kind.recipient(phone))
+    opened = recipients.open_first(moment.change({}), moment.contact)
+    if opened is None:
+        raise StepFailed("no_channel", "The contact has not written yet, and no connected channel can reach it first.")
     return opened
 
 
-def _send(moment: Moment, conversation: Conversation) -> Outcome:
+def _send(moment: Moment, conversation: Conversation, expires_at: datetime | None) -> Outcome:
     text, run = _text(moment), moment.run
     if messages.recent(moment.unit, run.contact_id, text) >= MOST_IDENTICAL:
         raise StepFailed("limit", f"The contact was sent this text {MOST_IDENTICAL} times within five minutes.")
@@ -63,6 +88,7 @@ def _send(moment: Moment, conversation: Conversation) -> Outcome:
             author={"type": "automation", "id": run.automation_id},
             template=_template(moment),
             run_id=run.id,
+            expires_at=expires_at,
         )
     except Invalid as error:
         # Its channel takes less than others.
@@ -101,13 +127,18 @@ KIND = Kind(
             "type": "object",
             "description": "The template that channels such as WhatsApp require outside their window.",
         },
-        "quiet_hours": {
-            "enum": ["ignore"],
-            "description": "Sends the message at once, during the workspace's quiet hours too.",
+        "expires_at": times.FIELD
+        | {"description": "A time (RFC 3339), or a template that gives one. From then on the message is not sent."},
+        "on_quiet": {
+            "enum": ["wait", "skip", "send"],
+            "description": "During the workspace's quiet hours, the message waits for their end (the default), is left "
+            "out, or is sent.",
         },
+        "quiet_hours": {"enum": ["ignore"], "description": "The same as `on_quiet`: `send`."},
     },
     required=("text",),
-    templates=("text", "template"),
+    templates=("text", "template", "expires_at"),
+    check=check,
     talks=True,
     begin=begin,
     example={"text": "Hello {{ contact.first_name }}!"},

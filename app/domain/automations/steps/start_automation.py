@@ -92,6 +92,7 @@ KIND = Kind(
     },
     required=("automation_id",),
     templates=("variables",),
+    results=("run_id",),
     begin=begin,
     example={
         "kind": "start_automation",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
-from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed, Wait
+from app.domain.automations.steps import times
+from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, Wait
 from app.errors import Fault
 from app.lib.json import timestamp
 
@@ -19,7 +20,7 @@ def begin(moment: Moment) -> Outcome:
     if "seconds" in fields:
         until = moment.now + timedelta(seconds=fields["seconds"])
     else:
-        until = _rendered(moment, fields["until"])
+        until = times.rendered(moment, fields["until"])
     given = {"until": timestamp(until)}
     if until <= moment.now:
         return Done(f"The time to wait for, {given['until']}, had passed.", given)
@@ -30,32 +31,8 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
     """Yields what is wrong with the time to wait for."""
     if ("seconds" in step) == ("until" in step):
         yield Fault(pointer, "Give either 'seconds' or 'until'.")
-    until = step.get("until")
-    if isinstance(until, str) and "{" not in until:
-        try:
-            _read(until)
-        except ValueError as error:
-            yield Fault(f"{pointer}/until", str(error))
-
-
-def _rendered(moment: Moment, template: str) -> datetime:
-    try:
-        return _read(moment.render(template))
-    except ValueError as error:
-        raise StepFailed("error", str(error)) from error
-
-
-def _read(text: str) -> datetime:
-    """The time in UTC. Raises ValueError."""
-    try:
-        time = datetime.fromisoformat(text.strip().upper())
-    except ValueError as error:
-        raise ValueError(f"'{text[:100]}' is not a time. Give one such as 2026-11-21T10:00:00Z.") from error
-    if time.tzinfo is None:
-        raise ValueError(f"'{text[:100]}' has no time zone. Give a time such as 2026-11-21T10:00:00Z.")
-    if not 1970 < time.year < 9998:
-        raise ValueError(f"'{text[:100]}' lies too far away.")
-    return time.astimezone(UTC)
+    if (wrong := times.fault(step.get("until"))) is not None:
+        yield Fault(f"{pointer}/until", wrong)
 
 
 KIND = Kind(
@@ -67,12 +44,7 @@ KIND = Kind(
             "maximum": LONGEST_SECONDS,
             "description": "How long to wait; 90 days at most.",
         },
-        "until": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 4096,
-            "description": "A time (RFC 3339), or a template that gives one.",
-        },
+        "until": times.FIELD | {"description": "A time (RFC 3339), or a template that gives one."},
     },
     templates=("until",),
     check=check,

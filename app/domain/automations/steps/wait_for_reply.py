@@ -80,6 +80,7 @@ KIND = Kind(
     lists=("otherwise",),
     waits=True,
     talks=True,
+    results=("text", "message_id", "at", "timed_out", "taken_over_by"),
     begin=begin,
     resume=resume,
     example={"timeout_seconds": 3600, "save_as": "answer", "otherwise": []},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Sequence
 from itertools import count
 from random import Random
@@ -11,7 +13,8 @@ HOUR = 3600
 TAGS = ("a", "b", "c")
 _TEXTS = (
     *(*TAGS * 4, "{{ contact.first_name }}", "{{ trigger.variables.word }}", "{{ trigger.event.data.tag }}"),
-    *("{{ steps.s1.text }}", "{{ steps.s2.text }}", "{{ steps.s1.body.tag }}", "{{ contact.custom_fields.plan }}!"),
+    *("{{ steps.REPLY.text }}", "{{ steps.REPLY.text }}", "{{ steps.CALL.body.tag }}"),
+    "{{ contact.custom_fields.plan }}!",
 )
 _KINDS = (
     *("add_tag", "add_tag", "remove_tag", "set_field", "wait", "http_request", "close_conversation", "stop"),
@@ -25,7 +28,14 @@ _EVENTS = (
 
 def definition(random: Random, startable: Sequence[str]) -> dict[str, Any]:
     """A definition without faults, which may start these automations."""
-    return {"triggers": triggers(random), "steps": _steps(random, startable, count(1), depth=1)}
+    drawn = {"triggers": triggers(random), "steps": _steps(random, startable, count(1), depth=1)}
+    text = json.dumps(drawn)
+    for kind, place in (("wait_for_reply", "steps.REPLY"), ("http_request", "steps.CALL")):
+        found = re.search(rf'"id": "(\w+)", "kind": "{kind}"', text)
+        text = text.replace(place, f"steps.{found[1]}" if found else "trigger.variables")
+    if drawn["triggers"] and not any(each["event"].startswith("tag.") for each in drawn["triggers"]):
+        text = text.replace("trigger.event.data.tag", "trigger.variables.word")
+    return dict(json.loads(text))
 
 
 def triggers(random: Random) -> list[dict[str, Any]]:
@@ -36,7 +46,8 @@ def triggers(random: Random) -> list[dict[str, Any]]:
 def _trigger(random: Random) -> dict[str, Any]:
     event = random.choice(_EVENTS)
     tag = {"tag": random.choice(TAGS)} if event.startswith("tag.") and random.random() < 0.7 else {}
-    return {"event": event, **tag} | ({"if": _of_contact(random)} if random.random() < 0.3 else {})
+    replies = {"also_replies": True} if event == "message.received" and random.random() < 0.5 else {}
+    return {"event": event, **tag, **replies} | ({"if": _of_contact(random)} if random.random() < 0.3 else {})
 
 
 def _steps(random: Random, startable: Sequence[str], numbers: Iterator[int], depth: int) -> list[dict[str, Any]]:
@@ -90,8 +101,8 @@ def _condition(random: Random, depth: int) -> dict[str, Any]:
         inner = [_condition(random, depth + 1) for _ in range(random.randint(1, 2))]
         return {name: inner[0] if name == "not" else inner}
     of_run = (
-        {"field": "steps.s1.timed_out", "is": "equals", "value": True},
-        {"field": "steps.s1.error", "is": "exists"},
+        {"field": "steps.REPLY.timed_out", "is": "equals", "value": True},
+        {"field": "steps.CALL.error", "is": "exists"},
         {"field": "trigger.variables.word", "is": "equals", "value": random.choice(TAGS)},
     )
     return random.choice((*of_run, *[_of_contact(random)] * 3))

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 UNFINISHED = ("queued", "running", "waiting", "held")
-PLAIN = ("first_name", "email", "opted_out")
+PLAIN = ("first_name", "email", "phone", "opted_out")
 
 
 class StepFails(Exception):
@@ -40,9 +40,9 @@ class World:
         self._latest: dict[str, Any] = {}  # conversations used last in this transaction, by contact
         self._numbers, self._transaction = count(), 0
 
-    def add_contact(self, contact_id: str) -> None:
+    def add_contact(self, contact_id: str, **fields: Any) -> None:
         named: dict[str, list[Any]] = {name: [] for name in ("conversations", "messages", "events")}
-        self.contacts[contact_id] = {"id": contact_id, "tags": set(), "fields": {}, **named}
+        self.contacts[contact_id] = {"id": contact_id, "tags": set(), "fields": fields, **named}
 
     def commit(self) -> None:
         """What follows from the events of the transaction, in their order; then it ends."""
@@ -53,7 +53,7 @@ class World:
                         if run["triggered"] or run["number"] < event["number"]:
                             self.finish(run, "cancelled", "exit")
                 definition = automation["definitions"].get(automation["version"], {"triggers": []})
-                if any(_is_of(each, event) for each in definition["triggers"]):
+                if any(_starts_on(each, event) for each in definition["triggers"]):
                     self._trigger(automation, event)
         self._happened, self._latest = [], {}
         self._transaction += 1
@@ -117,7 +117,7 @@ class World:
         if self._is_waiting(run := conversation["waiting"], conversation):
             self.wake(run, answer={"text": text})
             conversation["waiting"], message["run"] = None, run
-        self._record(contact, "message.received")
+        self._record(contact, "message.received", is_reply=message["run"] is not None)
 
     def write_as_member(self, contact: Any, text: str) -> None:
         conversation = self._opened(contact, self.most_recent(contact), "")
@@ -222,6 +222,8 @@ class World:
         if conversation and conversation["held"] and not run["released"]:
             run["conversation"] = conversation
             return Waits("member")
+        if conversation is None and "phone" not in contact["fields"]:
+            raise StepFails("no_channel")
         text = self._render(run, step["text"])
         if not text.strip():
             raise StepFails("template")
@@ -325,9 +327,16 @@ class World:
         conversation["at"] = float(self._transaction)
         self._latest[conversation["contact"]["id"]] = conversation
 
-    def _record(self, contact: Any, kind: str, tag: str | None = None, run: Any = None) -> None:
-        event = {"kind": kind, "tag": tag, "contact": contact, "run": run, "number": next(self._numbers)}
-        event |= {"depth": run["depth"] if run else 0, "known": _named(contact)}
+    def _record(self, contact: Any, kind: str, tag: str | None = None, run: Any = None, is_reply: bool = False) -> None:
+        event = {
+            "is_reply": is_reply,
+            "kind": kind,
+            "tag": tag,
+            "contact": contact,
+            "run": run,
+            "number": next(self._numbers),
+        }
+        event |= {"depth": run["depth"] if run else 0, "known": _named(contact), "is_reply": is_reply}
         contact["events"].append(event)
         self._happened.append(event)
 
@@ -354,6 +363,10 @@ def _age(conversation: Any) -> tuple[float, int]:
 def _named(contact: Any) -> dict[str, Any]:
     fields, custom = contact["fields"], {name: v for name, v in contact["fields"].items() if name not in PLAIN}
     return {"tags": sorted(contact["tags"]), "custom_fields": custom, **{name: fields.get(name) for name in PLAIN}}
+
+
+def _starts_on(trigger: Any, event: Any) -> bool:
+    return _is_of(trigger, event) and (not event["is_reply"] or trigger.get("also_replies", False))
 
 
 def _is_of(trigger: Any, event: Any) -> bool:

@@ -26,7 +26,7 @@ from app.mailbox import Claimed
 from app.outbound import Reason, answered, failed
 from tests import cast
 from tests.app.domain.automations.run_definitions import TAGS, definition, triggers
-from tests.app.domain.automations.run_interpreter import UNFINISHED, World
+from tests.app.domain.automations.run_interpreter import PLAIN, UNFINISHED, World
 from tests.automations import carry_on
 from tests.cast import all_of, one
 from tests.talks import close, make_channel, make_member, receive, write
@@ -90,9 +90,9 @@ class Runs(RuleBasedStateMachine):
         self.world = World(self.channels, **LIMITS)
         self.random = Random()
         self.stale: list[Sequence[Claimed]] = []
-        for number in range(2):
-            contact_id = self.api.contact(external_id=f"c-{number}")["id"]
-            self.world.add_contact(contact_id)
+        for number, reached in enumerate([{"phone": "+4930123456"}, {}]):
+            contact_id = self.api.contact(external_id=f"c-{number}", **reached)["id"]
+            self.world.add_contact(contact_id, **reached)
             self.world.contacts[contact_id]["events"].append({"kind": "contact.created", "tag": None, "run": None})
             self.world.contacts[contact_id]["events"][0]["depth"] = 0
 
@@ -227,9 +227,9 @@ class Runs(RuleBasedStateMachine):
     @invariant()
     def contacts_are_equal(self) -> None:
         for contact in self.world.contacts.values():
-            found = "SELECT tags, first_name, email, opted_out, custom_fields FROM contacts WHERE id = %s"
-            [(tags, first_name, email, opted_out, custom)] = rows(found, (contact["id"],))
-            fields = {"first_name": first_name, "email": email, "opted_out": opted_out or None, **custom}
+            found = "SELECT tags, first_name, email, phone, opted_out, custom_fields FROM contacts WHERE id = %s"
+            [(tags, *plain, opted_out, custom)] = rows(found, (contact["id"],))
+            fields = {**dict(zip(PLAIN, (*plain, opted_out or None), strict=True)), **custom}
             assert tags == sorted(contact["tags"])
             assert {name: value for name, value in fields.items() if value is not None} == contact["fields"]
             told = "SELECT kind, convert_from(body, 'UTF8')::json->'data'->>'tag', run_id, depth FROM events"

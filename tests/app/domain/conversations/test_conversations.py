@@ -119,23 +119,6 @@ def test_conversations_of_many_runs_are_read_at_once(
 # Channels
 
 
-def test_a_first_conversation_is_opened_on_the_newest_connected_channel(
-    others: Api, workspace_id: str, contact_id: str, channel_id: str
-) -> None:
-    newest = make_channel(workspace_id)
-    make_channel(workspace_id, state="disconnected")
-    make_channel(others.workspace_id)
-
-    assert locked(workspace_id, contact_id, conversations.channel_for) == newest
-
-
-def test_without_a_connected_channel_there_is_none(others: Api, workspace_id: str, contact_id: str) -> None:
-    make_channel(workspace_id, state="reauthorization_required")
-    make_channel(others.workspace_id)
-
-    assert locked(workspace_id, contact_id, conversations.channel_for) is None
-
-
 # Opening and closing
 
 

@@ -65,6 +65,17 @@ def test_a_message_in_a_closed_conversation_leaves_it_closed(
     assert one("SELECT status FROM conversations") == "closed"
 
 
+def test_a_message_in_a_web_chat_without_a_visitor_fails(workspace_id: str, contact_id: str, channel_id: str) -> None:
+    receive(workspace_id, contact_id, channel_id)
+    rows("UPDATE channels SET kind = 'web_chat'")
+
+    locked(workspace_id, contact_id, queue("Is anybody there?"))
+
+    failed = one("SELECT (status, failure->>'code')::text FROM messages WHERE direction = 'out'")
+    assert failed == "(failed,no_address)"
+    assert event_kinds(workspace_id)[-1] == "message.failed"
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -151,7 +162,13 @@ def test_a_received_message_is_an_event(workspace_id: str, contact_id: str, chan
     assert data["message"] == {
         **{"id": received.id, "conversation_id": received.conversation_id, "direction": "in", "text": "Hi"},
         **{"status": "received", "failure": None, "author": {"type": "contact", "id": contact_id}},
-        **{"attachments": [], "provider_time": None, "created_at": data["message"]["created_at"]},
+        **{
+            "attachments": [],
+            "run_id": None,
+            "expires_at": None,
+            "provider_time": None,
+            "created_at": data["message"]["created_at"],
+        },
     }
     assert one("SELECT run_id FROM messages WHERE id = %s", received.id) is None
 

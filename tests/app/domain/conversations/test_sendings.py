@@ -283,6 +283,24 @@ def test_a_message_that_is_queued_later_keeps_the_rate_of_its_conversation(
     assert 55 < batch.pauses[channel_id][0] <= 60
 
 
+# Expiry
+
+
+def test_a_message_that_expired_while_it_waited_fails_and_is_not_sent(api: Api, channel_id: str) -> None:
+    late, timely = (post(open_talk(api, channel_id, name), name)[0] for name in ("late", "timely"))
+    rows("UPDATE messages SET expires_at = now() + interval '1 hour'")
+    rows("UPDATE messages SET expires_at = now() WHERE id = %s", (late,))
+
+    claimed = claim(channel_id)
+
+    assert (texts(claimed), codes(claimed)) == (["timely"], ["expired"])
+    sending_outcomes.record(claimed.settled)
+    failure = {"code": "expired", "detail": "The message expired before it could be sent."}
+    assert (status_of(late), Message.get_by_id(late).failure) == ("failed", failure)
+    assert event_kinds(api.workspace_id)[-1] == "message.failed"
+    assert status_of(timely) == "sending"
+
+
 # What a provider puts off
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.triggers.conditions import DEEPEST, MOST_COMPARISONS, faults, fields, holds, value_at
+from app.domain.triggers.conditions import DEEPEST, MOST_COMPARISONS, MOST_MATCHES, faults, fields, holds, value_at
 
 VARIABLES: dict[str, Any] = {
     "contact": {
@@ -118,6 +118,144 @@ def test_greater_and_less_compare_numbers_and_times(field: str, value: Any, rela
     assert is_true(field, "less_than", value) is (relation < 0)
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        ("contact.custom_fields.orders", 10, (True, True)),
+        ("contact.custom_fields.orders", 9, (True, False)),
+        ("contact.custom_fields.score", "10", (False, True)),
+        ("contact.created_at", "2026-11-21T10:00:00Z", (True, True)),
+        ("contact.created_at", "2026-12-01", (False, True)),
+        ("trigger.variables.numbers", 3, (True, True)),
+        ("contact.email", "ada@example.com", (False, False)),
+        ("contact.nothing", 1, (False, False)),
+    ],
+)
+def test_at_least_and_at_most_hold_for_the_value_too(field: str, value: Any, expected: tuple[bool, bool]) -> None:
+    assert (is_true(field, "at_least", value), is_true(field, "at_most", value)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "expected"),
+    [
+        ("What is that?", "hat", False),
+        ("Is that my HAT?", "hat", True),
+        ("hat", "Hat", True),
+        ("hats off", "hat", False),
+        ("my_hat", "hat", False),
+        ("Grüße an alle", "Grüß", False),
+        ("I want to stop now.", "to stop", True),
+        ("a.b", "a.b", True),
+        ("axb", "a.b", False),
+        (["no", "my hat"], "hat", True),
+        ("", "hat", False),
+        (None, "none", False),
+        ("anything", " ", False),
+    ],
+)
+def test_a_word_is_found_only_as_a_whole(text: Any, word: str, expected: bool) -> None:
+    assert holds({"field": "steps.ask", "is": "has_word", "value": word}, {"steps": {"ask": text}}) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern", "expected"),
+    [
+        ("Order #5107, please", r"order #?[0-9]{4,6}", True),
+        ("Order 51", r"order #?[0-9]{4,6}", False),
+        ("12 ab", r"^[0-9]+$", False),
+        (" 12 ", r"^[0-9]+$", True),
+        (["no", "12"], r"^[0-9]+$", True),
+        (["no", None], r".", True),
+        ([], r".*", False),
+        (None, r"none", False),
+        (1200, r"^12", True),
+        ("x" * 1_000 + "y", r"y", False),
+        (["x" * 600, "x" * 399 + "yz"], r"y", True),
+        (["x" * 600, "x" * 399 + "yz"], r"z", False),
+    ],
+)
+def test_a_regular_expression_is_found_anywhere_in_the_beginning(text: Any, pattern: str, expected: bool) -> None:
+    condition = {"field": "steps.ask", "is": "matches", "value": pattern}
+    assert list(faults(condition)) == []
+    assert holds(condition, {"steps": {"ask": text}}) is expected
+
+
+@pytest.mark.parametrize(
+    ("field", "values", "expected"),
+    [
+        ("contact.custom_fields.plan", ["silver", "gold"], True),
+        ("contact.custom_fields.plan", ["silver"], False),
+        ("contact.custom_fields.orders", ["9", "10.0"], True),
+        ("contact.tags", ["old", "VIP"], True),
+        ("contact.phone", [""], False),
+    ],
+)
+def test_one_of_holds_if_one_value_equals(field: str, values: list[Any], expected: bool) -> None:
+    assert is_true(field, "one_of", values) is expected
+
+
+@pytest.mark.parametrize(
+    ("field", "comparison", "other", "expected"),
+    [
+        ("trigger.event.data.sale.amount", "greater_than", "contact.custom_fields.score", True),
+        ("contact.email", "equals", "contact.email", True),
+        ("contact.email", "equals", "contact.phone", False),
+        ("contact.email", "not_equals", "contact.phone", True),
+        ("steps.ask.text", "one_of", "contact.tags", False),
+        ("contact.custom_fields.orders", "one_of", "trigger.variables.numbers", False),
+        ("contact.tags", "contains", "contact.custom_fields.plan", False),
+    ],
+)
+def test_two_fields_are_compared(field: str, comparison: str, other: str, expected: bool) -> None:
+    condition = {"field": field, "is": comparison, "other": other}
+    assert list(faults(condition)) == []
+    assert holds(condition, VARIABLES) is expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "pointer", "sentence"),
+    [
+        (
+            {"value": "{{ contact.email }}"},
+            "/value",
+            "Text to compare with is no template. To compare with a field",
+        ),
+        ({"is": "one_of", "value": ["a", "{% if x %}"]}, "/value", "Text to compare with is no template."),
+        ({"is": "one_of", "value": "a"}, "/value", "Give a list of 1 to 100 values."),
+        ({"is": "one_of", "value": []}, "/value", "Give a list of 1 to 100 values."),
+        ({"is": "one_of", "value": ["a"] * 101}, "/value", "Give a list of 1 to 100 values."),
+        ({"is": "one_of", "value": [None]}, "/value", "Give text, a number, true or false."),
+        ({"value": ["a"]}, "/value", "Give text, a number, true or false."),
+        ({"is": "matches", "value": "("}, "/value", "This is no regular expression of RE2: missing ): (."),
+        (
+            {"is": "matches", "value": "(?<=a)b"},
+            "/value",
+            "This is no regular expression of RE2: invalid perl",
+        ),
+        ({"is": "matches", "value": r"(\p{L}{0,20}1)+c"}, "/value", "This is no regular expression of RE2: "),
+        ({"is": "matches", "value": 5}, "/value", "Give a regular expression as text."),
+        ({"is": "matches", "value": "a" * 501}, "/value", "Text to compare with has at most 500 characters."),
+        ({"is": "matches", "other": "contact.email"}, "/other", "Give the regular expression as 'value'"),
+        ({"value": "a", "other": "contact.email"}, "/other", "Give either 'value' or 'other'."),
+        ({"other": "foo.bar"}, "/other", "There is no 'foo.bar'."),
+        ({"other": 5}, "/other", "Name the value to look at"),
+        ({"is": "exists", "other": "contact.email"}, "/other", "Remove this: 'exists' compares with nothing."),
+        ({}, "/value", "Give the value to compare with, or name another field as 'other'."),
+    ],
+)
+def test_what_is_wrong_with_a_comparison(condition: dict[str, Any], pointer: str, sentence: str) -> None:
+    [(found, detail)] = faults({"field": "contact.email", "is": "equals"} | condition)
+    assert found == pointer
+    assert detail.startswith(sentence)
+
+
+def test_a_condition_has_ten_regular_expressions_at_most() -> None:
+    one = {"field": "contact.email", "is": "matches", "value": "a"}
+    assert list(faults({"any": [one] * MOST_MATCHES})) == []
+    [(_, detail)] = faults({"any": [one] * MOST_MATCHES + [{"not": one}]})
+    assert detail == "A condition has at most 10 comparisons with 'matches'."
+
+
 def test_one_element_of_a_list_is_enough() -> None:
     assert is_true("trigger.variables.numbers", "greater_than", 4)
     assert is_true("trigger.variables.numbers", "less_than", 4)
@@ -193,4 +331,4 @@ def test_conditions_are_limited_in_depth_and_number() -> None:
 def test_the_fields_of_a_condition_are_listed_with_their_places() -> None:
     condition = {"all": [{"field": "contact.email", "is": "exists"}, {"not": {"field": "steps.a", "is": "exists"}}]}
 
-    assert sorted(fields(condition)) == [("/all/0", "contact.email"), ("/all/1/not", "steps.a")]
+    assert sorted(fields(condition)) == [("/all/0/field", "contact.email"), ("/all/1/not/field", "steps.a")]

@@ -9,12 +9,16 @@ import pytest
 
 from app.domain.automations import definitions
 from app.domain.automations.definitions.json_schemas import DEEPEST, EVENTS, MOST_STEPS, MOST_TRIGGERS
-from app.domain.automations.definitions.validation import CONTACT_FIELDS
+from app.domain.automations.definitions.known_names import CONTACT_FIELDS
 from app.domain.automations.steps import KINDS
 from app.domain.contacts.contacts import represent
+from app.domain.triggers.conditions import MOST_MATCHES
 from app.domain.webhooks import catalogue
 from app.errors import MAX_FAULTS
 from app.models.contacts import Contact
+
+# Addresses are compared with the networks that the settings allow.
+pytestmark = pytest.mark.usefixtures("app")
 
 IS_VIP = {"field": "contact.tags", "is": "contains", "value": "vip"}
 STOP = {"id": "end", "kind": "stop"}
@@ -142,17 +146,79 @@ def test_identifiers_are_unique_in_the_whole_definition() -> None:
 @pytest.mark.parametrize(
     ("field", "detail"),
     [
-        ("contact.tag", "A contact has no field 'tag'. It has id, external_id, email"),
-        ("contact", "A contact has no field ''"),
-        ("trigger.plan", "Name trigger.event… or trigger.variables…."),
-        ("steps.ask.text", "The definition has no step with 'id' or 'save_as' 'ask'."),
+        ("contact.tag", "There is no 'contact.tag'. Did you mean 'contact.tags'?"),
+        ("contact.frist_name", "There is no 'contact.frist_name'. Did you mean 'contact.first_name'?"),
+        ("conversation.assignee", "There is no 'conversation.assignee'. Did you mean 'conversation.assignee_id'?"),
+        ("trigger.plan", "There is no 'trigger.plan'. There are: trigger.event, trigger.variables."),
+        ("trigger.event.kinds", "There is no 'trigger.event.kinds'. Did you mean 'trigger.event.kind'?"),
+        ("trigger.event.data.sale.amout", "Did you mean 'trigger.event.data.sale.amount'?"),
+        (
+            "trigger.event.data.booking.id",
+            "There is no 'trigger.event.data.booking'. There are: trigger.event.data.c",
+        ),
+        ("steps.ak.text", "There is no 'steps.ak'. Did you mean 'steps.ask'?"),
+        ("steps.ask.txt", "There is no 'steps.ask.txt'. Did you mean 'steps.ask.text'?"),
+        ("steps.pause.text", "There is no 'steps.pause.text'. 'steps.pause' has no members."),
     ],
 )
-def test_a_condition_names_what_there_is(field: str, detail: str) -> None:
-    found = faults_of({"id": "a", "kind": "branch", "if": {"all": [IS_VIP, {"field": field, "is": "exists"}]}})
+def test_only_what_there_is_can_be_named(field: str, detail: str) -> None:
+    ask = {"id": "ask", "kind": "wait_for_reply", "save_as": "reply"}
+    pause = {"id": "pause", "kind": "wait", "seconds": 1}
+    branch = {"id": "a", "kind": "branch", "if": {"all": [IS_VIP, {"field": field, "is": "exists"}]}}
+    other = {"id": "b", "kind": "branch", "if": {"field": "contact.id", "is": "equals", "other": field}}
+    text = {"id": "c", "kind": "send_message", "text": f"Hello {{{{ contact.email }}}} {{{{ {field} | upcase }}}}"}
+    body = {"id": "d", "kind": "http_request", "method": "POST", "address": "https://shop.example/"}
 
-    assert list(found) == ["/definition/steps/0/if/all/1/field"]
-    assert detail in found["/definition/steps/0/if/all/1/field"]
+    found = faults_of(
+        *(ask, pause, branch, other, text, body | {"body": {"list": [f"{{% if {field} %}}1{{% endif %}}"]}}),
+        triggers=[{"event": "sale.recorded"}],
+    )
+
+    places = ("2/if/all/1/field", "3/if/other", "4/text", "5/body/list/0")
+    assert list(found) == [f"/definition/steps/{place}" for place in places]
+    assert all(detail in each for each in found.values())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "contact",
+        "contact.tags.size",
+        "contact.tags[0]",
+        "contact.custom_fields.whatever.it.is",
+        'contact.custom_fields["favourite colour"]',
+        "contact[trigger.variables.field]",
+        "conversation.id",
+        "trigger.event.data.sale.amount",
+        "trigger.event.data.booking.starts_at",
+        "trigger.event.data.tag",
+        "trigger.variables.order.lines[0].sku",
+        "steps.ask.text",
+        "steps.reply.size",
+        "steps.call.body.customer.id",
+        "own",
+    ],
+)
+def test_what_there_may_be_can_be_named(name: str) -> None:
+    calls = {"id": "call", "kind": "http_request", "method": "GET", "address": "https://shop.example/"}
+    text = f"{{% assign own = 1 %}}{{% for each in contact.tags %}}{{{{ each }}}}{{% endfor %}}{{{{ {name} }}}}"
+
+    assert (
+        faults_of(
+            *({"id": "ask", "kind": "wait_for_reply", "save_as": "reply"}, calls),
+            {"id": "c", "kind": "send_message", "text": text},
+            triggers=[{"event": "sale.recorded"}, {"event": "booking.created"}, {"event": "tag.added"}],
+        )
+        == {}
+    )
+
+
+def test_without_triggers_any_event_can_be_named() -> None:
+    text = "{{ trigger.event.data.sale.amount }} {{ trigger.event.data.booking.title }}"
+
+    assert faults_of({"id": "a", "kind": "send_message", "text": text}) == {}
+    found = faults_of({"id": "a", "kind": "send_message", "text": "{{ foo }} {{ foo }} {{ contat.email }}"})
+    assert list(found) == ["/definition/steps/0/text"]
 
 
 @pytest.mark.parametrize(
@@ -167,9 +233,15 @@ def test_a_condition_names_what_there_is(field: str, detail: str) -> None:
         ({"event": "tag.added", "tag": " vip"}, "/tag", "Give a tag"),
         ({"event": "tag.added", "tag": ""}, "/tag", "Give a tag"),
         ({"event": "tag.added", "if": {"field": "contact.tags"}}, "/if/is", "Give one of"),
-        ({"event": "tag.added", "if": {"field": "steps.a", "is": "exists"}}, "/if/field", "not known when an event"),
-        ({"event": "tag.added", "if": {"field": "trigger.variables.a", "is": "exists"}}, "/if/field", "not known"),
-        ({"event": "tag.added", "unless": 1}, "/unless", "There are 'event', 'tag' and 'if'."),
+        ({"event": "tag.added", "if": {"field": "steps.a", "is": "exists"}}, "/if/field", "There is no 'steps'."),
+        (
+            {"event": "tag.added", "if": {"field": "trigger.variables.a", "is": "exists"}},
+            "/if/field",
+            "There is no",
+        ),
+        ({"event": "tag.added", "unless": 1}, "/unless", "There are 'event', 'tag', 'also_replies' and 'if'."),
+        ({"event": "tag.added", "also_replies": True}, "/also_replies", "only message.received can be a reply"),
+        ({"event": "message.received", "also_replies": "yes"}, "/also_replies", "Give true or false."),
     ],
 )
 def test_triggers_and_exits_are_checked(trigger: Any, pointer: str, detail: str) -> None:
@@ -238,3 +310,11 @@ def test_templates_are_checked_at_any_depth_of_a_value() -> None:
 
 def test_the_number_of_faults_is_limited() -> None:
     assert len(definitions.faults({"steps": [5] * 400})) == MAX_FAULTS
+
+
+def test_all_triggers_together_have_ten_regular_expressions_at_most() -> None:
+    trigger = {"event": "message.received", "if": {"field": "contact.email", "is": "matches", "value": "a"}}
+
+    assert faults_of(STOP, triggers=[trigger] * MOST_MATCHES) == {}
+    detail = "Give at most 10 comparisons with 'matches' in all of them together."
+    assert faults_of(STOP, triggers=[trigger] * (MOST_MATCHES + 1)) == {"/definition/triggers": detail}

@@ -201,17 +201,25 @@ def test_the_log_says_that_a_response_was_cut() -> None:
 
 @pytest.mark.parametrize("name", ["Host", "content-length", "Connection", "Idempotency-Key", "Transfer-Encoding"])
 def test_a_header_of_ours_is_refused(name: str) -> None:
-    [fault] = KIND.check({"headers": {name: "x"}}, "/steps/0")
+    [fault] = KIND.check({"address": ADDRESS, "headers": {name: "x"}}, "/steps/0")
 
     assert fault.pointer == f"/steps/0/headers/{name}"
 
 
 def test_a_header_without_a_proper_name_or_twice_is_refused() -> None:
-    faults = list(KIND.check({"headers": {"a/b": "x", "X-A": "1", "x-a": "2"}}, "/steps/0"))
+    faults = list(KIND.check({"address": ADDRESS, "headers": {"a/b": "x", "X-A": "1", "x-a": "2"}}, "/steps/0"))
 
     assert [fault.pointer for fault in faults] == ["/steps/0/headers/a~1b", "/steps/0/headers/x-a"]
 
 
 def test_other_headers_are_not() -> None:
-    assert list(KIND.check({"headers": {"Authorization": "Bearer x"}}, "/steps/0")) == []
-    assert list(KIND.check({}, "/steps/0")) == []
+    assert list(KIND.check({"address": ADDRESS, "headers": {"Authorization": "Bearer x"}}, "/steps/0")) == []
+    assert list(KIND.check({"address": ADDRESS}, "/steps/0")) == []
+
+
+@pytest.mark.parametrize("address", ["http://shop.example/", "https://10.0.0.1/", "https://localhost/", "shop.example"])
+def test_an_address_that_is_no_template_is_checked_beforehand(address: str) -> None:
+    [fault] = KIND.check({"address": address}, "/steps/0")
+
+    assert fault.pointer == "/steps/0/address"
+    assert list(KIND.check({"address": f"{address}{{{{ contact.id }}}}"}, "/steps/0")) == []

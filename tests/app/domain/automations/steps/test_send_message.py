@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from tests.talks import close, make_channel, make_member, receive, write
 from tests.wires import WIRE
 
 HELLO = {"text": "Hello {name}!"}
+NOWHERE = ("no_channel", "The contact has not written yet, and no connected channel can reach it first.")
 ADA = {"variables": {"name": "Ada"}}
 
 
@@ -81,7 +83,23 @@ def test_the_run_stays_in_its_conversation(workspace_id: str, contact_id: str, c
 
 
 def test_without_a_channel_the_run_fails(run_id: str) -> None:
-    assert failing(run_id) == ("no_channel", "There is no connected channel on which to reach the contact.")
+    assert failing(run_id) == NOWHERE
+
+
+@pytest.mark.parametrize("kind", ["web_chat", "telegram"])
+def test_where_nobody_has_written_yet_nobody_is_written_to(
+    workspace_id: str, channel_id: str, run_id: str, kind: str
+) -> None:
+    database.rows("UPDATE channels SET kind = %s", (kind,))
+
+    assert failing(run_id) == NOWHERE
+    assert one("SELECT count(*) FROM conversations") == 0
+
+
+def test_a_contact_without_a_phone_number_is_not_reached_first(channel_id: str, run_id: str) -> None:
+    database.rows("UPDATE contacts SET phone = NULL")
+
+    assert failing(run_id) == NOWHERE
 
 
 def test_a_contact_that_opted_out_gets_nothing(channel_id: str, run_id: str) -> None:
@@ -159,6 +177,55 @@ def test_a_step_can_ignore_quiet_hours(channel_id: str, run_id: str, ends: Any) 
     assert isinstance(begin(run_id, "send_message", {"text": "Hello", "quiet_hours": "ignore"}), Done)
 
 
+def test_a_step_can_send_during_quiet_hours(channel_id: str, run_id: str, ends: Any) -> None:
+    assert isinstance(begin(run_id, "send_message", {"text": "Hello", "on_quiet": "send"}), Done)
+    assert sent() == ["Hello"]
+
+
+def test_a_step_can_leave_its_message_out_during_quiet_hours(channel_id: str, run_id: str, ends: Any) -> None:
+    outcome = begin(run_id, "send_message", {"text": "Hello", "on_quiet": "skip"})
+
+    assert isinstance(outcome, Done)
+    assert (outcome.code, outcome.text) == ("quiet_hours", "The message was left out because of quiet hours.")
+    assert sent() == []
+
+
+def test_a_message_that_expires_before_quiet_hours_end_waits_only_until_then(
+    channel_id: str, run_id: str, ends: Any
+) -> None:
+    expires_at = ends - timedelta(minutes=5)
+
+    outcome = begin(run_id, "send_message", {"text": "Hello", "expires_at": expires_at.isoformat()})
+
+    assert isinstance(outcome, Wait)
+    assert (outcome.waits_for, outcome.until) == ("quiet_hours", expires_at)
+
+
+# Expiry
+
+
+def test_an_expired_message_is_not_sent_and_the_run_goes_on(channel_id: str, run_id: str) -> None:
+    begun = {"text": "See you soon", "expires_at": "{starts_at}"}
+
+    outcome = begin(run_id, "send_message", begun, variables={"starts_at": "2026-11-01T10:00:00+01:00"})
+
+    assert isinstance(outcome, Done)
+    assert (outcome.code, outcome.input) == ("expired", {"expires_at": "2026-11-01T09:00:00.000Z"})
+    assert sent() == []
+
+
+def test_a_message_keeps_the_time_at_which_it_expires(channel_id: str, run_id: str) -> None:
+    begin(run_id, "send_message", {"text": "Hello", "expires_at": "2126-11-01T10:00:00Z"})
+
+    assert one("SELECT expires_at::text FROM messages") == "2126-11-01 10:00:00+00"
+
+
+def test_what_is_no_time_fails_the_run(channel_id: str, run_id: str) -> None:
+    code, sentence = failing(run_id, {"text": "Hello", "expires_at": "{at}"}, variables={"at": "soon"})
+
+    assert (code, sentence) == ("error", "'soon' is not a time. Give one such as 2026-11-21T10:00:00Z.")
+
+
 def test_opting_out_and_members_come_before_quiet_hours(
     workspace_id: str, contact_id: str, channel_id: str, run_id: str, ends: Any
 ) -> None:
@@ -194,8 +261,6 @@ def test_a_simulation_shows_what_would_fail(run_id: str) -> None:
 def test_the_conversation_it_opens_is_with_the_contacts_phone_number(
     workspace_id: str, channel_id: str, run_id: str
 ) -> None:
-    database.rows("UPDATE contacts SET phone = '+4930123456'")
-
     begin(run_id, "send_message", HELLO, **ADA)
 
     assert one("SELECT peer FROM conversations") == "+4930123456"

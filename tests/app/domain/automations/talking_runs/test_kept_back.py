@@ -6,7 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from app import mailbox
 from app.database import rows
+from app.domain.automations import executions
+from app.domain.conversations import workspace_changes
 from app.domain.triggers import run_states
 from app.domain.work.units import Unit
 from app.lib import json
@@ -19,7 +22,7 @@ from tests.app.domain.automations.talking_runs.steps import (
     sent,
     time_passes,
 )
-from tests.cast import one
+from tests.cast import Api, all_of, elsewhere, one
 from tests.talks import close, locked, make_channel, make_member, receive, write
 
 
@@ -96,6 +99,67 @@ def test_messages_wait_for_the_end_of_quiet_hours_and_are_checked_again(
     time_passes()
     work()
     assert Run.get_by_id(first).failure["code"] == "opted_out"
+    assert sent() == ["Well?"]
+
+
+def always_quiet() -> dict[str, str]:
+    """Hours that have begun, and last for some more."""
+    hour = one("SELECT extract(hour FROM now() AT TIME ZONE 'UTC')::int")
+    return {"from": f"{(hour - 1) % 24:02}:00", "to": f"{(hour + 2) % 24:02}:00"}
+
+
+def change_workspace(api: Api, **fields: object) -> None:
+    job = api.done(api.patch(f"/api/v1/workspaces/{api.workspace_id}", fields))
+    assert job["status"] == "succeeded", job
+
+
+@pytest.mark.usefixtures("contact_id", "channel_id")
+def test_a_message_goes_out_at_once_when_its_quiet_hours_are_lifted(
+    api: Api, start: Callable[..., str], work: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workspace_changes, "PART", 2)
+    change_workspace(api, quiet_hours=always_quiet())
+    runs = [start({**ASK, "text": f"{number}"}) for number in range(5)]
+    work()
+    assert all_of("SELECT waits_for FROM runs") == ["quiet_hours"] * 5
+    change_workspace(api, name="Another name")
+    assert one("SELECT count(*) FROM runs WHERE due_at IS NOT NULL") == 0
+
+    change_workspace(api, quiet_hours=None)
+    work()
+
+    assert {Run.get_by_id(run).status for run in runs} == {"completed"}
+    assert sorted(sent()) == ["0", "1", "2", "3", "4"]
+
+
+@pytest.mark.usefixtures("contact_id", "channel_id")
+def test_a_message_waits_on_if_the_new_quiet_hours_hold_it_too(
+    api: Api, start: Callable[..., str], work: Callable[[], None]
+) -> None:
+    change_workspace(api, quiet_hours=always_quiet())
+    run_id = start(ASK)
+    work()
+    hour = int(always_quiet()["to"][:2])
+
+    change_workspace(api, quiet_hours=always_quiet() | {"to": f"{(hour + 1) % 24:02}:00"})
+    work()
+
+    run = Run.get_by_id(run_id)
+    assert (run.waits_for, run.resume_at.hour) == ("quiet_hours", (hour + 1) % 24)
+
+
+@pytest.mark.usefixtures("contact_id", "channel_id")
+def test_no_message_waits_for_hours_that_are_being_changed(
+    api: Api, start: Callable[..., str], work: Callable[[], None]
+) -> None:
+    change_workspace(api, quiet_hours=always_quiet())
+    run_id = start(ASK)
+
+    with elsewhere(lambda: rows("UPDATE workspaces SET quiet_hours = NULL RETURNING id")):
+        executions._work_on(mailbox.claim(run_states.MAIL, {api.workspace_id: 1}, 5))
+        assert Run.get_by_id(run_id).waits_for is None
+    work()
+
     assert sent() == ["Well?"]
 
 

@@ -60,7 +60,7 @@ def test_of_runs_that_several_workers_begin_one_waits_in_each_conversation(
     work: Callable[[], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    contact_ids = [api.contact(external_id=f"c-{number}")["id"] for number in range(10)]
+    contact_ids = [api.contact(phone=f"+4930123{number:03}")["id"] for number in range(10)]
     for each in contact_ids * 3:
         start(ASK, REPLY, contact_id=each)
     monkeypatch.setattr(executions, "BATCH", 3)

@@ -21,6 +21,7 @@ from tests.app.domain.automations.talking_runs.steps import (
     sent,
     time_passes,
 )
+from tests.automations import make_automation
 from tests.cast import Api, all_of, event_kinds, in_threads, one
 from tests.talks import receive
 
@@ -43,6 +44,24 @@ def test_a_run_asks_waits_and_goes_on_with_the_reply(
         *(("ask", "succeeded"), ("reply", "waiting"), ("reply", "succeeded"), ("thank", "succeeded"))
     ]
     assert "message.received" in event_kinds(workspace_id)
+
+
+def test_a_reply_that_a_run_waits_for_starts_only_what_asks_for_replies(
+    workspace_id: str, contact_id: str, channel_id: str, start: Callable[..., str], work: Callable[[], None]
+) -> None:
+    for number, trigger in enumerate([{}, {"also_replies": True}]):
+        steps = [{"id": "mark", "kind": "add_tag", "tag": f"heard-{number}"}]
+        make_automation(workspace_id, {"triggers": [{"event": "message.received", **trigger}], "steps": steps})
+    start(ASK, REPLY)
+    work()
+
+    receive(workspace_id, contact_id, channel_id, "Yes")
+    work()
+    assert one("SELECT tags FROM contacts") == ["heard-1"]
+
+    receive(workspace_id, contact_id, channel_id, "And another thing")
+    work()
+    assert one("SELECT tags FROM contacts") == ["heard-0", "heard-1"]
 
 
 def test_steps_can_name_the_conversation(
@@ -135,7 +154,7 @@ def test_no_reply_is_lost_while_waits_are_written(
     work: Callable[[], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    contact_ids = [api.contact(external_id=f"c-{number}")["id"] for number in range(ROUNDS)]
+    contact_ids = [api.contact(phone=f"+4930123{number:03}")["id"] for number in range(ROUNDS)]
     for each in contact_ids:
         start(ASK, PAUSE, REPLY, THANK, contact_id=each)
     work()
@@ -157,7 +176,7 @@ def test_when_timeouts_race_replies_exactly_one_wins_of_each(
     work: Callable[[], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    contact_ids = [api.contact(external_id=f"c-{number}")["id"] for number in range(ROUNDS)]
+    contact_ids = [api.contact(phone=f"+4930123{number:03}")["id"] for number in range(ROUNDS)]
     runs = {each: start(ASK, REPLY, THANK, contact_id=each) for each in contact_ids}
     work()
     time_passes()

@@ -1,0 +1,77 @@
+"""Names: what the templates and conditions of a definition can name, and what is wrong with a name that means nothing.
+
+Names are paths, such as `contact.first_name`. Where only a run can tell what there is (custom fields, variables, the
+body of a response), every name is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from app.domain.contacts.contacts import ContactSchema
+from app.domain.conversations.conversations import ConversationSchema
+from app.domain.webhooks import catalogue
+
+# The names below a name; None: any.
+Names: TypeAlias = Mapping[str, "Names | None"]
+
+CONTACT_FIELDS = tuple(ContactSchema().fields)
+# The most names that a sentence lists.
+MOST_LISTED = 20
+_CONTACT: Names = dict.fromkeys(CONTACT_FIELDS)
+_CONVERSATION: Names = dict.fromkeys(ConversationSchema().fields)
+_ENVELOPE = ("id", "kind", "created_at", "workspace_id")
+
+
+def of_steps(results: Mapping[str, Collection[str] | None], events: Iterable[str]) -> Names:
+    """What steps can name. `results`: the members of each name in `steps`; `events`: the kinds that start the runs."""
+    steps = {name: None if members is None else dict.fromkeys(members) for name, members in results.items()}
+    return {**of_events(events), "trigger": {"event": _event(frozenset(events)), "variables": None}, "steps": steps}
+
+
+def of_events(events: Iterable[str]) -> Names:
+    """What conditions can name that are judged when one of these kinds of events happens."""
+    return {"contact": _CONTACT, "conversation": _CONVERSATION, "trigger": {"event": _event(frozenset(events))}}
+
+
+def fault(path: Sequence[str], names: Names) -> str | None:
+    """What is wrong with the path; None if it means something."""
+    known: Names | None = names
+    for depth, name in enumerate(path):
+        if known is None:
+            return None
+        if name not in known:
+            return _unknown(path[:depth], name, known)
+        known = known[name]
+    return None
+
+
+def _unknown(before: Sequence[str], name: str, known: Names) -> str:
+    def full(name: str) -> str:
+        return ".".join((*before, name))
+
+    there_is_none = f"There is no '{full(name)[:200]}'."
+    if not known:
+        return f"{there_is_none} '{'.'.join(before)}' has no members."
+    if nearest := get_close_matches(name, known, 1):
+        return f"{there_is_none} Did you mean '{full(nearest[0])}'?"
+    listed = sorted(known)
+    rest = f" and {len(listed) - MOST_LISTED} more" if len(listed) > MOST_LISTED else ""
+    return f"{there_is_none} There are: {', '.join(map(full, listed[:MOST_LISTED]))}{rest}."
+
+
+@lru_cache(1_000)
+def _event(kinds: frozenset[str]) -> Names:
+    """The members of the bodies of these kinds of events, in which those of their resources are known too."""
+    data: dict[str, Names | None] = {}
+    for kind in sorted(kinds):
+        for name, value in catalogue.KINDS[kind].sample().items():
+            data[name] = _merged(data.get(name), value)
+    return {**dict.fromkeys(_ENVELOPE), "data": data}
+
+
+def _merged(known: Names | None, value: Any) -> Names | None:
+    return {**(known or {}), **dict.fromkeys(value)} if isinstance(value, Mapping) else None

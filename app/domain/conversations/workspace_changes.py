@@ -1,0 +1,45 @@
+"""Changes of a workspace's settings, and of when the runs go on that wait for the end of its quiet hours."""
+
+from __future__ import annotations
+
+from app.database import count, rows
+from app.domain.people import workspaces
+from app.domain.triggers import run_states
+from app.domain.work.changes import Change, Effect
+from app.domain.work.units import Busy
+
+# The most runs that one transaction makes due.
+PART = 1_000
+_DECIDES = frozenset({"quiet_hours", "timezone"})
+_WAITS = "workspace_id = %s AND waits_for = 'quiet_hours' AND resume_at IS NOT NULL"
+
+
+def update(change: Change) -> Effect | None:
+    """Changes the given fields of the workspace; if its quiet hours change, what waits for their end decides again.
+
+    In parts: None if more such runs are left. Raises Busy.
+    """
+    if change.progress is None:
+        workspaces.update(change)
+    if _DECIDES.isdisjoint(change.payload) or _wake_some(change.workspace_id):
+        return Effect("changed", "workspace", change.workspace_id)
+    change.keep(is_changed=True)
+    return None
+
+
+def _wake_some(workspace_id: str) -> bool:
+    """Makes the next runs due; returns whether that was all. Raises Busy if others hold all that are left."""
+    woken = count(
+        f"""
+        UPDATE runs SET due_at = now(), resume_at = NULL WHERE id IN (
+            SELECT id FROM runs WHERE {_WAITS} LIMIT %s FOR NO KEY UPDATE SKIP LOCKED)
+        """,
+        (workspace_id, PART),
+    )
+    if woken:
+        run_states.ring(workspace_id)
+    if not rows(f"SELECT 1 FROM runs WHERE {_WAITS} LIMIT 1", (workspace_id,)):
+        return True
+    if not woken:
+        raise Busy
+    return False

@@ -1,0 +1,183 @@
+"""Comparisons: how two values compare, by the names that conditions give them.
+
+- A value that is missing, null, "", [] or {} does not exist. Compared with anything, it makes `not_equals` and
+  `not_contains` true, and all others false.
+- A list is compared element by element; one element for which the comparison holds is enough. `not_equals` and
+  `not_contains` are the opposites of `equals` and `contains`.
+- If both values are numbers, or text that is a number, they are compared as numbers: "10" equals 10, and is greater
+  than 9.
+- Other text is compared without regard to case and to spaces at its ends. `contains` finds text inside text,
+  `has_word` only where no letter, digit or '_' stands before or after it.
+- `matches` finds a regular expression of RE2, without regard to case, in the first 1,000 characters; of a list, of all
+  elements together.
+- true and false equal themselves and the text "true" and "false".
+- `greater_than`, `less_than`, `at_least` and `at_most` compare numbers with numbers and times (RFC 3339) with times;
+  all else is false.
+- `one_of` holds if the field equals one of a list.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+import re2
+
+LONGEST_TEXT = 4096
+MOST_VALUES = 100
+# RE2 takes a time that grows with the text and the compiled expression: some 3 ms for the slowest that these allow.
+LONGEST_PATTERN = 500
+MOST_PATTERN_BYTES = 128 * 1024
+LONGEST_MATCHED = 1_000
+
+_NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?", re.ASCII)
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ][0-9:.]{5,15}([Zz]|[+-][0-9]{2}:?[0-9]{2})?)?", re.ASCII)
+
+
+def fault_of_value(comparison: str, condition: Mapping[str, Any]) -> str | None:
+    """What is wrong with the `value` of a condition that has no `other`; None if nothing is."""
+    if "value" not in condition:
+        return "Give the value to compare with, or name another field as 'other'."
+    value = condition["value"]
+    if comparison != "one_of":
+        return _fault_of_one(comparison, value)
+    if not isinstance(value, list) or not 0 < len(value) <= MOST_VALUES:
+        return f"Give a list of 1 to {MOST_VALUES} values."
+    return next(filter(None, (_fault_of_one(comparison, each) for each in value)), None)
+
+
+def _fault_of_one(comparison: str, value: Any) -> str | None:
+    if not isinstance(value, (str, int, float)):
+        return "Give text, a number, true or false. For a missing value use 'exists' or 'not_exists'."
+    if not isinstance(value, str):
+        return "Give a regular expression as text." if comparison == "matches" else None
+    if len(value) > (LONGEST_PATTERN if comparison == "matches" else LONGEST_TEXT):
+        longest = LONGEST_PATTERN if comparison == "matches" else LONGEST_TEXT
+        return f"Text to compare with has at most {longest:,} characters."
+    if comparison == "matches":
+        return _fault_of_pattern(value)
+    if "{{" in value or "{%" in value:
+        return "Text to compare with is no template. To compare with a field, name it as 'other'."
+    return None
+
+
+def _fault_of_pattern(pattern: str) -> str | None:
+    try:
+        _compiled(pattern)
+    except re2.error as error:
+        return f"This is no regular expression of RE2: {error.args[0].decode(errors='replace')}."
+    return None
+
+
+def _exists(found: Any) -> bool:
+    return found is not None and found not in ("", [], {})
+
+
+def _some(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    """The comparison for lists too: it holds if it does for one element."""
+
+    def compare_all(found: Any, value: Any) -> bool:
+        return any(_exists(each) and compare(each, value) for each in (found if isinstance(found, list) else [found]))
+
+    return compare_all
+
+
+def _equals(found: Any, value: Any) -> bool:
+    numbers = _number(found), _number(value)
+    return numbers[0] == numbers[1] if None not in numbers else _text(found) == _text(value)
+
+
+def _contains(found: Any, value: Any) -> bool:
+    if isinstance(found, list):
+        return _some(_equals)(found, value)
+    return _exists(found) and not isinstance(found, dict) and _text(value) in _text(found)
+
+
+def _one_of(found: Any, value: Any) -> bool:
+    return any(_equals(found, each) for each in (value if isinstance(value, list) else [value]) if _exists(each))
+
+
+def _has_word(found: Any, value: Any) -> bool:
+    word = _text(value)
+    return bool(word) and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", _text(found)) is not None
+
+
+def _matches(found: Any, value: Any) -> bool:
+    pattern, left = _compiled(value), LONGEST_MATCHED
+    for each in found if isinstance(found, list) else [found]:
+        text = _text(each)[:left] if _exists(each) else ""
+        left -= len(text)
+        if text and pattern.search(text) is not None:
+            return True
+    return False
+
+
+@lru_cache(256)
+def _compiled(pattern: str) -> Any:
+    """Raises re2.error."""
+    options = re2.Options()
+    options.case_sensitive, options.log_errors, options.max_mem = False, False, MOST_PATTERN_BYTES
+    return re2.compile(pattern, options)
+
+
+def _ordered(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    """The comparison of two numbers, or of two times; false for all else."""
+    readings: tuple[Callable[[Any], Any], ...] = (_number, _time)
+
+    def compare(found: Any, value: Any) -> bool:
+        for read in readings:
+            one, other = read(found), read(value)
+            if one is not None and other is not None:
+                return holds(one, other)
+        return False
+
+    return compare
+
+
+def _starts(found: Any, value: Any) -> bool:
+    return _text(found).startswith(_text(value))
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    return float(value) if isinstance(value, str) and _NUMBER.fullmatch(value.strip()) else None
+
+
+def _time(value: Any) -> datetime | None:
+    if isinstance(value, str) and _TIME.fullmatch(value):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    if not isinstance(value, datetime):
+        return None
+    return value if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value).strip().casefold()
+
+
+COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "equals": _some(_equals),
+    "not_equals": lambda found, value: not _some(_equals)(found, value),
+    "contains": _contains,
+    "not_contains": lambda found, value: not _contains(found, value),
+    "exists": lambda found, value: _exists(found),
+    "not_exists": lambda found, value: not _exists(found),
+    "greater_than": _some(_ordered(operator.gt)),
+    "less_than": _some(_ordered(operator.lt)),
+    "at_least": _some(_ordered(operator.ge)),
+    "at_most": _some(_ordered(operator.le)),
+    "starts_with": _some(_starts),
+    "has_word": _some(_has_word),
+    "matches": _matches,
+    "one_of": _some(_one_of),
+}
