@@ -54,7 +54,7 @@ RESTRICTIONS = {*tokens.RESTRICTIONS, tokens.UNRESTRICTED}
 # Kinds whose verbs have another name, or stand elsewhere.
 NAMED_OTHERWISE = {
     *("contacts.import", "contacts.delete", "contacts.merge", "replays.continue", "jobs.discard", "channels.delete"),
-    "conversations.update",
+    *("conversations.update", "workspaces.update"),
 }
 
 

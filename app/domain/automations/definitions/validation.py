@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.domain.automations.definitions import names
+from app.domain.automations.definitions import known_names
 from app.domain.automations.definitions.json_schemas import (
     DEEPEST,
     EVENTS,
@@ -18,7 +18,7 @@ from app.domain.automations.definitions.json_schemas import (
     SCHEMAS,
     TAG_EVENTS,
 )
-from app.domain.automations.definitions.names import Names
+from app.domain.automations.definitions.known_names import Names
 from app.domain.automations.steps import KINDS
 from app.domain.automations.steps.base import Kind
 from app.domain.triggers import conditions
@@ -61,7 +61,7 @@ def _faults(definition: Any, at: str) -> Iterator[Fault]:
     if "steps" not in definition:
         yield Fault(f"{at}/steps", "Give the steps: a list.")
         return
-    seen = _Seen(names.of_steps(dict(_results(definition["steps"])), _events(definition.get("triggers"))))
+    seen = _Seen(known_names.of_steps(dict(_results(definition["steps"])), _events(definition.get("triggers"))))
     yield from _list_faults(definition["steps"], f"{at}/steps", seen, 1)
     if seen.steps > MOST_STEPS:
         yield Fault(f"{at}/steps", f"A definition has at most {MOST_STEPS} steps; this has {seen.steps:,}.")
@@ -158,7 +158,7 @@ def _template_faults(value: Any, at: str, known: Names, depth: int = 0) -> Itera
         except TemplateError as error:
             yield Fault(at, str(error))
         else:
-            yield from (Fault(at, wrong) for path in named if (wrong := names.fault(path, known)))
+            yield from (Fault(at, wrong) for path in named if (wrong := known_names.fault(path, known)))
     elif isinstance(value, (dict, list)):
         if depth == DEEPEST_VALUE:
             yield Fault(at, f"Values are nested at most {DEEPEST_VALUE} levels deep.")
@@ -172,7 +172,7 @@ def _condition_faults(condition: Any, at: str, known: Names) -> Iterator[Fault]:
     yield from wrong
     if not wrong:
         for pointer, name in conditions.fields(condition):
-            if detail := names.fault(name.split("."), known):
+            if detail := known_names.fault(name.split("."), known):
                 yield Fault(at + pointer, detail)
 
 
@@ -206,7 +206,7 @@ def _faults_of_trigger(trigger: Any, at: str) -> Iterator[Fault]:
     elif not isinstance(trigger.get("also_replies", False), bool):
         yield Fault(f"{at}/also_replies", "Give true or false.")
     if "if" in trigger:
-        yield from _condition_faults(trigger["if"], f"{at}/if", names.of_events(_events([trigger])))
+        yield from _condition_faults(trigger["if"], f"{at}/if", known_names.of_events(_events([trigger])))
 
 
 def _tag_faults(tag: Any, at: str) -> Iterator[Fault]:

@@ -9,7 +9,7 @@ import pytest
 
 from app.domain.automations import definitions
 from app.domain.automations.definitions.json_schemas import DEEPEST, EVENTS, MOST_STEPS, MOST_TRIGGERS
-from app.domain.automations.definitions.names import CONTACT_FIELDS
+from app.domain.automations.definitions.known_names import CONTACT_FIELDS
 from app.domain.automations.steps import KINDS
 from app.domain.contacts.contacts import represent
 from app.domain.triggers.conditions import MOST_MATCHES
