@@ -119,7 +119,7 @@ def _step_faults(step: Any, at: str, seen: _Seen, depth: int) -> Iterator[Fault]
         if each in step:
             yield from _condition_faults(step[each], f"{at}/{each}", seen.names)
     for each in kind.paths:
-        if isinstance(step.get(each), str) and (detail := names.fault(step[each].split("."), seen.names)):
+        if isinstance(step.get(each), str) and (detail := known_names.fault(step[each].split("."), seen.names)):
             yield Fault(f"{at}/{each}", detail)
     if not (kind.arms and wrong):  # or its arms may not be arms
         for _, place, listed in kind.inside(step):
