@@ -165,7 +165,8 @@ class Interpreter:
             self._wait(step, outcome)
             return False
         if isinstance(outcome, Stop):
-            self._log(step, "succeeded", outcome.text)
+            self._log(step, "succeeded", outcome.text, output=outcome.result)
+            self.run.result = outcome.result
             self._finish("completed")
             return False
         status = "failed" if outcome.code else "succeeded"

@@ -65,7 +65,7 @@ def _billed_below() -> str:
 
 
 _ERASE = """
-    UPDATE runs SET variables = '{}', own_variables = '{}', event = NULL, saved = '{}', answer = NULL,
+    UPDATE runs SET variables = '{}', own_variables = '{}', result = NULL, event = NULL, saved = '{}', answer = NULL,
         failure = CASE WHEN failure IS NOT NULL THEN
             json_build_object('code', failure->'code', 'detail', NULL, 'step', failure->'step') END
     WHERE id = ANY(%s)

@@ -60,6 +60,7 @@ class Start:
     job_id: str | None = None
     event_id: str | None = None
     parent_id: str | None = None
+    is_awaited: bool = False
     depth: int = 0
     run_id: str | None = None
     step: str | None = None
@@ -207,6 +208,9 @@ class RunSchema(ResponseBody):
     )
     resume_at = time("When its wait ends at the latest.", allow_none=True)
     failure = fields.Nested(FailureSchema, allow_none=True)
+    result = fields.Dict(
+        allow_none=True, metadata=about("What its `stop` returns; null: nothing.", example={"plan": "gold"})
+    )
     cause = fields.Nested(CauseSchema)
     created_at = time("When its start was accepted, or its trigger happened.")
     started_at = time("When a worker first claimed it.", allow_none=True)

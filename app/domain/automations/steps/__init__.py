@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from app.domain.automations.steps import (
+    ask,
     assign_conversation,
     branch,
     close_conversation,
@@ -24,6 +25,7 @@ from app.domain.automations.steps.base import Kind
 
 KINDS: Mapping[str, Kind] = {
     "add_tag": tags.ADD,
+    "ask": ask.KIND,
     "assign_conversation": assign_conversation.KIND,
     "branch": branch.KIND,
     "close_conversation": close_conversation.KIND,

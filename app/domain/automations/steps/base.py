@@ -103,7 +103,7 @@ class Wait:
     as `requests.py` describes.
     """
 
-    waits_for: Literal["time", "reply", "response", "quiet_hours", "member"]
+    waits_for: Literal["time", "reply", "response", "run", "quiet_hours", "member"]
     text: str
     until: datetime | None = None
     input: Any = None
@@ -113,9 +113,10 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The run is complete."""
+    """The run is complete. `result` is for the run that started it and waits for it."""
 
     text: str
+    result: Any = None
 
 
 Outcome = Done | Wait | Stop

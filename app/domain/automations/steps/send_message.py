@@ -29,19 +29,53 @@ def begin(moment: Moment) -> Outcome:
         given = {"expires_at": timestamp(expires_at)}
         return Done("The message expired before it could be sent.", given, code="expired")
     if moment.is_simulated:
-        text = _text(moment)
+        text = _text(moment, moment.step.fields["text"])
         return Done("The message would be sent.", input={"text": text})
     chosen = {"channel_id": moment.step.fields.get("channel_id"), "kind": moment.step.fields.get("channel_kind")}
     conversation = _latest(moment, chosen)
-    if conversation is not None and conversation.held_at is not None and not moment.run.is_released:
-        held = "A member has written in the conversation. The run goes on when it is closed or the run is resumed."
-        return Wait("member", held, run_fields={"conversation_id": conversation.id})
+    if conversation is not None and (waits := held(moment, conversation)) is not None:
+        return waits
     if (ends := _quiet_until(moment)) is not None:
         return _kept_quiet(moment, min(ends, expires_at or ends))
     conversation = conversation or recipients.open_first(moment.change({}), moment.contact, **chosen)
     if conversation is None:
         raise StepFailed("no_channel", _NOWHERE)
-    return _send(moment, conversation, expires_at)
+    return send(moment, conversation, moment.step.fields["text"], expires_at)
+
+
+def send(moment: Moment, conversation: Conversation, template: str, expires_at: datetime | None = None) -> Done:
+    """Queues the text that the template gives. Raises StepFailed."""
+    text, run = _text(moment, template), moment.run
+    if messages.recent(moment.unit, run.contact_id, text) >= MOST_IDENTICAL:
+        raise StepFailed("limit", f"The contact was sent this text {MOST_IDENTICAL} times within five minutes.")
+    try:
+        message = messages.queue(
+            moment.change({}),
+            moment.contact,
+            conversation,
+            text,
+            author={"type": "automation", "id": run.automation_id},
+            template=_template(moment),
+            run_id=run.id,
+            expires_at=expires_at,
+        )
+    except Invalid as error:
+        # Its channel takes less than others.
+        raise StepFailed("template", error.faults[0].detail) from error
+    return Done(
+        "The message was queued.",
+        input={"text": text},
+        output={"message_id": message.id, "conversation_id": conversation.id},
+        run_fields={"conversation_id": conversation.id, "prompted": message.id},
+    )
+
+
+def held(moment: Moment, conversation: Conversation) -> Wait | None:
+    """The wait for a member who has written in the conversation; None if the run need not wait."""
+    if conversation.held_at is None or moment.run.is_released:
+        return None
+    text = "A member has written in the conversation. The run goes on when it is closed or the run is resumed."
+    return Wait("member", text, run_fields={"conversation_id": conversation.id})
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
@@ -83,34 +117,8 @@ def _latest(moment: Moment, chosen: Mapping[str, str | None]) -> Conversation | 
     return conversations.of_run(moment.unit, moment.run)
 
 
-def _send(moment: Moment, conversation: Conversation, expires_at: datetime | None) -> Outcome:
-    text, run = _text(moment), moment.run
-    if messages.recent(moment.unit, run.contact_id, text) >= MOST_IDENTICAL:
-        raise StepFailed("limit", f"The contact was sent this text {MOST_IDENTICAL} times within five minutes.")
-    try:
-        message = messages.queue(
-            moment.change({}),
-            moment.contact,
-            conversation,
-            text,
-            author={"type": "automation", "id": run.automation_id},
-            template=_template(moment),
-            run_id=run.id,
-            expires_at=expires_at,
-        )
-    except Invalid as error:
-        # Its channel takes less than others.
-        raise StepFailed("template", error.faults[0].detail) from error
-    return Done(
-        "The message was queued.",
-        input={"text": text},
-        output={"message_id": message.id, "conversation_id": conversation.id},
-        run_fields={"conversation_id": conversation.id, "prompted": message.id},
-    )
-
-
-def _text(moment: Moment) -> str:
-    text = moment.render(moment.step.fields["text"])
+def _text(moment: Moment, template: str) -> str:
+    text = moment.render(template)
     try:
         messages.check(text)
     except Invalid as error:
