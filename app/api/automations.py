@@ -169,7 +169,11 @@ def list_versions_of_automation(query: dict[str, Any], automation_id: str) -> Re
     return respond(200, page(found, AutomationVersion, query, automations.represent_version))
 
 
-@blueprint.route("/workspaces/<workspace>/automations/<automation_id>/versions/<number>", methods=["GET"])
+@blueprint.route(
+    "/workspaces/<workspace>/automations/<automation_id>/versions/<number>",
+    methods=["GET"],
+    parameters=[{"name": "number", "in": "path", "description": "The version.", "example": "1"}],
+)
 @authorize("automations")
 @blueprint.response(200, envelope(AutomationVersionSchema))
 def show_version_of_automation(automation_id: str, number: str) -> Response:

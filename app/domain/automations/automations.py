@@ -212,7 +212,7 @@ class AutomationSchema(ResponseBody):
 
 
 class AutomationVersionSchema(ResponseBody):
-    version = fields.Integer(attribute="number", metadata={"example": 1})
+    version = fields.Integer(metadata={"example": 1})
     number = fields.Integer(metadata=about("The same as `version`, under its former name.", example=1))
     definition = fields.Dict(metadata=about("A Definition, as it was given.", example=EXAMPLE))
     published_at = time("When it was published.")
@@ -236,7 +236,9 @@ def represent_all(automations: Sequence[Automation]) -> list[dict[str, Any]]:
     return [AutomationSchema.of(automation, runs=runs[automation.id]) for automation in automations]
 
 
-represent_version = AutomationVersionSchema.of
+def represent_version(version: AutomationVersion) -> dict[str, Any]:
+    """A published version as the API shows it."""
+    return AutomationVersionSchema.of(version, version=version.number)
 
 
 def _published(unit: Unit, workspace_id: str, automation_id: str) -> tuple[int, Reentry]:

@@ -38,7 +38,7 @@ def resume(moment: Moment) -> Outcome:
     if "taken_over_by" in answer:
         return _unanswered(moment, f"The run {answer['taken_over_by']} waits for the reply instead.", attempts)
     try:
-        value = READERS[fields.get("format", "text")](answer["text"] or "")
+        value = READERS[fields.get("format", "text")]((answer["text"] or "").strip())
     except ValueError:
         return _ask_again(moment, attempts)
     result = {**answer, "value": value, "attempts": attempts, "timed_out": False}
@@ -88,13 +88,13 @@ def _saved(moment: Moment, result: Mapping[str, Any], value: Any) -> dict[str, A
 
 
 def _text(reply: str) -> str:
-    if not reply.strip():
+    if not reply:
         raise ValueError
-    return reply.strip()
+    return reply
 
 
 def _number(reply: str) -> int | float:
-    found = _NUMBER.fullmatch(reply.strip())
+    found = _NUMBER.fullmatch(reply)
     if found is None:
         raise ValueError
     text = found[0].replace(",", ".")
@@ -102,12 +102,12 @@ def _number(reply: str) -> int | float:
 
 
 def _date(reply: str) -> str:
-    text = reply.strip()
-    if found := _DATE.fullmatch(text):
+    if found := _DATE.fullmatch(reply):
         return date(int(found[3]), int(found[2]), int(found[1])).isoformat()
-    return date.fromisoformat(text).isoformat()
+    return date.fromisoformat(reply).isoformat()
 
 
+# What a reply without spaces at its ends means; ValueError if it has another format.
 READERS: Mapping[str, Callable[[str], Any]] = {
     "text": _text,
     "number": _number,
