@@ -39,6 +39,10 @@ INSIDE = re.compile(
 )
 
 
+# What stands in paths besides identifiers; else a tag.
+_NAMES = {"number": "1"}
+
+
 @dataclass(frozen=True)
 class Operation:
     """A method of a route; `rule` in Flask's notation, `body` and `query` if it takes them."""
@@ -73,7 +77,7 @@ class Operation:
 
     def path(self, workspace_id: str, known: dict[str, str], **others: str) -> str:
         """The path with identifiers from `known` by noun, or from `others` by parameter; otherwise `vip`."""
-        values = {name: known.get(name.removesuffix("_id"), "vip") for name in self.parameters}
+        values = {name: known.get(name.removesuffix("_id"), _NAMES.get(name, "vip")) for name in self.parameters}
         values |= {"workspace": workspace_id, **others}
         return re.sub(r"<(?:\w+:)?(\w+)>", lambda found: values[found[1]], self.rule)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import nullcontext
 from typing import Any
 
@@ -18,7 +19,7 @@ from app.api.writes import accept, act, idempotency_key
 from app.domain.automations import automations, definitions
 from app.domain.automations.automations import AutomationSchema, AutomationVersionSchema
 from app.domain.contacts import contacts
-from app.errors import Invalid
+from app.errors import Invalid, NotFound
 from app.lib import ids, normalization
 from app.lib.schemas import Formatted, Period, RequestBody, ResponseBody, StrictBoolean, about, moment
 from app.models.automations import Automation, AutomationVersion
@@ -71,6 +72,14 @@ class AutomationCreate(AutomationFields):
 
 class AutomationPatch(AutomationFields):
     """The body that changes an automation."""
+
+
+class RestoreBody(RequestBody):
+    """The body that names a version."""
+
+    version = fields.Integer(
+        required=True, strict=True, validate=validate.Range(1, 999_999_999), metadata=about("The version.", example=1)
+    )
 
 
 class CancelRunsBody(Period):
@@ -158,6 +167,31 @@ def list_versions_of_automation(query: dict[str, Any], automation_id: str) -> Re
     automation = Automation.find(caller().workspace_id, automation_id)
     found = AutomationVersion.select().where(AutomationVersion.automation_id == automation.id)
     return respond(200, page(found, AutomationVersion, query, automations.represent_version))
+
+
+@blueprint.route(
+    "/workspaces/<workspace>/automations/<automation_id>/versions/<number>",
+    methods=["GET"],
+    parameters=[{"name": "number", "in": "path", "description": "The version.", "example": "1"}],
+)
+@authorize("automations")
+@blueprint.response(200, envelope(AutomationVersionSchema))
+def show_version_of_automation(automation_id: str, number: str) -> Response:
+    """Show a published version of an automation."""
+    automation = Automation.find(caller().workspace_id, automation_id)
+    found = automations.find_version(automation, int(number)) if re.fullmatch("[0-9]{1,9}", number) else None
+    if found is None:
+        raise NotFound(f"This automation has no version {number}.")
+    return respond(200, {"data": automations.represent_version(found)})
+
+
+@blueprint.route("/workspaces/<workspace>/automations/<automation_id>/restore", methods=["POST"])
+@authorize("automations")
+@blueprint.arguments(RestoreBody)
+@accepts_write(AutomationSchema)
+def restore_automation(body: dict[str, Any], automation_id: str) -> Response:
+    """Make a published version the draft again. What is published stays as it is."""
+    return act("automations.restore", automation_id, body)
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/publish", methods=["POST"])

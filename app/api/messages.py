@@ -15,6 +15,7 @@ from app.api.lists import PageQuery, envelope, page, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.writes import accept, act
+from app.channels.kinds import KINDS
 from app.domain.channels import media
 from app.domain.conversations import messages, recipients
 from app.domain.conversations.messages import MOST_CHARACTERS, MessageSchema
@@ -88,6 +89,9 @@ class MessageToContact(MessageCreate):
         metadata=about("Writes in the contact's latest conversation, or opens one where a channel allows it.")
     )
     channel_id = fields.String(metadata=about("Only over this channel."))
+    channel_kind = fields.String(
+        validate=validate.OneOf(list(KINDS)), metadata=about("With `contact_id`: only over a channel of this kind.")
+    )
     to = fields.String(
         validate=validate.Length(1, 100),
         metadata=about("With `channel_id`: a phone number, or the contact's identifier at the provider."),
@@ -98,6 +102,10 @@ class MessageToContact(MessageCreate):
         """Raises ValidationError unless the message is either to a contact or to a recipient on a channel."""
         if "contact_id" in data and "to" in data:
             raise ValidationError("Give either `contact_id` or `to`.", "to")
+        if "channel_kind" in data and "contact_id" not in data:
+            raise ValidationError("Give `contact_id`, of whose channels this chooses one.", "channel_kind")
+        if "channel_kind" in data and "channel_id" in data:
+            raise ValidationError("Give either `channel_id` or `channel_kind`.", "channel_kind")
         if "contact_id" not in data and not {"channel_id", "to"} <= data.keys():
             raise ValidationError("Give `contact_id`, or `channel_id` and `to`.", "contact_id")
 

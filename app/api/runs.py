@@ -16,6 +16,7 @@ from app.api.responses import respond
 from app.api.writes import accept
 from app.domain.automations import automations, runs, simulations
 from app.domain.automations.runs import LogEntrySchema
+from app.domain.automations.simulations import Given
 from app.domain.automations.steps.start_automation import MOST_BYTES, MOST_VARIABLES
 from app.domain.contacts import contacts
 from app.domain.people import message_access
@@ -71,6 +72,15 @@ class RunWithStepsSchema(RunSchema):
     )
 
 
+class SimulatedResponseBody(RequestBody):
+    """A response that a simulation takes for that of another server."""
+
+    status = fields.Integer(
+        required=True, validate=validate.Range(100, 599), metadata=about("The status of the response.", example=200)
+    )
+    body = fields.Raw(allow_none=True, metadata=about("Any JSON, or text.", example={"approved": True}))
+
+
 class SimulationBody(RequestBody):
     """The body that tries a draft out."""
 
@@ -80,6 +90,14 @@ class SimulationBody(RequestBody):
         fields.String(validate=validate.Length(max=4096)),
         validate=validate.Length(max=100),
         metadata=about("The contact's replies, one for each wait; further waits time out.", example=["Yes"]),
+    )
+    event = fields.Dict(
+        metadata=about("The event that starts the run, in the form of a delivery's body: `trigger.event` names it.")
+    )
+    responses = fields.Dict(
+        keys=fields.String(),
+        values=fields.Nested(SimulatedResponseBody),
+        metadata=about("The responses to requests, by the `id` of the step.", example={"call": {"status": 200}}),
     )
 
 
@@ -120,7 +138,8 @@ def simulate_automation(body: dict[str, Any], automation_id: str) -> Response:
     workspace_id = caller().workspace_id
     automation = Automation.find(workspace_id, automation_id)
     contact = contacts.find_named(workspace_id, body["contact_id"]) if "contact_id" in body else None
-    run, log = simulations.simulate(automation, contact, body.get("variables", {}), body.get("replies", []))
+    given = Given(**{name: value for name, value in body.items() if name != "contact_id"})
+    run, log = simulations.simulate(automation, contact, given)
     steps = [runs.represent_step(step) for step in log]
     return respond(200, {"data": {"status": run.status, "failure": run.failure, "steps": steps}})
 

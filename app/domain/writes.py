@@ -89,6 +89,7 @@ VERBS: Mapping[str, Verb] = {
     "automations.delete": Verb(automations.delete),
     "automations.publish": Verb(automations.publish),
     "automations.unpublish": Verb(automations.unpublish),
+    "automations.restore": Verb(automations.restore),
     "automations.pause": Verb(automations.pause),
     "automations.resume": Verb(automations.resume),
     "automations.start": Verb(automations.start, automations.needs),

@@ -37,6 +37,7 @@ class AutomationVersion(OwnedModel):
     number = IntegerField()
     definition = json_field()
     published_at = TimeField()
+    published_by = TextField(null=True)
 
     class Meta:
         primary_key = CompositeKey("automation_id", "number")

@@ -33,7 +33,7 @@ class Run(MailModel):
     FIXED: ClassVar[frozenset[str]] = frozenset(
         {
             *("automation_id", "version", "variables", "event", "depth"),
-            *("job_id", "event_id", "parent_id", "trace_id", "created_at"),
+            *("job_id", "event_id", "parent_id", "is_awaited", "trace_id", "created_at"),
         }
     )
 
@@ -48,6 +48,8 @@ class Run(MailModel):
     variables = json_field(default=dict)
     event = json_field(null=True)
     saved = json_field(default=dict)
+    own_variables = json_field(default=dict)
+    result = json_field(null=True)
     step = TextField(null=True)
     taken = IntegerField(default=0)
     unbroken = IntegerField(default=0)
@@ -57,6 +59,7 @@ class Run(MailModel):
     answer = json_field(null=True)
     prompted = TextField(null=True)
     is_released = BooleanField(default=False)
+    is_awaited = BooleanField(default=False)
     depth = IntegerField(default=0)
     job_id = TextField(null=True)
     event_id = TextField(null=True)

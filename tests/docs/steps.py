@@ -41,7 +41,7 @@ def _paragraph(name: str, kind: Kind) -> str:
     parts = [f"### `{name}`", "\n".join(textwrap.wrap(kind.description, 120, break_on_hyphens=False))]
     if rows := list(_rows(kind)):
         parts.append("\n".join(("| Field | Value | |", "|---|---|---|", *rows)))
-    example = {"id": "example", "kind": name, **kind.example}
+    example = {"id": "step", "kind": name, **kind.example}
     parts.append(f"```json\n{json.dumps(example, indent=2)}\n```")
     return "\n\n".join(parts) + "\n"
 

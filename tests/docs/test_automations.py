@@ -10,7 +10,7 @@ import pytest
 
 from app.database import rows
 from app.domain.automations.definitions.json_schemas import EVENTS
-from app.domain.automations.simulations import simulate
+from app.domain.automations.simulations import Given, simulate
 from app.domain.automations.steps import base
 from app.domain.triggers import automation_listeners, conditions
 from app.lib import json
@@ -125,7 +125,7 @@ def test_a_recipe_that_needs_no_event_and_no_other_automation_can_be_simulated(s
     definition = RECIPES[heading]["definition"]
     automation = Automation(id="aut_1", workspace_id=shop.workspace_id, name="Draft", definition=definition)
 
-    run, log = simulate(automation, None, {"items": []}, ["Yes"])
+    run, log = simulate(automation, None, Given(variables={"items": []}, replies=["Yes"]))
 
     assert run.status == "completed", run.failure
     assert {entry.status for entry in log} <= {"succeeded", "waiting"}

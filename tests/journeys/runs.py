@@ -49,7 +49,7 @@ class Started:
     def log(self) -> Counter[tuple[str, str]]:
         """Its log, by step and status, without what a request came to."""
         branch = ("odd", "stage") if self.is_odd else ("even",)
-        done = ("begun", "pause", "which", *branch, "tell", "ended")
+        done = ("begun", "pause", "which", *branch, "keep", "arms", *["rounds", "round"] * 2, "rounds", "tell", "ended")
         return Counter([*((step, "succeeded") for step in done), ("pause", "waiting"), ("call", "waiting")])
 
 
@@ -67,6 +67,14 @@ def steps(receiver: Receiver, seconds: int) -> list[dict[str, Any]]:
                 {"id": "stage", "kind": "set_field", "field": "stage", "value": f"stage-{NUMBER}"},
             ],
             "else": [{"id": "even", "kind": "add_tag", "tag": f"even-{NUMBER}"}],
+        },
+        {"id": "keep", "kind": "set_variable", "name": "number", "value": NUMBER},
+        {"id": "arms", "kind": "split", "arms": [{"name": name, "percent": 50, "steps": []} for name in ("a", "b")]},
+        {
+            "id": "rounds",
+            "kind": "repeat",
+            "times": 2,
+            "steps": [{"id": "round", "kind": "set_field", "field": "round", "value": "{{ steps.rounds.index }}"}],
         },
         {
             "id": "call",

@@ -20,7 +20,7 @@ from app.domain.work.units import Unit
 from app.errors import AutomationNotPublished, Conflict, Fault, Invalid, NotFound
 from app.lib.schemas import ResponseBody, about, time
 from app.models import sets
-from app.models.automations import Automation, Enrolment
+from app.models.automations import Automation, AutomationVersion, Enrolment
 from app.models.contacts import Contact
 from app.models.sets import Key
 
@@ -84,8 +84,24 @@ def publish(change: Change) -> Effect:
     Raises NotFound; Invalid if it starts one that does not exist; Conflict if they would start each other in a loop.
     """
     automation = Automation.find(change.workspace_id, change.target)
-    publications.publish(automation)
+    publications.publish(automation, change.actor_id)
     return Effect("changed", "automation", automation.id)
+
+
+def restore(change: Change) -> Effect:
+    """Makes an earlier version the draft again. Raises NotFound, and Invalid if there is no such version."""
+    automation = Automation.find(change.workspace_id, change.target)
+    version = find_version(automation, change.payload["version"])
+    if version is None:
+        raise Invalid(Fault("/version", f"This automation has no version {change.payload['version']}."))
+    _set(automation, definition=version.definition)
+    return Effect("changed", "automation", automation.id)
+
+
+def find_version(automation: Automation, number: int) -> AutomationVersion | None:
+    """The version of the automation with that number; None if there is none."""
+    found: AutomationVersion | None = AutomationVersion.get_or_none(automation_id=automation.id, number=number)
+    return found
 
 
 def unpublish(change: Change) -> Effect:
@@ -196,9 +212,17 @@ class AutomationSchema(ResponseBody):
 
 
 class AutomationVersionSchema(ResponseBody):
-    number = fields.Integer(metadata={"example": 1})
+    version = fields.Integer(metadata={"example": 1})
+    number = fields.Integer(metadata=about("The same as `version`, under its former name.", example=1))
     definition = fields.Dict(metadata=about("A Definition, as it was given.", example=EXAMPLE))
     published_at = time("When it was published.")
+    published_by = fields.String(
+        allow_none=True,
+        metadata=about(
+            "The token (`tok_…`), member (`mem_…`) or visit (`vis_…`) that published it; null: it is not known.",
+            example="tok_01kaj5bd40ewx6z8b0d2f4h6j9",
+        ),
+    )
 
 
 def represent(automation: Automation) -> dict[str, Any]:
@@ -212,7 +236,9 @@ def represent_all(automations: Sequence[Automation]) -> list[dict[str, Any]]:
     return [AutomationSchema.of(automation, runs=runs[automation.id]) for automation in automations]
 
 
-represent_version = AutomationVersionSchema.of
+def represent_version(version: AutomationVersion) -> dict[str, Any]:
+    """A published version as the API shows it."""
+    return AutomationVersionSchema.of(version, version=version.number)
 
 
 def _published(unit: Unit, workspace_id: str, automation_id: str) -> tuple[int, Reentry]:

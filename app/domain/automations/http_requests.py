@@ -19,6 +19,7 @@ from app.domain.work import request_attempts
 from app.domain.work.request_attempts import Dispatch, Outcome
 from app.lib import json
 from app.mailbox import Found, Mail, Waiting
+from app.outbound import Answer
 
 
 class Carried(NamedTuple):
@@ -76,7 +77,7 @@ def _request(carried: Carried) -> Request:
 
 def _hand_over(outcomes: Sequence[Outcome]) -> set[str]:
     """Makes runs that wait for these responses due, with their answers; returns the requests whose runs are locked."""
-    answers = [json.dumps(_answer(outcome)).decode() for outcome in outcomes]
+    answers = [json.dumps(answer_of(each.answer, each.claimed.carried.tries + 1)).decode() for each in outcomes]
     claims = {"ids": [each.claimed.id for each in outcomes], "claims": [each.claimed.claim for each in outcomes]}
     found = rows(sql.load("hand_over_responses"), claims | {"answers": answers})
     for workspace_id in {workspace_id for _, workspace_id in found if workspace_id}:
@@ -84,15 +85,15 @@ def _hand_over(outcomes: Sequence[Outcome]) -> set[str]:
     return {id for id, workspace_id in found if workspace_id is None}
 
 
-def _answer(outcome: Outcome) -> dict[str, Any]:
-    answer = outcome.answer
+def answer_of(answer: Answer, attempts: int) -> dict[str, Any]:
+    """What a run gets as the answer to its request."""
     return {
         "status": answer.status,
         # PostgreSQL's text holds no NUL; a server may send what it likes.
         "body": answer.body.decode("utf-8", "replace").replace("\0", ""),
         "is_whole": answer.is_whole,
         "duration_ms": answer.duration_ms,
-        "attempts": outcome.claimed.carried.tries + 1,
+        "attempts": attempts,
         "error": None if answer.ok else {"code": answer.error_code, "detail": answer.error},
     }
 

@@ -71,6 +71,7 @@ class Interpreter:
             "conversation": self._conversation(),
             "trigger": {"event": self.run.event, "variables": self.run.variables},
             "steps": self.run.saved,
+            "run": {"id": self.run.id, "variables": {**self.run.variables, **self.run.own_variables}},
         }
 
     def render(self, template: str) -> str:
@@ -164,7 +165,8 @@ class Interpreter:
             self._wait(step, outcome)
             return False
         if isinstance(outcome, Stop):
-            self._log(step, "succeeded", outcome.text)
+            self._log(step, "succeeded", outcome.text, output=outcome.result)
+            self.run.result = outcome.result
             self._finish("completed")
             return False
         status = "failed" if outcome.code else "succeeded"

@@ -20,7 +20,7 @@ PART = 1_000
 _TABLES = ("enrolments", "automation_deltas", "automation_counts", "automation_versions", "automation_listeners")
 
 
-def publish(automation: Automation) -> None:
+def publish(automation: Automation, published_by: str | None) -> None:
     """Makes the draft the next version. A paused automation stays paused.
 
     Raises Invalid if it starts an automation that does not exist, and Conflict if it closes a loop.
@@ -35,6 +35,7 @@ def publish(automation: Automation) -> None:
         number=number,
         workspace_id=automation.workspace_id,
         definition=automation.definition,
+        published_by=published_by,
     ).execute()
     status = "paused" if automation.status == "paused" else "published"
     Automation.update(status=status, version=number, latest_version=number, updated_at=fn.now()).where(

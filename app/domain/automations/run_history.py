@@ -24,7 +24,7 @@ def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
         for entry in RunStep.select().where(RunStep.run_id.in_(batch)).order_by(RunStep.run_id, RunStep.number):
             logs[entry.run_id].append(runs.represent_step(entry))
         for run in Run.select().where(Run.id.in_(batch)).order_by(Run.id):
-            further = {"event": run.event, "saved": run.saved, "answer": run.answer}
+            further = {"event": run.event, "saved": run.saved, "own_variables": run.own_variables, "answer": run.answer}
             yield run_states.represent(run) | further | {"steps": logs[run.id]}
 
 
@@ -65,7 +65,7 @@ def _billed_below() -> str:
 
 
 _ERASE = """
-    UPDATE runs SET variables = '{}', event = NULL, saved = '{}', answer = NULL,
+    UPDATE runs SET variables = '{}', own_variables = '{}', result = NULL, event = NULL, saved = '{}', answer = NULL,
         failure = CASE WHEN failure IS NOT NULL THEN
             json_build_object('code', failure->'code', 'detail', NULL, 'step', failure->'step') END
     WHERE id = ANY(%s)

@@ -76,7 +76,7 @@ def replay(change: Change) -> Effect:
         parent_id=run.id,
         run_id=change.target,
         step=from_step,
-        saved=run.saved if from_step is not None else {},
+        **({} if from_step is None else {"saved": run.saved, "own_variables": run.own_variables}),
     )
     run_states.begin(change.unit, begun)
     return Effect("made", "run", change.target)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from app import bounds
+from app.domain.automations import http_requests
 from app.domain.automations.definitions import programs
+from app.domain.automations.definitions.programs import Program
 from app.domain.automations.interpreter import MOST_UNBROKEN, Interpreter
 from app.domain.work.units import Unit
-from app.lib import clock, ids
+from app.errors import Fault, Invalid, pointer_to
+from app.lib import clock, ids, json
 from app.models import sets
 from app.models.automations import Automation
 from app.models.base import OwnedModel
 from app.models.contacts import Contact
 from app.models.runs import Run, RunStep
 from app.models.sets import Key
+from app.outbound import answered
 
 _OVERSPENT = "The templates take more than {:,} steps together: too many for one simulation."
 
@@ -48,21 +53,32 @@ class Rehearsal(Unit):
         return [row for row in self._appended if isinstance(row, RunStep)]
 
 
-def simulate(
-    automation: Automation, contact: Contact | None, variables: Mapping[str, Any], replies: Sequence[str]
-) -> tuple[Run, list[RunStep]]:
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a simulation is given.
+
+    `event` is the body of the event that starts the run. Each wait for a reply gets the next of `replies`, and times
+    out when there is none left. `responses` are a `status` and a `body`, any JSON, by the step that sends a request.
+    """
+
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    event: Mapping[str, Any] | None = None
+    replies: Sequence[str] = ()
+    responses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def simulate(automation: Automation, contact: Contact | None, given: Given) -> tuple[Run, list[RunStep]]:
     """Runs the automation's draft for the contact (None: one without data); returns the run as it ended, and its log.
 
-    Waits are over at once. Each wait for a reply gets the next of `replies`; when there is none left, it times out.
-    Raises Overloaded.
+    Waits are over at once. Raises Invalid for a response to a step that sends no request, and Overloaded.
     """
     with bounds.alone(automation.workspace_id):
-        return _simulate(automation, contact, variables, replies)
+        return _simulate(automation, contact, given)
 
 
-def _simulate(
-    automation: Automation, contact: Contact | None, variables: Mapping[str, Any], replies: Sequence[str]
-) -> tuple[Run, list[RunStep]]:
+def _simulate(automation: Automation, contact: Contact | None, given: Given) -> tuple[Run, list[RunStep]]:
+    program, replies = programs.compile(automation.definition), list(given.replies)
+    _check_responses(program, given)
     contact = contact or _nobody(automation.workspace_id)
     run = Run(
         id=ids.new("run"),
@@ -70,11 +86,12 @@ def _simulate(
         automation_id=automation.id,
         version=automation.latest_version + 1,
         contact_id=contact.id,
-        variables=variables,
+        variables=given.variables,
+        event=given.event,
         trace_id="",
         created_at=clock.now(),
     )
-    unit, program, left = Rehearsal([contact, run]), programs.compile(automation.definition), list(replies)
+    unit = Rehearsal([contact, run])
     for _ in range(MOST_UNBROKEN):
         interpreter = Interpreter(unit, run, automation.name, is_simulated=True)
         if unit.is_long:
@@ -87,13 +104,27 @@ def _simulate(
         run = done
         if run.is_finished:
             break
-        run = run.altered(answer=_answer(run, left), is_released=True)
+        run = run.altered(answer=_answer(run, replies, given.responses), is_released=True)
     return run, unit.log()
 
 
-def _answer(run: Run, replies: list[str]) -> Mapping[str, Any] | None:
+def _check_responses(program: Program, given: Given) -> None:
+    faults = [
+        Fault(pointer_to("responses", name), "The draft has no step with this 'id' that sends a request.")
+        for name in given.responses
+        if name not in program.steps or program.steps[name].kind != "http_request"
+    ]
+    if faults:
+        raise Invalid(*faults)
+
+
+def _answer(run: Run, replies: list[str], responses: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
     if run.waits_for == "reply" and replies:
         return {"text": replies.pop(0), "message_id": None, "at": None}
+    if run.waits_for == "response" and (response := responses.get(str(run.step))) is not None:
+        body = response.get("body", "")
+        text = body.encode() if isinstance(body, str) else json.dumps(body)
+        return http_requests.answer_of(answered(response["status"], text), attempts=1)
     return None
 
 

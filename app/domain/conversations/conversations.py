@@ -56,17 +56,17 @@ def most_recent(unit: Unit, workspace_id: str, contact_id: str) -> Conversation 
     return unit.get(Conversation, workspace_id, "id", found) if found else None
 
 
-def on_channel(unit: Unit, contact: Contact, channel_id: str) -> Conversation | None:
-    """The contact's most recent conversation on the channel, open or closed; None if it has none."""
+def on_channel(unit: Unit, contact: Contact, *channel_ids: str) -> Conversation | None:
+    """The contact's most recent conversation on one of the channels, open or closed; None if it has none."""
     latest = most_recent(unit, contact.workspace_id, contact.id)
-    if latest is None or latest.channel_id == channel_id:
+    if latest is None or latest.channel_id in channel_ids:
         return latest
     found = rows(
         """
-        SELECT id FROM conversations WHERE contact_id = %s AND channel_id = %s
+        SELECT id FROM conversations WHERE contact_id = %s AND channel_id = ANY(%s)
         ORDER BY coalesce(last_message_at, created_at) DESC, id DESC LIMIT 1
         """,
-        (contact.id, channel_id),
+        (contact.id, list(channel_ids)),
     )
     return unit.get(Conversation, contact.workspace_id, "id", found[0][0]) if found else None
 

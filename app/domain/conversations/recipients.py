@@ -14,6 +14,7 @@ from app.domain.channels import channels, media
 from app.domain.contacts import contacts, identities
 from app.domain.conversations import conversations, sending_checks
 from app.domain.work.changes import Change
+from app.domain.work.units import Unit
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import normalization
 from app.models import sets
@@ -56,15 +57,21 @@ def find(change: Change) -> tuple[Contact, Conversation]:
     return contact, conversations.reopen(change, contact, conversation)
 
 
-def open_first(change: Change, contact: Contact) -> Conversation | None:
+def latest(unit: Unit, contact: Contact, *, channel_id: str | None, kind: str | None) -> Conversation | None:
+    """The contact's latest conversation on that channel, or on any of that kind, if it is connected."""
+    offered = _offered(unit, contact.workspace_id, channel_id, kind)
+    return conversations.on_channel(unit, contact, *(channel.id for channel in offered))
+
+
+def open_first(
+    change: Change, contact: Contact, *, channel_id: str | None = None, kind: str | None = None
+) -> Conversation | None:
     """A conversation with a contact that has none yet, on the newest channel where one may write first; None: nowhere.
 
-    A web chat and a Telegram bot are not among these: before somebody writes there, nobody reads what is sent. Reads
-    the channels once per unit.
+    Only on that channel, or on one of that kind, if given. A web chat and a Telegram bot are not among these: before
+    somebody writes there, nobody reads what is sent.
     """
-    workspace_id = contact.workspace_id
-    offered = change.unit.noted(("connected channels", workspace_id), lambda: _connected(workspace_id))
-    return _open_on_one_of(change, contact, offered)
+    return _open_on_one_of(change, contact, _offered(change.unit, contact.workspace_id, channel_id, kind))
 
 
 def upload_ids(payload: Mapping[str, Any]) -> list[str]:
@@ -92,17 +99,21 @@ def _of_contact(change: Change) -> tuple[Contact, Conversation]:
     """The contact's latest conversation, on the channel if one is given; a new one if there is none."""
     unit, payload = change.unit, change.payload
     contact = contacts.find_named(change.workspace_id, payload["contact_id"], unit)
-    wanted = _channel(change.workspace_id, payload["channel_id"]) if "channel_id" in payload else None
+    wanted: list[Channel] | None = None
+    if "channel_id" in payload:
+        wanted = [_channel(change.workspace_id, payload["channel_id"])]
+    elif "channel_kind" in payload:
+        wanted = [channel for channel in _connected(change.workspace_id) if channel.kind == payload["channel_kind"]]
     if wanted is None:
         found = conversations.most_recent(unit, contact.workspace_id, contact.id)
     else:
-        found = conversations.on_channel(unit, contact, wanted.id)
+        found = conversations.on_channel(unit, contact, *(channel.id for channel in wanted))
     if found is not None:
         return contact, found
-    opened = _open_on_one_of(change, contact, _connected(change.workspace_id) if wanted is None else [wanted])
+    opened = _open_on_one_of(change, contact, _connected(change.workspace_id) if wanted is None else wanted)
     if opened is None:
         # The request is right; it is the contact's state that may change.
-        raise Conflict(_NO_CONVERSATION if wanted is None else _NOT_FIRST)
+        raise Conflict(_NOT_FIRST if wanted else _NO_CONVERSATION)
     return contact, opened
 
 
@@ -163,6 +174,12 @@ def _channel(workspace_id: str, channel_id: str) -> Channel:
         return Channel.find(workspace_id, channel_id)
     except NotFound as error:
         raise Invalid(_NO_CHANNEL) from error
+
+
+def _offered(unit: Unit, workspace_id: str, channel_id: str | None, kind: str | None) -> list[Channel]:
+    """The connected channels that are meant, all if neither is given. They are read once per unit."""
+    offered = unit.noted(("connected channels", workspace_id), lambda: _connected(workspace_id))
+    return [each for each in offered if channel_id in (None, each.id) and kind in (None, each.kind)]
 
 
 def _connected(workspace_id: str) -> list[Channel]:

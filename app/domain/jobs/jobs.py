@@ -64,6 +64,7 @@ KINDS: Mapping[str, Kind] = {
     "automations.delete": Kind("automations", "automation", is_long=True),
     "automations.publish": Kind("automations", "automation"),
     "automations.unpublish": Kind("automations", "automation"),
+    "automations.restore": Kind("automations", "automation"),
     "automations.pause": Kind("automations", "automation"),
     "automations.resume": Kind("automations", "automation"),
     "automations.start": Kind("automations", "run"),

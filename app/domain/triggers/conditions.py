@@ -17,7 +17,7 @@ from app.errors import pointer_to
 DEEPEST = 10
 MOST_COMPARISONS = 100
 MOST_MATCHES = 10
-ROOTS = ("contact", "conversation", "trigger", "steps")
+ROOTS = ("contact", "conversation", "trigger", "steps", "run")
 
 _LISTS = ("all", "any")
 

@@ -50,7 +50,19 @@ def finish(
     if enrolment is not None and enrolment.active:
         unit.put(enrolment.altered(active=enrolment.active - 1))
     run_states.record(unit, ended, f"automation.{status}", automation_name)
+    if ended.is_awaited:
+        _wake_starter(unit, ended)
     return ended
+
+
+def _wake_starter(unit: Unit, ended: Run) -> None:
+    """Lets the run go on that started this one, and waits for it, with its result. Raises Busy."""
+    starter = unit.get(Run, ended.workspace_id, "id", str(ended.parent_id))
+    if starter is None or starter.waits_for != "run":
+        return
+    if starter.saved.get(str(starter.step), {}).get("run_id") == ended.id:
+        answer = {"run_id": ended.id, "status": ended.status, "result": ended.result}
+        run_states.wake(unit, adopted(unit, starter), answer=answer)
 
 
 def cancel_erased(unit: Unit, workspace_id: str, run_ids: Sequence[str]) -> None:

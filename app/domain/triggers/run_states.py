@@ -47,7 +47,7 @@ class Start:
     """What a run begins with, by the names of its columns.
 
     `depth`: how many automations lie between it and the outside. `step`: the step that it begins with, if not the
-    first; then `saved` are the results of those before it.
+    first; then `saved` and `own_variables` are what those before it left.
     """
 
     workspace_id: str
@@ -60,10 +60,12 @@ class Start:
     job_id: str | None = None
     event_id: str | None = None
     parent_id: str | None = None
+    is_awaited: bool = False
     depth: int = 0
     run_id: str | None = None
     step: str | None = None
     saved: Mapping[str, Any] = field(default_factory=dict)
+    own_variables: Mapping[str, Any] = field(default_factory=dict)
 
 
 _GIVEN = [each.name for each in dataclasses.fields(Start) if each.name != "run_id"]
@@ -201,9 +203,14 @@ class RunSchema(ResponseBody):
     reason = fields.String(
         allow_none=True, validate=validate.OneOf(REASONS), metadata=about("Why it is cancelled or held.", example=None)
     )
-    variables = fields.Dict(metadata={"example": EXAMPLE_VARIABLES})
+    variables = fields.Dict(
+        metadata=about("Those that it was started with, and those that it has set.", example=EXAMPLE_VARIABLES)
+    )
     resume_at = time("When its wait ends at the latest.", allow_none=True)
     failure = fields.Nested(FailureSchema, allow_none=True)
+    result = fields.Dict(
+        allow_none=True, metadata=about("What its `stop` returns; null: nothing.", example={"plan": "gold"})
+    )
     cause = fields.Nested(CauseSchema)
     created_at = time("When its start was accepted, or its trigger happened.")
     started_at = time("When a worker first claimed it.", allow_none=True)
@@ -212,7 +219,8 @@ class RunSchema(ResponseBody):
 
 def represent(run: Run) -> dict[str, Any]:
     """The run as the API shows it, without its log."""
-    return RunSchema.of(run, cause={"job_id": run.job_id, "event_id": run.event_id, "run_id": run.parent_id})
+    cause = {"job_id": run.job_id, "event_id": run.event_id, "run_id": run.parent_id}
+    return RunSchema.of(run, cause=cause, variables={**run.variables, **run.own_variables})
 
 
 def _begun(run_id: str) -> tuple[str, str]:

@@ -146,6 +146,8 @@ def test_an_automation_of_another_workspace_is_not_found(api: Api, others: Api) 
         api.patch(f"automations/{theirs}", {"name": "Ours"}),
         api.delete(f"automations/{theirs}"),
         api.get(f"automations/{theirs}/versions"),
+        api.get(f"automations/{theirs}/versions/1"),
+        api.post(f"automations/{theirs}/restore", {"version": 1}),
         api.get(f"automations/{theirs}/runs"),
         api.post(f"automations/{theirs}/cancel-runs", {"dry_run": True}),
         *(api.post(f"automations/{theirs}/{action}") for action in ACTIONS),
@@ -190,7 +192,12 @@ def test_publishing_freezes_the_draft_as_a_version(api: Api) -> None:
     shown = show(api, automation_id)
     assert (shown["status"], shown["version"], shown["definition"]) == ("published", 1, changed)
     [version] = api.get(f"automations/{automation_id}/versions").json["data"]
-    assert version == {"number": 1, "definition": DEFINITION, "published_at": version["published_at"]}
+    by = api.get("/api/v1/auth/me").json["data"]["token"]["id"]
+    assert version == {
+        **{"version": 1, "number": 1, "definition": DEFINITION},
+        **{"published_at": version["published_at"], "published_by": by},
+    }
+    assert api.get(f"automations/{automation_id}/versions/1").json["data"] == version
     assert listeners(automation_id) == ["tag.added:vip"]
 
 
@@ -207,6 +214,33 @@ def test_publishing_again_makes_a_new_version(api: Api) -> None:
     second = api.get(f"automations/{automation_id}/versions", query_string=cursor).json
     assert [page["data"][0]["number"] for page in (first, second)] == [2, 1]
     assert listeners(automation_id) == []
+
+
+def test_a_version_becomes_the_draft_again(api: Api) -> None:
+    automation_id = api.published(definition=DEFINITION)
+    api.done(api.patch(f"automations/{automation_id}", {"definition": {"steps": STEPS}}))
+    act(api, automation_id, "publish")
+
+    assert act(api, automation_id, "restore", {"version": 1})["status"] == "succeeded"
+
+    shown = show(api, automation_id)
+    assert (shown["definition"], shown["version"], shown["status"]) == (DEFINITION, 2, "published")
+    assert listeners(automation_id) == []
+    job = act(api, automation_id, "restore", {"version": 3})
+    assert (job["status"], job["problem"]["errors"]) == (
+        *("failed",),
+        [{"pointer": "/version", "detail": "This automation has no version 3."}],
+    )
+
+
+@pytest.mark.parametrize("number", ["0", "2", "one", "-1", "9" * 40, "1.0"])
+def test_a_version_that_is_not_there_is_not_found(api: Api, number: str) -> None:
+    assert api.get(f"automations/{api.published()}/versions/{number}").status_code == 404
+
+
+@pytest.mark.parametrize("body", [None, {}, {"version": "1"}, {"version": 0}, {"version": 10**12}, {"number": 1}])
+def test_restoring_needs_a_version(api: Api, body: Any) -> None:
+    assert api.post(f"automations/{api.published()}/restore", body).status_code in (400, 422)
 
 
 def test_unpublishing_leaves_no_published_version(api: Api) -> None:

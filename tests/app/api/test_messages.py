@@ -245,6 +245,19 @@ def test_a_channel_can_be_chosen(api: Api, contact_id: str, channel_id: str, con
     assert message["conversation_id"] == conversation_id
 
 
+def test_a_kind_of_channel_can_be_chosen(api: Api, contact_id: str, channel_id: str, conversation_id: str) -> None:
+    newest = make_channel(api.workspace_id)
+    rows("UPDATE channels SET kind = 'web_chat' WHERE id = %s", (channel_id,))
+    receive(api.workspace_id, contact_id, newest)
+
+    message = sent(api, "messages", {"contact_id": contact_id, "channel_kind": "web_chat", "text": "Hello"})
+    refused = api.post("messages", {"contact_id": contact_id, "channel_kind": "whatsapp", "text": "Hello"})
+    api.apply()
+
+    assert message["conversation_id"] == conversation_id
+    assert api.job(refused)["problem"]["status"] == 409
+
+
 def test_a_conversation_is_opened_where_the_provider_allows_it(api: Api, contact_id: str, channel_id: str) -> None:
     message = sent(api, "messages", {"contact_id": contact_id, "text": "Hello"})
 
@@ -288,6 +301,8 @@ def test_a_message_to_a_known_phone_reaches_its_contact(api: Api, contact_id: st
     [
         ({"text": "x"}, "/contact_id"),
         ({"text": "x", "channel_id": "{channel}"}, "/contact_id"),
+        ({"text": "x", "channel_id": "{channel}", "to": "x", "channel_kind": "telegram"}, "/channel_kind"),
+        ({"text": "x", "contact_id": "{contact}", "channel_kind": "pigeon"}, "/channel_kind"),
         ({"text": "x", "channel_id": "{channel}", "to": "x", "contact_id": "{contact}"}, "/to"),
         ({"text": "x", "contact_id": ids.new("con")}, "/contact_id"),
         ({"text": "x", "channel_id": ids.new("chn"), "to": "+4930123456"}, "/channel_id"),

@@ -97,6 +97,7 @@ ITEMS = [
     Route("GET", "events/{event}", "webhooks"),
     Route("GET", "invoices/{invoice}", "billing"),
     Route("GET", "automations/{automation}", "automations"),
+    Route("GET", "automations/{automation}/versions/1", "automations"),
     Route("GET", "runs/{run}", "automations"),
     Route("GET", "channels/{channel}", "inbox"),
     Route("GET", "conversations/{conversation}", "inbox"),
@@ -142,6 +143,7 @@ CHANGING = [
     Route("DELETE", "automations/{automation}", "automations"),
     Route("POST", "automations/{automation}/publish", "automations"),
     Route("POST", "automations/{automation}/unpublish", "automations"),
+    Route("POST", "automations/{automation}/restore", "automations", {"version": 1}),
     Route("POST", "automations/{automation}/pause", "automations"),
     Route("POST", "automations/{automation}/resume", "automations"),
     Route("POST", "automations/{automation}/cancel-runs", "automations"),
@@ -299,7 +301,7 @@ def test_the_tables_above_have_every_route(app: Flask) -> None:
         if rule.rule.startswith("/api/v1/")
         for method in rule.methods - {"HEAD", "OPTIONS"}
     }
-    shown = {(route.method, re.sub(r"\{\w+\}|(?<=tags/)vip", "*", found_at(route.path))) for route in EVERY}
+    shown = {(route.method, re.sub(r"\{\w+\}|(?<=tags/)vip|(?<=versions/)1", "*", found_at(route.path))) for route in EVERY}
     short = {(method, path.replace("/workspaces/*", "", 1)) for method, path in shown}
 
     assert ours - {("GET", "/api/v1/openapi.json")} - WORKSPACE == shown | short
@@ -490,7 +492,7 @@ def test_an_unknown_path_is_not_found(scene: Scene, path: str) -> None:
 # 405
 
 
-ACTIONS = ("publish", "unpublish", "pause", "resume", "start", "simulate", "cancel-runs")
+ACTIONS = ("publish", "unpublish", "restore", "pause", "resume", "start", "simulate", "cancel-runs")
 BELOW_A_WORKSPACE = [
     ("contacts", "GET POST"),
     ("contacts/import", "POST"),
@@ -538,6 +540,7 @@ BELOW_A_WORKSPACE = [
     ("automations", "GET POST"),
     ("automations/{automation}", "DELETE GET PATCH"),
     ("automations/{automation}/versions", "GET"),
+    ("automations/{automation}/versions/1", "GET"),
     ("automations/{automation}/runs", "GET"),
     *((f"automations/{{automation}}/{action}", "POST") for action in ACTIONS),
     ("runs", "GET"),

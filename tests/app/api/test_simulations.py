@@ -71,9 +71,53 @@ def test_replies_are_given_wait_by_wait(api: Api) -> None:
     assert "Yes" in str(answered)
 
 
+CALL = {
+    **{"id": "call", "kind": "http_request", "method": "POST", "address": "https://shop.example/hooks"},
+    "save_as": "it",
+}
+JUDGE = {
+    **{"id": "judge", "kind": "branch", "if": {"field": "steps.call.status", "is": "equals", "value": 200}},
+    "then": [{"id": "yes", "kind": "add_tag", "tag": "{{ steps.it.plan }}"}],
+    "else": [{"id": "no", "kind": "add_tag", "tag": "{{ steps.call.error.code | default: 'silence' }}"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("responses", "text", "tag"),
+    [
+        ({"call": {"status": 200, "body": {"plan": "gold"}}}, "The server answered 200.", "gold"),
+        ({"call": {"status": 200, "body": '{"plan": "silver"}'}}, "The server answered 200.", "silver"),
+        ({"call": {"status": 503}}, "The server answered 503", "status"),
+        ({"call": {"status": 302, "body": None}}, "Redirects are not followed", "redirect"),
+        ({}, "There is no response in a simulation. Give one as 'responses', under 'call'.", "silence"),
+    ],
+)
+def test_responses_are_given_by_step(api: Api, responses: dict[str, Any], text: str, tag: str) -> None:
+    found = simulate(api, api.automation(CALL, JUDGE)["id"], {"responses": responses})
+
+    assert [(step["id"], step["status"]) for step in found["steps"][:1]] == [("call", "waiting")]
+    assert found["steps"][1]["detail"]["text"].startswith(text)
+    assert found["steps"][-1]["detail"]["input"] == {"tag": tag}
+
+
+def test_the_event_that_starts_it_is_given(api: Api) -> None:
+    step = {"id": "mark", "kind": "add_tag", "tag": "{{ trigger.event.data.sale.currency }}"}
+    definition = {"triggers": [{"event": "sale.recorded"}], "steps": [step]}
+    automation_id = api.automation(definition=definition)["id"]
+
+    found = simulate(api, automation_id, {"event": {"kind": "sale.recorded", "data": {"sale": {"currency": "EUR"}}}})
+
+    assert found["steps"][0]["detail"]["input"] == {"tag": "EUR"}
+
+
 @pytest.mark.parametrize(
     ("body", "pointer"),
     [
+        ({"event": "sale.recorded"}, "/event"),
+        ({"responses": []}, "/responses"),
+        ({"responses": {"call": {}}}, "/responses/call/status"),
+        ({"responses": {"call": {"status": 99}}}, "/responses/call/status"),
+        ({"responses": {"call": {"status": 200}}}, "/responses/call"),
         ({"contact_id": "con_01kaj5bd40e6rr3f5y2kq0w9xz"}, "/contact_id"),
         ({"variables": []}, "/variables"),
         ({"replies": "Yes"}, "/replies"),

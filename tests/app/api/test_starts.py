@@ -61,6 +61,7 @@ def test_a_start_makes_a_run_that_is_due(api: Api, contact_id: str) -> None:
         "variables": {"order": "order-1", "lines": [1, {"sku": None}]},
         "resume_at": None,
         "failure": None,
+        "result": None,
         "cause": {"job_id": job["id"], "event_id": None, "run_id": None},
         "created_at": show(api, run.id)["created_at"],
         "started_at": None,

@@ -39,6 +39,9 @@ def _of_kind(name: str, kind: Kind) -> dict[str, Any]:
     fields = {field: dict(schema) for field, schema in kind.fields.items()}
     for field in kind.lists:
         fields[field] = _STEPS | fields.get(field, {})
+    if kind.arms:
+        arm = fields[kind.arms]["items"]
+        fields[kind.arms]["items"] = arm | {"properties": arm["properties"] | {"steps": _STEPS}}
     for field in kind.conditions:
         fields[field] = _CONDITION | fields.get(field, {})
     return {

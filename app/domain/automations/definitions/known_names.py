@@ -29,7 +29,8 @@ _ENVELOPE = ("id", "kind", "created_at", "workspace_id")
 def of_steps(results: Mapping[str, Collection[str] | None], events: Iterable[str]) -> Names:
     """What steps can name. `results`: the members of each name in `steps`; `events`: the kinds that start the runs."""
     steps = {name: None if members is None else dict.fromkeys(members) for name, members in results.items()}
-    return {**of_events(events), "trigger": {"event": _event(frozenset(events)), "variables": None}, "steps": steps}
+    trigger = {"event": _event(frozenset(events)), "variables": None}
+    return {**of_events(events), "trigger": trigger, "steps": steps, "run": {"id": None, "variables": None}}
 
 
 def of_events(events: Iterable[str]) -> Names:

@@ -8,7 +8,7 @@ from typing import Any
 from app.domain.automations.definitions.programs import Program, compile
 from app.domain.automations.steps import KINDS
 from app.domain.automations.steps.base import Step
-from app.errors import Fault, pointer_to
+from app.errors import Fault
 
 
 def loop(
@@ -75,6 +75,5 @@ def _pointer_to_step(definition: Mapping[str, Any], identifier: str) -> str:
         for index, step in enumerate(steps):
             if step["id"] == identifier:
                 return f"{at}/{index}"
-            lists = KINDS[step["kind"]].lists
-            pending += [(f"{at}/{index}{pointer_to(name)}", step.get(name, [])) for name in lists]
+            pending += [(f"{at}/{index}{place}", inner) for _, place, inner in KINDS[step["kind"]].inside(step)]
     raise LookupError(identifier)

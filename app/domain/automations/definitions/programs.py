@@ -57,7 +57,8 @@ def _add(listed: Sequence[Mapping[str, Any]], after: str | None, steps: dict[str
     for given in reversed(listed):
         kind = KINDS[given["kind"]]
         fields = {name: value for name, value in given.items() if name not in ("id", "kind", *kind.lists)}
-        inside = {name: _add(given.get(name, []), after, steps) for name in kind.lists}
+        behind = given["id"] if kind.loops else after
+        inside = {name: _add(listed, behind, steps) for name, _, listed in kind.inside(given)}
         steps[given["id"]] = Step(given["id"], given["kind"], fields, after, inside)
         after = given["id"]
     return after

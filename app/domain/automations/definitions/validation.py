@@ -118,9 +118,13 @@ def _step_faults(step: Any, at: str, seen: _Seen, depth: int) -> Iterator[Fault]
     for each in kind.conditions:
         if each in step:
             yield from _condition_faults(step[each], f"{at}/{each}", seen.names)
-    for each in kind.lists:
-        if each in step:
-            yield from _list_faults(step[each], f"{at}/{each}", seen, depth + 1)
+    for each in kind.paths:
+        if isinstance(step.get(each), str) and (detail := known_names.fault(step[each].split("."), seen.names)):
+            yield Fault(f"{at}/{each}", detail)
+    if not (kind.arms and wrong):  # or its arms may not be arms
+        for _, place, listed in kind.inside(step):
+            if listed != []:
+                yield from _list_faults(listed, f"{at}{place}", seen, depth + 1)
     if not wrong:
         yield from kind.check(step, at)
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from app.domain.automations.steps import (
+    ask,
     assign_conversation,
     branch,
     close_conversation,
     http_request,
+    repeat,
     send_message,
     set_field,
+    set_variable,
+    split,
     start_automation,
     stop,
     tags,
@@ -21,13 +25,17 @@ from app.domain.automations.steps.base import Kind
 
 KINDS: Mapping[str, Kind] = {
     "add_tag": tags.ADD,
+    "ask": ask.KIND,
     "assign_conversation": assign_conversation.KIND,
     "branch": branch.KIND,
     "close_conversation": close_conversation.KIND,
     "http_request": http_request.KIND,
     "remove_tag": tags.REMOVE,
+    "repeat": repeat.KIND,
     "send_message": send_message.KIND,
     "set_field": set_field.KIND,
+    "set_variable": set_variable.KIND,
+    "split": split.KIND,
     "start_automation": start_automation.KIND,
     "stop": stop.KIND,
     "wait": wait.KIND,

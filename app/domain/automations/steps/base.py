@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 from app.domain.work.changes import Change
 from app.domain.work.units import Unit
-from app.errors import Fault
+from app.errors import Fault, pointer_to
 from app.models.contacts import Contact
 from app.models.runs import Run
 
@@ -66,7 +66,7 @@ class Moment(Protocol):
 
     @property
     def variables(self) -> Mapping[str, Any]:
-        """The values that templates and conditions can name: `contact`, `conversation`, `trigger`, `steps`."""
+        """The values that templates and conditions can name: `contact`, `conversation`, `trigger`, `steps`, `run`."""
 
     def render(self, template: str) -> str:
         """The text of a template. Raises StepFailed `template`."""
@@ -103,7 +103,7 @@ class Wait:
     as `requests.py` describes.
     """
 
-    waits_for: Literal["time", "reply", "response", "quiet_hours", "member"]
+    waits_for: Literal["time", "reply", "response", "run", "quiet_hours", "member"]
     text: str
     until: datetime | None = None
     input: Any = None
@@ -113,9 +113,10 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The run is complete."""
+    """The run is complete. `result` is for the run that started it and waits for it."""
 
     text: str
+    result: Any = None
 
 
 Outcome = Done | Wait | Stop
@@ -134,9 +135,11 @@ class Kind:
     """A kind of step, as it stands in the table of `app/domain/automations/steps/__init__.py`.
 
     `fields` are JSON Schemas of its members besides `id` and `kind`; of these, `templates` hold Liquid templates (at
-    any depth), `conditions` conditions, and `lists` steps. `waits`: a run that passes it always waits first. `talks`:
-    it needs the run's conversation. `results`: the members of `steps.<id>` after it. `check` yields what is wrong with
-    a step besides; it is given the step and its pointer. `example` is a valid step without its `id`.
+    any depth), `conditions` conditions, `paths` names of values, and `lists` steps; `arms` is a list of objects whose
+    `name` and `steps` are such lists. `loops`: after the steps inside it comes the step itself again. `waits`: a run
+    that passes it always waits first. `talks`: it needs the run's conversation. `results`: the members of `steps.<id>`
+    after it. `check` yields what is wrong with a step besides; it is given the step and its pointer. `example` is a
+    valid step without its `id`.
     """
 
     description: str
@@ -145,10 +148,20 @@ class Kind:
     required: tuple[str, ...] = ()
     templates: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
+    arms: str | None = None
+    loops: bool = False
     waits: bool = False
     talks: bool = False
     results: tuple[str, ...] = ()
     resume: Callable[[Moment], Outcome] = _resume_by_going_on
     check: Callable[[Mapping[str, Any], str], Iterator[Fault]] = _nothing
     example: Mapping[str, Any] = field(default_factory=dict)
+
+    def inside(self, step: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+        """The lists of steps inside a step: the key of each, its pointer from the step, and what stands there."""
+        for name in self.lists:
+            yield name, pointer_to(name), step.get(name, [])
+        for index, arm in enumerate(step[self.arms] if self.arms else ()):
+            yield arm["name"], pointer_to(self.arms or "", index, "steps"), arm.get("steps", [])

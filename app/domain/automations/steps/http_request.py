@@ -21,6 +21,7 @@ LONGEST_HEADER = 4096
 # Characters of a body that the log of the run shows.
 EXCERPT = 2000
 
+_NO_RESPONSE = "There is no response in a simulation. Give one as 'responses', under '{}'."
 _TOO_LONG = f"The body is longer than {MOST_BODY_BYTES // 1024} KiB."
 _OURS = RESERVED | {"idempotency-key"}
 # Headers whose values the log shows. Any other may hold a secret.
@@ -55,15 +56,16 @@ def begin(moment: Moment) -> Outcome:
     except _Unsendable as refusal:
         return _failed(moment, {"code": refusal.code, "detail": refusal.text}, input=shown)
     if moment.is_simulated:
-        return Done("A simulation sends no request.", input=shown, saved=_saved(moment, None, None, None))
+        return Wait("response", "A simulation sends no request.", input=shown)
     text = f"Waiting for the response to {request['method']} {request['address']}."
     return Wait("response", text, input=shown, request=request)
 
 
 def resume(moment: Moment) -> Outcome:
     """Saves the response, which `requests.py` describes. The run goes on even if there is none."""
-    assert moment.answer is not None
     answer = moment.answer
+    if answer is None:  # a simulation without a response for this step
+        return Done(_NO_RESPONSE.format(moment.step.id), saved=_saved(moment, None, None, None))
     output = {name: answer[name] for name in ("status", "duration_ms", "attempts")}
     output["body"] = answer["body"][:EXCERPT]
     body = _read(answer["body"])

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from app.channels.kinds import KINDS as CHANNELS
 from app.domain.automations.steps import templated_values, times
 from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed, Wait
 from app.domain.conversations import conversations, messages, quiet_hours, recipients
@@ -16,6 +17,7 @@ from app.models.conversations import Conversation
 # Identical texts that a contact can get in five minutes.
 MOST_IDENTICAL = 20
 MOST_TEMPLATE_BYTES = 16 * 1024
+_NOWHERE = "The contact has not written yet, and no connected channel can reach it first."
 
 
 def begin(moment: Moment) -> Outcome:
@@ -27,19 +29,59 @@ def begin(moment: Moment) -> Outcome:
         given = {"expires_at": timestamp(expires_at)}
         return Done("The message expired before it could be sent.", given, code="expired")
     if moment.is_simulated:
-        text = _text(moment)
+        text = _text(moment, moment.step.fields["text"])
         return Done("The message would be sent.", input={"text": text})
-    conversation = conversations.of_run(moment.unit, moment.run)
-    if conversation is not None and conversation.held_at is not None and not moment.run.is_released:
-        held = "A member has written in the conversation. The run goes on when it is closed or the run is resumed."
-        return Wait("member", held, run_fields={"conversation_id": conversation.id})
+    chosen = {"channel_id": moment.step.fields.get("channel_id"), "kind": moment.step.fields.get("channel_kind")}
+    conversation = _latest(moment, chosen)
+    if conversation is not None and (waits := held(moment, conversation)) is not None:
+        return waits
     if (ends := _quiet_until(moment)) is not None:
         return _kept_quiet(moment, min(ends, expires_at or ends))
-    return _send(moment, conversation or _opened(moment), expires_at)
+    conversation = conversation or recipients.open_first(moment.change({}), moment.contact, **chosen)
+    if conversation is None:
+        raise StepFailed("no_channel", _NOWHERE)
+    return send(moment, conversation, moment.step.fields["text"], expires_at)
+
+
+def send(moment: Moment, conversation: Conversation, template: str, expires_at: datetime | None = None) -> Done:
+    """Queues the text that the template gives. Raises StepFailed."""
+    text, run = _text(moment, template), moment.run
+    if messages.recent(moment.unit, run.contact_id, text) >= MOST_IDENTICAL:
+        raise StepFailed("limit", f"The contact was sent this text {MOST_IDENTICAL} times within five minutes.")
+    try:
+        message = messages.queue(
+            moment.change({}),
+            moment.contact,
+            conversation,
+            text,
+            author={"type": "automation", "id": run.automation_id},
+            template=_template(moment),
+            run_id=run.id,
+            expires_at=expires_at,
+        )
+    except Invalid as error:
+        # Its channel takes less than others.
+        raise StepFailed("template", error.faults[0].detail) from error
+    return Done(
+        "The message was queued.",
+        input={"text": text},
+        output={"message_id": message.id, "conversation_id": conversation.id},
+        run_fields={"conversation_id": conversation.id, "prompted": message.id},
+    )
+
+
+def held(moment: Moment, conversation: Conversation) -> Wait | None:
+    """The wait for a member who has written in the conversation; None if the run need not wait."""
+    if conversation.held_at is None or moment.run.is_released:
+        return None
+    text = "A member has written in the conversation. The run goes on when it is closed or the run is resumed."
+    return Wait("member", text, run_fields={"conversation_id": conversation.id})
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """Yields what is wrong with the time at which the message expires, and with what it does during quiet hours."""
+    """Yields what is wrong with the time at which the message expires, its quiet hours and its channel."""
+    if "channel_id" in step and "channel_kind" in step:
+        yield Fault(f"{pointer}/channel_kind", "The step has 'channel_id'. Leave one of the two out.")
     if (wrong := times.fault(step.get("expires_at"))) is not None:
         yield Fault(f"{pointer}/expires_at", wrong)
     if "quiet_hours" in step and step.get("on_quiet", "send") != "send":
@@ -68,41 +110,15 @@ def _kept_quiet(moment: Moment, until: datetime) -> Outcome:
     return Wait("quiet_hours", f"The message waits until {timestamp(until)} because of quiet hours.", until=until)
 
 
-def _opened(moment: Moment) -> Conversation:
-    opened = recipients.open_first(moment.change({}), moment.contact)
-    if opened is None:
-        raise StepFailed("no_channel", "The contact has not written yet, and no connected channel can reach it first.")
-    return opened
+def _latest(moment: Moment, chosen: Mapping[str, str | None]) -> Conversation | None:
+    """The conversation that the message is for, if there is one."""
+    if any(chosen.values()):
+        return recipients.latest(moment.unit, moment.contact, **chosen)
+    return conversations.of_run(moment.unit, moment.run)
 
 
-def _send(moment: Moment, conversation: Conversation, expires_at: datetime | None) -> Outcome:
-    text, run = _text(moment), moment.run
-    if messages.recent(moment.unit, run.contact_id, text) >= MOST_IDENTICAL:
-        raise StepFailed("limit", f"The contact was sent this text {MOST_IDENTICAL} times within five minutes.")
-    try:
-        message = messages.queue(
-            moment.change({}),
-            moment.contact,
-            conversation,
-            text,
-            author={"type": "automation", "id": run.automation_id},
-            template=_template(moment),
-            run_id=run.id,
-            expires_at=expires_at,
-        )
-    except Invalid as error:
-        # Its channel takes less than others.
-        raise StepFailed("template", error.faults[0].detail) from error
-    return Done(
-        "The message was queued.",
-        input={"text": text},
-        output={"message_id": message.id, "conversation_id": conversation.id},
-        run_fields={"conversation_id": conversation.id, "prompted": message.id},
-    )
-
-
-def _text(moment: Moment) -> str:
-    text = moment.render(moment.step.fields["text"])
+def _text(moment: Moment, template: str) -> str:
+    text = moment.render(template)
     try:
         messages.check(text)
     except Invalid as error:
@@ -129,6 +145,16 @@ KIND = Kind(
         },
         "expires_at": times.FIELD
         | {"description": "A time (RFC 3339), or a template that gives one. From then on the message is not sent."},
+        "channel_id": {
+            "type": "string",
+            "pattern": "^chn_[0-9a-z]{26}$",
+            "x-form": "the identifier of a channel, which begins with chn_",
+            "description": "The channel to send it on, instead of that of the contact's most recent conversation.",
+        },
+        "channel_kind": {
+            "enum": list(CHANNELS),
+            "description": "The same for all channels of a kind; later steps stay in the conversation.",
+        },
         "on_quiet": {
             "enum": ["wait", "skip", "send"],
             "description": "During the workspace's quiet hours, the message waits for their end (the default), is left "

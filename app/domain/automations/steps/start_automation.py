@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
 from app import bounds
 from app.domain.automations.steps import templated_values
-from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed
+from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed, Wait
 from app.domain.automations.steps.templated_values import TooLong
 from app.domain.triggers import run_states
 from app.domain.triggers.run_states import MOST_DEPTH, Reentry, Start
+from app.errors import Fault
 from app.lib import json
 from app.models.automations import Automation
 
@@ -38,6 +40,7 @@ def begin(moment: Moment) -> Outcome:
         trace_id=moment.run.trace_id,
         variables=given["variables"],
         parent_id=moment.run.id,
+        is_awaited=moment.step.fields.get("wait", False),
         depth=moment.run.depth + 1,
     )
     if run_states.is_overgrown(moment.unit, start):
@@ -46,8 +49,27 @@ def begin(moment: Moment) -> Outcome:
         run_states.count(moment.unit, start, "refused:reentry")
         text = f"The contact has entered '{automation.name}' already, with run {other_id}."
         return Done(text, given, code="reentry")
-    output = {"run_id": run_states.begin(moment.unit, start).id}
-    return Done(f"'{automation.name}' was started.", given, output, saved={moment.step.id: output})
+    saved = {moment.step.id: {"run_id": run_states.begin(moment.unit, start).id}}
+    if start.is_awaited:
+        text = f"The run waits until '{automation.name}' has ended."
+        return Wait("run", text, input=given, run_fields={"saved": {**moment.run.saved, **saved}})
+    return Done(f"'{automation.name}' was started.", given, saved[moment.step.id], saved=saved)
+
+
+def resume(moment: Moment) -> Outcome:
+    """Goes on with the result of the other run."""
+    ended, fields = moment.answer, moment.step.fields
+    assert ended is not None
+    saved = {fields["save_as"]: ended["result"]} if "save_as" in fields else {}
+    code = None if ended["status"] == "completed" else ended["status"]
+    text = f"The other run has {_ENDED[ended['status']]}."
+    return Done(text, output=ended, saved={**saved, moment.step.id: ended}, code=code)
+
+
+def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
+    """Yields a fault for a result that no one waits for."""
+    if "save_as" in step and not step.get("wait"):
+        yield Fault(f"{pointer}/save_as", "Only a step that waits has a result to save. Give 'wait': true.")
 
 
 def _find(moment: Moment, automation_id: str) -> Automation | None:
@@ -69,12 +91,14 @@ def _variables(moment: Moment) -> dict[str, object]:
     return rendered
 
 
+_ENDED = {"completed": "completed", "failed": "failed", "cancelled": "been cancelled"}
 _OVERGROWN = "Automations have started {:,} runs of the contact from one cause: the most that they may."
 _TOO_LONG = f"The variables are longer than {MOST_BYTES // 1024} KiB."
 
 KIND = Kind(
     description=(
-        "Starts another automation for the same contact; `steps.<id>.run_id` is its run. The run continues at once. It"
+        "Starts another automation for the same contact; `steps.<id>.run_id` is its run. The run continues at once, or"
+        " with `wait` when the other has ended: `steps.<id>` then has its `status` and the `result` of its `stop`. It"
         f" fails if the automation is not published, or if {MOST_DEPTH} automations have started each other in a row."
         " If `reentry` keeps the contact out, nothing is started."
     ),
@@ -89,11 +113,20 @@ KIND = Kind(
             "maxProperties": MOST_VARIABLES,
             "description": "Strings in it, at any depth, are templates. At most 32 KiB when rendered.",
         },
+        "wait": {"type": "boolean", "description": "Waits until the other run has ended, in whatever way."},
+        "save_as": {
+            "type": "string",
+            "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$",
+            "x-form": "a name of up to 64 letters, digits and underscores that does not begin with a digit",
+            "description": "Also saves the result under this name, among `steps`; null if there is none.",
+        },
     },
     required=("automation_id",),
     templates=("variables",),
-    results=("run_id",),
+    results=("run_id", "status", "result"),
+    check=check,
     begin=begin,
+    resume=resume,
     example={
         "kind": "start_automation",
         "automation_id": "aut_01m8362f00ehpa3xypmbhkxwpq",

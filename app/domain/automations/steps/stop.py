@@ -1,18 +1,38 @@
-"""`stop`: ends the run."""
+"""`stop`: ends the run, with a result for the run that started it."""
 
 from __future__ import annotations
 
-from app.domain.automations.steps.base import Kind, Moment, Outcome, Stop
+from app.domain.automations.steps import templated_values
+from app.domain.automations.steps.base import Kind, Moment, Outcome, StepFailed, Stop
+from app.domain.automations.steps.templated_values import TooLong
+from app.lib import json
+
+MOST_MEMBERS = 64
+MOST_BYTES = 32 * 1024
+_TOO_LONG = f"The result is longer than {MOST_BYTES // 1024} KiB."
 
 
 def begin(moment: Moment) -> Outcome:
-    """Ends the run as completed."""
-    return Stop("The run was stopped.")
+    """Ends the run as completed. Raises StepFailed `limit` for a result that is too long."""
+    try:
+        result = templated_values.rendered(moment, moment.step.fields.get("result"), MOST_BYTES)
+    except TooLong as error:
+        raise StepFailed("limit", _TOO_LONG) from error
+    if len(json.dumps(result)) > MOST_BYTES:
+        raise StepFailed("limit", _TOO_LONG)
+    return Stop("The run was stopped.", result)
 
 
 KIND = Kind(
     description="Ends the run, as completed, wherever in the definition it stands.",
-    fields={},
+    fields={
+        "result": {
+            "type": "object",
+            "maxProperties": MOST_MEMBERS,
+            "description": "What a run that started this one and waits for it gets; 32 KiB at most.",
+        }
+    },
+    templates=("result",),
     begin=begin,
-    example={"kind": "stop"},
+    example={"kind": "stop", "result": {"plan": "{{ contact.custom_fields.plan }}"}},
 )

@@ -10,12 +10,12 @@ from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepF
 from app.domain.conversations import conversations, replies
 from app.lib.json import timestamp
 
-_LONGEST_SECONDS = 90 * 24 * 60 * 60
+LONGEST_SECONDS = 90 * 24 * 60 * 60
 
 
 def begin(moment: Moment) -> Outcome:
     """Takes a reply that came before the wait could be written, or waits for one."""
-    until = moment.now + timedelta(seconds=moment.step.fields.get("timeout_seconds", _LONGEST_SECONDS))
+    until = moment.now + timedelta(seconds=moment.step.fields.get("timeout_seconds", LONGEST_SECONDS))
     waiting = f"The run waits for a reply until {timestamp(until)}."
     if moment.is_simulated:
         return Wait("reply", waiting, until)
@@ -65,8 +65,8 @@ KIND = Kind(
         "timeout_seconds": {
             "type": "integer",
             "minimum": 1,
-            "maximum": _LONGEST_SECONDS,
-            "default": _LONGEST_SECONDS,
+            "maximum": LONGEST_SECONDS,
+            "default": LONGEST_SECONDS,
             "description": "How long to wait; 90 days at most.",
         },
         "save_as": {

@@ -14,11 +14,18 @@ TAGS = ("a", "b", "c")
 _TEXTS = (
     *(*TAGS * 4, "{{ contact.first_name }}", "{{ trigger.variables.word }}", "{{ trigger.event.data.tag }}"),
     *("{{ steps.REPLY.text }}", "{{ steps.REPLY.text }}", "{{ steps.CALL.body.tag }}"),
-    "{{ contact.custom_fields.plan }}!",
+    *(
+        "{{ contact.custom_fields.plan }}!",
+        "{{ run.variables.own }}",
+        "{{ run.variables.word }}",
+        "{{ steps.ROUND.item }}",
+        "{{ steps.SUB.result.word }}",
+    ),
 )
 _KINDS = (
     *("add_tag", "add_tag", "remove_tag", "set_field", "wait", "http_request", "close_conversation", "stop"),
     *("send_message", "send_message", "send_message", "wait_for_reply", "wait_for_reply", "start_automation", "branch"),
+    *("set_variable", "set_variable", "split", "repeat", "ask", "ask"),
 )
 _EVENTS = (
     *("tag.added", "tag.added", "tag.added", "tag.removed", "message.received"),
@@ -26,11 +33,19 @@ _EVENTS = (
 )
 
 
+_PLACES = {
+    "wait_for_reply": "steps.REPLY",
+    "http_request": "steps.CALL",
+    "repeat": "steps.ROUND",
+    "start_automation": "steps.SUB",
+}
+
+
 def definition(random: Random, startable: Sequence[str]) -> dict[str, Any]:
     """A definition without faults, which may start these automations."""
     drawn = {"triggers": triggers(random), "steps": _steps(random, startable, count(1), depth=1)}
     text = json.dumps(drawn)
-    for kind, place in (("wait_for_reply", "steps.REPLY"), ("http_request", "steps.CALL")):
+    for kind, place in _PLACES.items():
         found = re.search(rf'"id": "(\w+)", "kind": "{kind}"', text)
         text = text.replace(place, f"steps.{found[1]}" if found else "trigger.variables")
     if drawn["triggers"] and not any(each["event"].startswith("tag.") for each in drawn["triggers"]):
@@ -55,8 +70,15 @@ def _steps(random: Random, startable: Sequence[str], numbers: Iterator[int], dep
     for _ in range(random.randint(2 - depth, 5 - depth)):
         kind = random.choice(_KINDS if startable else [kind for kind in _KINDS if kind != "start_automation"])
         step = {"id": f"s{next(numbers)}", "kind": kind, **_fields(random, kind, startable)}
-        for name in {"branch": ("then", "else"), "wait_for_reply": ("otherwise",)}.get(kind, ()):
+        for name in {
+            "branch": ("then", "else"),
+            "wait_for_reply": ("otherwise",),
+            "ask": ("otherwise",),
+            "repeat": ("steps",),
+        }.get(kind, ()):
             step[name] = _steps(random, startable, numbers, depth + 1) if depth < 3 else []
+        for arm in step.get("arms", ()):
+            arm["steps"] = _steps(random, startable, numbers, depth + 1) if depth < 3 else []
         steps.append(step)
     return steps
 
@@ -72,15 +94,31 @@ def _fields(random: Random, kind: str, startable: Sequence[str]) -> dict[str, An
                 {"field": "opted_out", "value": random.choice(("true", "false", "false"))},
             )
         )
+    waits: dict[str, Any] = random.choice(({}, {"wait": True}))
+    shares = random.choice(((50, 50), (0, 100), (99.5, 0.5)))
     fields: dict[str, dict[str, Any]] = {
         "add_tag": {"tag": text},
         "remove_tag": {"tag": random.choice(TAGS)},
         "wait": {"seconds": HOUR * random.randint(0, 2)},
         "send_message": {"text": text},
         "wait_for_reply": {"timeout_seconds": HOUR * random.randint(1, 3)},
+        "ask": {
+            **{"text": text, "retry_text": random.choice(TAGS), "format": "number"},
+            **{"attempts": random.randint(1, 3), "timeout_seconds": HOUR * random.randint(1, 3)},
+        },
         "http_request": {"method": "POST", "address": "https://shop.example/", "body": text},
-        "start_automation": {"automation_id": random.choice(startable or [""]), "variables": {"word": text}},
+        "start_automation": {"automation_id": random.choice(startable or [""]), "variables": {"word": text}, **waits},
+        "stop": {"result": {"word": text}},
         "branch": {"if": _condition(random, 0)},
+        "set_variable": {"name": random.choice(("own", "word")), "value": text},
+        "split": {"arms": [{"name": name, "percent": share} for name, share in zip("ab", shares, strict=True)]},
+        "repeat": random.choice(
+            (
+                {"times": random.randint(0, 3)},
+                {"over": random.choices(TAGS, k=random.randint(0, 2))},
+                {"times": 2, "while": _condition(random, 1)},
+            )
+        ),
     }
     return fields.get(kind, {})
 

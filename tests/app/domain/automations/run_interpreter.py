@@ -5,6 +5,7 @@ It does not choose what happens when. It is told which runs a transaction carrie
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -78,6 +79,9 @@ class World:
             "triggered": False,
             "depth": 0,
             "saved": {},
+            "own": {},
+            "result": None,
+            "starter": None,
             "log": [],
         }
         run |= {"number": next(self._numbers), **fields}
@@ -88,6 +92,8 @@ class World:
     def finish(self, run: Any, status: str, reason: str | None = None, failure: str | None = None) -> None:
         run.update(status=status, reason=reason, failure=failure, due=False, waits_for=None, answer=None, hours=None)
         self._record(run["contact"], f"automation.{status}", run=run)
+        if (starter := run["starter"]) and starter["waits_for"] == "run" and starter["awaits"] is run:
+            self.wake(starter, answer={"status": status, "result": run["result"]})
 
     def wake(self, run: Any, **fields: Any) -> None:
         run.update(due=True, hours=None, **fields)
@@ -211,10 +217,39 @@ class World:
     def _begin_branch(self, run: Any, step: Any) -> Any:
         return "succeeded", step.get("then" if _holds(step["if"], self._variables(run)) else "else", [])
 
+    def _begin_split(self, run: Any, step: Any) -> Any:
+        drawn = f"{run['automation']['id']}/{step['id']}/{run['contact']['id']}"
+        share = int(hashlib.sha256(drawn.encode()).hexdigest()[:16], 16) / 16**16
+        arm = step["arms"][share * 100 >= step["arms"][0]["percent"]]
+        run["saved"] = run["saved"] | {step["id"]: {"arm": arm["name"]}}
+        return "succeeded", arm["steps"]
+
+    def _begin_repeat(self, run: Any, step: Any) -> Any:
+        state, over = run["saved"].get(step["id"], {}), step.get("over")
+        number = state["index"] + 1 if "index" in state else 0
+        if (over is not None and number == len(over)) or number == step.get("times", 100):
+            run["saved"] = run["saved"] | {step["id"]: {"rounds": number}}
+            return "succeeded", []
+        if "while" in step and not _holds(step["while"], self._variables(run)):
+            run["saved"] = run["saved"] | {step["id"]: {"rounds": number}}
+            return "succeeded", []
+        run["saved"] = run["saved"] | {step["id"]: {"index": number, "item": over and over[number]}}
+        return "succeeded", [*step["steps"], step]
+
+    def _begin_set_variable(self, run: Any, step: Any) -> Any:
+        run["own"] = run["own"] | {step["name"]: self._render(run, step["value"])}
+        return "succeeded", []
+
     def _begin_stop(self, run: Any, step: Any) -> Any:
+        if (result := step.get("result")) is not None:
+            run["result"] = {name: self._render(run, text) for name, text in result.items()}
         return "succeeded", None
 
     def _begin_send_message(self, run: Any, step: Any) -> Any:
+        return self._send(run, step["text"]) or ("succeeded", [])
+
+    def _send(self, run: Any, template: str) -> Any:
+        """What the run waits for before it sends; None once it has sent."""
         contact = run["contact"]
         if contact["fields"].get("opted_out"):
             raise StepFails("opted_out")
@@ -224,7 +259,7 @@ class World:
             return Waits("member")
         if conversation is None and "phone" not in contact["fields"]:
             raise StepFails("no_channel")
-        text = self._render(run, step["text"])
+        text = self._render(run, template)
         if not text.strip():
             raise StepFails("template")
         if sum(1 for each in contact["messages"] if (each["direction"], each["text"]) == ("out", text)) >= (
@@ -233,7 +268,21 @@ class World:
             raise StepFails("limit")
         run["conversation"] = conversation or self._opened(contact, None, max(self.channels), run)
         run["prompted"] = self._write(run["conversation"], "out", text, run)
-        return "succeeded", []
+        return None
+
+    def _begin_ask(self, run: Any, step: Any, attempts: int = 1) -> Any:
+        if (waits := self._send(run, step["text"] if attempts == 1 else step["retry_text"])) is not None:
+            return waits
+        run["saved"] = run["saved"] | {step["id"]: {"attempts": attempts}}
+        return self._expect(run, step)
+
+    def _resume_ask(self, run: Any, step: Any, answer: Any) -> Any:
+        attempts, is_number = run["saved"][step["id"]]["attempts"], bool(answer) and answer["text"].isdigit()
+        if answer and not is_number and attempts < step["attempts"]:
+            return self._begin_ask(run, step, attempts + 1)
+        result = {"text": answer["text"], "value": int(answer["text"])} if is_number else {}
+        run["saved"] = run["saved"] | {step["id"]: {"attempts": attempts, "timed_out": answer is None, **result}}
+        return "succeeded", [] if is_number else step["otherwise"]
 
     def _begin_wait_for_reply(self, run: Any, step: Any) -> Any:
         messages = run["contact"]["messages"]
@@ -245,7 +294,11 @@ class World:
             if (each["direction"], each["run"]) == ("in", None) and each["conversation"] is conversation:
                 each["run"] = run
                 return self._resume_wait_for_reply(run, step, {"text": each["text"]})
-        if self._is_waiting(older := conversation["waiting"], conversation):
+        return self._expect(run, step)
+
+    def _expect(self, run: Any, step: Any) -> Any:
+        conversation = run["conversation"]
+        if self._is_waiting(older := conversation["waiting"], conversation) and older is not run:
             self.wake(older, answer={})
         conversation["waiting"] = run
         return Waits("reply", step["timeout_seconds"] // 3600)
@@ -281,8 +334,15 @@ class World:
         if self._keeps_out(run["contact"], other, other["reentry"] or "every"):
             self.counts[other["id"], "refused:reentry"] += 1
             return "failed", []
-        self.begin(run["contact"], other, variables=rendered, depth=run["depth"] + 1)
+        started = self.begin(run["contact"], other, variables=rendered, depth=run["depth"] + 1)
+        if step.get("wait"):
+            started["starter"], run["awaits"] = run, started
+            return Waits("run")
         return "succeeded", []
+
+    def _resume_start_automation(self, run: Any, step: Any, answer: Any) -> Any:
+        run["saved"] = run["saved"] | {step["id"]: answer}
+        return "succeeded" if answer["status"] == "completed" else "failed", []
 
     def _trigger(self, automation: Any, event: Any) -> None:
         if event["depth"] + 1 > self.most_depth:
@@ -346,7 +406,8 @@ class World:
     def _variables(self, run: Any) -> dict[str, Any]:
         event = run["event"] and {"kind": run["event"]["kind"], "data": {"tag": run["event"]["tag"]}}
         trigger = {"event": event, "variables": run["variables"]}
-        return {"contact": _named(run["contact"]), "trigger": trigger, "steps": run["saved"]}
+        named = {"contact": _named(run["contact"]), "trigger": trigger, "steps": run["saved"]}
+        return named | {"run": {"id": run["id"], "variables": run["variables"] | run["own"]}}
 
     def _render(self, run: Any, template: str) -> str:
         def found(match: re.Match[str]) -> str:

@@ -157,7 +157,7 @@ class Runs(RuleBasedStateMachine):
         self._settle()
 
     def reply(self) -> None:
-        contact, channel, text = self._contact(), self.random.choice(self.channels), self.random.choice(TAGS)
+        contact, channel, text = self._contact(), self.random.choice(self.channels), self.random.choice((*TAGS, "7"))
         receive(self.workspace_id, contact["id"], channel, text)
         self.world.receive(contact, channel, text)
         self._end()

@@ -145,8 +145,11 @@ def test_a_template_that_cannot_be_rendered_fails_the_run() -> None:
 
 
 def test_a_simulation_sends_nothing() -> None:
-    outcome = KIND.begin(moment(is_simulated=True))
+    begun = KIND.begin(moment(is_simulated=True))
+    outcome = KIND.resume(moment(is_simulated=True, answer=None))
 
+    assert isinstance(begun, Wait)
+    assert begun.request is None
     assert isinstance(outcome, Done)
     assert outcome.saved == {"call": {"status": None, "body": None, "error": None}}
 

@@ -201,6 +201,29 @@ def test_a_message_that_expires_before_quiet_hours_end_waits_only_until_then(
     assert (outcome.waits_for, outcome.until) == ("quiet_hours", expires_at)
 
 
+# Channels
+
+
+def test_a_step_chooses_its_channel(workspace_id: str, contact_id: str, channel_id: str, run_id: str) -> None:
+    other = make_channel(workspace_id)
+    receive(workspace_id, contact_id, other)
+
+    begin(run_id, "send_message", {"text": "Hello", "channel_id": channel_id})
+    begin(run_id, "send_message", {"text": "Still here"})
+
+    assert all_of("SELECT channel_id FROM messages WHERE direction = 'out'") == [channel_id] * 2
+    assert one("SELECT count(*) FROM conversations") == 2
+
+
+@pytest.mark.parametrize("chosen", [{"channel_kind": "telegram"}, {"channel_id": "chn_01kaj5bd40f1x7w3k5j9p2d6gs"}])
+def test_without_the_chosen_channel_the_run_fails(
+    workspace_id: str, contact_id: str, channel_id: str, run_id: str, chosen: dict[str, str]
+) -> None:
+    receive(workspace_id, contact_id, channel_id)
+
+    assert failing(run_id, {"text": "Hello", **chosen}) == NOWHERE
+
+
 # Expiry
 
 

@@ -1,0 +1,155 @@
+"""`ask`: sends a question, waits for the reply, checks it, and asks again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import date, timedelta
+from typing import Any
+
+from app.domain.automations.steps import send_message, wait_for_reply
+from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed, Wait
+from app.domain.conversations import conversations, replies
+from app.lib import normalization
+from app.lib.json import timestamp
+
+ATTEMPTS = 3
+MOST_ATTEMPTS = 10
+_NUMBER = re.compile(r"[+-]?[0-9]{1,15}([.,][0-9]{1,10})?", re.ASCII)
+_DATE = re.compile(r"([0-9]{1,2})[./]([0-9]{1,2})[./]([0-9]{4})", re.ASCII)
+
+
+def begin(moment: Moment) -> Outcome:
+    """Asks, unless the message has to wait or is left out; then waits for the reply."""
+    sent = send_message.begin(moment)
+    if not isinstance(sent, Done):
+        return sent
+    if sent.code is not None:
+        return _unanswered(moment, sent.text, 0, code=sent.code)
+    return _wait(moment, sent, 1)
+
+
+def resume(moment: Moment) -> Outcome:
+    """Goes on with a reply of the right format; asks again after another, as long as attempts are left."""
+    answer, fields = moment.answer, moment.step.fields
+    attempts = moment.run.saved[moment.step.id]["attempts"]
+    if answer is None:
+        return _unanswered(moment, "No reply came in time.", attempts, timed_out=True)
+    if "taken_over_by" in answer:
+        return _unanswered(moment, f"The run {answer['taken_over_by']} waits for the reply instead.", attempts)
+    try:
+        value = READERS[fields.get("format", "text")]((answer["text"] or "").strip())
+    except ValueError:
+        return _ask_again(moment, attempts)
+    result = {**answer, "value": value, "attempts": attempts, "timed_out": False}
+    return Done("The contact replied.", output=result, saved=_saved(moment, result, value))
+
+
+def _ask_again(moment: Moment, attempts: int) -> Outcome:
+    fields = moment.step.fields
+    if attempts >= fields.get("attempts", ATTEMPTS):
+        return _unanswered(moment, f"The reply was no {fields.get('format', 'text')}, {attempts} times.", attempts)
+    if moment.is_simulated:
+        return _wait(moment, Done("The question would be sent again."), attempts + 1)
+    conversation = conversations.of_run(moment.unit, moment.run)
+    if conversation is None:
+        return _unanswered(moment, "The conversation is gone.", attempts)
+    if moment.contact.opted_out:
+        raise StepFailed("opted_out", "The contact has opted out of messages.")
+    if (held := send_message.held(moment, conversation)) is not None:
+        return held
+    # Quiet hours do not keep it back: the contact is writing.
+    sent = send_message.send(moment, conversation, fields.get("retry_text", fields["text"]))
+    return _wait(moment, sent, attempts + 1)
+
+
+def _wait(moment: Moment, sent: Done, attempts: int) -> Wait:
+    until = moment.now + timedelta(seconds=moment.step.fields.get("timeout_seconds", wait_for_reply.LONGEST_SECONDS))
+    text = f"The run has asked, and waits for a reply until {timestamp(until)}."
+    run_fields = {**sent.run_fields, "saved": {**moment.run.saved, moment.step.id: {"attempts": attempts}}}
+    if not moment.is_simulated:
+        moment.run.conversation_id = sent.run_fields["conversation_id"]
+        conversation = conversations.of_run(moment.unit, moment.run)
+        assert conversation is not None  # it has just been written in
+        replies.expect(moment.unit, conversation, moment.run)
+    return Wait("reply", text, until, input=sent.input, run_fields=run_fields)
+
+
+def _unanswered(moment: Moment, text: str, attempts: int, *, timed_out: bool = False, code: str | None = None) -> Done:
+    result = {"attempts": attempts, "timed_out": timed_out}
+    return Done(text, output=result, saved=_saved(moment, result, None), to="otherwise", code=code)
+
+
+def _saved(moment: Moment, result: Mapping[str, Any], value: Any) -> dict[str, Any]:
+    """The new members of `steps`: the result under the step's own name, the value under `save_as`."""
+    fields = moment.step.fields
+    named = {fields["save_as"]: value} if "save_as" in fields else {}
+    return {**named, moment.step.id: result}
+
+
+def _text(reply: str) -> str:
+    if not reply:
+        raise ValueError
+    return reply
+
+
+def _number(reply: str) -> int | float:
+    found = _NUMBER.fullmatch(reply)
+    if found is None:
+        raise ValueError
+    text = found[0].replace(",", ".")
+    return float(text) if "." in text else int(text)
+
+
+def _date(reply: str) -> str:
+    if found := _DATE.fullmatch(reply):
+        return date(int(found[3]), int(found[2]), int(found[1])).isoformat()
+    return date.fromisoformat(reply).isoformat()
+
+
+# What a reply without spaces at its ends means; ValueError if it has another format.
+READERS: Mapping[str, Callable[[str], Any]] = {
+    "text": _text,
+    "number": _number,
+    "email": normalization.email,
+    "phone": normalization.phone,
+    "date": _date,
+}
+
+KIND = Kind(
+    description="Sends a question in the contact's most recent conversation, and waits for the reply. If that does not"
+    " have the `format`, it asks again; after the last of the `attempts`, or the timeout, come the steps of"
+    " `otherwise`. `steps.<id>` has `value` (of a number or date in one form), `text`, `attempts` and `timed_out`.",
+    fields={
+        **{name: send_message.KIND.fields[name] for name in ("text", "template", "expires_at", "on_quiet")},
+        **{name: send_message.KIND.fields[name] for name in ("channel_id", "channel_kind")},
+        "format": {
+            "enum": list(READERS),
+            "description": "What the reply has to be; a date is such as 2026-11-21 or 21.11.2026.",
+        },
+        "retry_text": {"type": "string", "minLength": 1, "description": "The text to ask again with; else the first."},
+        "attempts": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MOST_ATTEMPTS,
+            "default": ATTEMPTS,
+            "description": "How often to ask at most.",
+        },
+        **{name: wait_for_reply.KIND.fields[name] for name in ("save_as", "timeout_seconds", "otherwise")},
+    },
+    required=("text",),
+    templates=("text", "template", "expires_at", "retry_text"),
+    lists=("otherwise",),
+    waits=True,
+    talks=True,
+    results=("value", "text", "message_id", "at", "attempts", "timed_out"),
+    check=send_message.check,
+    begin=begin,
+    resume=resume,
+    example={
+        "text": "How many of you will come?",
+        "format": "number",
+        "retry_text": "Please answer with a number, such as 4.",
+        "save_as": "guests",
+    },
+)

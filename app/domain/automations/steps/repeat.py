@@ -1,0 +1,77 @@
+"""`repeat`: takes a list of steps several times, while a condition holds, or once for each element of a list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from app.domain.automations.steps.base import Done, Kind, Moment, Outcome
+from app.domain.triggers import conditions
+from app.errors import Fault
+
+MOST_ROUNDS = 100
+
+
+def begin(moment: Moment) -> Outcome:
+    """Begins the next round, which leads back here; goes on after the last."""
+    step = moment.step
+    former = moment.run.saved.get(step.id, {})
+    rounds = former["index"] + 1 if former.get("is_under_way") else 0
+    items = _items(moment)
+    most = min(step.fields.get("times", MOST_ROUNDS), MOST_ROUNDS if items is None else len(items))
+    if rounds >= most or not ("while" not in step.fields or moment.holds(step.fields["while"])):
+        return Done(f"The steps were taken {_times(rounds)}.", output=rounds, saved={step.id: {"rounds": rounds}})
+    state = {"index": rounds, "item": None if items is None else items[rounds], "is_under_way": True}
+    return Done(f"Round {rounds + 1} begins.", output=state["item"], saved={step.id: state}, to="steps")
+
+
+def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
+    """Yields a fault if nothing ends the repetition, or if `over` names nothing that could be a list."""
+    if not step.keys() & {"times", "while", "over"}:
+        yield Fault(pointer, "Give 'times', 'while' or 'over'.")
+
+
+def _items(moment: Moment) -> list[Any] | None:
+    over = moment.step.fields.get("over")
+    found = conditions.value_at(over, moment.variables) if isinstance(over, str) else over
+    if over is None or isinstance(found, list):
+        return None if found is None else found[:MOST_ROUNDS]
+    return []
+
+
+def _times(rounds: int) -> str:
+    return "once" if rounds == 1 else f"{rounds} times"
+
+
+KIND = Kind(
+    description="Takes its steps several times: `times`, as long as the condition `while` holds before a round, or once"
+    f" for each element of `over`; at most {MOST_ROUNDS} times. `steps.<id>` has `index`, which counts rounds from 0,"
+    " and `item`, the element; in the end, `rounds` is how many there were.",
+    fields={
+        "times": {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": MOST_ROUNDS,
+            "description": "How many rounds there are at most.",
+        },
+        "while": {"description": "The condition for a further round."},
+        "over": {
+            "type": ["array", "string"],
+            "maxItems": MOST_ROUNDS,
+            "description": "A list, or the path of one, such as `trigger.variables.items`.",
+        },
+        "steps": {"description": "The steps of a round."},
+    },
+    required=("steps",),
+    conditions=("while",),
+    paths=("over",),
+    lists=("steps",),
+    loops=True,
+    results=("index", "item", "rounds"),
+    check=check,
+    begin=begin,
+    example={
+        "over": "trigger.variables.items",
+        "steps": [{"id": "mark", "kind": "add_tag", "tag": "bought-{{ steps.step.item }}"}],
+    },
+)

@@ -1,0 +1,46 @@
+"""`set_variable`: keeps a value with the run, under a name."""
+
+from __future__ import annotations
+
+from app.domain.automations.steps import templated_values
+from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed
+from app.domain.automations.steps.templated_values import TooLong
+from app.lib import json
+
+MOST_VARIABLES = 64
+MOST_BYTES = 32 * 1024
+_TOO_LONG = f"The variables of the run are longer than {MOST_BYTES // 1024} KiB."
+_TOO_MANY = f"A run has at most {MOST_VARIABLES} variables of its own."
+
+
+def begin(moment: Moment) -> Outcome:
+    """Sets the variable. Raises StepFailed `limit` if the run then has too many, or too long ones."""
+    name = moment.step.fields["name"]
+    try:
+        value = templated_values.rendered(moment, moment.step.fields["value"], MOST_BYTES)
+    except TooLong as error:
+        raise StepFailed("limit", _TOO_LONG) from error
+    own = {**moment.run.own_variables, name: value}
+    if len(own) > MOST_VARIABLES:
+        raise StepFailed("limit", _TOO_MANY)
+    if len(json.dumps(own)) > MOST_BYTES:
+        raise StepFailed("limit", _TOO_LONG)
+    return Done(f"The variable '{name}' was set.", {"name": name, "value": value}, run_fields={"own_variables": own})
+
+
+KIND = Kind(
+    description="Sets a variable of the run, which `run.variables.<name>` reads; until then it has the value that the"
+    f" run was started with, if any. A run has at most {MOST_VARIABLES}, of {MOST_BYTES // 1024} KiB in all.",
+    fields={
+        "name": {
+            "type": "string",
+            "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$",
+            "x-form": "a name of up to 64 letters, digits and underscores that does not begin with a digit",
+        },
+        "value": {"description": "A template gives text."},
+    },
+    required=("name", "value"),
+    templates=("value",),
+    begin=begin,
+    example={"name": "greeting", "value": "Hello {{ contact.first_name }}"},
+)

@@ -1,0 +1,81 @@
+"""`split`: goes on with one of several arms, by chance, and with the same one for a contact each time."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from app.domain.automations.steps.base import Done, Kind, Moment, Outcome
+from app.errors import Fault
+
+MOST_ARMS = 20
+
+
+def begin(moment: Moment) -> Outcome:
+    """Goes on with the contact's arm."""
+    run, step = moment.run, moment.step
+    name = arm_of(f"{run.automation_id}/{step.id}/{moment.contact.id}", step.fields["arms"])
+    return Done(f"The contact gets the arm '{name}'.", output=name, saved={step.id: {"arm": name}}, to=name)
+
+
+def arm_of(drawn: str, arms: Sequence[Mapping[str, Any]]) -> str:
+    """The name of the arm that the text draws: always the same, and each as often as its percentage says."""
+    number = int.from_bytes(hashlib.sha256(drawn.encode()).digest()[:8]) / 2**64 * 100
+    for arm in arms:
+        number -= arm["percent"]
+        if number < 0:
+            return str(arm["name"])
+    return str(next(arm["name"] for arm in reversed(arms) if arm["percent"] > 0))
+
+
+def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
+    """Yields what is wrong with the names of the arms, and with their percentages together."""
+    arms = step["arms"]
+    names = [arm["name"] for arm in arms]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            yield Fault(f"{pointer}/arms/{index}/name", "Change this: another arm has the same name.")
+    total = round(sum(arm["percent"] for arm in arms), 6)
+    if total != 100:
+        yield Fault(f"{pointer}/arms", f"The percentages add up to {total:g}. Make them add up to 100.")
+
+
+KIND = Kind(
+    description="Continues with the steps of one of several arms, chosen by chance: each arm as often as its percentage"
+    " says, and for a contact always the same. `steps.<id>.arm` is its name. After each arm comes the step after the"
+    " split.",
+    fields={
+        "arms": {
+            "type": "array",
+            "minItems": 2,
+            "maxItems": MOST_ARMS,
+            "items": {
+                "type": "object",
+                "required": ["name", "percent"],
+                "additionalProperties": False,
+                "properties": {
+                    "name": {
+                        "type": "string",
+                        "pattern": "^[A-Za-z0-9_-]{1,64}$",
+                        "x-form": "a name of 1 to 64 letters, digits, '_' and '-'",
+                    },
+                    "percent": {"type": "number", "minimum": 0, "maximum": 100},
+                    "steps": {"type": "array"},
+                },
+            },
+            "description": "Each with a `name`, a `percent` and its `steps`. The percentages add up to 100.",
+        },
+    },
+    required=("arms",),
+    arms="arms",
+    results=("arm",),
+    check=check,
+    begin=begin,
+    example={
+        "arms": [
+            {"name": "short", "percent": 50, "steps": [{"id": "hi", "kind": "send_message", "text": "Hi!"}]},
+            {"name": "none", "percent": 50, "steps": []},
+        ]
+    },
+)

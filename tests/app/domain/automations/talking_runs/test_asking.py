@@ -1,0 +1,143 @@
+"""Runs that ask: the reply is checked, and the question repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from app.database import rows
+from app.domain.automations.steps.ask import READERS
+from app.models.runs import Run
+from tests.app.domain.automations.talking_runs.steps import REMIND, log_of, sent, time_passes
+from tests.cast import one
+from tests.talks import close, make_member, receive, write
+
+ASK: dict[str, Any] = {
+    **{"id": "guests", "kind": "ask", "text": "How many?", "format": "number", "retry_text": "A number, please."},
+    **{"attempts": 2, "save_as": "number", "timeout_seconds": 60, "otherwise": [REMIND]},
+}
+MARK = {"id": "mark", "kind": "set_field", "field": "guests", "value": "{{ steps.number }}/{{ steps.guests.attempts }}"}
+
+
+def marked() -> Any:
+    return one("SELECT custom_fields->>'guests' FROM contacts")
+
+
+def test_the_run_goes_on_with_a_reply_of_the_right_format(
+    workspace_id: str, contact_id: str, channel_id: str, start: Callable[..., str], work: Callable[[], None]
+) -> None:
+    run_id = start(ASK, MARK)
+    work()
+    assert (Run.get_by_id(run_id).status, sent()) == ("waiting", ["How many?"])
+
+    reply = receive(workspace_id, contact_id, channel_id, " 4 ")
+    work()
+
+    run = Run.get_by_id(run_id)
+    assert (run.status, marked(), sent()) == ("completed", "4/1", ["How many?"])
+    assert run.saved["guests"] | {"at": None} == {
+        **{"value": 4, "text": " 4 ", "message_id": reply.id, "at": None, "attempts": 1, "timed_out": False},
+    }
+    assert log_of(run_id) == [("guests", "waiting"), ("guests", "succeeded"), ("mark", "succeeded")]
+
+
+def test_it_asks_again_and_goes_on_with_the_next_reply(
+    workspace_id: str, contact_id: str, channel_id: str, start: Callable[..., str], work: Callable[[], None]
+) -> None:
+    start(ASK, MARK)
+    work()
+
+    for text in ("four", "4,5"):
+        receive(workspace_id, contact_id, channel_id, text)
+        work()
+
+    assert (sent(), marked()) == (["How many?", "A number, please."], "4.5/2")
+
+
+def test_after_the_last_attempt_comes_otherwise(
+    workspace_id: str, contact_id: str, channel_id: str, start: Callable[..., str], work: Callable[[], None]
+) -> None:
+    run_id = start(ASK, MARK)
+    work()
+
+    for text in ("four", "many"):
+        receive(workspace_id, contact_id, channel_id, text)
+        work()
+
+    assert sent() == ["How many?", "A number, please.", "Are you there?"]
+    assert (Run.get_by_id(run_id).saved["guests"], marked()) == ({"attempts": 2, "timed_out": False}, "/2")
+
+
+def test_after_the_timeout_comes_otherwise(
+    channel_id: str, start: Callable[..., str], work: Callable[[], None]
+) -> None:
+    run_id = start(ASK)
+    work()
+
+    time_passes()
+    work()
+
+    assert sent() == ["How many?", "Are you there?"]
+    assert Run.get_by_id(run_id).saved["guests"] == {"attempts": 1, "timed_out": True}
+
+
+def test_a_member_holds_the_question_back_and_its_repetition(
+    workspace_id: str, contact_id: str, channel_id: str, start: Callable[..., str], work: Callable[[], None]
+) -> None:
+    receive(workspace_id, contact_id, channel_id, "Hello")
+    start(ASK, MARK)
+    work()
+    write(workspace_id, contact_id, make_member(workspace_id), "May I help?")
+    receive(workspace_id, contact_id, channel_id, "four")
+    work()
+    assert sent() == ["How many?", "May I help?"]
+
+    close(workspace_id, contact_id)
+    work()
+    receive(workspace_id, contact_id, channel_id, "4")
+    work()
+
+    assert (sent(), marked()) == (["How many?", "May I help?", "How many?"], "4/1")
+
+
+def test_a_contact_that_opts_out_is_not_asked_again(
+    workspace_id: str, contact_id: str, channel_id: str, start: Callable[..., str], work: Callable[[], None]
+) -> None:
+    run_id = start(ASK)
+    work()
+    receive(workspace_id, contact_id, channel_id, "no more")
+    rows("UPDATE contacts SET opted_out = true")
+
+    work()
+
+    assert (Run.get_by_id(run_id).failure["code"], sent()) == ("opted_out", ["How many?"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "reply", "value"),
+    [
+        ("text", "Yes", "Yes"),
+        ("text", "", None),
+        ("number", "12", 12),
+        ("number", "-3.50", -3.5),
+        ("number", "1.000,5", None),
+        ("number", "²", None),
+        ("email", "Ada@Example.com", "Ada@example.com"),
+        ("email", "ada", None),
+        ("phone", "+49 30 123456", "+4930123456"),
+        ("phone", "123", None),
+        ("date", "2026-02-28", "2026-02-28"),
+        ("date", "28.2.2026", "2026-02-28"),
+        ("date", "30.2.2026", None),
+        ("date", "tomorrow", None),
+    ],
+)
+def test_replies_are_read(kind: str, reply: str, value: Any) -> None:
+    try:
+        found = READERS[kind](reply)
+    except ValueError:
+        found = None
+
+    assert found == value
