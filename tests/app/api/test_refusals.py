@@ -301,7 +301,9 @@ def test_the_tables_above_have_every_route(app: Flask) -> None:
         if rule.rule.startswith("/api/v1/")
         for method in rule.methods - {"HEAD", "OPTIONS"}
     }
-    shown = {(route.method, re.sub(r"\{\w+\}|(?<=tags/)vip|(?<=versions/)1", "*", found_at(route.path))) for route in EVERY}
+    shown = {
+        (route.method, re.sub(r"\{\w+\}|(?<=tags/)vip|(?<=versions/)1", "*", found_at(route.path))) for route in EVERY
+    }
     short = {(method, path.replace("/workspaces/*", "", 1)) for method, path in shown}
 
     assert ours - {("GET", "/api/v1/openapi.json")} - WORKSPACE == shown | short
