@@ -58,6 +58,7 @@ KIND = Kind(
         "while": {"description": "The condition for a further round."},
         "over": {
             "type": ["array", "string"],
+            "items": {},
             "maxItems": MOST_ROUNDS,
             "description": "A list, or the path of one, such as `trigger.variables.items`.",
         },
