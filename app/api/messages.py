@@ -39,7 +39,10 @@ _TO_NOBODY = [
     {"type": "object", "properties": {"contact_id": _ABSENT, "to": _ABSENT}},
     {"type": "object", "properties": {"contact_id": _ABSENT, "channel_id": _ABSENT}},
 ]
-_TO_TWO = {"type": "object", "required": ["contact_id", "to"], "properties": {"contact_id": {}, "to": {}}}
+_TO_TWO = [
+    {"type": "object", "required": [one, other], "properties": {one: {}, other: {}}}
+    for one, other in (("contact_id", "to"), ("channel_kind", "to"), ("channel_kind", "channel_id"))
+]
 
 
 class AttachmentBody(RequestBody):
@@ -82,7 +85,7 @@ class MessageToContact(MessageCreate):
     """The body that writes to a contact."""
 
     described: ClassVar[dict[str, Any]] = {
-        "not": {"anyOf": [_EMPTY, *_TO_NOBODY, _TO_TWO]},
+        "not": {"anyOf": [_EMPTY, *_TO_NOBODY, *_TO_TWO]},
         "example": {"contact_id": "con_01kaj5bd40e6rr3f5y2kq0w9xz", "text": "It is on its way."},
     }
     contact_id = fields.String(

@@ -88,6 +88,7 @@ def _mend(body: dict[str, Any]) -> None:
     if "exits" in body:
         body["exits"] = []
     body.pop("from_step", None)
+    body.pop("responses", None)  # by steps of the draft
     if "address" in body:
         body["address"] = ADDRESS
     if body.get("phone") and not PHONE.fullmatch(body["phone"]):

@@ -153,14 +153,16 @@ def test_1_the_welcome_series_ends_with_a_voucher_for_those_who_bought_nothing(s
 def test_2_the_abandoned_cart_is_named_until_a_sale_ends_it(shop: Api) -> None:
     automation_id = install(shop, 2)
     ada = shop.contact(email="ada@example.com", phone="+4930123456")
-    variables = {"cart_url": "https://shop.example/cart/1", "items": [{"name": "Hat", "price": "19.90"}]}
+    variables = {"cart_url": "https://shop.example/cart/1", "items": [{"name": "Hat", "price": "19.90"}], "order": "17"}
     shop.post(f"automations/{automation_id}/start", {"contact_id": ada["id"], "variables": variables})
     shop.apply()
     go_on(shop)
 
     go_on(shop, pass_time=True)
     assert sent() == ["You left something in your cart:\n- Hat, 19.90 €\nhttps://shop.example/cart/1"]
-    shop.sale(ada["id"])
+    shop.sale(ada["id"], reference="16")
+    assert statuses() == [("waiting", None)]
+    shop.sale(ada["id"], reference="17")
 
     assert statuses() == [("cancelled", "exit")]
 
@@ -195,9 +197,13 @@ def test_4_a_booking_is_recalled_a_day_before_in_the_contacts_time_zone(shop: Ap
     rows("UPDATE runs SET due_at = now(), resume_at = NULL WHERE resume_at < '2099-07-20'")
     go_on(shop)
     assert sent() == ["See you on 21 July at 00:30: Fitting"]
-    booking_id = one("SELECT max(id) FROM bookings")
+    third = shop.booking(ada["id"], title="Call", starts_at="2099-08-01T10:00:00Z", ends_at="2099-08-01T11:00:00Z")
+    go_on(shop)
+    booking_id = one("SELECT id FROM bookings WHERE starts_at = '2099-07-21T22:30:00Z'")
     shop.done(shop.post(f"bookings/{booking_id}/cancel"))
-    assert statuses() == [("completed", None), ("cancelled", "exit")]
+    assert statuses() == [("completed", None), ("cancelled", "exit"), ("waiting", None)]
+    shop.done(shop.post(f"bookings/{third['id']}/cancel"))
+    assert statuses()[-1] == ("cancelled", "exit")
 
 
 def test_4_a_booking_at_the_last_minute_is_confirmed_at_once(shop: Api) -> None:

@@ -89,11 +89,11 @@ def publish(change: Change) -> Effect:
 
 
 def restore(change: Change) -> Effect:
-    """Makes an earlier version the draft again. Raises NotFound, and Invalid if there is no such version."""
+    """Makes an earlier version the draft again. Raises NotFound, also if there is no such version."""
     automation = Automation.find(change.workspace_id, change.target)
     version = find_version(automation, change.payload["version"])
     if version is None:
-        raise Invalid(Fault("/version", f"This automation has no version {change.payload['version']}."))
+        raise NotFound(f"This automation has no version {change.payload['version']}.")
     _set(automation, definition=version.definition)
     return Effect("changed", "automation", automation.id)
 

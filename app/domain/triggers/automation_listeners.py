@@ -10,11 +10,12 @@ from typing import Any
 
 from app import sql
 from app.database import count, rows
-from app.domain.triggers.conditions import holds
+from app.domain.triggers.conditions import fields, holds
 from app.domain.triggers.run_states import Reentry
 from app.domain.work.events import Happening
 from app.lib import json
 from app.lib.caches import Cache
+from app.models.runs import Run
 
 # Bellhop's own messages trigger nothing, so that two automations cannot answer each other; nor does a deletion.
 UNHEARD = frozenset({"message.sent", "message.delivered", "message.read", "message.failed", "contact.deleted"})
@@ -74,12 +75,17 @@ class Listener:
     def starts(self, heard: Heard) -> bool:
         """Whether the event is one of its triggers. A reply that a run waited for is none, unless they say so."""
         return any(
-            _is_of(trigger, heard) and (trigger.get("also_replies") or not heard.is_reply) for trigger in self.triggers
+            _is_of(trigger, heard, heard.variables) and (trigger.get("also_replies") or not heard.is_reply)
+            for trigger in self.triggers
         )
 
-    def exits_on(self, heard: Heard) -> bool:
-        """Whether the event is one of its exits."""
-        return any(_is_of(trigger, heard) for trigger in self.exits)
+    def may_exit_on(self, heard: Heard) -> bool:
+        """Whether the event is one of its exits, or may be, as only the run can tell."""
+        return any(_is_of(each, heard, {} if _names_run(each) else heard.variables) for each in self.exits)
+
+    def exits_on(self, heard: Heard, run: Run) -> bool:
+        """Whether the event is one of its exits for that run."""
+        return any(_is_of(each, heard, heard.variables | _of_run(run)) for each in self.exits)
 
 
 class Listeners:
@@ -125,11 +131,23 @@ def _key(kind: str, tag: str | None) -> str:
     return kind if tag is None else f"{kind}:{tag}"
 
 
-def _is_of(trigger: Trigger, heard: Heard) -> bool:
+def _is_of(trigger: Trigger, heard: Heard, variables: Mapping[str, Any]) -> bool:
+    """Whether the event is that of the trigger. Without variables, its condition is left aside."""
     if trigger["event"] != heard.event.kind or trigger.get("tag") not in (None, heard.event.tag):
         return False
     condition = trigger.get("if")
-    return condition is None or holds(condition, heard.variables)
+    return condition is None or not variables or holds(condition, variables)
+
+
+def _names_run(trigger: Trigger) -> bool:
+    named = fields(trigger["if"]) if "if" in trigger else ()
+    return any(name.partition(".")[0] in ("run", "steps") for _, name in named)
+
+
+def _of_run(run: Run) -> dict[str, Any]:
+    """What conditions of exits can name besides the event."""
+    variables = {**run.variables, **run.own_variables}
+    return {"steps": run.saved, "run": {"id": run.id, "variables": variables, "trigger": {"event": run.event}}}
 
 
 def _triggers(versions: Collection[tuple[str, int]]) -> dict[tuple[str, int], Sequence[Trigger]]:

@@ -29,7 +29,7 @@ import re2
 
 LONGEST_TEXT = 4096
 MOST_VALUES = 100
-# RE2 takes a time that grows with the text and the compiled expression: some 3 ms for the slowest that these allow.
+# RE2 takes a time that grows with the text and the compiled expression (docs/decisions/0033): some 3 ms at most.
 LONGEST_PATTERN = 500
 MOST_PATTERN_BYTES = 128 * 1024
 LONGEST_MATCHED = 1_000

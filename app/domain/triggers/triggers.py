@@ -112,7 +112,7 @@ def plan(heard: Sequence[Heard]) -> Plan:
             if len(looked) == MOST_LOOKS or len(last) > MOST_RUNS:
                 return Plan(*_with_ends(last, position), looked)
             looked.append(position)
-            exits, starts = listener.exits_on(each), listener.starts(each)
+            exits, starts = listener.may_exit_on(each), listener.starts(each)
             if exits or starts:
                 last.append(Consequence(each, listener, None, exits, starts))
     return Plan(*_with_ends(last, None), looked)
@@ -198,7 +198,7 @@ def _unfinished(last: Sequence[Consequence]) -> list[tuple[int, str]]:
 
 
 def _end(unit: Unit, consequence: Consequence, run: Run | None) -> None:
-    if run is not None and not run.is_finished:
+    if run is not None and not run.is_finished and consequence.listener.exits_on(consequence.heard, run):
         run_endings.finish(unit, run, "cancelled", automation_name=consequence.listener.name, reason="exit")
 
 

@@ -227,10 +227,8 @@ def test_a_version_becomes_the_draft_again(api: Api) -> None:
     assert (shown["definition"], shown["version"], shown["status"]) == (DEFINITION, 2, "published")
     assert listeners(automation_id) == []
     job = act(api, automation_id, "restore", {"version": 3})
-    assert (job["status"], job["problem"]["errors"]) == (
-        *("failed",),
-        [{"pointer": "/version", "detail": "This automation has no version 3."}],
-    )
+    assert (job["status"], job["problem"]["status"]) == ("failed", 404)
+    assert job["problem"]["detail"] == "This automation has no version 3."
 
 
 @pytest.mark.parametrize("number", ["0", "2", "one", "-1", "9" * 40, "1.0"])

@@ -38,6 +38,12 @@ def of_events(events: Iterable[str]) -> Names:
     return {"contact": _CONTACT, "conversation": _CONVERSATION, "trigger": {"event": _event(frozenset(events))}}
 
 
+def of_exits(events: Iterable[str]) -> Names:
+    """What conditions of exits can name: also the run, of whichever version, and the event that started it."""
+    run: Names = {"id": None, "variables": None, "trigger": {"event": None}}
+    return {**of_events(events), "steps": None, "run": run}
+
+
 def fault(path: Sequence[str], names: Names) -> str | None:
     """What is wrong with the path; None if it means something."""
     known: Names | None = names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,7 +39,7 @@ def faults(definition: Any, pointer: str = "") -> list[Fault]:
 
 def exit_faults(exits: Any, pointer: str = "") -> list[Fault]:
     """The faults of the exits of an automation."""
-    return list(_trigger_faults(exits, pointer, MOST_EXITS))
+    return list(_trigger_faults(exits, pointer, MOST_EXITS, known_names.of_exits))
 
 
 @dataclass(slots=True)
@@ -57,7 +57,8 @@ def _faults(definition: Any, at: str) -> Iterator[Fault]:
         return
     for name in sorted(definition.keys() - SCHEMAS["Definition"]["properties"].keys()):
         yield Fault(at + pointer_to(name), "Unknown field. A definition has 'triggers' and 'steps'.")
-    yield from _trigger_faults(definition.get("triggers", []), f"{at}/triggers", MOST_TRIGGERS)
+    triggers = definition.get("triggers", [])
+    yield from _trigger_faults(triggers, f"{at}/triggers", MOST_TRIGGERS, known_names.of_events)
     if "steps" not in definition:
         yield Fault(f"{at}/steps", "Give the steps: a list.")
         return
@@ -176,7 +177,7 @@ def _condition_faults(condition: Any, at: str, known: Names) -> Iterator[Fault]:
                 yield Fault(at + pointer, detail)
 
 
-def _trigger_faults(triggers: Any, at: str, most: int) -> Iterator[Fault]:
+def _trigger_faults(triggers: Any, at: str, most: int, known: Callable[[Sequence[str]], Names]) -> Iterator[Fault]:
     if not isinstance(triggers, list):
         yield Fault(at, 'Give a list, such as [{"event": "tag.added", "tag": "vip"}].')
     elif len(triggers) > most:
@@ -185,10 +186,10 @@ def _trigger_faults(triggers: Any, at: str, most: int) -> Iterator[Fault]:
         yield Fault(at, f"Give at most {MOST_MATCHES} comparisons with 'matches' in all of them together.")
     else:
         for index, trigger in enumerate(triggers):
-            yield from _faults_of_trigger(trigger, f"{at}/{index}")
+            yield from _faults_of_trigger(trigger, f"{at}/{index}", known(_events([trigger])))
 
 
-def _faults_of_trigger(trigger: Any, at: str) -> Iterator[Fault]:
+def _faults_of_trigger(trigger: Any, at: str, known: Names) -> Iterator[Fault]:
     if not isinstance(trigger, dict):
         yield Fault(at, 'Give an object, such as {"event": "tag.added", "tag": "vip"}.')
         return
@@ -206,7 +207,7 @@ def _faults_of_trigger(trigger: Any, at: str) -> Iterator[Fault]:
     elif not isinstance(trigger.get("also_replies", False), bool):
         yield Fault(f"{at}/also_replies", "Give true or false.")
     if "if" in trigger:
-        yield from _condition_faults(trigger["if"], f"{at}/if", known_names.of_events(_events([trigger])))
+        yield from _condition_faults(trigger["if"], f"{at}/if", known)
 
 
 def _tag_faults(tag: Any, at: str) -> Iterator[Fault]:

@@ -19,24 +19,25 @@ def begin(moment: Moment) -> Outcome:
     rounds = former["index"] + 1 if former.get("is_under_way") else 0
     items = _items(moment)
     most = min(step.fields.get("times", MOST_ROUNDS), MOST_ROUNDS if items is None else len(items))
-    if rounds >= most or not ("while" not in step.fields or moment.holds(step.fields["while"])):
+    if rounds >= most or ("while" in step.fields and not moment.holds(step.fields["while"])):
         return Done(f"The steps were taken {_times(rounds)}.", output=rounds, saved={step.id: {"rounds": rounds}})
     state = {"index": rounds, "item": None if items is None else items[rounds], "is_under_way": True}
     return Done(f"Round {rounds + 1} begins.", output=state["item"], saved={step.id: state}, to="steps")
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """Yields a fault if nothing ends the repetition, or if `over` names nothing that could be a list."""
+    """Yields a fault if the step does not say how often."""
     if not step.keys() & {"times", "while", "over"}:
         yield Fault(pointer, "Give 'times', 'while' or 'over'.")
 
 
 def _items(moment: Moment) -> list[Any] | None:
+    """The elements of `over`, none if that is no list; None if the step has no `over`."""
     over = moment.step.fields.get("over")
+    if over is None:
+        return None
     found = conditions.value_at(over, moment.variables) if isinstance(over, str) else over
-    if over is None or isinstance(found, list):
-        return None if found is None else found[:MOST_ROUNDS]
-    return []
+    return found[:MOST_ROUNDS] if isinstance(found, list) else []
 
 
 def _times(rounds: int) -> str:
@@ -57,6 +58,7 @@ KIND = Kind(
         "while": {"description": "The condition for a further round."},
         "over": {
             "type": ["array", "string"],
+            "items": {},
             "maxItems": MOST_ROUNDS,
             "description": "A list, or the path of one, such as `trigger.variables.items`.",
         },

@@ -58,6 +58,15 @@ def triggers(random: Random) -> list[dict[str, Any]]:
     return [_trigger(random) for _ in range(random.choice((0, 1, 1, 2)))]
 
 
+def some_exits(random: Random) -> list[dict[str, Any]]:
+    """Two at most, some of which depend on the run."""
+    of_run = (
+        {"field": "run.variables.own", "is": "equals", "value": random.choice(TAGS)},
+        {"not": {"field": "run.variables.word", "is": "exists"}},
+    )
+    return [each | ({"if": random.choice(of_run)} if random.random() < 0.3 else {}) for each in triggers(random)]
+
+
 def _trigger(random: Random) -> dict[str, Any]:
     event = random.choice(_EVENTS)
     tag = {"tag": random.choice(TAGS)} if event.startswith("tag.") and random.random() < 0.7 else {}

@@ -49,9 +49,10 @@ class World:
         """What follows from the events of the transaction, in their order; then it ends."""
         for event in self._happened:  # grows meanwhile
             for _, automation in sorted(self.automations.items()):
-                if any(_is_of(each, event) for each in automation["exits"]):
-                    for run in self._unfinished(event["contact"], automation):
-                        if run["triggered"] or run["number"] < event["number"]:
+                for run in self._unfinished(event["contact"], automation):
+                    if run["triggered"] or run["number"] < event["number"]:
+                        named = {"steps": run["saved"], "run": {"variables": run["variables"] | run["own"]}}
+                        if any(_is_of(each, event, named) for each in automation["exits"]):
                             self.finish(run, "cancelled", "exit")
                 definition = automation["definitions"].get(automation["version"], {"triggers": []})
                 if any(_starts_on(each, event) for each in definition["triggers"]):
@@ -430,10 +431,10 @@ def _starts_on(trigger: Any, event: Any) -> bool:
     return _is_of(trigger, event) and (not event["is_reply"] or trigger.get("also_replies", False))
 
 
-def _is_of(trigger: Any, event: Any) -> bool:
+def _is_of(trigger: Any, event: Any, of_run: Mapping[str, Any] | None = None) -> bool:
     if trigger["event"] != event["kind"] or trigger.get("tag") not in (None, event["tag"]):
         return False
-    return "if" not in trigger or _holds(trigger["if"], {"contact": event["known"]})
+    return "if" not in trigger or _holds(trigger["if"], {"contact": event["known"], **(of_run or {})})
 
 
 def _at(path: str, found: Any) -> Any:

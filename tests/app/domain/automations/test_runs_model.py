@@ -25,7 +25,7 @@ from app.lib import ids
 from app.mailbox import Claimed
 from app.outbound import Reason, answered, failed
 from tests import cast
-from tests.app.domain.automations.run_definitions import TAGS, definition, triggers
+from tests.app.domain.automations.run_definitions import TAGS, definition, some_exits
 from tests.app.domain.automations.run_interpreter import PLAIN, UNFINISHED, World
 from tests.automations import carry_on
 from tests.cast import all_of, one
@@ -115,7 +115,7 @@ class Runs(RuleBasedStateMachine):
         if len(self.world.automations) == 4:
             return
         drawn = definition(self.random, list(self.world.automations))
-        exits, reentry = triggers(self.random), self.random.choice([None, "every", "every", "after_finish", "once"])
+        exits, reentry = some_exits(self.random), self.random.choice([None, "every", "every", "after_finish", "once"])
         body = {"name": "Welcome", "definition": drawn, "reentry": reentry, "exits": exits}
         hypothesis.note(f"publish {body}")
         job = self.api.done(self.api.post("automations", body))

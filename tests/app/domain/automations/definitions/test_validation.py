@@ -237,7 +237,6 @@ def test_without_triggers_any_event_can_be_named() -> None:
         ({"event": "tag.added", "tag": " vip"}, "/tag", "Give a tag"),
         ({"event": "tag.added", "tag": ""}, "/tag", "Give a tag"),
         ({"event": "tag.added", "if": {"field": "contact.tags"}}, "/if/is", "Give one of"),
-        ({"event": "tag.added", "if": {"field": "steps.a", "is": "exists"}}, "/if/field", "There is no 'steps'."),
         (
             {"event": "tag.added", "if": {"field": "trigger.variables.a", "is": "exists"}},
             "/if/field",
@@ -322,3 +321,15 @@ def test_all_triggers_together_have_ten_regular_expressions_at_most() -> None:
     assert faults_of(STOP, triggers=[trigger] * MOST_MATCHES) == {}
     detail = "Give at most 10 comparisons with 'matches' in all of them together."
     assert faults_of(STOP, triggers=[trigger] * (MOST_MATCHES + 1)) == {"/definition/triggers": detail}
+
+
+def test_only_exits_can_name_the_run() -> None:
+    fields = ("steps.a.text", "run.variables.order", "run.trigger.event.data.booking.id", "run.id")
+    for field in fields:
+        condition = {"field": field, "is": "equals", "other": "trigger.event.data.sale.reference"}
+        listed = [{"event": "sale.recorded", "if": condition}]
+
+        assert definitions.exit_faults(listed) == []
+        assert list(faults_of(STOP, triggers=listed)) == ["/definition/triggers/0/if/field"]
+    [unknown] = definitions.exit_faults([{"event": "sale.recorded", "if": {"field": "run.trigger.x", "is": "exists"}}])
+    assert unknown.detail == "There is no 'run.trigger.x'. There are: run.trigger.event."
