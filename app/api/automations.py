@@ -21,7 +21,7 @@ from app.domain.automations.automations import AutomationSchema, AutomationVersi
 from app.domain.contacts import contacts
 from app.errors import Invalid, NotFound
 from app.lib import ids, normalization
-from app.lib.schemas import Formatted, Period, RequestBody, ResponseBody, StrictBoolean, about, moment
+from app.lib.schemas import Formatted, Period, RequestBody, ResponseBody, StrictBoolean, StrictInteger, about, moment
 from app.models.automations import Automation, AutomationVersion
 from app.models.runs import UNFINISHED
 
@@ -77,8 +77,8 @@ class AutomationPatch(AutomationFields):
 class RestoreBody(RequestBody):
     """The body that names a version."""
 
-    version = fields.Integer(
-        required=True, strict=True, validate=validate.Range(1, 999_999_999), metadata=about("The version.", example=1)
+    version = StrictInteger(
+        required=True, validate=validate.Range(1, 999_999_999), metadata=about("The version.", example=1)
     )
 
 

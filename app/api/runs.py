@@ -23,7 +23,7 @@ from app.domain.people import message_access
 from app.domain.triggers import run_states
 from app.domain.triggers.run_states import EXAMPLE_VARIABLES, FailureSchema, RunSchema
 from app.lib import ids, json
-from app.lib.schemas import RequestBody, ResponseBody, about
+from app.lib.schemas import RequestBody, ResponseBody, StrictInteger, about
 from app.models.automations import Automation
 from app.models.runs import STATUSES, Run, RunStep
 
@@ -75,7 +75,7 @@ class RunWithStepsSchema(RunSchema):
 class SimulatedResponseBody(RequestBody):
     """A response that a simulation takes for that of another server."""
 
-    status = fields.Integer(
+    status = StrictInteger(
         required=True, validate=validate.Range(100, 599), metadata=about("The status of the response.", example=200)
     )
     body = fields.Raw(allow_none=True, metadata=about("Any JSON, or text.", example={"approved": True}))
