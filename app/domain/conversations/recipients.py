@@ -68,8 +68,8 @@ def open_first(
 ) -> Conversation | None:
     """A conversation with a contact that has none yet, on the newest channel where one may write first; None: nowhere.
 
-    Only on that channel, or on one of that kind, if given. A web chat and a Telegram bot are not among these: before
-    somebody writes there, nobody reads what is sent.
+    Only on that channel, or on one of that kind, if given. A web chat and a Telegram bot are not among these: they
+    reach only people who have written there.
     """
     return _open_on_one_of(change, contact, _offered(change.unit, contact.workspace_id, channel_id, kind))
 

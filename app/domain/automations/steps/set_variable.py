@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from app.domain.automations.steps import templated_values
 from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed
-from app.domain.automations.steps.templated_values import TooLong
 from app.lib import json
 
 MOST_VARIABLES = 64
@@ -16,10 +15,7 @@ _TOO_MANY = f"A run has at most {MOST_VARIABLES} variables of its own."
 def begin(moment: Moment) -> Outcome:
     """Sets the variable. Raises StepFailed `limit` if the run then has too many, or too long ones."""
     name = moment.step.fields["name"]
-    try:
-        value = templated_values.rendered(moment, moment.step.fields["value"], MOST_BYTES)
-    except TooLong as error:
-        raise StepFailed("limit", _TOO_LONG) from error
+    value = templated_values.kept(moment, moment.step.fields["value"], MOST_BYTES, _TOO_LONG)
     own = {**moment.run.own_variables, name: value}
     if len(own) > MOST_VARIABLES:
         raise StepFailed("limit", _TOO_MANY)

@@ -8,11 +8,9 @@ from typing import Any, cast
 from app import bounds
 from app.domain.automations.steps import templated_values
 from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed, Wait
-from app.domain.automations.steps.templated_values import TooLong
 from app.domain.triggers import run_states
 from app.domain.triggers.run_states import MOST_DEPTH, Reentry, Start
 from app.errors import Fault
-from app.lib import json
 from app.models.automations import Automation
 
 MOST_VARIABLES = 64
@@ -27,7 +25,8 @@ def begin(moment: Moment) -> Outcome:
         raise StepFailed("gone", f"There is no automation {automation_id} in this workspace.")
     if automation.version is None:
         raise StepFailed("gone", f"The automation '{automation.name}' is not published.")
-    given = {"automation_id": automation_id, "variables": _variables(moment)}
+    variables = templated_values.kept(moment, moment.step.fields.get("variables", {}), MOST_BYTES, _TOO_LONG)
+    given = {"automation_id": automation_id, "variables": variables}
     if moment.run.depth >= MOST_DEPTH:
         raise StepFailed("limit", f"Automations have started each other {MOST_DEPTH} times in a row.")
     if moment.is_simulated:
@@ -77,18 +76,6 @@ def _find(moment: Moment, automation_id: str) -> Automation | None:
     note = ("started automation", moment.run.workspace_id, automation_id)
     found: Automation | None = moment.unit.noted(note, of_id.first)
     return found
-
-
-def _variables(moment: Moment) -> dict[str, object]:
-    try:
-        rendered: dict[str, object] = templated_values.rendered(
-            moment, moment.step.fields.get("variables", {}), MOST_BYTES
-        )
-    except TooLong as error:
-        raise StepFailed("limit", _TOO_LONG) from error
-    if len(json.dumps(rendered)) > MOST_BYTES:
-        raise StepFailed("limit", _TOO_LONG)
-    return rendered
 
 
 _ENDED = {"completed": "completed", "failed": "failed", "cancelled": "been cancelled"}

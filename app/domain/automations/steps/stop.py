@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from app.domain.automations.steps import templated_values
-from app.domain.automations.steps.base import Kind, Moment, Outcome, StepFailed, Stop
-from app.domain.automations.steps.templated_values import TooLong
-from app.lib import json
+from app.domain.automations.steps.base import Kind, Moment, Outcome, Stop
 
 MOST_MEMBERS = 64
 MOST_BYTES = 32 * 1024
@@ -14,12 +12,7 @@ _TOO_LONG = f"The result is longer than {MOST_BYTES // 1024} KiB."
 
 def begin(moment: Moment) -> Outcome:
     """Ends the run as completed. Raises StepFailed `limit` for a result that is too long."""
-    try:
-        result = templated_values.rendered(moment, moment.step.fields.get("result"), MOST_BYTES)
-    except TooLong as error:
-        raise StepFailed("limit", _TOO_LONG) from error
-    if len(json.dumps(result)) > MOST_BYTES:
-        raise StepFailed("limit", _TOO_LONG)
+    result = templated_values.kept(moment, moment.step.fields.get("result"), MOST_BYTES, _TOO_LONG)
     return Stop("The run was stopped.", result)
 
 

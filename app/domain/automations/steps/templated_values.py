@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.domain.automations.steps.base import Moment
+from app.domain.automations.steps.base import Moment, StepFailed
+from app.lib import json
 
 
 class TooLong(Exception):
     """The rendered strings are longer than they may be together."""
+
+
+def kept(moment: Moment, value: Any, most_bytes: int, too_long: str) -> Any:
+    """The rendered value, which the run keeps. Raises StepFailed `limit` with that sentence if its JSON is too long."""
+    try:
+        found = rendered(moment, value, most_bytes)
+    except TooLong as error:
+        raise StepFailed("limit", too_long) from error
+    if len(json.dumps(found)) > most_bytes:
+        raise StepFailed("limit", too_long)
+    return found
 
 
 def rendered(moment: Moment, value: Any, most_bytes: int) -> Any:
