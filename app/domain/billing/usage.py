@@ -27,7 +27,7 @@ def count_up(at: datetime | None = None) -> int:
     Its first run starts billing, with the current month.
     """
     at = at or now()
-    _begin(Month.of(at))
+    _begin(at)
     return sum(_count_up(name, meter, at - SETTLED_AFTER) for name, meter in METERS.items())
 
 
@@ -70,21 +70,23 @@ def forget_contacts(limit: int = 10_000) -> int:
     return delete_some("active_contacts", f"month < ({present})", "month", (), limit, key="ctid")
 
 
-def _begin(present: Month) -> None:
+def _begin(at: datetime) -> None:
+    # A new installation has nothing to count of the time before it.
     count(
         """
         INSERT INTO billing_periods (month) SELECT %s WHERE NOT EXISTS (SELECT FROM billing_periods)
         ON CONFLICT DO NOTHING
         """,
-        (present.first,),
+        (Month.of(at).first,),
     )
     count(
         """
         INSERT INTO usage_progress (meter, counted_until)
-        SELECT unnest(%s::text[]), (SELECT min(month) FROM billing_periods WHERE closed_at IS NULL)
+        SELECT unnest(%s::text[]), greatest((SELECT min(month) FROM billing_periods WHERE closed_at IS NULL),
+            (SELECT coalesce(min(created_at), %s) - interval '1 day' FROM workspaces))
         ON CONFLICT DO NOTHING
         """,
-        (list(METERS),),
+        (list(METERS), at),
     )
 
 
