@@ -20,11 +20,11 @@ from app.lib.template_filters import FILTERS
 from app.models.automations import Automation
 from app.models.contacts import Contact
 from app.models.runs import STATUSES, Run
-from tests.automations import carry_on, make_automation
+from tests.automations import make_automation
 from tests.cast import Api, all_of, one
 from tests.docs import steps
-from tests.docs.automations import PAGE, recipes
-from tests.talks import make_channel, make_member, receive
+from tests.docs.automations import PAGE, go_on, publish, recipes, sent, statuses, tags_of
+from tests.talks import make_member, receive
 
 RECIPES = recipes()
 
@@ -62,50 +62,10 @@ def test_the_guide_names_all_that_may_become_of_a_run() -> None:
 # Its recipes
 
 
-@pytest.fixture
-def shop(api: Api) -> Api:
-    """A workspace with a channel."""
-    make_channel(api.workspace_id)
-    return api
-
-
 def install(shop: Api, number: int, **changes: Any) -> str:
     """Creates and publishes the automation of a recipe, and returns its identifier."""
     [body] = [body for heading, body in RECIPES.items() if heading.startswith(f"{number}.")]
     return publish(shop, body | changes)
-
-
-def publish(shop: Api, body: dict[str, Any]) -> str:
-    created = shop.post("automations", body)
-    assert created.status_code == 202, created.json
-    automation_id = str(created.json["data"]["resource"]["id"])
-    published = shop.post(f"automations/{automation_id}/publish")
-    shop.apply()
-    assert shop.job(published)["status"] == "succeeded", shop.job(published)
-    return automation_id
-
-
-def go_on(shop: Api, *, pass_time: bool = False, answer: Any = None) -> None:
-    """Carries out what is due; before that, ends the runs' waits."""
-    if pass_time or answer is not None:
-        rows(
-            "UPDATE runs SET due_at = now(), resume_at = NULL, answer = %s WHERE waits_for IS NOT NULL",
-            (json.dumps(answer).decode() if answer else None,),
-        )
-    carry_on(shop.workspace_id)
-
-
-def sent() -> list[str]:
-    """What was sent to contacts."""
-    return all_of("SELECT text FROM messages WHERE direction = 'out' ORDER BY id")
-
-
-def tags_of(contact: dict[str, Any]) -> list[str]:
-    return list(Contact.get_by_id(contact["id"]).tags)
-
-
-def statuses() -> list[tuple[str, str | None]]:
-    return [(run.status, run.reason) for run in Run.select().order_by(Run.id)]
 
 
 def test_there_are_ten_recipes_in_order() -> None:
