@@ -52,6 +52,8 @@ def finish(
     run_states.record(unit, ended, f"automation.{status}", automation_name)
     if ended.is_awaited:
         _wake_starter(unit, ended)
+    if reason is not None and run.waits_for == "run":
+        _cancel_awaited(unit, run, reason)
     return ended
 
 
@@ -63,6 +65,17 @@ def _wake_starter(unit: Unit, ended: Run) -> None:
     if starter.saved.get(str(starter.step), {}).get("run_id") == ended.id:
         answer = {"run_id": ended.id, "status": ended.status, "result": ended.result}
         run_states.wake(unit, adopted(unit, starter), answer=answer)
+
+
+def _cancel_awaited(unit: Unit, starter: Run, reason: Literal["request", "exit", "erased"]) -> None:
+    """Cancels the run that this one started and waited for, if its step asks for that. Raises Busy."""
+    started = starter.saved.get(str(starter.step), {})
+    if not started.get("cancel_together"):
+        return
+    run = unit.get(Run, starter.workspace_id, "id", started["run_id"])
+    if run is not None and not run.is_finished:
+        [name] = rows("SELECT name FROM automations WHERE id = %s", (run.automation_id,)) or [("",)]
+        finish(unit, run, "cancelled", automation_name=name[0], reason=reason)
 
 
 def cancel_erased(unit: Unit, workspace_id: str, run_ids: Sequence[str]) -> None:

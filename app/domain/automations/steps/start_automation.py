@@ -48,8 +48,9 @@ def begin(moment: Moment) -> Outcome:
         run_states.count(moment.unit, start, "refused:reentry")
         text = f"The contact has entered '{automation.name}' already, with run {other_id}."
         return Done(text, given, code="reentry")
-    saved = {moment.step.id: {"run_id": run_states.begin(moment.unit, start).id}}
+    saved: dict[str, Any] = {moment.step.id: {"run_id": run_states.begin(moment.unit, start).id}}
     if start.is_awaited:
+        saved[moment.step.id]["cancel_together"] = moment.step.fields.get("cancel_together", False)
         text = f"The run waits until '{automation.name}' has ended."
         return Wait("run", text, input=given, run_fields={"saved": {**moment.run.saved, **saved}})
     return Done(f"'{automation.name}' was started.", given, saved[moment.step.id], saved=saved)
@@ -66,9 +67,13 @@ def resume(moment: Moment) -> Outcome:
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """Yields a fault for a result that no one waits for."""
-    if "save_as" in step and not step.get("wait"):
+    """Yields a fault for what only makes sense in a step that waits."""
+    if step.get("wait"):
+        return
+    if "save_as" in step:
         yield Fault(f"{pointer}/save_as", "Only a step that waits has a result to save. Give 'wait': true.")
+    if step.get("cancel_together"):
+        yield Fault(f"{pointer}/cancel_together", "Only a run that waits can take the other along. Give 'wait': true.")
 
 
 def _find(moment: Moment, automation_id: str) -> Automation | None:
@@ -101,6 +106,10 @@ KIND = Kind(
             "description": "Strings in it, at any depth, are templates. At most 32 KiB when rendered.",
         },
         "wait": {"type": "boolean", "description": "Waits until the other run has ended, in whatever way."},
+        "cancel_together": {
+            "type": "boolean",
+            "description": "If this run is cancelled while it waits, so is the other.",
+        },
         "save_as": {
             "type": "string",
             "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$",

@@ -103,7 +103,7 @@ def _fields(random: Random, kind: str, startable: Sequence[str]) -> dict[str, An
                 {"field": "opted_out", "value": random.choice(("true", "false", "false"))},
             )
         )
-    waits: dict[str, Any] = random.choice(({}, {"wait": True}))
+    waits: dict[str, Any] = random.choice(({}, {"wait": True}, {"wait": True, "cancel_together": True}))
     shares = random.choice(((50, 50), (0, 100), (99.5, 0.5)))
     fields: dict[str, dict[str, Any]] = {
         "add_tag": {"tag": text},

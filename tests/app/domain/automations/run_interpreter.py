@@ -91,10 +91,13 @@ class World:
         return run
 
     def finish(self, run: Any, status: str, reason: str | None = None, failure: str | None = None) -> None:
+        awaited = run["awaits"] if reason and run["waits_for"] == "run" and run["takes_along"] else None
         run.update(status=status, reason=reason, failure=failure, due=False, waits_for=None, answer=None, hours=None)
         self._record(run["contact"], f"automation.{status}", run=run)
         if (starter := run["starter"]) and starter["waits_for"] == "run" and starter["awaits"] is run:
             self.wake(starter, answer={"status": status, "result": run["result"]})
+        if awaited and awaited["status"] in UNFINISHED:
+            self.finish(awaited, "cancelled", reason)
 
     def wake(self, run: Any, **fields: Any) -> None:
         run.update(due=True, hours=None, **fields)
@@ -338,6 +341,7 @@ class World:
         started = self.begin(run["contact"], other, variables=rendered, depth=run["depth"] + 1)
         if step.get("wait"):
             started["starter"], run["awaits"] = run, started
+            run["takes_along"] = step.get("cancel_together", False)
             return Waits("run")
         return "succeeded", []
 

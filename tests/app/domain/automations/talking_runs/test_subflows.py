@@ -11,7 +11,7 @@ from app.domain.automations.steps.stop import KIND as STOP
 from app.models.runs import Run
 from tests.app.domain.automations.talking_runs.steps import log_of
 from tests.automations import make_automation
-from tests.cast import Api, one
+from tests.cast import Api, event_kinds, one
 
 MARK = {"id": "mark", "kind": "set_field", "field": "plan"}
 
@@ -89,6 +89,49 @@ def test_a_run_that_is_cancelled_meanwhile_stays_cancelled(
     assert {run.status for run in Run.select()} == {"cancelled", "completed"}
 
 
+def test_a_run_that_is_cancelled_takes_those_along_that_it_waits_for_if_asked(
+    api: Api, workspace_id: str, start: Callable[..., str], work: Callable[[], None]
+) -> None:
+    pause = {"id": "pause", "kind": "wait", "seconds": 60}
+    inner = called(workspace_id, pause, cancel_together=True)
+    run_id = start(called(workspace_id, inner, cancel_together=True))
+    work()
+    assert [run.status for run in Run.select()] == ["waiting"] * 3
+
+    api.done(api.post(f"runs/{run_id}/cancel"))
+
+    assert [(run.status, run.reason) for run in Run.select()] == [("cancelled", "request")] * 3
+    assert sorted(event_kinds(workspace_id)).count("automation.cancelled") == 3
+
+
+def test_an_exit_takes_them_along_too(
+    api: Api, workspace_id: str, start: Callable[..., str], work: Callable[[], None]
+) -> None:
+    step = called(workspace_id, {"id": "pause", "kind": "wait", "seconds": 60}, cancel_together=True)
+    automation_id = make_automation(
+        workspace_id, {"triggers": [{"event": "contact.created"}], "steps": [step]}, exits=[{"event": "sale.recorded"}]
+    )
+    contact = api.contact(email="eve@example.com")
+    work()
+
+    api.sale(contact["id"])
+
+    found = {run.automation_id: (run.status, run.reason) for run in Run.select()}
+    assert found == {automation_id: ("cancelled", "exit"), step["automation_id"]: ("cancelled", "exit")}
+
+
+def test_one_that_goes_on_leaves_what_it_waited_for_alone(
+    api: Api, workspace_id: str, start: Callable[..., str], work: Callable[[], None]
+) -> None:
+    step = called(workspace_id, {"id": "end", "kind": "stop"}, cancel_together=True)
+    run_id = start(step, {"id": "pause", "kind": "wait", "seconds": 60})
+    work()
+
+    api.done(api.post(f"runs/{run_id}/cancel"))
+
+    assert {run.automation_id: run.status for run in Run.select()}[step["automation_id"]] == "completed"
+
+
 def test_a_result_is_an_object_of_at_most_32_kib(start: Callable[..., str], work: Callable[[], None]) -> None:
     run_id = start({"id": "end", "kind": "stop", "result": {"text": "x" * 40_000}})
 
@@ -98,9 +141,10 @@ def test_a_result_is_an_object_of_at_most_32_kib(start: Callable[..., str], work
     assert STOP.fields["result"]["type"] == "object"
 
 
-def test_only_a_step_that_waits_has_a_result_to_save(api: Api) -> None:
-    step = {"id": "call", "kind": "start_automation", "automation_id": "aut_01kaj5bd40e6rr3f5y2kq0w9xz", "save_as": "x"}
+@pytest.mark.parametrize(("field", "value"), [("save_as", "x"), ("cancel_together", True)])
+def test_only_a_step_that_waits_has_a_result_to_save_and_another_to_cancel(api: Api, field: str, value: Any) -> None:
+    step = {"id": "call", "kind": "start_automation", "automation_id": "aut_01kaj5bd40e6rr3f5y2kq0w9xz", field: value}
 
     answer = api.post("automations", {"name": "Call", "definition": {"steps": [step]}})
 
-    assert [each["pointer"] for each in answer.get_json(force=True)["errors"]] == ["/definition/steps/0/save_as"]
+    assert [each["pointer"] for each in answer.get_json(force=True)["errors"]] == [f"/definition/steps/0/{field}"]
