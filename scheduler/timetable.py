@@ -118,6 +118,7 @@ class Timetable:
             Pass("old_sweeps", 60, sweeps.forget_old),
             Pass("old_replays", 10, replays.forget_old),
             Pass("counts", 1, counts.fold, counts.IS_ANY_NEW),
+            Pass("old_counts", 60, counts.forget_old),
             Pass("usage_warnings", 30, UsageWatch()),
             Pass("new_notifications", 5, notifications.announce),
             Pass("old_notifications", 60, notifications.forget_old),

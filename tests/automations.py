@@ -47,6 +47,7 @@ def runs_of(contact_id: str) -> list[Run]:
 
 
 def deltas() -> dict[tuple[str, str], int]:
-    """What has been counted and not yet folded, by automation and key; without what adds up to nothing."""
-    found = rows("SELECT automation_id, key, sum(amount)::int FROM automation_deltas GROUP BY 1, 2")
+    """What has been counted by automation and not yet folded; without what adds up to nothing."""
+    counted = "SELECT automation_id, key, sum(amount)::int FROM automation_deltas WHERE step = '' GROUP BY 1, 2"
+    found = rows(counted)
     return {(automation_id, key): amount for automation_id, key, amount in found if amount}

@@ -16,12 +16,24 @@ from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.writes import accept, act, idempotency_key
-from app.domain.automations import automations, definitions
+from app.domain.automations import automations, definitions, version_counts
 from app.domain.automations.automations import AutomationSchema, AutomationVersionSchema
+from app.domain.automations.version_counts import VersionCountsSchema
 from app.domain.contacts import contacts
 from app.errors import Invalid, NotFound
 from app.lib import ids, normalization
-from app.lib.schemas import Formatted, Period, RequestBody, ResponseBody, StrictBoolean, StrictInteger, about, moment
+from app.lib.schemas import (
+    Formatted,
+    Period,
+    Query,
+    RequestBody,
+    ResponseBody,
+    StrictBoolean,
+    StrictInteger,
+    Whole,
+    about,
+    moment,
+)
 from app.models.automations import Automation, AutomationVersion
 from app.models.runs import UNFINISHED
 
@@ -80,6 +92,14 @@ class RestoreBody(RequestBody):
     version = StrictInteger(
         required=True, validate=validate.Range(1, 999_999_999), metadata=about("The version.", example=1)
     )
+
+
+class CountsQuery(Query):
+    version = Whole(
+        validate=validate.Range(1, 999_999_999), metadata=about("The version; else the published one, or the latest.")
+    )
+    since = moment("of runs created at this time or later: a full hour, or midnight (UTC) if it is older than a week.")
+    until = moment("of runs created before this time, which has the same form.")
 
 
 class CancelRunsBody(Period):
@@ -183,6 +203,20 @@ def show_version_of_automation(automation_id: str, number: str) -> Response:
     if found is None:
         raise NotFound(f"This automation has no version {number}.")
     return respond(200, {"data": automations.represent_version(found)})
+
+
+@blueprint.route("/workspaces/<workspace>/automations/<automation_id>/counts", methods=["GET"])
+@authorize("automations")
+@blueprint.arguments(CountsQuery)
+@blueprint.response(200, envelope(VersionCountsSchema))
+def show_counts_of_automation(query: dict[str, Any], automation_id: str) -> Response:
+    """Count the runs of a version, by status and by step.
+
+    With `since` or `until`, only runs created in that time are counted, with all that has become of them since. Counts
+    by time are kept for HISTORY_RETENTION_DAYS, those without for ever. Runs from before this was counted are left out.
+    """
+    automation = Automation.find(caller().workspace_id, automation_id)
+    return respond(200, {"data": version_counts.read(automation, **query)})
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/restore", methods=["POST"])

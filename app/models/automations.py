@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from datetime import datetime
+from typing import Any, ClassVar, NamedTuple
 
 from peewee import CompositeKey, IntegerField, TextField
 
@@ -48,25 +49,39 @@ class AutomationVersion(OwnedModel):
         return ("number",)
 
 
+class Counted(NamedTuple):
+    """What is counted. `version` and `hour` (when the run was created): None if only by automation.
+
+    `step`: where in the version; empty for whole runs.
+    """
+
+    workspace_id: str
+    automation_id: str
+    key: str
+    version: int | None = None
+    hour: datetime | None = None
+    step: str = ""
+
+
 class AutomationDelta(OwnedModel):
-    """A change of a count that has not been added up yet."""
+    """A change of a count that has not been added up yet; its columns are those of `Counted`."""
 
     id = TextField(primary_key=True)
     automation_id = TextField()
     key = TextField()
+    version = IntegerField(null=True)
+    hour = TimeField(null=True)
+    step = TextField(default="")
     amount = IntegerField()
 
     @classmethod
-    def summed(cls, counted: Iterable[tuple[str, str, str, int]]) -> list[AutomationDelta]:
-        """One row for each count that changes, from workspace, automation, key and amount."""
-        amounts: Counter[tuple[str, str, str]] = Counter()
-        for workspace_id, automation_id, key, amount in counted:
-            amounts[workspace_id, automation_id, key] += amount
-        names = ("workspace_id", "automation_id", "key")
+    def summed(cls, changes: Iterable[tuple[Counted, int]]) -> list[AutomationDelta]:
+        """One row for each count that changes."""
+        amounts: Counter[Counted] = Counter()
+        for counted, amount in changes:
+            amounts[counted] += amount
         return [
-            cls(id=ids.new("dlt"), amount=amount, **dict(zip(names, of, strict=True)))
-            for of, amount in amounts.items()
-            if amount
+            cls(id=ids.new("dlt"), amount=amount, **counted._asdict()) for counted, amount in amounts.items() if amount
         ]
 
 

@@ -26,14 +26,14 @@ class Run(MailModel):
 
     `step` is the step to take next, or the one that waits. A wait ends when its `answer` is there, or its time comes
     (`resume_at`); both make the run mail. `taken` counts steps, `unbroken` those since the last wait, `logged` entries
-    of the log.
+    of the log. `is_counted`: by version and step too, from its beginning on.
     """
 
     # What a run was started with does not change; only a merge gives it another contact.
     FIXED: ClassVar[frozenset[str]] = frozenset(
         {
             *("automation_id", "version", "variables", "event", "depth"),
-            *("job_id", "event_id", "parent_id", "is_awaited", "trace_id", "created_at"),
+            *("job_id", "event_id", "parent_id", "is_awaited", "is_counted", "trace_id", "created_at"),
         }
     )
 
@@ -60,6 +60,7 @@ class Run(MailModel):
     prompted = TextField(null=True)
     is_released = BooleanField(default=False)
     is_awaited = BooleanField(default=False)
+    is_counted = BooleanField(default=False)
     depth = IntegerField(default=0)
     job_id = TextField(null=True)
     event_id = TextField(null=True)

@@ -1,4 +1,4 @@
-"""Counts of automations: runs by status, runs that passed each step, and starts that were refused.
+"""Counts of automations: runs by status, starts that were refused, and what `version_counts` reads of versions.
 
 A transaction appends what it changes; the scheduler adds that up. A read costs the same however many runs there are,
 and is exact: it includes what has not been added up yet. Runs stay counted when their rows are deleted.
@@ -7,14 +7,19 @@ and is exact: it includes what has not been added up yet. Runs stay counted when
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
 
 from marshmallow import fields
 
-from app.database import rows
+from app.config import settings
+from app.database import delete_some, rows
+from app.lib import clock
 from app.lib.schemas import ResponseBody
 from app.models.runs import STATUSES
 
 RunCountsSchema = ResponseBody.from_dict({status: fields.Integer() for status in STATUSES}, name="RunCountsSchema")
+# How long the runs of a version are counted by the hour of their creation; from then on by the day.
+HOURS_KEPT_DAYS = 7
 IS_ANY_NEW = "EXISTS (SELECT FROM automation_deltas)"
 
 
@@ -23,8 +28,22 @@ def fold(limit: int = 10_000) -> int:
 
     Drops those of automations that have been deleted.
     """
-    [(folded,)] = rows(_FOLD, (limit,))
+    [(folded,)] = rows(_FOLD, {"limit": limit, **_kept()})
     return int(folded)
+
+
+def forget_old(limit: int = 10_000) -> int:
+    """Deletes up to `limit` counts by the hour, and as many by the day, that are too old; returns how many."""
+    old = "grain = %s AND starts_at < %s"
+    kept = _kept().items()
+    return sum(delete_some("run_counts", old, "grain, starts_at", each, limit, key="ctid") for each in kept)
+
+
+def first_offered() -> tuple[datetime, datetime]:
+    """The first hour, and the first day, of which the counts of versions can be asked for; both begin a day (UTC)."""
+    midnight = clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    days = settings().history_retention_days
+    return midnight - timedelta(days=min(days, HOURS_KEPT_DAYS)), midnight - timedelta(days=days)
 
 
 def of(automation_ids: Collection[str], keys: Sequence[str] | None = None) -> dict[str, dict[str, int]]:
@@ -41,33 +60,43 @@ def runs_by_status(automation_ids: Collection[str]) -> dict[str, dict[str, int]]
     return {id: {status: counts.get(status, 0) for status in STATUSES} for id, counts in counted.items()}
 
 
-def steps_passed(automation_id: str, version: int) -> dict[str, int]:
-    """How often runs of that version passed each step, by its identifier; without steps that none passed."""
-    return _under(f"step:{version}:", automation_id)
-
-
 def refused(automation_id: str) -> dict[str, int]:
     """How many starts were refused, by reason: `reentry` or `depth`; without reasons that there were none for."""
-    return _under("refused:", automation_id)
-
-
-def _under(prefix: str, automation_id: str) -> dict[str, int]:
     counted = of([automation_id])[automation_id]
-    return {key.removeprefix(prefix): amount for key, amount in counted.items() if key.startswith(prefix)}
+    return {key.removeprefix("refused:"): amount for key, amount in counted.items() if key.startswith("refused:")}
+
+
+def _kept() -> dict[str, datetime]:
+    """The oldest time of the counts to keep, by their grain: a day more than is offered, as clocks differ."""
+    hour, day = first_offered()
+    return {"hour": hour - timedelta(days=1), "day": day - timedelta(days=1)}
 
 
 # In the order of their keys, so that two schedulers that change the same counts do not deadlock.
 _FOLD = """
     WITH taken AS (
         DELETE FROM automation_deltas
-        WHERE id IN (SELECT id FROM automation_deltas ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED)
-        RETURNING automation_id, key, amount
+        WHERE id IN (SELECT id FROM automation_deltas ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+        RETURNING automation_id, version, hour, step, key, amount
+    ), known AS MATERIALIZED (
+        SELECT * FROM taken WHERE EXISTS (SELECT FROM automations WHERE automations.id = taken.automation_id)
     ), added AS (
         INSERT INTO automation_counts (automation_id, key, amount)
-        SELECT automation_id, key, sum(amount) FROM taken
-        WHERE EXISTS (SELECT FROM automations WHERE automations.id = taken.automation_id)
+        SELECT automation_id, key, sum(amount) FROM known WHERE step = ''
         GROUP BY automation_id, key ORDER BY automation_id, key
         ON CONFLICT (automation_id, key) DO UPDATE SET amount = automation_counts.amount + excluded.amount
+    ), added_by_version AS (
+        INSERT INTO run_counts (automation_id, version, grain, starts_at, step, key, amount)
+        SELECT automation_id, version, grain, starts_at, step, key, sum(amount)
+        FROM known CROSS JOIN LATERAL (VALUES
+            ('all', timestamptz 'epoch', true),
+            ('day', date_trunc('day', hour, 'UTC'), hour >= %(day)s),
+            ('hour', hour, hour >= %(hour)s)) AS time(grain, starts_at, is_kept)
+        WHERE version IS NOT NULL AND is_kept
+        GROUP BY automation_id, version, grain, starts_at, step, key HAVING sum(amount) <> 0
+        ORDER BY automation_id, version, grain, starts_at, step, key
+        ON CONFLICT (automation_id, version, grain, starts_at, step, key)
+            DO UPDATE SET amount = run_counts.amount + excluded.amount
     )
     SELECT count(*) FROM taken
 """
@@ -76,7 +105,8 @@ _READ = """
     SELECT automation_id, key, sum(amount)::bigint FROM (
         SELECT automation_id, key, amount FROM automation_counts WHERE automation_id = ANY(%(ids)s)
         UNION ALL
-        SELECT automation_id, key, amount FROM automation_deltas WHERE automation_id = ANY(%(ids)s)) AS counted
+        SELECT automation_id, key, amount FROM automation_deltas
+        WHERE automation_id = ANY(%(ids)s) AND step = '') AS counted
     WHERE %(keys)s::text[] IS NULL OR key = ANY(%(keys)s::text[])
     GROUP BY automation_id, key
 """

@@ -120,8 +120,10 @@ class Interpreter:
         self._put(status="held", reason="pause", due_at=None)
 
     def fail(self, code: FailureCode, text: str) -> None:
-        """Ends the run as failed, at the step that it had reached."""
-        self._finish("failed", failure={"code": code, "detail": text, "step": self.run.step})
+        """Ends the run as failed, at the step that it had reached and does not take."""
+        if self.run.step is not None and self.run.waits_for is None:
+            self._count("entered")
+        self._fail(code, text)
 
     def _conversation(self) -> Mapping[str, Any]:
         found = conversations.of_run(self.unit, self.run) if self._talks else None
@@ -139,6 +141,7 @@ class Interpreter:
         self.step = step
         self._budget = Budget(bounds.COMPUTING_PER_STEP.most)
         resumes = self.run.waits_for is not None and self.run.waits_for not in _ANEW
+        self._count(*("entered", 1) if self.run.waits_for is None else ("waiting", -1))
         self.answer, self.run.waits_for, self.run.answer, self.run.reason = self.run.answer, None, None, None
         try:
             if not resumes:
@@ -166,12 +169,15 @@ class Interpreter:
             return False
         if isinstance(outcome, Stop):
             self._log(step, "succeeded", outcome.text, output=outcome.result)
+            self._count("left")
             self.run.result = outcome.result
             self._finish("completed")
             return False
         status = "failed" if outcome.code else "succeeded"
         self._log(step, status, outcome.text, outcome.input, outcome.output, outcome.code)
-        run_states.count(self.unit, self.run, f"step:{self.run.version}:{step.id}")
+        self._count("left")
+        if outcome.to:
+            self._count(f"arm:{outcome.to}")
         if outcome.saved:
             self.run.saved = {**self.run.saved, **outcome.saved}
         self._set(outcome.run_fields)
@@ -180,6 +186,7 @@ class Interpreter:
 
     def _wait(self, step: Step, wait: Wait) -> None:
         self._log(step, "waiting", wait.text, wait.input)
+        self._count("waiting")
         self._set(wait.run_fields)
         self.run.wait += 1
         self.run.unbroken = 0
@@ -208,7 +215,15 @@ class Interpreter:
     def _fail_at(self, step: Step, error: StepFailed | BellhopError) -> None:
         code, text = (error.code, error.text) if isinstance(error, StepFailed) else ("error", error.detail)
         self._log(step, "failed", text, code=code)
-        self.fail(code, text)
+        self._fail(code, text)
+
+    def _fail(self, code: FailureCode, text: str) -> None:
+        if self.run.step is not None:
+            self._count("failed")
+        self._finish("failed", failure={"code": code, "detail": text, "step": self.run.step})
+
+    def _count(self, key: str, amount: int = 1) -> None:
+        run_states.count_step(self.unit, self.run, key, amount)
 
     def _log(
         self, step: Step, status: str, text: str, given: Any = None, output: Any = None, code: str | None = None

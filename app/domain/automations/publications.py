@@ -17,7 +17,10 @@ NO_AUTOMATION = "There is no such automation in this workspace."
 # The most rows that one transaction removes.
 PART = 1_000
 # The tables of an automation besides its runs and their logs.
-_TABLES = ("enrolments", "automation_deltas", "automation_counts", "automation_versions", "automation_listeners")
+_TABLES = (
+    *("enrolments", "automation_deltas", "automation_counts", "run_counts"),
+    *("automation_versions", "automation_listeners"),
+)
 
 
 def publish(automation: Automation, published_by: str | None) -> None:

@@ -33,6 +33,8 @@ def finish(
 ) -> Run:
     """Ends a run that has not ended, and records its event. Raises Busy."""
     run = adopted(unit, run)
+    if run.waits_for is not None:
+        run_states.count_step(unit, run, "waiting", -1)
     ended = run_states.change(
         unit,
         run,

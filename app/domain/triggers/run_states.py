@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -18,7 +19,7 @@ from app.domain.work.units import Unit
 from app.lib import ids
 from app.lib.schemas import ResponseBody, about, time
 from app.mailbox import Mail, Waiting
-from app.models.automations import Enrolment
+from app.models.automations import Counted, Enrolment
 from app.models.contacts import Contact
 from app.models.runs import FAILURE_CODES, STATUSES, Run
 
@@ -143,9 +144,20 @@ def wake(unit: Unit, run: Run, **fields: Any) -> Run:
     return change(unit, run, resume_at=None, due_at=unit.now, **fields)
 
 
-def count(unit: Unit, run: Run | Start, counted: str, amount: int = 1) -> None:
-    """Adds to one of the automation's counts, which `counts.py` adds up."""
-    unit.count(run.workspace_id, run.automation_id, counted, amount)
+def count(unit: Unit, run: Run, status: str, amount: int = 1) -> None:
+    """Adds to the number of the automation's runs with that status, which `counts.py` adds up."""
+    unit.count(_counted(run, status), amount)
+
+
+def count_step(unit: Unit, run: Run, key: str, amount: int = 1) -> None:
+    """Adds to what is counted of the run's present step; nothing for a run that is not counted by version."""
+    if run.is_counted:
+        unit.count(_counted(run, key)._replace(step=str(run.step)), amount)
+
+
+def count_refused(unit: Unit, start: Start, reason: Literal["reentry", "depth"]) -> None:
+    """Counts a start that was refused and leaves no run."""
+    unit.count(Counted(start.workspace_id, start.automation_id, f"refused:{reason}"), 1)
 
 
 def record(unit: Unit, run: Run, kind: str, automation_name: str) -> None:
@@ -223,6 +235,13 @@ def represent(run: Run) -> dict[str, Any]:
     return RunSchema.of(run, cause=cause, variables={**run.variables, **run.own_variables})
 
 
+def _counted(run: Run, key: str) -> Counted:
+    if not run.is_counted:
+        return Counted(run.workspace_id, run.automation_id, key)
+    hour = run.created_at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    return Counted(run.workspace_id, run.automation_id, key, run.version, hour)
+
+
 def _begun(run_id: str) -> tuple[str, str]:
     """The note of the last event before a run that the unit has begun."""
     return ("begun", run_id)
@@ -236,6 +255,7 @@ def _made(unit: Unit, start: Start, **columns: Any) -> Run:
     run_id = start.run_id or ids.new("run")
     run = Run(
         id=run_id,
+        is_counted=True,
         created_at=ids.time_of(run_id),  # of a start, the time at which it was accepted
         **{name: getattr(start, name) for name in _GIVEN},
         **columns,

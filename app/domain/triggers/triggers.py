@@ -216,9 +216,9 @@ def _begin(unit: Unit, consequence: Consequence) -> None:
         depth=event.cause.depth + 1,
     )
     if start.depth > run_states.MOST_DEPTH or run_states.is_overgrown(unit, start):
-        run_states.count(unit, start, "refused:depth")
+        run_states.count_refused(unit, start, "depth")
     elif run_states.keeps_out(unit, start, listener.reentry or "after_finish"):
-        run_states.count(unit, start, "refused:reentry")
+        run_states.count_refused(unit, start, "reentry")
     else:
         run_states.begin(unit, start)
 

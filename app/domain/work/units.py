@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from app.domain.work.events import Recorder
 from app.models import sets
-from app.models.automations import AutomationDelta, Enrolment
+from app.models.automations import AutomationDelta, Counted, Enrolment
 from app.models.base import OwnedModel
 from app.models.bookings import Booking
 from app.models.contacts import Contact, ContactSegment
@@ -65,7 +65,7 @@ class Unit:
         self._written: dict[Key, Any] = {}
         self._busy: set[Key] = set()
         self._appended: list[Any] = []
-        self._counted: list[tuple[str, str, str, int]] = []
+        self._counted: list[tuple[Counted, int]] = []
         self._recorders: dict[str, Recorder] = {}
         self.computed = 0  # steps of templates that runs have rendered in it
         self._now: datetime | None = None
@@ -145,9 +145,9 @@ class Unit:
         """Whether no other transaction holds the row or key, which the unit has read."""
         return key not in self._busy
 
-    def count(self, workspace_id: str, automation_id: str, counted: str, amount: int) -> None:
+    def count(self, counted: Counted, amount: int) -> None:
         """Adds to one of an automation's counts."""
-        self._counted.append((workspace_id, automation_id, counted, amount))
+        self._counted.append((counted, amount))
 
     @property
     def recorders(self) -> Sequence[Recorder]:

@@ -45,7 +45,7 @@ def begin(moment: Moment) -> Outcome:
     if run_states.is_overgrown(moment.unit, start):
         raise StepFailed("limit", _OVERGROWN.format(bounds.RUNS_OF_CHAIN.most))
     if other_id := run_states.keeps_out(moment.unit, start, cast(Reentry, automation.reentry or "every")):
-        run_states.count(moment.unit, start, "refused:reentry")
+        run_states.count_refused(moment.unit, start, "reentry")
         text = f"The contact has entered '{automation.name}' already, with run {other_id}."
         return Done(text, given, code="reentry")
     saved: dict[str, Any] = {moment.step.id: {"run_id": run_states.begin(moment.unit, start).id}}

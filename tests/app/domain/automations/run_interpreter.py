@@ -37,6 +37,7 @@ class World:
         self.automations: dict[str, Any] = {}
         self.runs: list[Any] = []
         self.counts: Counter[tuple[str, str]] = Counter()
+        self.passed: Counter[tuple[str, int, str, str]] = Counter()  # by automation, version, step and count
         self._happened: list[Any] = []
         self._latest: dict[str, Any] = {}  # conversations used last in this transaction, by contact
         self._numbers, self._transaction = count(), 0
@@ -167,12 +168,15 @@ class World:
     def _take(self, run: Any, step: Any) -> bool:
         waited, answer = run["waits_for"], run["answer"]
         run.update(waits_for=None, answer=None, reason=None, due=False, hours=None)
+        if waited is None:
+            self._pass(run, step, "entered")
         verb = "_begin_" if waited in (None, "member") else "_resume_"
         take: Callable[..., Any] = getattr(self, verb + step["kind"])
         try:
             outcome = take(run, step) if verb == "_begin_" else take(run, step, answer)
         except StepFails as failure:
             self._log(run, step, "failed")
+            self._pass(run, step, "failed")
             self.finish(run, "failed", failure=str(failure))
             return False
         if isinstance(outcome, Waits):
@@ -182,12 +186,15 @@ class World:
             return False
         status, inner = outcome
         self._log(run, step, status)
+        self._pass(run, step, "left")
         if inner is None:
             self.finish(run, "completed")
             return False
-        self.counts[run["automation"]["id"], f"step:{run['version']}:{step['id']}"] += 1
         run["todo"] = [*inner, *run["todo"][1:]]
         return True
+
+    def _pass(self, run: Any, step: Any, count: str) -> None:
+        self.passed[run["automation"]["id"], run["version"], step["id"], count] += 1
 
     def _begin_add_tag(self, run: Any, step: Any) -> Any:
         tag = self._render(run, step["tag"]).strip()

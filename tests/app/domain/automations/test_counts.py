@@ -28,7 +28,7 @@ def add(automation_id: str, key: str, *amounts: int) -> None:
 def test_an_automation_without_runs_counts_nothing(automation_id: str) -> None:
     assert counts.of([automation_id]) == {automation_id: {}}
     assert set(counts.runs_by_status([automation_id])[automation_id].values()) == {0}
-    assert (counts.steps_passed(automation_id, 1), counts.refused(automation_id)) == ({}, {})
+    assert counts.refused(automation_id) == {}
 
 
 def test_counts_are_the_same_before_while_and_after_they_are_added_up(automation_id: str) -> None:
@@ -48,9 +48,6 @@ def test_counts_are_the_same_before_while_and_after_they_are_added_up(automation
 def test_counts_are_read_by_what_they_mean(automation_id: str, api: Api) -> None:
     other_id = make_automation(api.workspace_id)
     add(automation_id, "waiting", 3)
-    add(automation_id, "step:1:greet", 5)
-    add(automation_id, "step:1:a:b", 1)
-    add(automation_id, "step:12:greet", 7)
     add(automation_id, "refused:reentry", 2)
     add(other_id, "waiting", 9)
 
@@ -58,14 +55,13 @@ def test_counts_are_read_by_what_they_mean(automation_id: str, api: Api) -> None
         **{"queued": 0, "running": 0, "waiting": 3, "held": 0},
         **{"completed": 0, "failed": 0, "cancelled": 0},
     }
-    assert counts.steps_passed(automation_id, 1) == {"greet": 5, "a:b": 1}
     assert counts.refused(automation_id) == {"reentry": 2}
 
 
 def test_several_schedulers_add_each_change_up_once(automation_id: str, api: Api) -> None:
     other_id = make_automation(api.workspace_id)
     for number in range(40):
-        add([automation_id, other_id][number % 2], f"step:1:{number % 5}", 1)
+        add([automation_id, other_id][number % 2], f"refused:{number % 5}", 1)
 
     folded = in_threads([partial(counts.fold, 3)] * 20)
 

@@ -17,12 +17,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from app import database, mailbox
 from app.database import rows
-from app.domain.automations import controls, counts, executions, http_requests, interpreter
+from app.domain.automations import controls, counts, executions, http_requests, interpreter, version_counts
 from app.domain.automations.steps import send_message, start_automation
 from app.domain.triggers import run_states
 from app.domain.work.request_attempts import Dispatch, Outcome
 from app.lib import ids
 from app.mailbox import Claimed
+from app.models.automations import Automation
+from app.models.runs import STATUSES
 from app.outbound import Reason, answered, failed
 from tests import cast
 from tests.app.domain.automations.run_definitions import TAGS, definition, some_exits
@@ -291,6 +293,20 @@ class Runs(RuleBasedStateMachine):
         assert sorted(enrolled) == sorted((*key, run_id, active[key]) for key, run_id in latest.items())
 
     @invariant()
+    def counts_of_versions_are_exact(self) -> None:
+        waiting = [run for run in self.world.runs if run["waits_for"] is not None]
+        passed = self.world.passed + Counter((*_version_of(run), run["todo"][0]["id"], "waiting") for run in waiting)
+        runs = Counter((*_version_of(run), run["status"]) for run in self.world.runs)
+        for automation_id, automation in self.world.automations.items():
+            for version in automation["definitions"]:
+                read = version_counts.read(Automation.find(self.workspace_id, automation_id), version)
+                assert read["runs"] == {status: runs[automation_id, version, status] for status in STATUSES}
+                for step_id, counted in read["steps"].items():
+                    arms = counted.pop("arms", None)
+                    assert counted == {key: passed[automation_id, version, step_id, key] for key in counted}
+                    assert arms is None or sum(arms.values()) <= counted["left"]
+
+    @invariant()
     def no_run_is_stuck_and_one_waits_for_a_reply(self) -> None:
         stuck = """
             SELECT id FROM runs WHERE workspace_id = %s AND finished_at IS NULL AND due_at IS NULL AND resume_at IS NULL
@@ -451,6 +467,10 @@ class Runs(RuleBasedStateMachine):
 
     def _deaths(self) -> int:
         return int(one("SELECT coalesce(max(deaths), 0) FROM runs WHERE workspace_id = %s", self.workspace_id))
+
+
+def _version_of(run: Any) -> tuple[str, int]:
+    return run["automation"]["id"], run["version"]
 
 
 def test_runs_do_what_the_interpreter_says(empty: None, client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:

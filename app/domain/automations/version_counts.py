@@ -1,0 +1,126 @@
+"""Counts of a version of an automation: its runs by status, and how they passed each step.
+
+Runs are chosen by when they were created: by the hour lately, by the day (UTC) before that. All that is counted of a
+run belongs to that hour, whenever it happens. A read costs the same however many runs there are, and is exact.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from marshmallow import fields
+
+from app.config import settings
+from app.database import rows
+from app.domain.automations import counts
+from app.domain.automations.counts import RunCountsSchema
+from app.domain.automations.definitions import programs
+from app.domain.automations.steps.base import Step
+from app.errors import Fault, Invalid, NotFound
+from app.lib.schemas import ResponseBody, about
+from app.models.automations import Automation
+from app.models.runs import STATUSES
+
+_KEYS = ("entered", "left", "waiting", "failed")
+
+
+class StepCountsSchema(ResponseBody):
+    OPTIONAL = ("arms",)
+
+    entered = fields.Integer(metadata=about("How often a run reached it.", example=12))
+    left = fields.Integer(metadata=about("How often a run went on from it, or ended with it as planned.", example=9))
+    waiting = fields.Integer(metadata=about("How many runs wait in it now.", example=2))
+    failed = fields.Integer(metadata=about("How many runs failed in it.", example=1))
+    arms = fields.Dict(
+        values=fields.Integer(),
+        metadata=about("Of a step with steps inside: how often each list of them was taken.", example={"then": 4}),
+    )
+
+
+class VersionCountsSchema(ResponseBody):
+    version = fields.Integer(
+        allow_none=True, metadata=about("The version; null if none has been published.", example=1)
+    )
+    runs = fields.Nested(RunCountsSchema, metadata=about("Its runs by status."))
+    steps = fields.Dict(
+        values=fields.Nested(StepCountsSchema),
+        metadata=about(
+            "The counts of each step, by its `id`.",
+            example={"mark": {"entered": 12, "left": 9, "waiting": 2, "failed": 1}},
+        ),
+    )
+
+
+def read(
+    automation: Automation, version: int | None = None, since: datetime | None = None, until: datetime | None = None
+) -> dict[str, Any]:
+    """The counts as the API shows them: of the published version, or else the latest, if none is given.
+
+    Raises NotFound if there is no such version, and Invalid for times of which there are no exact counts.
+    """
+    _check(since, until)
+    number = automation.version or automation.latest_version or None if version is None else version
+    if number is None:
+        return {"version": None, "runs": dict.fromkeys(STATUSES, 0), "steps": {}}
+    if not 1 <= number <= automation.latest_version:
+        raise NotFound(f"This automation has no version {number}.")
+    values = {"id": automation.id, "version": number, "since": since, "until": until}
+    counted = {(step, key): amount for step, key, amount in rows(_READ, values)}
+    steps = programs.program_of(automation.id, number).steps
+    return {
+        "version": number,
+        "runs": {status: counted.get(("", status), 0) for status in STATUSES},
+        "steps": {step.id: _of_step(step, counted) for step in steps.values()},
+    }
+
+
+def _of_step(step: Step, counted: dict[tuple[str, str], int]) -> dict[str, Any]:
+    passed: dict[str, Any] = {key: counted.get((step.id, key), 0) for key in _KEYS}
+    if step.inside:
+        passed["arms"] = {name: counted.get((step.id, f"arm:{name}"), 0) for name in step.inside}
+    return passed
+
+
+def _check(since: datetime | None, until: datetime | None) -> None:
+    hours, days = counts.first_offered()
+    faults = []
+    for name, at in (("since", since), ("until", until)):
+        if at is None:
+            continue
+        if at < days:
+            kept = settings().history_retention_days
+            faults.append(Fault(f"/{name}", f"Times are kept for {kept} days. Give a later time, or leave this out."))
+        elif at.minute or at.second or at.microsecond:
+            faults.append(Fault(f"/{name}", "Give a full hour: runs are counted by the hour."))
+        elif at < hours and at.hour:
+            faults.append(Fault(f"/{name}", f"Give midnight (UTC): before {hours:%Y-%m-%d}, days are counted."))
+    if not faults and since is not None and until is not None and since >= until:
+        faults.append(Fault("/until", "This must be after since."))
+    if faults:
+        raise Invalid(*faults)
+
+
+def _from(name: str, amount: str) -> str:
+    """The counts of runs created at the time of that name or later, as `amount`; none if it is null."""
+    at = f"%({name})s::timestamptz"
+    day = f"date_trunc('day', {at} + interval '1 day' - interval '1 microsecond', 'UTC')"
+    of_version = f"SELECT step, key, {amount} FROM run_counts WHERE automation_id = %(id)s AND version = %(version)s"
+    return f"""
+        {of_version} AND grain = 'hour' AND starts_at >= {at} AND starts_at < {day}
+        UNION ALL {of_version} AND grain = 'day' AND starts_at >= {day}"""
+
+
+_READ = f"""
+    SELECT step, key, sum(amount)::bigint FROM (
+        SELECT step, key, amount FROM run_counts
+        WHERE automation_id = %(id)s AND version = %(version)s AND grain = 'all' AND %(since)s::timestamptz IS NULL
+        UNION ALL {_from("since", "amount")}
+        UNION ALL {_from("until", "-amount")}
+        UNION ALL
+        SELECT step, key, amount FROM automation_deltas
+        WHERE automation_id = %(id)s AND version = %(version)s
+            AND hour >= coalesce(%(since)s::timestamptz, '-infinity')
+            AND hour < coalesce(%(until)s::timestamptz, 'infinity')) AS counted
+    GROUP BY step, key
+"""
