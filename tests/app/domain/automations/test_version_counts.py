@@ -19,7 +19,7 @@ from app.lib import clock, ids
 from app.models.automations import AutomationDelta
 from app.models.runs import Run
 from tests.automations import carry_on
-from tests.cast import Api, all_of, elsewhere, in_threads, indexes_used, one
+from tests.cast import Api, all_of, elsewhere, in_threads, one
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 MARK = {"id": "mark", "kind": "add_tag", "tag": "seen"}
@@ -197,7 +197,7 @@ def test_cancelled_merged_and_erased_runs_stop_waiting(api: Api) -> None:
     _, of_cancelled, merged, kept, erased = begin_some(api, automation_id, 5)
     [run_id] = all_of("SELECT id FROM runs WHERE contact_id = %s", of_cancelled)
     api.done(api.post(f"runs/{run_id}/cancel"))
-    api.done(api.post(f"contacts/{kept}/merge", {"from_contact_id": merged}))
+    api.done(api.post(f"contacts/{kept}/merge", {"contact_id": merged}))
     api.done(api.delete(f"contacts/{erased}"))
 
     found = read_twice(api, automation_id)
@@ -398,12 +398,12 @@ def test_a_period_that_ends_before_it_begins_is_refused(api: Api) -> None:
     assert (response.status_code, response.json["errors"][0]["pointer"]) == (422, "/until")
 
 
-def test_an_automation_or_a_version_that_does_not_exist_is_not_found(api: Api, other: Api) -> None:
+def test_an_automation_or_a_version_that_does_not_exist_is_not_found(api: Api, others: Api) -> None:
     automation_id = api.published(MARK)
 
     assert api.get(f"automations/{automation_id}/counts?version=2").status_code == 404
     assert api.get(f"automations/{UNKNOWN}/counts").status_code == 404
-    assert other.get(f"automations/{automation_id}/counts").status_code == 404
+    assert others.get(f"automations/{automation_id}/counts").status_code == 404
 
 
 # Bounds
