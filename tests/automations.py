@@ -31,7 +31,9 @@ def make_automation(workspace_id: str, definition: Mapping[str, Any] | None = No
     AutomationVersion.insert(
         automation_id=automation.id, number=1, workspace_id=workspace_id, definition=definition
     ).execute()
-    automation_listeners.listen(workspace_id, automation.id, listened_keys(definition, automation.exits))
+    automation_listeners.listen(
+        workspace_id, automation.id, listened_keys(definition, automation.exits, automation.goal)
+    )
     return str(automation.id)
 
 

@@ -56,6 +56,7 @@ class AutomationFields(RequestBody):
         validate=validate.Length(max=20),
         metadata=automations.ABOUT_EXITS,
     )
+    goal = fields.Raw(allow_none=True, metadata=automations.ABOUT_GOAL)
 
     @post_load
     def can_run(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
@@ -68,6 +69,7 @@ class AutomationFields(RequestBody):
             faults = [
                 *(definitions.faults(data["definition"], "/definition") if "definition" in data else ()),
                 *(definitions.exit_faults(data["exits"], "/exits") if "exits" in data else ()),
+                *(definitions.goal_faults(data["goal"], "/goal") if data.get("goal") is not None else ()),
             ]
         if faults:
             raise Invalid(*faults)

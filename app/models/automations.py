@@ -26,6 +26,7 @@ class Automation(OwnedModel):
     definition = json_field()
     reentry = TextField(null=True)
     exits = json_field(default=list)
+    goal = json_field(null=True)
     cancellations = json_field(default=list)
     created_at = TimeField()
     updated_at = TimeField()

@@ -26,7 +26,8 @@ class Run(MailModel):
 
     `step` is the step to take next, or the one that waits. A wait ends when its `answer` is there, or its time comes
     (`resume_at`); both make the run mail. `taken` counts steps, `unbroken` those since the last wait, `logged` entries
-    of the log. `is_counted`: by version and step too, from its beginning on.
+    of the log. Until `goal_until`, an event may reach the goal; null if none may. `is_counted`: by version and step
+    too, from its beginning on.
     """
 
     # What a run was started with does not change; only a merge gives it another contact.
@@ -67,6 +68,8 @@ class Run(MailModel):
     parent_id = TextField(null=True)
     trace_id = TextField()
     resume_at = TimeField(null=True)
+    goal_until = TimeField(null=True)
+    goal_reached_at = TimeField(null=True)
     deaths = IntegerField(default=0)
     created_at = TimeField()
     started_at = TimeField(null=True)

@@ -45,6 +45,11 @@ ABOUT_EXITS: dict[str, Any] = {
     "description": "The events that end a contact's runs, in the form of triggers.",
     "example": [{"event": "sale.recorded"}],
 }
+ABOUT_GOAL: dict[str, Any] = {
+    "oneOf": [{"$ref": "#/components/schemas/Goal"}, {"type": "null"}],
+    "description": "The event that shows that a run was a success, counted for runs that begin from now on.",
+    "example": {"event": "sale.recorded", "within_seconds": 604800},
+}
 ABOUT_REENTRY = {
     "description": "Whether a contact may enter again: `every` time, `after_finish` of its run, or only `once`. null: "
     "`every` for `start`, `after_finish` for triggers.",
@@ -73,7 +78,7 @@ def update(change: Change) -> Effect:
     """Changes the fields given. A definition is that of the draft; all else counts at once. Raises NotFound."""
     automation = Automation.find(change.workspace_id, change.target)
     _set(automation, **change.payload)
-    if automation.status != "draft" and "exits" in change.payload:
+    if automation.status != "draft" and change.payload.keys() & {"exits", "goal"}:
         publications.listen(Automation.find(change.workspace_id, change.target))
     return Effect("changed", "automation", automation.id)
 
@@ -156,7 +161,7 @@ def start(change: Change) -> Effect:
     as cancelled.
     """
     unit, automation_id = change.unit, change.payload["automation_id"]
-    version, reentry = _published(unit, change.workspace_id, automation_id)
+    version, reentry, goal = _published(unit, change.workspace_id, automation_id)
     contact = contacts.find_named(change.workspace_id, change.payload["contact_id"], unit)
     begun = Start(
         change.workspace_id,
@@ -165,6 +170,7 @@ def start(change: Change) -> Effect:
         contact.id,
         change.cause.trace_id,
         change.payload.get("variables", {}),
+        goal=goal,
         job_id=change.cause.job_id,
         run_id=change.target,
     )
@@ -206,6 +212,7 @@ class AutomationSchema(ResponseBody):
     definition = fields.Dict(metadata=about("The draft: a Definition, as it was given.", example=EXAMPLE))
     reentry = fields.String(allow_none=True, validate=validate.OneOf(REENTRY), metadata=ABOUT_REENTRY)
     exits = fields.List(fields.Dict(), metadata=ABOUT_EXITS)
+    goal = fields.Raw(allow_none=True, metadata=ABOUT_GOAL)
     runs = fields.Nested(counts.RunCountsSchema, metadata=about("Its runs by status."))
     created_at = time("When the automation was created.")
     updated_at = time("When it last changed.")
@@ -241,20 +248,20 @@ def represent_version(version: AutomationVersion) -> dict[str, Any]:
     return AutomationVersionSchema.of(version, version=version.number)
 
 
-def _published(unit: Unit, workspace_id: str, automation_id: str) -> tuple[int, Reentry]:
-    """The published version of an automation, and who may enter it; read once in a unit.
+def _published(unit: Unit, workspace_id: str, automation_id: str) -> tuple[int, Reentry, Mapping[str, Any] | None]:
+    """The published version of an automation, who may enter it, and its goal; read once in a unit.
 
     Automations change only in the workspace's writes, so never while other writes of it are in a unit. Raises NotFound,
     AutomationNotPublished.
     """
-    published = "SELECT version, reentry FROM automations WHERE id = %s AND workspace_id = %s"
+    published = "SELECT version, reentry, goal FROM automations WHERE id = %s AND workspace_id = %s"
     found = unit.noted(("automation", automation_id), lambda: rows(published, (automation_id, workspace_id)))
     if not found:
         raise NotFound()
-    [(version, reentry)] = found
+    [(version, reentry, goal)] = found
     if version is None:
         raise AutomationNotPublished()
-    return version, reentry or "every"
+    return version, reentry or "every", goal
 
 
 def _set(automation: Automation, **fields: Any) -> None:

@@ -93,5 +93,5 @@ def _published_starters(automation: Automation) -> dict[str, Any]:
 
 
 def _listen(automation: Automation, definition: Any) -> None:
-    keys = definitions.listened_keys(definition, automation.exits)
+    keys = definitions.listened_keys(definition, automation.exits, automation.goal)
     automation_listeners.listen(automation.workspace_id, automation.id, keys)

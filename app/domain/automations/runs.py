@@ -58,7 +58,8 @@ def replay(change: Change) -> Effect:
     run = _locked(change, change.payload["run_id"])
     if not run.is_finished:
         raise Conflict(f"This run is {run.status}. Only one that has ended can be replayed.")
-    if _automation(run).version is None:
+    automation = _automation(run)
+    if automation.version is None:
         raise AutomationNotPublished()
     if change.unit.get(Contact, run.workspace_id, "id", run.contact_id) is None:
         raise Conflict("The contact of this run has been deleted.")
@@ -75,6 +76,7 @@ def replay(change: Change) -> Effect:
         job_id=change.cause.job_id,
         parent_id=run.id,
         run_id=change.target,
+        goal=automation.goal,
         step=from_step,
         **({} if from_step is None else {"saved": run.saved, "own_variables": run.own_variables}),
     )
@@ -136,7 +138,7 @@ def _locked(change: Change, run_id: str) -> Run:
 
 def _automation(run: Run) -> Automation:
     """The run's automation, without its definition. Raises NotFound."""
-    columns = (Automation.id, Automation.name, Automation.version)
+    columns = (Automation.id, Automation.name, Automation.version, Automation.goal)
     found = Automation.select(*columns).where(Automation.id == run.automation_id).first()
     if found is None:
         raise NotFound("The automation of this run has been deleted.")

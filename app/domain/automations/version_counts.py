@@ -43,6 +43,7 @@ class VersionCountsSchema(ResponseBody):
         allow_none=True, metadata=about("The version; null if none has been published.", example=1)
     )
     runs = fields.Nested(RunCountsSchema, metadata=about("Its runs by status."))
+    goals = fields.Integer(metadata=about("How many of its runs have reached the goal.", example=3))
     steps = fields.Dict(
         values=fields.Nested(StepCountsSchema),
         metadata=about(
@@ -62,7 +63,7 @@ def read(
     _check(since, until)
     number = automation.version or automation.latest_version or None if version is None else version
     if number is None:
-        return {"version": None, "runs": dict.fromkeys(STATUSES, 0), "steps": {}}
+        return {"version": None, "runs": dict.fromkeys(STATUSES, 0), "goals": 0, "steps": {}}
     if not 1 <= number <= automation.latest_version:
         raise NotFound(f"This automation has no version {number}.")
     values = {"id": automation.id, "version": number, "since": since, "until": until}
@@ -71,6 +72,7 @@ def read(
     return {
         "version": number,
         "runs": {status: counted.get(("", status), 0) for status in STATUSES},
+        "goals": counted.get(("", "goals"), 0),
         "steps": {step.id: _of_step(step, counted) for step in steps.values()},
     }
 

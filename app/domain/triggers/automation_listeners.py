@@ -71,6 +71,7 @@ class Listener:
     reentry: Reentry | None
     triggers: Sequence[Trigger]
     exits: Sequence[Trigger]
+    goal: Trigger | None
 
     def starts(self, heard: Heard) -> bool:
         """Whether the event is one of its triggers. A reply that a run waited for is none, unless they say so."""
@@ -87,17 +88,28 @@ class Listener:
         """Whether the event is one of its exits for that run."""
         return any(_is_of(each, heard, heard.variables | _of_run(run)) for each in self.exits)
 
+    def may_reach_goal_on(self, heard: Heard) -> bool:
+        """Whether the event is its goal, or may be, as only the run can tell."""
+        goal = self.goal
+        return goal is not None and _is_of(goal, heard, {} if _names_run(goal) else heard.variables)
+
+    def reaches_goal_on(self, heard: Heard, run: Run) -> bool:
+        """Whether the event is its goal for that run, which must not have reached it, and happened in time."""
+        if self.goal is None or run.goal_until is None or heard.event.at > run.goal_until:
+            return False
+        return _is_of(self.goal, heard, heard.variables | _of_run(run))
+
 
 class Listeners:
     """Those that listen to some keys of a workspace. Finding them takes one statement, however many they are."""
 
     def __init__(self, workspace_id: str, keys: Collection[str]) -> None:
         found = rows(_FIND, {"workspace_id": workspace_id, "keys": sql.array(keys)}) if keys else []
-        starting = {(id, version) for _, _, id, _, version, _, _, is_open in found if is_open}
+        starting = {(id, version) for _, _, id, _, version, *_, is_open in found if is_open}
         triggers = _triggers(starting)
         listeners = {
-            id: Listener(id, name, version, reentry, triggers[id, version] if is_open else (), exits)
-            for _, _, id, name, version, reentry, exits, is_open in found
+            id: Listener(id, name, version, reentry, triggers[id, version] if is_open else (), exits, goal)
+            for _, _, id, name, version, reentry, exits, goal, is_open in found
         }
         self._by_key: dict[str, list[tuple[datetime, Listener]]] = {}
         for key, since, id, *_ in found:
@@ -172,7 +184,8 @@ _FIND = sql.prepared(
     "find_listeners",
     """
     SELECT listener.key, listener.since, automation.id, automation.name, automation.version, automation.reentry,
-        automation.exits, automation.version IS NOT NULL AND automation.status IN ('published', 'paused')
+        automation.exits, automation.goal,
+        automation.version IS NOT NULL AND automation.status IN ('published', 'paused')
     FROM automation_listeners listener JOIN automations automation ON automation.id = listener.automation_id
     WHERE listener.workspace_id = %(workspace_id)s AND listener.key = ANY(%(keys)s::text[])
     """,

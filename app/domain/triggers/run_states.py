@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -47,8 +47,8 @@ Reentry = Literal["every", "after_finish", "once"]
 class Start:
     """What a run begins with, by the names of its columns.
 
-    `depth`: how many automations lie between it and the outside. `step`: the step that it begins with, if not the
-    first; then `saved` and `own_variables` are what those before it left.
+    `goal`: that of the automation. `depth`: how many automations lie between it and the outside. `step`: the step that
+    it begins with, if not the first; then `saved` and `own_variables` are what those before it left.
     """
 
     workspace_id: str
@@ -64,12 +64,13 @@ class Start:
     is_awaited: bool = False
     depth: int = 0
     run_id: str | None = None
+    goal: Mapping[str, Any] | None = None
     step: str | None = None
     saved: Mapping[str, Any] = field(default_factory=dict)
     own_variables: Mapping[str, Any] = field(default_factory=dict)
 
 
-_GIVEN = [each.name for each in dataclasses.fields(Start) if each.name != "run_id"]
+_GIVEN = [each.name for each in dataclasses.fields(Start) if each.name not in ("run_id", "goal")]
 
 
 def is_overgrown(unit: Unit, start: Start) -> bool:
@@ -99,7 +100,10 @@ def keeps_out(unit: Unit, start: Start, reentry: Reentry) -> str | None:
 
 def begin(unit: Unit, start: Start) -> Run:
     """Begins a run, which is mail from the commit on."""
-    run = _made(unit, start, status="queued", due_at=unit.now)
+    run_id = start.run_id or ids.new("run")
+    lasting = timedelta(seconds=start.goal["within_seconds"]) if start.goal else None
+    goal_until = lasting and ids.time_of(run_id) + lasting
+    run = _made(unit, start, run_id, status="queued", due_at=unit.now, goal_until=goal_until)
     happened = unit.recorder(start.workspace_id).pending
     unit.notes[_begun(run.id)] = happened[-1].id if happened else ""
     enrolment = _enrolment(unit, start)
@@ -126,7 +130,9 @@ def is_before(unit: Unit, run: Run, event_id: str) -> bool:
 
 def refuse(unit: Unit, start: Start) -> Run:
     """Records a run that `reentry` refused: cancelled, without an effect or an event."""
-    return _made(unit, start, status="cancelled", reason="reentry", finished_at=unit.now)
+    return _made(
+        unit, start, start.run_id or ids.new("run"), status="cancelled", reason="reentry", finished_at=unit.now
+    )
 
 
 def change(unit: Unit, run: Run, **fields: Any) -> Run:
@@ -138,15 +144,21 @@ def change(unit: Unit, run: Run, **fields: Any) -> Run:
     return changed
 
 
+def reach_goal(unit: Unit, run: Run, at: datetime) -> Run:
+    """Puts the run as having reached its goal then, which counts once. It must not have reached it before."""
+    count(unit, run, "goals")
+    return unit.put(run.altered(goal_until=None, goal_reached_at=at))
+
+
 def wake(unit: Unit, run: Run, **fields: Any) -> Run:
     """Makes a run that waits due, with these fields. Its step ends the wait, or begins anew."""
     ring(run.workspace_id)
     return change(unit, run, resume_at=None, due_at=unit.now, **fields)
 
 
-def count(unit: Unit, run: Run, status: str, amount: int = 1) -> None:
-    """Adds to the number of the automation's runs with that status, which `counts.py` adds up."""
-    unit.count(_counted(run, status), amount)
+def count(unit: Unit, run: Run, key: str, amount: int = 1) -> None:
+    """Adds to the number of the automation's runs with a status, or of its `goals`, which `counts.py` adds up."""
+    unit.count(_counted(run, key), amount)
 
 
 def count_step(unit: Unit, run: Run, key: str, amount: int = 1) -> None:
@@ -227,6 +239,7 @@ class RunSchema(ResponseBody):
     created_at = time("When its start was accepted, or its trigger happened.")
     started_at = time("When a worker first claimed it.", allow_none=True)
     finished_at = time("When it ended.", allow_none=True)
+    goal_reached_at = time("When the event happened that is the automation's goal.", allow_none=True)
 
 
 def represent(run: Run) -> dict[str, Any]:
@@ -251,8 +264,7 @@ def _enrolment(unit: Unit, start: Start) -> Enrolment | None:
     return unit.get(Enrolment, start.workspace_id, "id", Enrolment.id_of(start.contact_id, start.automation_id))
 
 
-def _made(unit: Unit, start: Start, **columns: Any) -> Run:
-    run_id = start.run_id or ids.new("run")
+def _made(unit: Unit, start: Start, run_id: str, **columns: Any) -> Run:
     run = Run(
         id=run_id,
         is_counted=True,

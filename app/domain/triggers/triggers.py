@@ -1,4 +1,4 @@
-"""Triggers and exits: the runs that follow from events, and those that events end.
+"""Triggers, exits and goals: the runs that follow from events, those that events end, and whose goal they are.
 
 They follow in the transaction that records the events, while they are few. Otherwise the events are left to the
 fan-out, which makes the plan again and carries it out in parts.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import structlog
 from peewee import DatabaseError, InterfaceError
@@ -30,6 +30,8 @@ log = structlog.get_logger(__name__)
 
 # Runs that one transaction begins or ends because of events.
 MOST_RUNS = 200
+# Runs of a contact and an automation that one event may be the goal of.
+MOST_AIMING = 100
 # Pairs of an event and a listener that one transaction looks at, however few runs follow.
 MOST_LOOKS = 1_000
 # An exit is an event as well. What follows after this many steps in one transaction is left to the fan-out.
@@ -45,10 +47,10 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """A consequence of an event for a listener. `run_id`: a run that it ends.
+    """A consequence of an event for a listener. `run_id`: a run that it ends if `exits`, or whose goal it is.
 
-    The last one of an event and a listener has no `run_id`: it ends runs begun in the same transaction if `exits`, and
-    begins one if `starts`.
+    The last one of an event and a listener has no `run_id`: it is about runs begun in the same transaction, and begins
+    one if `starts`.
     """
 
     heard: Heard
@@ -56,6 +58,7 @@ class Consequence:
     run_id: str | None = None
     exits: bool = False
     starts: bool = False
+    is_goal: bool = False
 
     @property
     def position(self) -> Position:
@@ -112,9 +115,9 @@ def plan(heard: Sequence[Heard]) -> Plan:
             if len(looked) == MOST_LOOKS or len(last) > MOST_RUNS:
                 return Plan(*_with_ends(last, position), looked)
             looked.append(position)
-            exits, starts = listener.may_exit_on(each), listener.starts(each)
-            if exits or starts:
-                last.append(Consequence(each, listener, None, exits, starts))
+            exits, starts, is_goal = listener.may_exit_on(each), listener.starts(each), listener.may_reach_goal_on(each)
+            if exits or starts or is_goal:
+                last.append(Consequence(each, listener, None, exits, starts, is_goal))
     return Plan(*_with_ends(last, None), looked)
 
 
@@ -129,16 +132,18 @@ def needs(consequences: Sequence[Consequence]) -> Iterator[Key]:
 
 
 def carry_out(consequence: Consequence, unit: Unit) -> None:
-    """Begins or ends runs of a contact; does nothing if the contact has been deleted. Raises Busy."""
+    """Begins or changes runs of a contact; does nothing if the contact has been deleted. Raises Busy."""
     heard = consequence.heard
     if unit.get(Contact, heard.workspace_id, "id", _contact_of(consequence)) is None:
         return
     if consequence.run_id is not None:
-        _end(unit, consequence, unit.get(Run, heard.workspace_id, "id", consequence.run_id))
-    if consequence.exits:
+        if (run := unit.get(Run, heard.workspace_id, "id", consequence.run_id)) is not None:
+            _affect(unit, consequence, run)
+    elif consequence.exits or consequence.is_goal:
         for run in unit.changed(Run):
-            if (run.contact_id, run.automation_id) == (heard.event.contact_id, consequence.listener.id):
-                _end(unit, consequence, run if run_states.is_before(unit, run, heard.event.id) else None)
+            is_its = (run.contact_id, run.automation_id) == (heard.event.contact_id, consequence.listener.id)
+            if is_its and run_states.is_before(unit, run, heard.event.id):
+                _affect(unit, consequence, run)
     if consequence.starts:
         _begin(unit, consequence)
 
@@ -171,12 +176,18 @@ def _would_overtake(consequences: Sequence[Consequence]) -> bool:
 
 
 def _with_ends(last: Sequence[Consequence], rest: Position | None) -> tuple[Sequence[Consequence], Position | None]:
-    """The last consequences of events and listeners with the runs to end before each, cut off at MOST_RUNS."""
-    ends: dict[Position, list[Consequence]] = {}
+    """The last consequences of events and listeners with those for runs before each, cut off at MOST_RUNS.
+
+    An event is looked at as a goal before it ends runs.
+    """
+    first: dict[Position, list[Consequence]] = {}
+    for number, run_id in _aiming(last):
+        each = last[number]
+        first.setdefault(each.position, []).append(Consequence(each.heard, each.listener, run_id, is_goal=True))
     for number, run_id in _unfinished(last):
         each = last[number]
-        ends.setdefault(each.position, []).append(Consequence(each.heard, each.listener, run_id))
-    consequences = [one for each in last for one in (*ends.get(each.position, ()), each)]
+        first.setdefault(each.position, []).append(Consequence(each.heard, each.listener, run_id, exits=True))
+    consequences = [one for each in last for one in (*first.get(each.position, ()), each)]
     if len(consequences) > MOST_RUNS:
         return consequences[:MOST_RUNS], consequences[MOST_RUNS].position
     return consequences, rest
@@ -185,21 +196,36 @@ def _with_ends(last: Sequence[Consequence], rest: Position | None) -> tuple[Sequ
 def _unfinished(last: Sequence[Consequence]) -> list[tuple[int, str]]:
     """The runs that the exits among these end, each with the number of its consequence; more than MOST_RUNS at most."""
     exits = [(number, each) for number, each in enumerate(last) if each.exits]
-    if not exits:
-        return []
-    parameters = {
-        "numbers": [number for number, _ in exits],
-        "contacts": [_contact_of(each) for _, each in exits],
-        "automations": [each.listener.id for _, each in exits],
-        "times": [each.heard.recorded_at for _, each in exits],
-        "limit": MOST_RUNS + 1,
+    return list(rows(_UNFINISHED, {**_looks(exits), "limit": MOST_RUNS + 1})) if exits else []
+
+
+def _aiming(last: Sequence[Consequence]) -> list[tuple[int, str]]:
+    """The runs whose goal an event of these may be, each with the number of its consequence.
+
+    The latest MOST_AIMING of a contact and an automation: those for which it is no goal would be found again and again.
+    """
+    goals = [(number, each) for number, each in enumerate(last) if each.is_goal]
+    happened = [each.heard.event.at for _, each in goals]
+    return list(rows(_AIMING, {**_looks(goals), "happened": happened, "most": MOST_AIMING})) if goals else []
+
+
+def _looks(chosen: Sequence[tuple[int, Consequence]]) -> dict[str, Any]:
+    """What to look for runs with: a number, a contact, an automation and a time for each."""
+    return {
+        "numbers": [number for number, _ in chosen],
+        "contacts": [_contact_of(each) for _, each in chosen],
+        "automations": [each.listener.id for _, each in chosen],
+        "times": [each.heard.recorded_at for _, each in chosen],
     }
-    return [(number, run_id) for number, run_id in rows(_UNFINISHED, parameters)]
 
 
-def _end(unit: Unit, consequence: Consequence, run: Run | None) -> None:
-    if run is not None and not run.is_finished and consequence.listener.exits_on(consequence.heard, run):
-        run_endings.finish(unit, run, "cancelled", automation_name=consequence.listener.name, reason="exit")
+def _affect(unit: Unit, consequence: Consequence, run: Run) -> None:
+    """Records the goal of the run, or ends it, or both, if the event is one for this run."""
+    heard, listener = consequence.heard, consequence.listener
+    if consequence.is_goal and listener.reaches_goal_on(heard, run):
+        run = run_states.reach_goal(unit, run_endings.adopted(unit, run), heard.event.at)
+    if consequence.exits and not run.is_finished and listener.exits_on(heard, run):
+        run_endings.finish(unit, run, "cancelled", automation_name=listener.name, reason="exit")
 
 
 def _begin(unit: Unit, consequence: Consequence) -> None:
@@ -213,6 +239,7 @@ def _begin(unit: Unit, consequence: Consequence) -> None:
         trace_id=event.cause.trace_id,
         event=heard.document,
         event_id=event.id,
+        goal=listener.goal,
         depth=event.cause.depth + 1,
     )
     if start.depth > run_states.MOST_DEPTH or run_states.is_overgrown(unit, start):
@@ -249,4 +276,20 @@ _UNFINISHED = """
         AND runs.finished_at IS NULL
         AND (runs.event_id IS NOT NULL OR runs.created_at <= coalesce(exit.at, 'infinity'))
     ORDER BY exit.number, runs.id LIMIT %(limit)s
+"""
+
+_AIMING = """
+    SELECT aim.number, run.id
+    FROM unnest(%(numbers)s::int[], %(contacts)s::text[], %(automations)s::text[], %(times)s::timestamptz[],
+        %(happened)s::timestamptz[]) AS aim(number, contact_id, automation_id, at, happened_at)
+    CROSS JOIN LATERAL (
+        SELECT runs.id FROM (
+            SELECT aim.contact_id AS id UNION ALL SELECT id FROM pending_merges WHERE kept_id = aim.contact_id
+        ) AS own
+        JOIN runs ON runs.contact_id = own.id AND runs.automation_id = aim.automation_id
+            AND runs.goal_until >= aim.happened_at
+            AND (runs.event_id IS NOT NULL OR runs.created_at <= coalesce(aim.at, 'infinity'))
+        ORDER BY runs.id DESC LIMIT %(most)s
+    ) AS run
+    ORDER BY aim.number, run.id
 """

@@ -7,10 +7,12 @@ from typing import Any
 
 from app.domain.automations.definitions.json_schemas import SCHEMAS
 from app.domain.automations.definitions.loops import loop, started
-from app.domain.automations.definitions.validation import exit_faults, faults
+from app.domain.automations.definitions.validation import exit_faults, faults, goal_faults
 
 
-def listened_keys(definition: Mapping[str, Any], exits: Sequence[Mapping[str, Any]]) -> set[str]:
-    """The keys of what starts and ends runs: the kind of an event, if a tag is named followed by ':' and the tag."""
-    listed = [*definition.get("triggers", []), *exits]
+def listened_keys(
+    definition: Mapping[str, Any], exits: Sequence[Mapping[str, Any]], goal: Mapping[str, Any] | None = None
+) -> set[str]:
+    """The keys of what concerns runs: the kind of an event, if a tag is named followed by ':' and the tag."""
+    listed = [*definition.get("triggers", []), *exits, *([goal] if goal else [])]
     return {f"{each['event']}:{each['tag']}" if "tag" in each else each["event"] for each in listed}

@@ -12,6 +12,7 @@ from app.lib import normalization
 
 MOST_STEPS = 500
 MOST_TRIGGERS = 64
+LONGEST_GOAL_SECONDS = 90 * 24 * 60 * 60
 DEEPEST = 10
 ID = "^[A-Za-z0-9_-]{1,64}$"
 
@@ -58,6 +59,17 @@ def _of_kind(name: str, kind: Kind) -> dict[str, Any]:
     }
 
 
+_EVENT: Mapping[str, Any] = {
+    "event": {"type": "string", "enum": list(EVENTS), "description": "The kind of the event."},
+    "tag": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 100,
+        "pattern": f"^{normalization.TAG}$",
+        "description": f"Only this tag. For {' and '.join(TAG_EVENTS)}.",
+    },
+}
+
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     "Definition": {
         "type": "object",
@@ -80,14 +92,7 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
         "required": ["event"],
         "additionalProperties": False,
         "properties": {
-            "event": {"type": "string", "enum": list(EVENTS), "description": "The kind of the event."},
-            "tag": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": 100,
-                "pattern": f"^{normalization.TAG}$",
-                "description": f"Only this tag. For {' and '.join(TAG_EVENTS)}.",
-            },
+            **_EVENT,
             "also_replies": {
                 "type": "boolean",
                 "description": f"For {REPLY_EVENT}: replies that a run waited for start runs too.",
@@ -96,6 +101,23 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
             | {"description": "Only if this holds, for `contact`, `conversation` and `trigger.event`."},
         },
         "example": {"event": "tag.added", "tag": "vip"},
+    },
+    "Goal": {
+        "type": "object",
+        "description": "An event of a contact that its runs are meant to lead to.",
+        "required": ["event", "within_seconds"],
+        "additionalProperties": False,
+        "properties": {
+            **_EVENT,
+            "if": _CONDITION | {"description": "Only if this holds, for what exits can name: also `run` and `steps`."},
+            "within_seconds": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": LONGEST_GOAL_SECONDS,
+                "description": "How long after the run was created the event may happen; 90 days at most.",
+            },
+        },
+        "example": {"event": "sale.recorded", "within_seconds": 604800},
     },
     **conditions.SCHEMAS,
     "Step": {

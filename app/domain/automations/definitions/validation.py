@@ -30,6 +30,7 @@ from app.lib.templates import TemplateError
 
 MOST_EXITS = 20
 DEEPEST_VALUE = 20
+_EXAMPLE_OF_GOAL = '{"event": "sale.recorded", "within_seconds": 604800}'
 
 
 def faults(definition: Any, pointer: str = "") -> list[Fault]:
@@ -40,6 +41,24 @@ def faults(definition: Any, pointer: str = "") -> list[Fault]:
 def exit_faults(exits: Any, pointer: str = "") -> list[Fault]:
     """The faults of the exits of an automation."""
     return list(_trigger_faults(exits, pointer, MOST_EXITS, known_names.of_exits))
+
+
+def goal_faults(goal: Any, pointer: str = "") -> list[Fault]:
+    """The faults of the goal of an automation."""
+    if not isinstance(goal, dict):
+        return [Fault(pointer, f"Give an object, such as {_EXAMPLE_OF_GOAL}, or null.")]
+    schema = SCHEMAS["Goal"]["properties"]
+    faults = [
+        Fault(pointer + pointer_to(name), f"Unknown field. There are {', '.join(map(repr, schema))}.")
+        for name in sorted(goal.keys() - schema.keys())
+    ]
+    trigger = {name: goal[name] for name in goal.keys() & {"event", "tag", "if"}}
+    faults += _faults_of_trigger(trigger, pointer, known_names.of_exits(_events([trigger])))
+    if "within_seconds" not in goal:
+        faults.append(Fault(f"{pointer}/within_seconds", "Give the time after the start of a run, in seconds."))
+    else:
+        faults += schema_checks.faults(goal["within_seconds"], schema["within_seconds"], f"{pointer}/within_seconds")
+    return faults[:MAX_FAULTS]
 
 
 @dataclass(slots=True)

@@ -41,6 +41,7 @@ def begin(moment: Moment) -> Outcome:
         parent_id=moment.run.id,
         is_awaited=moment.step.fields.get("wait", False),
         depth=moment.run.depth + 1,
+        goal=automation.goal,
     )
     if run_states.is_overgrown(moment.unit, start):
         raise StepFailed("limit", _OVERGROWN.format(bounds.RUNS_OF_CHAIN.most))
