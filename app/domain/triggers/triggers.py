@@ -7,17 +7,19 @@ fan-out, which makes the plan again and carries it out in parts.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import structlog
 from peewee import DatabaseError, InterfaceError
 
 from app import sql
 from app.database import rows
-from app.domain.triggers import run_endings, run_states
+from app.domain.triggers import concerned_runs, run_endings, run_states
 from app.domain.triggers.automation_listeners import Heard, Listener, Listeners
+from app.domain.triggers.concerned_runs import Look
 from app.domain.triggers.run_states import Start
 from app.domain.work.events import PAST_AUTOMATIONS, Recorder
 from app.domain.work.units import Busy, Unit
@@ -30,8 +32,6 @@ log = structlog.get_logger(__name__)
 
 # Runs that one transaction begins or ends because of events.
 MOST_RUNS = 200
-# Runs of a contact and an automation that one event may be the goal of.
-MOST_AIMING = 100
 # Pairs of an event and a listener that one transaction looks at, however few runs follow.
 MOST_LOOKS = 1_000
 # An exit is an event as well. What follows after this many steps in one transaction is left to the fan-out.
@@ -113,12 +113,12 @@ def plan(heard: Sequence[Heard]) -> Plan:
         for listener in listeners.of(each):
             position = Position(each.event.id, listener.id)
             if len(looked) == MOST_LOOKS or len(last) > MOST_RUNS:
-                return Plan(*_with_ends(last, position), looked)
+                return Plan(*_with_runs(last, position), looked)
             looked.append(position)
             exits, starts, is_goal = listener.may_exit_on(each), listener.starts(each), listener.may_reach_goal_on(each)
             if exits or starts or is_goal:
                 last.append(Consequence(each, listener, None, exits, starts, is_goal))
-    return Plan(*_with_ends(last, None), looked)
+    return Plan(*_with_runs(last, None), looked)
 
 
 def needs(consequences: Sequence[Consequence]) -> Iterator[Key]:
@@ -175,48 +175,34 @@ def _would_overtake(consequences: Sequence[Consequence]) -> bool:
     return bool(contacts and rows(_UNFOLLOWED, {"contacts": sql.array(contacts)}))
 
 
-def _with_ends(last: Sequence[Consequence], rest: Position | None) -> tuple[Sequence[Consequence], Position | None]:
-    """The last consequences of events and listeners with those for runs before each, cut off at MOST_RUNS.
+def _with_runs(last: Sequence[Consequence], rest: Position | None) -> tuple[Sequence[Consequence], Position | None]:
+    """The last consequences of events and listeners with those for runs before each, goals first.
 
-    An event is looked at as a goal before it ends runs.
+    Cut off at MOST_RUNS; the same number of goals may come on top, so that they keep no other consequence back.
     """
-    first: dict[Position, list[Consequence]] = {}
-    for number, run_id in _aiming(last):
-        each = last[number]
-        first.setdefault(each.position, []).append(Consequence(each.heard, each.listener, run_id, is_goal=True))
-    for number, run_id in _unfinished(last):
-        each = last[number]
-        first.setdefault(each.position, []).append(Consequence(each.heard, each.listener, run_id, exits=True))
-    consequences = [one for each in last for one in (*first.get(each.position, ()), each)]
-    if len(consequences) > MOST_RUNS:
-        return consequences[:MOST_RUNS], consequences[MOST_RUNS].position
+    before: dict[Position, list[Consequence]] = {}
+    for of in ({"is_goal": True}, {"exits": True}):
+        for number, run_id in _concerned(last, **of):
+            each = last[number]
+            before.setdefault(each.position, []).append(Consequence(each.heard, each.listener, run_id, **of))
+    consequences = [one for each in last for one in (*before.get(each.position, ()), each)]
+    done: Counter[bool] = Counter()
+    for number, each in enumerate(consequences):
+        done[each.is_goal and each.run_id is not None] += 1
+        if max(done.values()) > MOST_RUNS:
+            return consequences[:number], each.position
     return consequences, rest
 
 
-def _unfinished(last: Sequence[Consequence]) -> list[tuple[int, str]]:
-    """The runs that the exits among these end, each with the number of its consequence; more than MOST_RUNS at most."""
-    exits = [(number, each) for number, each in enumerate(last) if each.exits]
-    return list(rows(_UNFINISHED, {**_looks(exits), "limit": MOST_RUNS + 1})) if exits else []
-
-
-def _aiming(last: Sequence[Consequence]) -> list[tuple[int, str]]:
-    """The runs whose goal an event of these may be, each with the number of its consequence.
-
-    The latest MOST_AIMING of a contact and an automation: those for which it is no goal would be found again and again.
-    """
-    goals = [(number, each) for number, each in enumerate(last) if each.is_goal]
-    happened = [each.heard.event.at for _, each in goals]
-    return list(rows(_AIMING, {**_looks(goals), "happened": happened, "most": MOST_AIMING})) if goals else []
-
-
-def _looks(chosen: Sequence[tuple[int, Consequence]]) -> dict[str, Any]:
-    """What to look for runs with: a number, a contact, an automation and a time for each."""
-    return {
-        "numbers": [number for number, _ in chosen],
-        "contacts": [_contact_of(each) for _, each in chosen],
-        "automations": [each.listener.id for _, each in chosen],
-        "times": [each.heard.recorded_at for _, each in chosen],
-    }
+def _concerned(last: Sequence[Consequence], *, is_goal: bool = False, exits: bool = False) -> list[tuple[int, str]]:
+    """The runs that goals or exits among these may be about, each with the number of its consequence."""
+    looks = [
+        Look(number, _contact_of(each), each.listener.id, each.heard.recorded_at, each.heard.event.at)
+        for number, each in enumerate(last)
+        if (is_goal and each.is_goal) or (exits and each.exits)
+    ]
+    find = concerned_runs.aiming if is_goal else concerned_runs.unfinished
+    return find(looks, MOST_RUNS + 1) if looks else []
 
 
 def _affect(unit: Unit, consequence: Consequence, run: Run) -> None:
@@ -262,34 +248,3 @@ _UNFOLLOWED = sql.prepared(
         AND fan_out_after < '{PAST_AUTOMATIONS}' LIMIT 1
     """,
 )
-
-# Runs that events have started are started in the order of events, so they are older than the event at hand. Others may
-# have been started since it was recorded. Runs of a contact that has become a part of this one may be still to follow.
-_UNFINISHED = """
-    SELECT exit.number, runs.id
-    FROM unnest(%(numbers)s::int[], %(contacts)s::text[], %(automations)s::text[], %(times)s::timestamptz[])
-        AS exit(number, contact_id, automation_id, at)
-    CROSS JOIN LATERAL (
-        SELECT exit.contact_id AS id UNION ALL SELECT id FROM pending_merges WHERE kept_id = exit.contact_id
-    ) AS own
-    JOIN runs ON runs.contact_id = own.id AND runs.automation_id = exit.automation_id
-        AND runs.finished_at IS NULL
-        AND (runs.event_id IS NOT NULL OR runs.created_at <= coalesce(exit.at, 'infinity'))
-    ORDER BY exit.number, runs.id LIMIT %(limit)s
-"""
-
-_AIMING = """
-    SELECT aim.number, run.id
-    FROM unnest(%(numbers)s::int[], %(contacts)s::text[], %(automations)s::text[], %(times)s::timestamptz[],
-        %(happened)s::timestamptz[]) AS aim(number, contact_id, automation_id, at, happened_at)
-    CROSS JOIN LATERAL (
-        SELECT runs.id FROM (
-            SELECT aim.contact_id AS id UNION ALL SELECT id FROM pending_merges WHERE kept_id = aim.contact_id
-        ) AS own
-        JOIN runs ON runs.contact_id = own.id AND runs.automation_id = aim.automation_id
-            AND runs.goal_until >= aim.happened_at
-            AND (runs.event_id IS NOT NULL OR runs.created_at <= coalesce(aim.at, 'infinity'))
-        ORDER BY runs.id DESC LIMIT %(most)s
-    ) AS run
-    ORDER BY aim.number, run.id
-"""

@@ -13,6 +13,7 @@ from tests.cast import KEY, Api, all_of, in_threads, one, row_counts, working
 
 STEPS = [{"id": "mark", "kind": "add_tag", "tag": "welcomed"}]
 DEFINITION = {"triggers": [{"event": "tag.added", "tag": "vip"}], "steps": STEPS}
+GOAL = {"event": "sale.recorded", "within_seconds": 60}
 BODY = {"name": "Welcome", "definition": DEFINITION}
 UNKNOWN = "aut_01kaj5bd40e6rr3f5y2kq0w9xz"
 NO_RUNS = dict.fromkeys(("queued", "running", "waiting", "held", "completed", "failed", "cancelled"), 0)
@@ -47,6 +48,7 @@ def test_an_automation_is_created_as_a_draft(api: Api) -> None:
         "definition": DEFINITION,
         "reentry": None,
         "exits": [],
+        "goal": None,
         "runs": NO_RUNS,
         "created_at": made["created_at"],
         "updated_at": made["created_at"],
@@ -95,6 +97,16 @@ def test_a_replay_creates_no_second_automation(api: Api) -> None:
         (BODY | {"reentry": "twice"}, "/reentry"),
         (BODY | {"exits": [{"event": "it.rained"}]}, "/exits/0/event"),
         (BODY | {"exits": {}}, "/exits"),
+        (BODY | {"goal": []}, "/goal"),
+        (BODY | {"goal": {"event": "sale.recorded"}}, "/goal/within_seconds"),
+        (BODY | {"goal": {"within_seconds": 60}}, "/goal/event"),
+        (BODY | {"goal": GOAL | {"within_seconds": 0}}, "/goal/within_seconds"),
+        (BODY | {"goal": GOAL | {"within_seconds": 90 * 86_400 + 1}}, "/goal/within_seconds"),
+        (BODY | {"goal": GOAL | {"within_seconds": "60"}}, "/goal/within_seconds"),
+        (BODY | {"goal": GOAL | {"event": "message.sent"}}, "/goal/event"),
+        (BODY | {"goal": GOAL | {"tag": "vip"}}, "/goal/tag"),
+        (BODY | {"goal": GOAL | {"also_replies": True}}, "/goal/also_replies"),
+        (BODY | {"goal": GOAL | {"if": {"field": "run.color", "is": "exists"}}}, "/goal/if/field"),
         (BODY | {"status": "published"}, "/status"),
     ],
     ids=str,
@@ -251,6 +263,19 @@ def test_unpublishing_leaves_no_published_version(api: Api) -> None:
     assert listeners(automation_id) == []
     act(api, automation_id, "publish")
     assert show(api, automation_id)["version"] == 2
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [GOAL, GOAL | {"if": {"field": "run.id", "is": "exists"}}, {"event": "tag.added", "tag": "a", "within_seconds": 1}],
+)
+def test_a_goal_is_kept_as_it_was_given(api: Api, goal: dict[str, Any]) -> None:
+    made = api.automation(goal=goal)
+    assert made["goal"] == goal
+
+    api.done(api.patch(f"automations/{made['id']}", {"name": "Other"}))
+    assert show(api, made["id"])["goal"] == goal
+    assert listeners(made["id"]) == []
 
 
 def test_exits_count_at_once(api: Api) -> None:

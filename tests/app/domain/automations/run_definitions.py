@@ -67,6 +67,12 @@ def some_exits(random: Random) -> list[dict[str, Any]]:
     return [each | ({"if": random.choice(of_run)} if random.random() < 0.3 else {}) for each in triggers(random)]
 
 
+def some_goal(random: Random) -> dict[str, Any] | None:
+    """One, which may depend on the run, or none."""
+    goal = next(iter(some_exits(random)), None)
+    return goal and {"within_seconds": 86_400} | {name: goal[name] for name in goal if name != "also_replies"}
+
+
 def _trigger(random: Random) -> dict[str, Any]:
     event = random.choice(_EVENTS)
     tag = {"tag": random.choice(TAGS)} if event.startswith("tag.") and random.random() < 0.7 else {}

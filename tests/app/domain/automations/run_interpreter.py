@@ -50,6 +50,7 @@ class World:
         """What follows from the events of the transaction, in their order; then it ends."""
         for event in self._happened:  # grows meanwhile
             for _, automation in sorted(self.automations.items()):
+                self._reach(automation, event)
                 for run in self._unfinished(event["contact"], automation):
                     if run["triggered"] or run["number"] < event["number"]:
                         named = {"steps": run["saved"], "run": {"variables": run["variables"] | run["own"]}}
@@ -60,6 +61,17 @@ class World:
                     self._trigger(automation, event)
         self._happened, self._latest = [], {}
         self._transaction += 1
+
+    def _reach(self, automation: Any, event: Any) -> None:
+        """Those runs reach their goal whose goal the event is."""
+        for run in self.runs:
+            is_its = run["contact"] is event["contact"] and run["automation"] is automation
+            is_before = run["triggered"] or run["number"] < event["number"]
+            if automation["goal"] and is_its and is_before and run["entered"] and not run["has_reached"]:
+                named = {"steps": run["saved"], "run": {"variables": run["variables"] | run["own"]}}
+                if _is_of(automation["goal"], event, named):
+                    run["has_reached"] = True
+                    self.counts[automation["id"], "goals"] += 1
 
     def start(self, automation: Any, contact: Any, run_id: str, variables: Mapping[str, Any]) -> None:
         if automation["version"] is None:
@@ -73,6 +85,7 @@ class World:
     def begin(self, contact: Any, automation: Any, **fields: Any) -> Any:
         run = {"contact": contact, "automation": automation, "version": automation["version"], "id": None}
         run |= {"status": "queued", "reason": None, "failure": None, "due": True, "entered": True, "started": False}
+        run |= {"has_reached": False}
         run |= {"waits_for": None, "answer": None, "hours": None, "tries": 0, "conversation": None, "prompted": None}
         run |= {
             "released": False,

@@ -27,7 +27,7 @@ from app.models.automations import Automation
 from app.models.runs import STATUSES
 from app.outbound import Reason, answered, failed
 from tests import cast
-from tests.app.domain.automations.run_definitions import TAGS, definition, some_exits
+from tests.app.domain.automations.run_definitions import TAGS, definition, some_exits, some_goal
 from tests.app.domain.automations.run_interpreter import PLAIN, UNFINISHED, World
 from tests.automations import carry_on
 from tests.cast import all_of, one
@@ -118,11 +118,12 @@ class Runs(RuleBasedStateMachine):
             return
         drawn = definition(self.random, list(self.world.automations))
         exits, reentry = some_exits(self.random), self.random.choice([None, "every", "every", "after_finish", "once"])
-        body = {"name": "Welcome", "definition": drawn, "reentry": reentry, "exits": exits}
+        goal = some_goal(self.random)
+        body = {"name": "Welcome", "definition": drawn, "reentry": reentry, "exits": exits, "goal": goal}
         hypothesis.note(f"publish {body}")
         job = self.api.done(self.api.post("automations", body))
         automation = {"id": job["resource"]["id"], "status": "draft", "version": None, "definitions": {}}
-        self.world.automations[automation["id"]] = automation | {"reentry": reentry, "exits": exits}
+        self.world.automations[automation["id"]] = automation | {**{"reentry": reentry, "exits": exits, "goal": goal}}
         self._publish(self.world.automations[automation["id"]], drawn)
 
     def publish_again(self) -> None:
@@ -255,7 +256,7 @@ class Runs(RuleBasedStateMachine):
         found = rows(
             """
             SELECT id, contact_id, automation_id, version, status, reason, failure->>'code', waits_for,
-                due_at IS NOT NULL, resume_at IS NOT NULL, depth, is_released
+                due_at IS NOT NULL, resume_at IS NOT NULL, depth, is_released, goal_reached_at IS NOT NULL
             FROM runs WHERE workspace_id = %s ORDER BY id
             """,
             (self.workspace_id,),
@@ -264,7 +265,7 @@ class Runs(RuleBasedStateMachine):
             (
                 *(run["id"], run["contact"]["id"], run["automation"]["id"], run["version"], run["status"]),
                 *(run["reason"], run["failure"], run["waits_for"], run["due"], run["hours"] is not None),
-                *(run["depth"], run["released"]),
+                *(run["depth"], run["released"], run["has_reached"]),
             )
             for run in self.world.runs
         ]
@@ -297,10 +298,12 @@ class Runs(RuleBasedStateMachine):
         waiting = [run for run in self.world.runs if run["waits_for"] is not None]
         passed = self.world.passed + Counter((*_version_of(run), run["todo"][0]["id"], "waiting") for run in waiting)
         runs = Counter((*_version_of(run), run["status"]) for run in self.world.runs)
+        goals = Counter(_version_of(run) for run in self.world.runs if run["has_reached"])
         for automation_id, automation in self.world.automations.items():
             for version in automation["definitions"]:
                 read = version_counts.read(Automation.find(self.workspace_id, automation_id), version)
                 assert read["runs"] == {status: runs[automation_id, version, status] for status in STATUSES}
+                assert read["goals"] == goals[automation_id, version]
                 for step_id, counted in read["steps"].items():
                     arms = counted.pop("arms", None)
                     assert counted == {key: passed[automation_id, version, step_id, key] for key in counted}

@@ -1,0 +1,70 @@
+"""Concerned runs: those of a contact and an automation that an event may end, or be the goal of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from app.database import rows
+
+# Runs of a contact and an automation that one event may be the goal of: the latest. Those that a condition excludes
+# stay, and would otherwise be looked at again with each event, however many they are.
+MOST_AIMING = 100
+
+
+class Look(NamedTuple):
+    """What is looked for: runs for an event that happened then, recorded at that time if in an earlier transaction."""
+
+    number: int
+    contact_id: str
+    automation_id: str
+    recorded_at: datetime | None
+    happened_at: datetime
+
+
+def unfinished(looks: Sequence[Look], limit: int) -> list[tuple[int, str]]:
+    """The first `limit` runs that have not finished, each with the number of its look; in their order."""
+    return list(rows(_UNFINISHED, _parameters(looks, limit)))
+
+
+def aiming(looks: Sequence[Look], limit: int) -> list[tuple[int, str]]:
+    """The first `limit` runs that may still reach their goal, likewise; of each look the latest MOST_AIMING."""
+    return list(rows(_AIMING, {**_parameters(looks, limit), "most": MOST_AIMING}))
+
+
+def _parameters(looks: Sequence[Look], limit: int) -> dict[str, object]:
+    names = ("numbers", "contacts", "automations", "times", "happened")
+    return {"limit": limit, **dict(zip(names, map(list, zip(*looks, strict=True)), strict=True))}
+
+
+# Runs that events have started are started in the order of events, so they are older than the event at hand. Others may
+# have been started since it was recorded. Runs of a contact that has become a part of this one may be still to follow.
+_UNFINISHED = """
+    SELECT exit.number, runs.id
+    FROM unnest(%(numbers)s::int[], %(contacts)s::text[], %(automations)s::text[], %(times)s::timestamptz[])
+        AS exit(number, contact_id, automation_id, at)
+    CROSS JOIN LATERAL (
+        SELECT exit.contact_id AS id UNION ALL SELECT id FROM pending_merges WHERE kept_id = exit.contact_id
+    ) AS own
+    JOIN runs ON runs.contact_id = own.id AND runs.automation_id = exit.automation_id
+        AND runs.finished_at IS NULL
+        AND (runs.event_id IS NOT NULL OR runs.created_at <= coalesce(exit.at, 'infinity'))
+    ORDER BY exit.number, runs.id LIMIT %(limit)s
+"""
+
+_AIMING = """
+    SELECT aim.number, run.id
+    FROM unnest(%(numbers)s::int[], %(contacts)s::text[], %(automations)s::text[], %(times)s::timestamptz[],
+        %(happened)s::timestamptz[]) AS aim(number, contact_id, automation_id, at, happened_at)
+    CROSS JOIN LATERAL (
+        SELECT runs.id FROM (
+            SELECT aim.contact_id AS id UNION ALL SELECT id FROM pending_merges WHERE kept_id = aim.contact_id
+        ) AS own
+        JOIN runs ON runs.contact_id = own.id AND runs.automation_id = aim.automation_id
+            AND runs.goal_until >= aim.happened_at
+            AND (runs.event_id IS NOT NULL OR runs.created_at <= coalesce(aim.at, 'infinity'))
+        ORDER BY runs.id DESC LIMIT %(most)s
+    ) AS run
+    ORDER BY aim.number, run.id LIMIT %(limit)s
+"""
