@@ -16,7 +16,7 @@ from app.domain.channels import channels, media
 from app.domain.contacts import contacts
 from app.domain.lifecycle import import_lines
 from app.domain.people import links, members, sign_ins
-from app.domain.triggers import run_states
+from app.domain.triggers import concerned_runs, run_states
 from app.domain.webhooks import endpoints
 from app.lib import liquids, templates
 from tests.docs.pages import PAGES
@@ -45,6 +45,7 @@ CONSTANTS = {
     "steps of a definition": json_schemas.MOST_STEPS,
     "triggers of an automation": json_schemas.MOST_TRIGGERS,
     "exits of an automation": validation.MOST_EXITS,
+    "runs of a contact and an automation that one event is the goal of": concerned_runs.MOST_AIMING,
     "steps of a run without a wait": interpreter.MOST_UNBROKEN,
     "steps of a run": interpreter.MOST_STEPS,
     "automations that start one another in a chain": run_states.MOST_DEPTH,
