@@ -56,7 +56,10 @@ class AutomationFields(RequestBody):
         validate=validate.Length(max=20),
         metadata=automations.ABOUT_EXITS,
     )
-    goal = fields.Raw(allow_none=True, metadata=automations.ABOUT_GOAL)
+    goal = fields.Raw(
+        allow_none=True,
+        metadata={"anyOf": [{"$ref": "#/components/schemas/Goal"}, {"type": "null"}], **automations.ABOUT_GOAL},
+    )
 
     @post_load
     def can_run(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:

@@ -46,7 +46,6 @@ ABOUT_EXITS: dict[str, Any] = {
     "example": [{"event": "sale.recorded"}],
 }
 ABOUT_GOAL: dict[str, Any] = {
-    "oneOf": [{"$ref": "#/components/schemas/Goal"}, {"type": "null"}],
     "description": "The event that shows that a run was a success, counted for runs that begin from now on.",
     "example": {"event": "sale.recorded", "within_seconds": 604800},
 }
@@ -212,7 +211,7 @@ class AutomationSchema(ResponseBody):
     definition = fields.Dict(metadata=about("The draft: a Definition, as it was given.", example=EXAMPLE))
     reentry = fields.String(allow_none=True, validate=validate.OneOf(REENTRY), metadata=ABOUT_REENTRY)
     exits = fields.List(fields.Dict(), metadata=ABOUT_EXITS)
-    goal = fields.Raw(allow_none=True, metadata=ABOUT_GOAL)
+    goal = fields.Dict(allow_none=True, metadata=ABOUT_GOAL)
     runs = fields.Nested(counts.RunCountsSchema, metadata=about("Its runs by status."))
     created_at = time("When the automation was created.")
     updated_at = time("When it last changed.")

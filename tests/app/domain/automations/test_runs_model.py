@@ -318,6 +318,8 @@ class Runs(RuleBasedStateMachine):
                     SELECT FROM automations WHERE id = automation_id AND automations.status = 'paused'))
                 AND NOT (waits_for = 'member' AND EXISTS (
                     SELECT FROM conversations WHERE id = conversation_id AND held_at IS NOT NULL))
+                AND NOT (waits_for = 'run' AND EXISTS (
+                    SELECT FROM runs other WHERE other.parent_id = runs.id AND other.finished_at IS NULL))
         """
         assert rows(stuck, (self.workspace_id,)) == []
         several = """

@@ -269,7 +269,7 @@ def test_runs_of_a_contact_that_was_merged_reach_it(
     merge_at_once(api, kept_id, contact_id)
     assert len(runs_of(contact_id)) == 2
 
-    tag(workspace_id, kept_id, "sold")
+    do(workspace_id, kept_id, adding(workspace_id, kept_id, "sold"))
 
     assert reached() == [True] * 3
     assert goals(workspace_id, automation_id) == 3
