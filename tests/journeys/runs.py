@@ -183,6 +183,7 @@ def flaws(stack: Stack, shop: Shop, receiver: Receiver, started: Sequence[Starte
     for run_id, each in by_id.items():
         yield from _flaws_of(each, logs[run_id], events[run_id], messages[run_id], keys[each.path])
     yield from _flaws_of_contacts(stack, shop, started)
+    yield from _flaws_of_counts(stack, shop, logs)
 
 
 def _flaws_of(
@@ -212,6 +213,21 @@ def _flaws_of_contacts(stack: Stack, shop: Shop, started: Sequence[Started]) -> 
     for contact_id, tags in rows(stack, "SELECT id, tags FROM contacts WHERE workspace_id = %s", shop.workspace_id):
         if sorted(tags) != sorted(wanted[contact_id]):
             yield f"{contact_id} has the tags {tags}"
+
+
+def _flaws_of_counts(stack: Stack, shop: Shop, logs: Mapping[str, list[tuple[int, str, str]]]) -> Iterator[str]:
+    """What is wrong with the counts of the automations, all of whose runs are completed."""
+    runs = rows(stack, "SELECT automation_id, id FROM runs WHERE workspace_id = %s", shop.workspace_id)
+    for automation_id in {automation_id for automation_id, _ in runs}:
+        own = [run_id for automation, run_id in runs if automation == automation_id]
+        passed = Counter(step for run_id in own for _, step, status in logs[run_id] if status != "waiting")
+        counted = shop.caller().get(f"automations/{automation_id}/counts")
+        if counted["runs"]["completed"] != len(own) or sum(counted["runs"].values()) != len(own):
+            yield f"{automation_id}: its runs are counted as {counted['runs']}"
+        for step, counts in counted["steps"].items():
+            counts.pop("arms", None)
+            if counts != {"entered": passed[step], "left": passed[step], "waiting": 0, "failed": 0}:
+                yield f"{automation_id}: {step} was passed {passed[step]} times and is counted as {counts}"
 
 
 def _logs(stack: Stack, shop: Shop) -> Mapping[str, list[tuple[int, str, str]]]:
