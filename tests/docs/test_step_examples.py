@@ -18,6 +18,7 @@ from tests.talks import make_member, receive
 BLOCKS = [
     json.loads(block) for block in re.findall(r"^```json\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
 ]
+GOALS = [block for block in BLOCKS if "within_seconds" in block]
 STEPS = [block for block in BLOCKS if "kind" in block]
 
 
@@ -28,6 +29,7 @@ def test_there_is_nothing_else() -> None:
         ["steps", "triggers"],
         ["event", "if"],
         ["event", "if"],
+        ["event", "within_seconds"],
         ["field", "is", "value"],
     ]
 
@@ -58,12 +60,17 @@ def test_a_step_and_what_it_names_are_checked_as_it_stands(step: dict[str, Any])
     assert programs.compile({"triggers": [], "steps": [step]})
 
 
-@pytest.mark.parametrize("block", [block for block in BLOCKS if "event" in block])
+@pytest.mark.parametrize("block", [block for block in BLOCKS if "event" in block and block not in GOALS])
 def test_a_trigger_is_accepted(shop: Api, block: dict[str, Any]) -> None:
     is_exit = "run." in json.dumps(block).decode()
     definition = {"triggers": [] if is_exit else [block], "steps": [{"id": "end", "kind": "stop"}]}
 
     publish(shop, {"name": "Example", "definition": definition, "exits": [block] if is_exit else []})
+
+
+@pytest.mark.parametrize("goal", GOALS)
+def test_a_goal_is_accepted(shop: Api, goal: dict[str, Any]) -> None:
+    publish(shop, {"name": "Example", "definition": {"steps": [{"id": "end", "kind": "stop"}]}, "goal": goal})
 
 
 def test_the_first_definition_runs(shop: Api) -> None:
