@@ -45,7 +45,7 @@ CONSTANTS = {
     "steps of a definition": json_schemas.MOST_STEPS,
     "triggers of an automation": json_schemas.MOST_TRIGGERS,
     "exits of an automation": validation.MOST_EXITS,
-    "runs of a contact and an automation that one event is the goal of": concerned_runs.MOST_AIMING,
+    "runs of a contact and an automation that an event is compared with": concerned_runs.MOST_COMPARED,
     "steps of a run without a wait": interpreter.MOST_UNBROKEN,
     "steps of a run": interpreter.MOST_STEPS,
     "automations that start one another in a chain": run_states.MOST_DEPTH,

@@ -84,6 +84,10 @@ class Listener:
         """Whether the event is one of its exits, or may be, as only the run can tell."""
         return any(_is_of(each, heard, {} if _names_run(each) else heard.variables) for each in self.exits)
 
+    def exits_all_on(self, heard: Heard) -> bool:
+        """Whether the event is one of its exits for every run."""
+        return any(not _names_run(each) and _is_of(each, heard, heard.variables) for each in self.exits)
+
     def exits_on(self, heard: Heard, run: Run) -> bool:
         """Whether the event is one of its exits for that run."""
         return any(_is_of(each, heard, heard.variables | _of_run(run)) for each in self.exits)

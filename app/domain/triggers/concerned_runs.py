@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from app.database import rows
 
-# Runs of a contact and an automation that one event may be the goal of: the latest. Those that a condition excludes
-# stay, and would otherwise be looked at again with each event, however many they are.
-MOST_AIMING = 100
+# Runs of a contact and an automation that one event is compared with, if only the run can tell: the latest. Those that
+# a condition excludes stay, and would otherwise be looked at again with each event, however many they are.
+MOST_COMPARED = 100
 
 
 class Look(NamedTuple):
@@ -28,9 +28,18 @@ def unfinished(looks: Sequence[Look], limit: int) -> list[tuple[int, str]]:
     return list(rows(_UNFINISHED, _parameters(looks, limit)))
 
 
-def aiming(looks: Sequence[Look], limit: int) -> list[tuple[int, str]]:
-    """The first `limit` runs that may still reach their goal, likewise; of each look the latest MOST_AIMING."""
-    return list(rows(_AIMING, {**_parameters(looks, limit), "most": MOST_AIMING}))
+def latest_unfinished(looks: Sequence[Look], limit: int) -> list[tuple[int, str]]:
+    """The same; of each look the latest MOST_COMPARED."""
+    return _latest("runs.finished_at IS NULL", looks, limit)
+
+
+def latest_aiming(looks: Sequence[Look], limit: int) -> list[tuple[int, str]]:
+    """The first `limit` runs that may still reach their goal, likewise."""
+    return _latest("runs.goal_until >= look.happened_at", looks, limit)
+
+
+def _latest(condition: str, looks: Sequence[Look], limit: int) -> list[tuple[int, str]]:
+    return list(rows(_LATEST.format(condition=condition), {**_parameters(looks, limit), "most": MOST_COMPARED}))
 
 
 def _parameters(looks: Sequence[Look], limit: int) -> dict[str, object]:
@@ -53,18 +62,18 @@ _UNFINISHED = """
     ORDER BY exit.number, runs.id LIMIT %(limit)s
 """
 
-_AIMING = """
-    SELECT aim.number, run.id
+_LATEST = """
+    SELECT look.number, run.id
     FROM unnest(%(numbers)s::int[], %(contacts)s::text[], %(automations)s::text[], %(times)s::timestamptz[],
-        %(happened)s::timestamptz[]) AS aim(number, contact_id, automation_id, at, happened_at)
+        %(happened)s::timestamptz[]) AS look(number, contact_id, automation_id, at, happened_at)
     CROSS JOIN LATERAL (
         SELECT runs.id FROM (
-            SELECT aim.contact_id AS id UNION ALL SELECT id FROM pending_merges WHERE kept_id = aim.contact_id
+            SELECT look.contact_id AS id UNION ALL SELECT id FROM pending_merges WHERE kept_id = look.contact_id
         ) AS own
-        JOIN runs ON runs.contact_id = own.id AND runs.automation_id = aim.automation_id
-            AND runs.goal_until >= aim.happened_at
-            AND (runs.event_id IS NOT NULL OR runs.created_at <= coalesce(aim.at, 'infinity'))
+        JOIN runs ON runs.contact_id = own.id AND runs.automation_id = look.automation_id
+            AND {condition}
+            AND (runs.event_id IS NOT NULL OR runs.created_at <= coalesce(look.at, 'infinity'))
         ORDER BY runs.id DESC LIMIT %(most)s
     ) AS run
-    ORDER BY aim.number, run.id LIMIT %(limit)s
+    ORDER BY look.number, run.id LIMIT %(limit)s
 """

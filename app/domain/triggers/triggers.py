@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -178,31 +178,29 @@ def _would_overtake(consequences: Sequence[Consequence]) -> bool:
 def _with_runs(last: Sequence[Consequence], rest: Position | None) -> tuple[Sequence[Consequence], Position | None]:
     """The last consequences of events and listeners with those for runs before each, goals first.
 
-    Cut off at MOST_RUNS; the same number of goals may come on top, so that they keep no other consequence back.
+    Cut off at MOST_RUNS. Of runs that are only compared with the event, there may be as many on top, for goals and for
+    exits: they may stay as they are, and then the same part would be made again and again.
     """
-    before: dict[Position, list[Consequence]] = {}
-    for of in ({"is_goal": True}, {"exits": True}):
-        for number, run_id in _concerned(last, **of):
+    before: dict[Position, list[tuple[object, Consequence]]] = {}
+    for find, of, is_about in _LOOKS:
+        looks = [_look(number, each) for number, each in enumerate(last) if is_about(each)]
+        for number, run_id in find(looks, MOST_RUNS + 1) if looks else ():
             each = last[number]
-            before.setdefault(each.position, []).append(Consequence(each.heard, each.listener, run_id, **of))
-    consequences = [one for each in last for one in (*before.get(each.position, ()), each)]
-    done: Counter[bool] = Counter()
-    for number, each in enumerate(consequences):
-        done[each.is_goal and each.run_id is not None] += 1
-        if max(done.values()) > MOST_RUNS:
-            return consequences[:number], each.position
+            kind = None if find is concerned_runs.unfinished else find
+            before.setdefault(each.position, []).append((kind, Consequence(each.heard, each.listener, run_id, **of)))
+    consequences: list[Consequence] = []
+    done: Counter[object] = Counter()
+    for each in last:
+        for kind, one in (*before.get(each.position, ()), (None, each)):
+            done[kind] += 1
+            if done[kind] > MOST_RUNS:
+                return consequences, each.position
+            consequences.append(one)
     return consequences, rest
 
 
-def _concerned(last: Sequence[Consequence], *, is_goal: bool = False, exits: bool = False) -> list[tuple[int, str]]:
-    """The runs that goals or exits among these may be about, each with the number of its consequence."""
-    looks = [
-        Look(number, _contact_of(each), each.listener.id, each.heard.recorded_at, each.heard.event.at)
-        for number, each in enumerate(last)
-        if (is_goal and each.is_goal) or (exits and each.exits)
-    ]
-    find = concerned_runs.aiming if is_goal else concerned_runs.unfinished
-    return find(looks, MOST_RUNS + 1) if looks else []
+def _look(number: int, each: Consequence) -> Look:
+    return Look(number, _contact_of(each), each.listener.id, each.heard.recorded_at, each.heard.event.at)
 
 
 def _affect(unit: Unit, consequence: Consequence, run: Run) -> None:
@@ -240,6 +238,17 @@ def _contact_of(consequence: Consequence) -> str:
     assert consequence.heard.event.contact_id is not None
     return consequence.heard.event.contact_id
 
+
+# How runs are found that an event may be about, what it may be to them, and for which consequences.
+_LOOKS: Sequence[tuple[Callable[..., list[tuple[int, str]]], dict[str, bool], Callable[[Consequence], bool]]] = (
+    (concerned_runs.latest_aiming, {"is_goal": True}, lambda each: each.is_goal),
+    (
+        concerned_runs.latest_unfinished,
+        {"exits": True},
+        lambda each: each.exits and not each.listener.exits_all_on(each.heard),
+    ),
+    (concerned_runs.unfinished, {"exits": True}, lambda each: each.exits and each.listener.exits_all_on(each.heard)),
+)
 
 _UNFOLLOWED = sql.prepared(
     "find_unfollowed",

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from app.database import rows
 from app.domain import writes
-from app.domain.triggers import automation_listeners, fan_out_parts, run_states, triggers
+from app.domain.triggers import automation_listeners, concerned_runs, fan_out_parts, run_states, triggers
 from app.domain.triggers.run_states import Start
 from app.domain.work.units import Unit
 from app.mailbox import serving
@@ -192,6 +192,25 @@ def test_more_runs_than_a_part_are_ended(workspace_id: str, contact_id: str, mon
 
     assert [run.status for run in runs_of(contact_id)] == ["cancelled"] * 12
     assert unfollowed() == 0
+
+
+def test_an_exit_that_names_the_run_is_compared_with_the_latest_and_holds_nothing_up(
+    workspace_id: str, contact_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    triggering = {"triggers": [{"event": "tag.added"}]}
+    is_sixth = {"field": "run.trigger.event.data.tag", "is": "equals", "value": "t-6"}
+    exits = [{"event": "contact.updated", "if": is_sixth}]
+    make_automation(workspace_id, triggering, reentry="every", exits=exits)
+    tag(workspace_id, contact_id, *(f"t-{number}" for number in range(12)))
+    for most in (5, 9):
+        monkeypatch.setattr(concerned_runs, "MOST_COMPARED", most)
+        monkeypatch.setattr(triggers, "MOST_RUNS", most)
+
+        accept(workspace_id, "contacts.update", {"first_name": f"Ada {most}"}, contact_id)
+        apply(workspace_id)
+
+        ended = [run.event["data"]["tag"] for run in runs_of(contact_id) if run.status == "cancelled"]
+        assert (ended, unfollowed()) == (["t-6"] if most == 9 else [], 0)
 
 
 def test_an_exit_in_parts_does_not_end_what_was_started_after_it(
