@@ -24,7 +24,7 @@ class Sign:
     """A sign of life in a workspace. `channel_id` and `peer`: the visitor who may see it besides the members, if any.
 
     `author_id` is a member, a contact or a visitor, who does not get the sign. `admission` is for the `realtime`
-    processes only: what that visitor, member, visit or account may listen to has changed.
+    processes only: what that visitor, token, visit or account may listen to has changed.
     """
 
     kind: Literal["typing", "presence", "admission"]
@@ -45,7 +45,7 @@ def typing(
 
 
 def check_admission(who: str, identifier: str) -> None:
-    """Ends the streams of that `visitor`, `member`, `visit` or `account` that may no longer listen to what they do.
+    """Ends the streams of that `visitor`, `token`, `visit` or `account` that may no longer listen to what they do.
 
     Never waits long, never raises. If the sign is lost they end within a minute.
     """

@@ -1,1 +1,1 @@
-"""Live updates: the `realtime` process, which streams what changes to members on pages and to visitors of chats."""
+"""Live updates: the `realtime` process streams changes to members on pages, tokens of the API and visitors of chats."""

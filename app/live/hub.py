@@ -38,7 +38,7 @@ class Door:
 
 
 DOORS: Mapping[str, Door] = {
-    "/live/workspace": Door(listeners.member_token, listeners.member),
+    "/live/workspace": Door(listeners.workspace_credential, listeners.of_workspace),
     "/live/chat": Door(listeners.visitor_token, listeners.visitor),
 }
 

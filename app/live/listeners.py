@@ -8,13 +8,16 @@ from functools import cache
 
 from app import bounds, metrics
 from app.domain.channels import visitors
-from app.domain.people import message_access, sessions
+from app.domain.people import message_access, sessions, tokens
 from app.errors import InsufficientScope, NotFound, Unauthenticated
+from app.lib import token_format
 from app.models.channels import Channel
 from app.serving.cookies import Cookies
 
-_NO_SESSION = "Sign in first: this stream is for members of a workspace."
+_NO_SESSION = "Sign in first, or send a token of the API as 'Authorization: Bearer …'."
+_NO_TOKEN = "Send a valid token of the API as 'Authorization: Bearer …'."
 _NO_VISITOR = "Send the token of a visitor as 'Authorization: Bearer …'."
+_NO_WORKSPACE = "There is no such workspace, or you are not a member of it."
 _FOREIGN = "Pages of this origin may not show this chat."
 
 
@@ -22,8 +25,9 @@ _FOREIGN = "Pages of this origin may not show this chat."
 class Pass:
     """The permission of a listener: for all of the workspace, or for a visitor's own conversations in it.
 
-    `actor_id`: who it is: a member or a visit, whose jobs the listener sees, or a visitor. `peer`: where answers to the
-    visitor go, in the channel. `account_id`: whose session it is; None for a visitor.
+    `actor_id`: who it is: a member or a visit, whose jobs the listener sees, a token or a visitor. `peer`: where
+    answers to the visitor go, in the channel. `account_id`: whose session it is; None for a token or a visitor.
+    `kinds`: the kinds of resources that the listener sees; None: all.
     """
 
     workspace_id: str
@@ -31,6 +35,7 @@ class Pass:
     channel_id: str | None = None
     peer: str | None = None
     account_id: str | None = None
+    kinds: frozenset[str] | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -65,6 +70,34 @@ class Listener:
             self.send(data)
 
 
+def workspace_credential(headers: Mapping[str, str]) -> str:
+    """The token of the API in the Authorization header, or that of a session. Asks no database.
+
+    Raises Unauthenticated.
+    """
+    return _bearer(headers, token_format.is_token, _NO_TOKEN) if "authorization" in headers else member_token(headers)
+
+
+def of_workspace(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
+    """The holder of a token of the API if there is an Authorization header, or else a member; raises what they do."""
+    return token(headers, query) if "authorization" in headers else member(headers, query)
+
+
+def token(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
+    """A token that may read messages, for its own workspace.
+
+    Raises Unauthenticated, NotFound for another `workspace` in the query, and InsufficientScope.
+    """
+    # What was remembered may be older than the revocation because of which the stream is checked.
+    caller = tokens.authenticate(workspace_credential(headers), may_remember=False)
+    if query.get("workspace", caller.workspace_id) != caller.workspace_id:
+        raise NotFound(_NO_WORKSPACE)
+    if not caller.may(message_access.MESSAGES):
+        raise InsufficientScope("This needs a token with access to inbox, or an unrestricted one.")
+    kinds = {"conversation", "message"} | ({"run"} if caller.may(message_access.RUNS) else set())
+    return Pass(caller.workspace_id, caller.token_id, kinds=frozenset(kinds))
+
+
 def member_token(headers: Mapping[str, str]) -> str:
     """The token of the session that the cookie names. Asks no database. Raises Unauthenticated."""
     token = _cookies().token(headers.get("cookie", ""))
@@ -93,15 +126,12 @@ def member(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
         visit = sessions.visit_in(signed.account_id, workspace_id)
         if visit is not None:
             return Pass(workspace_id, visit.id, account_id=signed.account_id)
-    raise NotFound("There is no such workspace, or you are not a member of it.")
+    raise NotFound(_NO_WORKSPACE)
 
 
 def visitor_token(headers: Mapping[str, str]) -> str:
     """The token in the Authorization header. Asks no database. Raises Unauthenticated."""
-    scheme, _, token = headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not visitors.is_token(token.strip()):
-        raise Unauthenticated(_NO_VISITOR)
-    return token.strip()
+    return _bearer(headers, visitors.is_token, _NO_VISITOR)
 
 
 def visitor(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
@@ -118,6 +148,13 @@ def visitor(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
     if origin is not None and not visitors.is_allowed(allowed, origin):
         raise InsufficientScope(_FOREIGN)
     return Pass(found.workspace_id, found.id, found.channel_id, found.peer)
+
+
+def _bearer(headers: Mapping[str, str], is_token: Callable[[str], bool], refusal: str) -> str:
+    scheme, _, credential = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not is_token(credential.strip()):
+        raise Unauthenticated(refusal)
+    return credential.strip()
 
 
 @cache

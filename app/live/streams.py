@@ -84,8 +84,13 @@ def _text(update: Update, found: Documents) -> bytes:
 
 
 def _of_member(texts: Sequence[tuple[Update, bytes]], behind: Place, admitted: Pass) -> bytes:
-    theirs = [(update, text) for update, text in texts if update.actor_id in (None, admitted.actor_id)]
+    theirs = [(update, text) for update, text in texts if _is_shown(update, admitted)]
     return _placed(theirs, behind, admitted)
+
+
+def _is_shown(update: Update, admitted: Pass) -> bool:
+    is_theirs = update.actor_id in (None, admitted.actor_id)
+    return is_theirs and (admitted.kinds is None or update.kind in admitted.kinds)
 
 
 def _to_visitors(

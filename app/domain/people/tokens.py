@@ -6,9 +6,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
-from app.database import rows, transaction
+from app import realtime
+from app.database import database, rows, transaction
 from app.domain.work import audit
 from app.errors import Conflict, Fault, Invalid, NotFound, Unauthenticated
 from app.lib import clock, ids, normalization, token_format
@@ -78,7 +80,7 @@ def issue(
 
 
 def revoke(token_id: str, workspace_id: str | None = None, actor_id: str | None = None) -> None:
-    """Revokes a token; every process refuses it within a second. Safe to repeat.
+    """Revokes a token; every process refuses it within a second, and its live streams end. Safe to repeat.
 
     Raises NotFound, also for a token of another workspace than `workspace_id`. `actor_id`: who did it, for the audit
     log; None for a command.
@@ -90,6 +92,7 @@ def revoke(token_id: str, workspace_id: str | None = None, actor_id: str | None 
         is_live = (Token.id == token_id) & Token.revoked_at.is_null()
         if Token.update(revoked_at=clock.now()).where(is_live).execute():
             audit.note(token.workspace_id, actor_id, "tokens.revoke", "token", token_id, {"name": token.name})
+        database.after_commit(partial(realtime.check_admission, "token", token_id))
 
 
 def state_of(token: Token) -> str:
@@ -106,10 +109,13 @@ def of_workspace(workspace_id: str) -> list[dict[str, Any]]:
     return [{name: getattr(token, name) for name in shown} for token in found]
 
 
-def authenticate(token: str) -> Caller:
-    """The caller with this token. Raises Unauthenticated if it was never issued, has expired or was revoked."""
+def authenticate(token: str, may_remember: bool = True) -> Caller:
+    """The caller with this token. Raises Unauthenticated if it was never issued, has expired or was revoked.
+
+    Unless it `may_remember`, the database is asked, so a revocation that has been committed counts.
+    """
     now, seen = time.monotonic(), _remembered.get(token)
-    if seen is not None and now - seen[0] < _REMEMBERED_SECONDS:
+    if may_remember and seen is not None and now - seen[0] < _REMEMBERED_SECONDS:
         caller = seen[1]
     elif token_format.is_token(token):
         # Cached as of before the query: a revocation may commit while the result is on its way.
