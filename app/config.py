@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -225,8 +225,13 @@ class Settings:
     smtp_url: str | None = _setting("SMTP_URL", _smtp, " ")
     mail_from: str = _setting("MAIL_FROM", _mail_from, lambda known: f"bellhop@{urlsplit(known['base_url']).hostname}")
     media_dir: Path = _setting("MEDIA_DIR", _directory, ".data/media")
-    telegram_api_url: str = _setting("TELEGRAM_API_URL", _provider, "https://api.telegram.org")
+    telegram_api_url: str = _setting("TELEGRAM_API_URL", _base, "https://api.telegram.org")
     whatsapp_api_url: str = _setting("WHATSAPP_API_URL", _provider, "https://graph.facebook.com/v23.0")
+
+    @property
+    def plain_addresses(self) -> tuple[str, ...]:
+        """The base addresses of providers that are called without TLS."""
+        return (self.telegram_api_url,) if self.telegram_api_url.startswith("http://") else ()
 
 
 @cache
@@ -251,4 +256,20 @@ def read(environment: Mapping[str, str]) -> Settings:
         raise SettingsError(
             f"HISTORY_RETENTION_DAYS is wrong: it must not be less than BODY_RETENTION_DAYS, which is {body_days}."
         )
+    if not _is_safe(known["telegram_api_url"], known["webhook_allowed_networks"]):
+        raise SettingsError(
+            "TELEGRAM_API_URL is wrong: it must begin with https://, or with http:// and have a host in one of"
+            " WEBHOOK_ALLOWED_NETWORKS."
+        )
     return Settings(**known)
+
+
+def _is_safe(base: str, allowed: Sequence[Network]) -> bool:
+    """Whether the provider is called with TLS or may be in a network of ours. A name is judged when it is dialled."""
+    if base.startswith("https://"):
+        return True
+    try:
+        ip = ip_address(urlsplit(base).hostname or "")
+    except ValueError:
+        return bool(allowed)
+    return any(ip in network for network in allowed)

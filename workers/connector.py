@@ -19,6 +19,8 @@ _BROKEN = Verdict(Outcome.LATER)
 class Connector(FairDesk[Dispatch, Result]):
     """The owners are workspaces."""
 
+    asks_providers = True
+
     def __init__(self) -> None:
         super().__init__(channel_connections)
 

@@ -25,6 +25,8 @@ MOST_BYTES = 65_536
 class Courier(Desk[Dispatch, Sending]):
     """A message whose worker dies is not sent again. The owners are channels."""
 
+    asks_providers = True
+
     def __init__(self) -> None:
         super().__init__(outboxes.MAIL, sendings.TIMEOUT_SECONDS)
         self._windows = Windows(slow_lane=True)

@@ -47,6 +47,9 @@ class Desk(ABC, Generic[D, T]):
     D is what is sent, T what came of it. `note` may also be called in the loop's thread, `send` and `ask` only there.
     """
 
+    # Whether it may dial `plain_addresses`.
+    asks_providers = False
+
     def __init__(self, mail: Mail, timeout_seconds: float) -> None:
         self.mail = mail
         self.owners = Owners(mail)
@@ -146,6 +149,7 @@ class Desk(ABC, Generic[D, T]):
                     timeout_seconds=self._timeout_seconds,
                     allowed_networks=configured.webhook_allowed_networks,
                     ca_file=configured.webhook_ca_file,
+                    plain_addresses=configured.plain_addresses if self.asks_providers else (),
                 )
                 vitals.start_loop(self.loop, "requests")
                 self._thread = vitals.start(self._work, "desk")

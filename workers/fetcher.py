@@ -19,6 +19,8 @@ _CUT = Verdict(Outcome.LATER, code="cut", detail="The file did not arrive comple
 class Fetcher(FairDesk[Dispatch, Fetched]):
     """The owners are channels."""
 
+    asks_providers = True
+
     def __init__(self) -> None:
         super().__init__(fetches)
 

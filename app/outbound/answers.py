@@ -38,6 +38,10 @@ class Reason(Enum):
     CLOSED = "reset", "The server closed the connection without an answer."
     UNKNOWN_NAME = "dns", "The name {} could not be resolved."
     PRIVATE_ADDRESS = "private_address", "The address resolves to {}, which is not public."
+    NOT_ALLOWED = (
+        "private_address",
+        "The address resolves to {}, which is not in WEBHOOK_ALLOWED_NETWORKS: use https:// for it.",
+    )
     BAD_ADDRESS = "private_address", "{}"
     BAD_CERTIFICATE = "tls", "The certificate is not valid: {}."
     NO_TLS = "tls", "The server does not speak TLS on this port."

@@ -34,7 +34,8 @@ LOG_SECONDS = 10  # between two log lines about the same fault of ours
 class Outbound:
     """Sends requests to other people's servers. It belongs to the event loop of its first request.
 
-    Nothing in `allowed_networks` is refused as private. The certificates in `ca_file` are trusted beside the system's.
+    Nothing in `allowed_networks` is refused as private. `plain_addresses` are bases that begin with http://, dialled
+    in these networks only, without TLS. The certificates in `ca_file` are trusted beside the system's.
     Raises the process's limit of open files where it is too low for the connections to be kept.
     """
 
@@ -44,18 +45,24 @@ class Outbound:
         timeout_seconds: float,
         allowed_networks: Sequence[Network],
         ca_file: Path | None,
+        plain_addresses: Sequence[str] = (),
         resolver: Resolver | None = None,
     ) -> None:
         self._timeout_seconds = timeout_seconds
-        self._read = functools.lru_cache(maxsize=4096)(functools.partial(read_target, allowed=tuple(allowed_networks)))
+        allowed = tuple(allowed_networks)
+        self._read = functools.lru_cache(maxsize=4096)(
+            functools.partial(read_target, allowed=allowed, plain=tuple(plain_addresses))
+        )
         tls = ssl.create_default_context()
         tls.minimum_version = ssl.TLSVersion.TLSv1_2  # some systems' Pythons would allow older ones
         tls.set_alpn_protocols(["http/1.1"])
         tls.options |= ssl.OP_NO_RENEGOTIATION  # a server could make us shake hands over and over
         if ca_file is not None:
             tls.load_verify_locations(ca_file)
-        self._dialler = Dialler(tls, tuple(allowed_networks), resolver)
-        self._pool = Pool(self._dialler, min(MOST_OPEN, raise_limit(2 * MOST_OPEN) // 2))
+        most_open = min(MOST_OPEN, raise_limit(2 * MOST_OPEN) // 2)
+        self._dialler, self._plain_dialler = Dialler(tls, allowed, resolver), Dialler(None, allowed, resolver)
+        # Apart, so that nothing that needs TLS gets an idle connection without it.
+        self._pool, self._plain_pool = Pool(self._dialler, most_open), Pool(self._plain_dialler, most_open)
         self._deadlines = Deadlines()
         self._closed = False
         self._our_faults = _OurFaults()
@@ -104,11 +111,13 @@ class Outbound:
     async def close(self) -> None:
         """Closes every connection. Safe to repeat; requests under way fail as ours."""
         self._closed = True
-        self._pool.close()
-        self._dialler.close()
+        for pool in (self._pool, self._plain_pool):
+            pool.close()
+        for dialler in (self._dialler, self._plain_dialler):
+            dialler.close()
 
     def _send(self, exchange: Exchange) -> asyncio.Future[Answer]:
-        connection = self._pool.idle_one(exchange.target.host, exchange.target.port)
+        connection = self._pool_of(exchange).idle_one(exchange.target.host, exchange.target.port)
         if connection is None:
             exchange.is_queued = True
             self._deadlines.begin(exchange, MOST_QUEUED_SECONDS)
@@ -121,11 +130,13 @@ class Outbound:
     async def _connect(self, exchange: Exchange) -> None:
         target = exchange.target
         try:
-            exchange.ask(
-                await self._pool.take(target.host, target.port, functools.partial(self._leave_queue, exchange))
-            )
+            left_queue = functools.partial(self._leave_queue, exchange)
+            exchange.ask(await self._pool_of(exchange).take(target.host, target.port, left_queue))
         except Exception as error:
             exchange.end(error)
+
+    def _pool_of(self, exchange: Exchange) -> Pool:
+        return self._plain_pool if exchange.target.is_plain else self._pool
 
     def _leave_queue(self, exchange: Exchange) -> None:
         self._deadlines.end(exchange, MOST_QUEUED_SECONDS)
@@ -136,7 +147,7 @@ class Outbound:
     def _end(self, exchange: Exchange) -> None:
         self._deadlines.end(exchange, MOST_QUEUED_SECONDS if exchange.is_queued else exchange.timeout)
         if exchange.connection is not None:
-            self._pool.give_back(exchange.target.host, exchange.target.port, exchange.connection)
+            self._pool_of(exchange).give_back(exchange.target.host, exchange.target.port, exchange.connection)
         if exchange.answered.done():
             return  # its caller has given up
         try:
@@ -164,13 +175,14 @@ class Outbound:
     def _judge(self, exchange: Exchange) -> tuple[Reason, str]:
         host, port = exchange.target.host, exchange.target.port
         reason, fact = judge(exchange.failure, host, exchange.timeout)
+        dialler = self._plain_dialler if exchange.target.is_plain else self._dialler
         is_dialling = exchange.connection is None
         if self._closed:
             reason, fact = Reason.NOT_SENT, ""
-        elif reason is Reason.LATE and is_dialling and self._dialler.is_resolver_silent(host, port):
+        elif reason is Reason.LATE and is_dialling and dialler.is_resolver_silent(host, port):
             reason, fact = Reason.RESOLVER, host
         elif reason is Reason.DESCRIPTORS:
-            self._pool.make_room()
+            self._pool_of(exchange).make_room()
         if reason.code == "ours":
             self._our_faults.count(reason, exchange.failure)
         return reason, fact

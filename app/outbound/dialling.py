@@ -1,4 +1,4 @@
-"""Connections with TLS to other people's servers, made only to addresses that may be dialled."""
+"""Connections to other people's servers, made only to addresses that may be dialled."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ class NotPublic(OSError):
     """A name leads to an address that is never dialled; the first argument is that address."""
 
 
+class NotAllowed(OSError):
+    """A name leads to an address that is dialled with TLS only; the first argument is that address."""
+
+
 class Unreachable(OSError):
     """Every address failed; `errors` holds what each raised."""
 
@@ -30,9 +34,9 @@ class Unreachable(OSError):
 
 
 class Dialler:
-    """Opens connections with TLS. Belongs to one event loop."""
+    """Opens connections. Belongs to one event loop. Without `tls` it dials nothing but the `allowed` networks."""
 
-    def __init__(self, tls: ssl.SSLContext, allowed: Sequence[Network], resolver: Resolver | None) -> None:
+    def __init__(self, tls: ssl.SSLContext | None, allowed: Sequence[Network], resolver: Resolver | None) -> None:
         self._tls = tls
         self._allowed = allowed
         self._names = Names(resolver)
@@ -40,15 +44,15 @@ class Dialler:
     async def dial(self, host: str, port: int, connection: Connection) -> None:
         """Connects `connection` to the server. Has no time limit of its own: the caller cancels it.
 
-        Raises NotPublic, UnknownName, ResolverFailed, Unreachable.
+        Raises NotPublic, NotAllowed, UnknownName, ResolverFailed, Unreachable.
         """
         found = _literal(host) or await self._names.find(host, port)
         # These very addresses are dialled next, so a DNS answer that changes between check and use gains nothing. The
         # others are left out, so that an error is one of an address that was dialled.
-        public = [(family, ip) for family, ip in found if is_public(ip_address(ip), self._allowed)]
-        if not public:
-            raise NotPublic(found[0][1])
-        left = _alternating(public)
+        dialled = [(family, ip) for family, ip in found if self._may_dial(ip)]
+        if not dialled:
+            raise (NotAllowed if self._tls is None else NotPublic)(found[0][1])
+        left = _alternating(dialled)
         errors: list[OSError] = []
         while (connected := await _first_connected(left, port, errors)) is not None:
             try:
@@ -67,10 +71,18 @@ class Dialler:
         """Ends every lookup. Safe to repeat."""
         self._names.close()
 
+    def _may_dial(self, ip: str) -> bool:
+        if self._tls is None:
+            return any(ip_address(ip) in network for network in self._allowed)
+        return is_public(ip_address(ip), self._allowed)
+
     async def _shake_hands(self, connected: socket.socket, host: str, connection: Connection) -> None:
         try:
             await asyncio.get_running_loop().create_connection(
-                lambda: connection, sock=connected, ssl=self._tls, server_hostname=host.rstrip(".")
+                lambda: connection,
+                sock=connected,
+                ssl=self._tls,
+                server_hostname=None if self._tls is None else host.rstrip("."),
             )
         except BaseException:
             connection.abort()

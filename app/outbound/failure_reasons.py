@@ -8,7 +8,7 @@ import re
 import ssl
 
 from app.outbound.answers import Reason
-from app.outbound.dialling import NotPublic, Unreachable
+from app.outbound.dialling import NotAllowed, NotPublic, Unreachable
 from app.outbound.http_connections import DeadlinePassed, NotHttp, TooLong
 from app.outbound.names import ResolverFailed, UnknownName
 from app.outbound.pool import QueueTimeout
@@ -81,6 +81,8 @@ def _judge_system(error: OSError, timeout_seconds: float) -> tuple[Reason, str]:
     match error:
         case NotPublic():
             return Reason.PRIVATE_ADDRESS, error.args[0]
+        case NotAllowed():
+            return Reason.NOT_ALLOWED, error.args[0]
         case ssl.SSLCertVerificationError():
             return Reason.BAD_CERTIFICATE, error.verify_message.rstrip(".")
         case ssl.SSLEOFError() | ssl.SSLZeroReturnError():

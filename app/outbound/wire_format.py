@@ -26,22 +26,31 @@ WITH_BODY = {"PATCH", "POST", "PUT"}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A checked address. `rest` follows the method: the rest of the request line, and the Host header."""
+    """A checked address. `rest` follows the method: the rest of the request line, and the Host header.
+
+    `is_plain`: it is dialled without TLS.
+    """
 
     host: str
     port: int
     rest: str
+    is_plain: bool = False
 
 
-def read_target(address: str, allowed: Sequence[Network]) -> Target | str:
-    """Returns what is dialled and sent for an address, or the sentence that says why it is refused."""
-    refusal = check_address(address, allowed)
+def read_target(address: str, allowed: Sequence[Network], plain: Sequence[str] = ()) -> Target | str:
+    """Returns what is dialled and sent for an address, or the sentence that says why it is refused.
+
+    `plain`: base addresses that begin with http://; all below them may do so.
+    """
+    is_plain = any(address.startswith(f"{base}/") for base in plain)
+    refusal = check_address(address.replace("http", "https", 1) if is_plain else address, allowed)
     if refusal is not None:
         return refusal
     url = URL(address)
     assert url.raw_host is not None
     assert url.port is not None
-    return Target(url.raw_host, url.port, f" {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n")
+    rest = f" {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n"
+    return Target(url.raw_host, url.port, rest, is_plain)
 
 
 def post_bytes(target: Target, headers: Mapping[str, str], body: bytes) -> bytes:

@@ -264,3 +264,31 @@ def refused(command: list[str], **wrong: str) -> list[str]:
     )
     assert done.returncode != 0
     return (done.stdout + done.stderr).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("address", "networks"),
+    [
+        ("http://10.1.2.3:8081", "10.0.0.0/8"),
+        ("http://[fd00::1]:8081", "fd00::/8"),
+        ("http://bot-api:8081", "10.0.0.0/8"),
+    ],
+)
+def test_a_bot_api_of_our_own_needs_no_tls(address: str, networks: str) -> None:
+    settings = config.read(NEEDED | {"TELEGRAM_API_URL": address, "WEBHOOK_ALLOWED_NETWORKS": networks})
+
+    assert (settings.telegram_api_url, settings.plain_addresses) == (address, (address,))
+
+
+@pytest.mark.parametrize(
+    ("address", "networks"),
+    [
+        ("http://149.154.167.220", "10.0.0.0/8"),
+        ("http://api.telegram.org", ""),
+        ("http://10.1.2.3:8081", ""),
+        ("http://10.1.2.3:8081", "10.2.0.0/16"),
+    ],
+)
+def test_a_bot_api_elsewhere_needs_tls(address: str, networks: str) -> None:
+    with pytest.raises(SettingsError, match=r"^TELEGRAM_API_URL is wrong: .*http://.*WEBHOOK_ALLOWED_NETWORKS\.$"):
+        config.read(NEEDED | {"TELEGRAM_API_URL": address, "WEBHOOK_ALLOWED_NETWORKS": networks})

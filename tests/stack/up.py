@@ -123,7 +123,7 @@ def _show_addresses(stack: Stack, receiver: Receiver, pages: Pages, demo: Demo) 
     say(f"""
 Address    {stack.base_url}
 Docs       {stack.base_url}/api/docs
-Live       {stack.environment["REALTIME_URL"]}/live/workspace: messages as they come, with the token as `Authorization: Bearer`
+Live       {stack.environment["REALTIME_URL"]}/live/workspace: messages as they come, for the token below
 Token      {demo.token}
 Sign-in    {stack.base_url}/sign-in
            {EMAIL}, password {demo.password}: an owner of the workspace, where some deliveries have failed

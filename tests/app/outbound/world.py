@@ -147,6 +147,7 @@ class World:
         trusted: trustme.CA | None = AUTHORITY,
         certificate: trustme.LeafCert | None = None,
         plain: bool = False,
+        plain_hosts: Sequence[str] = (),
         demanding: bool = False,
         resolver: Resolver | None = None,
         delay: Callable[[], float] | None = None,
@@ -163,6 +164,7 @@ class World:
             timeout_seconds=timeout_seconds,
             allowed_networks=[ip_network(network) for network in allowed],
             ca_file=ca_file,
+            plain_addresses=[f"http://{host}:{port}" for host in plain_hosts],
             resolver=resolver,
         )
         try:
