@@ -164,7 +164,10 @@ class Unavailable(BellhopError):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One invalid place in a request: `pointer` is an RFC 6901 pointer into the body ('' for the whole body)."""
+    """One invalid place in a request: `pointer` is an RFC 6901 pointer into the body ('' for the whole body).
+
+    `/` and a name may also stand for a query parameter or a header.
+    """
 
     pointer: str
     detail: str

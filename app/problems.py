@@ -87,8 +87,8 @@ _ALL = (
         422,
         "Validation failed",
         "The request is not valid.",
-        "Each entry of errors has a pointer (RFC 6901) to a place in the body, or to a query parameter, and says what "
-        "is wrong with it. Nothing was changed.",
+        "Each entry of errors has a pointer (RFC 6901) to a place in the body, a query parameter or a header, and says "
+        "what is wrong with it. Nothing was changed.",
     ),
     Problem(
         "idempotency-key-reused",

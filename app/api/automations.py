@@ -195,18 +195,18 @@ def list_versions_of_automation(query: dict[str, Any], automation_id: str) -> Re
 
 
 @blueprint.route(
-    "/workspaces/<workspace>/automations/<automation_id>/versions/<number>",
+    "/workspaces/<workspace>/automations/<automation_id>/versions/<version>",
     methods=["GET"],
-    parameters=[{"name": "number", "in": "path", "description": "The version.", "example": "1"}],
+    parameters=[{"name": "version", "in": "path", "description": "The version.", "example": "1"}],
 )
 @authorize("automations")
 @blueprint.response(200, envelope(AutomationVersionSchema))
-def show_version_of_automation(automation_id: str, number: str) -> Response:
+def show_version_of_automation(automation_id: str, version: str) -> Response:
     """Show a published version of an automation."""
     automation = Automation.find(caller().workspace_id, automation_id)
-    found = automations.find_version(automation, int(number)) if re.fullmatch("[0-9]{1,9}", number) else None
+    found = automations.find_version(automation, int(version)) if re.fullmatch("[0-9]{1,9}", version) else None
     if found is None:
-        raise NotFound(f"This automation has no version {number}.")
+        raise NotFound(f"This automation has no version {version}.")
     return respond(200, {"data": automations.represent_version(found)})
 
 

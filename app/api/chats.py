@@ -40,6 +40,7 @@ blueprint = Blueprint("chats", __name__, url_prefix="/chat/<channel_id>")
 MOST_BODY_BYTES = 32 * 1024
 _without_redis = Rates()
 _HEADERS = "authorization, content-type, x-file-name, x-visitor-key"
+_LOCALE = Regexp(r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,3}\Z", error="Give a language tag such as en or pt-BR.")
 _CLIENT_ID = Regexp(r"^[A-Za-z0-9_-]{1,64}\Z", error="An id is 1 to 64 characters of A-Z, a-z, 0-9, - and _.")
 
 
@@ -56,7 +57,7 @@ class MessageBody(RequestBody):
     id = fields.String(required=True, validate=_CLIENT_ID)
     text = fields.String(load_default=None, allow_none=True, validate=Length(max=WebChat.most_characters))
     uploads = fields.List(fields.String(validate=Length(1, 64)), load_default=[], validate=Length(max=50))
-    locale = fields.String(load_default=None, validate=Regexp(r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,3}\Z"))
+    locale = fields.String(load_default=None, validate=_LOCALE)
     key = fields.String()
     user = fields.Nested(User)
 

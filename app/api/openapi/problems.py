@@ -56,7 +56,7 @@ def problem_schemas() -> dict[str, dict[str, Any]]:
         | {"description": "What is wrong, to show to people: of several faults the first, and how many more."},
         "traceId": text | {"description": "Keep it for support; equal to X-Request-Id."},
     }
-    place = "RFC 6901 pointer into the body, or `/` and the name of a query parameter."
+    place = "RFC 6901 pointer into the body, or `/` and the name of a query parameter or header."
     errors = {"type": "array", "items": {"$ref": "#/components/schemas/Fault"}}
     further = {"errors": errors} | {name: text | {"description": what} for name, what in _FACTS.items()}
     return {

@@ -41,7 +41,7 @@ def parse(given: str) -> str:
     """The key that was given, in small letters. Raises Invalid for anything but a UUIDv4."""
     found = _KEY.fullmatch(given.strip())
     if found is None:
-        raise Invalid(Fault("", "The Idempotency-Key header must be a UUIDv4, new for each operation."))
+        raise Invalid(Fault("/Idempotency-Key", "The Idempotency-Key header must be a UUIDv4, new for each operation."))
     return found[2].lower()
 
 

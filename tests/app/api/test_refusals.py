@@ -330,7 +330,7 @@ def found_at(path: str) -> str:
             "",
             {"email": "a@example.com"},
             {"Idempotency-Key": "x"},
-            "The Idempotency-Key header must be a UUIDv4, new for each operation.",
+            "Idempotency-Key: The Idempotency-Key header must be a UUIDv4, new for each operation.",
         ),
     ],
 )

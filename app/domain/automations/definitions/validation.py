@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 from app.domain.automations.definitions import known_names
@@ -128,7 +129,7 @@ def _step_faults(step: Any, at: str, seen: _Seen, depth: int) -> Iterator[Fault]
     name = step.get("kind")
     if not isinstance(name, str) or name not in KINDS:
         what = f"There is no kind of step '{name[:100]}'" if isinstance(name, str) else "Give the kind of the step"
-        yield Fault(f"{at}/kind", f"{what}. The kinds are {', '.join(KINDS)}.")
+        yield Fault(f"{at}/kind", f"{what}.{_nearest(name, KINDS)} The kinds are {', '.join(KINDS)}.")
         return
     kind = KINDS[name]
     wrong = list(_field_faults(step, name, kind, at))
@@ -216,7 +217,8 @@ def _faults_of_trigger(trigger: Any, at: str, known: Names) -> Iterator[Fault]:
         yield Fault(at + pointer_to(name), "Unknown field. There are 'event', 'tag', 'also_replies' and 'if'.")
     event = trigger.get("event")
     if not isinstance(event, str) or event not in EVENTS:
-        yield Fault(f"{at}/event", f"Give one of {', '.join(EVENTS)}.")
+        what = f"No trigger is called '{event[:100]}'.{_nearest(event, EVENTS)} " if isinstance(event, str) else ""
+        yield Fault(f"{at}/event", f"{what}Give one of {', '.join(EVENTS)}.")
     elif "tag" in trigger and event not in TAG_EVENTS:
         yield Fault(f"{at}/tag", f"Remove this: only {' and '.join(TAG_EVENTS)} have a tag.")
     elif "tag" in trigger:
@@ -227,6 +229,11 @@ def _faults_of_trigger(trigger: Any, at: str, known: Names) -> Iterator[Fault]:
         yield Fault(f"{at}/also_replies", "Give true or false.")
     if "if" in trigger:
         yield from _condition_faults(trigger["if"], f"{at}/if", known)
+
+
+def _nearest(name: Any, known: Iterable[str]) -> str:
+    nearest = get_close_matches(name[:100], known, 1) if isinstance(name, str) else ()
+    return f" Did you mean '{nearest[0]}'?" if nearest else ""
 
 
 def _tag_faults(tag: Any, at: str) -> Iterator[Fault]:

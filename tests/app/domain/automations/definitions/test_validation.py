@@ -94,7 +94,8 @@ def test_the_outer_form_is_checked(definition: Any, pointer: str, detail: str) -
         ({"id": "a b", "kind": "stop"}, "/id", "1 to 64 letters, digits, '_' and '-'"),
         ({"id": "a\n", "kind": "stop"}, "/id", "Give the step an identifier"),
         ({"id": "a"}, "/kind", "Give the kind of the step. The kinds are add_tag, ask, assign_conversation"),
-        ({"id": "a", "kind": "send_mail"}, "/kind", "There is no kind of step 'send_mail'. The kinds are add_tag"),
+        ({"id": "a", "kind": "send_mail"}, "/kind", "no kind of step 'send_mail'. Did you mean 'send_message'? The"),
+        ({"id": "a", "kind": "x"}, "/kind", "There is no kind of step 'x'. The kinds are add_tag"),
         ({"id": "a", "kind": ["stop"]}, "/kind", "Give the kind of the step"),
         (
             {"id": "a", "kind": "stop", "seconds": 5},
@@ -230,6 +231,8 @@ def test_without_triggers_any_event_can_be_named() -> None:
     [
         ({}, "/event", "Give one of contact.created"),
         ({"event": 5}, "/event", "Give one of"),
+        ({"event": "tag.ad"}, "/event", "No trigger is called 'tag.ad'. Did you mean 'tag.added'? Give one of contact"),
+        ({"event": "x"}, "/event", "No trigger is called 'x'. Give one of contact.created"),
         ({"event": "message.sent"}, "/event", "Give one of"),
         ({"event": "contact.deleted"}, "/event", "Give one of"),
         ({"event": "endpoint.stopped"}, "/event", "Give one of"),
