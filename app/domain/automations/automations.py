@@ -10,7 +10,7 @@ from peewee import fn
 
 from app import sql
 from app.database import rows
-from app.domain.automations import bulk_changes, controls, counts, publications
+from app.domain.automations import bulk_changes, controls, counts, publications, warnings
 from app.domain.contacts import contacts
 from app.domain.triggers import run_states
 from app.domain.triggers.run_states import Reentry, Start
@@ -203,7 +203,19 @@ def count_runs(workspace_id: str, automation_id: str, filters: Mapping[str, Any]
     return bulk_changes.count(controls.chosen(Automation.find(workspace_id, automation_id), filters), MOST_COUNTED)
 
 
+class WarningSchema(ResponseBody):
+    """What an automation may do, or has done, that is hardly meant."""
+
+    pointer = fields.String(metadata=about("RFC 6901; '' for the automation.", example="/definition/steps/1/tag"))
+    detail = fields.String(metadata=about("A sentence.", example="This may cause 'tag.added', which …"))
+    chain = fields.List(
+        fields.String(), metadata=about("The automations that start each other, the last the first again; or none.")
+    )
+
+
 class AutomationSchema(ResponseBody):
+    OPTIONAL = ("warnings",)
+
     id = fields.String()
     name = fields.String(metadata=ABOUT_NAME)
     status = fields.String(validate=validate.OneOf(STATUSES))
@@ -213,6 +225,7 @@ class AutomationSchema(ResponseBody):
     exits = fields.List(fields.Dict(), metadata=ABOUT_EXITS)
     goal = fields.Dict(allow_none=True, metadata=ABOUT_GOAL)
     runs = fields.Nested(counts.RunCountsSchema, metadata=about("Its runs by status."))
+    warnings = fields.List(fields.Nested(WarningSchema), metadata=about("Of its draft; not in lists."))
     created_at = time("When the automation was created.")
     updated_at = time("When it last changed.")
 
@@ -233,7 +246,7 @@ class AutomationVersionSchema(ResponseBody):
 
 def represent(automation: Automation) -> dict[str, Any]:
     """The automation as the API shows it."""
-    return represent_all([automation])[0]
+    return {**represent_all([automation])[0], "warnings": warnings.of(automation)}
 
 
 def represent_all(automations: Sequence[Automation]) -> list[dict[str, Any]]:

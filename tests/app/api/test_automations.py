@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from app import database
+from app.database import rows
 from app.domain.automations import automations
 from app.lib import ids
 from tests.cast import KEY, Api, all_of, in_threads, one, row_counts, working
@@ -50,6 +51,7 @@ def test_an_automation_is_created_as_a_draft(api: Api) -> None:
         "exits": [],
         "goal": None,
         "runs": NO_RUNS,
+        "warnings": [],
         "created_at": made["created_at"],
         "updated_at": made["created_at"],
     }
@@ -445,3 +447,58 @@ def test_automations_need_their_restriction(api: Api) -> None:
     assert other.post(f"automations/{automation_id}/publish").status_code == 403
     assert ours.get(f"automations/{automation_id}").status_code == 200
     assert ours.post(f"automations/{automation_id}/publish").status_code == 202
+
+
+def toggle(tag: str) -> list[dict[str, Any]]:
+    return [{"id": f"{kind}_{tag}", "kind": kind, "tag": tag} for kind in ("remove_tag", "add_tag")]
+
+
+def on_tag(tag: str, *steps: dict[str, Any]) -> dict[str, Any]:
+    return {"triggers": [{"event": "tag.added", "tag": tag}], "steps": list(steps)}
+
+
+def test_an_automation_that_may_start_itself_says_so_before_it_is_published_and_after(api: Api) -> None:
+    automation_id = api.automation(definition=on_tag("vip", *toggle("vip")))["id"]
+    [warned] = show(api, automation_id)["warnings"]
+    act(api, automation_id, "publish")
+
+    assert (warned["pointer"], warned["chain"]) == ("/definition/steps/1/tag", [automation_id, automation_id])
+    assert warned["detail"].startswith("This may cause 'tag.added', which starts this automation again.")
+    assert show(api, automation_id)["warnings"] == [warned]
+    api.done(api.patch(f"automations/{automation_id}", {"reentry": "once"}))
+    assert show(api, automation_id)["warnings"] == []
+
+
+def test_the_chain_over_published_automations_is_shown(api: Api, others: Api) -> None:
+    others.published(definition=on_tag("a", *toggle("b")))
+    second = api.automation(definition=on_tag("a", *toggle("b")))["id"]
+    first = api.automation(definition=on_tag("b", *toggle("a")))["id"]
+    assert show(api, first)["warnings"] == []
+
+    act(api, second, "publish")
+
+    [warned] = show(api, first)["warnings"]
+    assert (warned["pointer"], warned["chain"]) == ("/definition/steps/1/tag", [first, second, first])
+    act(api, second, "unpublish")
+    assert show(api, first)["warnings"] == []
+
+
+def test_starts_that_were_refused_for_their_depth_are_shown(api: Api) -> None:
+    automation_id = api.published(definition=on_tag("vip"))
+    rows(
+        "INSERT INTO automation_deltas (id, workspace_id, automation_id, key, amount) VALUES (%s, %s, %s, %s, 3)",
+        (ids.new("dlt"), api.workspace_id, automation_id, "refused:depth"),
+    )
+
+    [warned] = show(api, automation_id)["warnings"]
+    assert (warned["pointer"], warned["chain"]) == ("", [])
+    assert warned["detail"] == "3 starts were refused after 10 automations in a row had started each other."
+
+
+def test_the_search_for_a_chain_is_bounded(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        api.published(definition=on_tag("a", *toggle("b")), name=f"Number {number}")
+    first = api.automation(definition=on_tag("b", *toggle("a")))["id"]
+    monkeypatch.setattr("app.domain.automations.warnings.MOST_FOLLOWED", 0)
+
+    assert show(api, first)["warnings"] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from app.domain.automations.definitions.chains import Chain, caused, chains
 from app.domain.automations.definitions.json_schemas import SCHEMAS
 from app.domain.automations.definitions.loops import loop, started
 from app.domain.automations.definitions.validation import exit_faults, faults, goal_faults

@@ -23,7 +23,7 @@ def loop(
         path = _path_back(str(step.fields["automation_id"]), automation_id, published)
         if path is not None:
             detail = f"The automation would start itself again without a wait: {' → '.join((automation_id, *path))}."
-            return Fault(f"{pointer}{_pointer_to_step(definition, step.id)}/automation_id", f"{detail} Add a wait.")
+            return Fault(f"{pointer}{pointer_to_step(definition, step.id)}/automation_id", f"{detail} Add a wait.")
     return None
 
 
@@ -31,7 +31,7 @@ def started(definition: Mapping[str, Any], pointer: str = "") -> dict[str, str]:
     """The automations that steps of the definition start, each by the pointer to where it is named."""
     steps = [step for step in compile(definition).steps.values() if step.kind == "start_automation"]
     return {
-        f"{pointer}{_pointer_to_step(definition, step.id)}/automation_id": str(step.fields["automation_id"])
+        f"{pointer}{pointer_to_step(definition, step.id)}/automation_id": str(step.fields["automation_id"])
         for step in steps
     }
 
@@ -68,7 +68,8 @@ def _starts(program: Program) -> Iterator[Step]:
             pending += [step.next, *step.inside.values()]
 
 
-def _pointer_to_step(definition: Mapping[str, Any], identifier: str) -> str:
+def pointer_to_step(definition: Mapping[str, Any], identifier: str) -> str:
+    """Where the step with this identifier stands in the definition."""
     pending = [("/steps", definition["steps"])]
     while pending:
         at, steps = pending.pop()

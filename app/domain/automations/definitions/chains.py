@@ -1,0 +1,153 @@
+"""Chains: automations whose runs cause events that start each other, and in the end the first one again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from app.domain.automations.definitions.loops import pointer_to_step
+from app.domain.automations.definitions.programs import Program, compile
+from app.domain.automations.steps.base import Step
+from app.domain.automations.steps.set_field import CUSTOM
+
+_UNDONE_BY = {"add_tag": "remove_tag", "remove_tag": "add_tag"}
+_OF_RUNS = ("automation.started", "automation.completed")
+_TEMPLATE = object()
+
+
+class Cause(NamedTuple):
+    """What starts automations: an event of a run or of its step, or a step that starts one.
+
+    `what` is the tag of the event, or the automation; None: there is none, or only a run can tell.
+    """
+
+    event: str | None
+    what: str | None = None
+    step: Step | None = None
+    field: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Automations that start each other; the last is the first again. `pointer`: from the definition to the cause."""
+
+    pointer: str
+    detail: str
+    automation_ids: Sequence[str]
+
+
+def caused(definitions: Iterable[Mapping[str, Any]]) -> tuple[set[str], set[str], set[str]]:
+    """What runs of these may start: keys of listeners, what such keys may begin with, and automations."""
+    causes = [cause for definition in definitions for cause in _causes(compile(definition))]
+    keys = {key for each in causes if each.event for key in (each.event, f"{each.event}:{each.what or ''}")}
+    any_tag = {f"{each.event}:" for each in causes if each.event and each.field == "tag" and each.what is None}
+    return keys, any_tag, {each.what for each in causes if each.event is None and each.what}
+
+
+def chains(automation_id: str, definition: Mapping[str, Any], others: Mapping[str, Mapping[str, Any]]) -> list[Chain]:
+    """The chains that lead from events of the automation back to it, the shortest of each; `others` by automation.
+
+    Conditions are not judged, so a run need not follow the chain. Left out is a step that can change nothing the second
+    time, such as one that adds a tag that no step among these removes.
+    """
+    among = _Among({id: compile(each) for id, each in {**others, automation_id: definition}.items()})
+    followers = {id: {other for each in among.causes(id) for other in among.started(each)} for id in among.programs}
+    found = []
+    for cause in among.causes(automation_id):
+        path = _path(among.started(cause), automation_id, followers) if cause.event else None
+        if path is not None:
+            at = f"{pointer_to_step(definition, cause.step.id)}/{cause.field}" if cause.step else "/triggers"
+            found.append(Chain(at, _detail(cause, path), (automation_id, *path)))
+    return found
+
+
+class _Among:
+    """Programs by automation, and what starts which of them again and again."""
+
+    def __init__(self, programs: Mapping[str, Program]) -> None:
+        self.programs = programs
+        # By the event and its tag; None: any.
+        self._listening: dict[tuple[str, str | None], set[str]] = defaultdict(set)
+        self._listening_to_any: dict[str, set[str]] = defaultdict(set)
+        # What steps set, by their kind and the field.
+        self._values: dict[tuple[str, str], set[Any]] = defaultdict(set)
+        for id, program in programs.items():
+            for trigger in program.triggers:
+                # A condition tells which automation's run is meant.
+                if not (trigger["event"] in _OF_RUNS and "if" in trigger):
+                    self._listening[trigger["event"], trigger.get("tag")].add(id)
+                    self._listening_to_any[trigger["event"]].add(id)
+            for cause in _causes(program):
+                if cause.step is not None:
+                    self._values[cause.step.kind, _set_by(cause.step)].add(_value(cause))
+
+    def causes(self, automation_id: str) -> list[Cause]:
+        """What may happen in each run of the automation."""
+        return [each for each in _causes(self.programs[automation_id]) if self._repeats(each)]
+
+    def started(self, cause: Cause) -> set[str]:
+        """The automations that it starts."""
+        if cause.event is None:
+            return {str(cause.what)} & self.programs.keys()
+        if cause.what is None:
+            return self._listening_to_any[cause.event]
+        return self._listening[cause.event, None] | self._listening[cause.event, cause.what]
+
+    def _repeats(self, cause: Cause) -> bool:
+        """Whether it may happen again: each run does it, its value is a template, or some step sets another value."""
+        if cause.step is None or cause.event is None:
+            return True
+        kind, value = cause.step.kind, _value(cause)
+        if kind in _UNDONE_BY:
+            removed = self._values[_UNDONE_BY[kind], ""]
+            return bool(removed) if value is _TEMPLATE else bool(removed & {value, _TEMPLATE})
+        return value is _TEMPLATE or len(self._values[kind, _set_by(cause.step)]) > 1
+
+
+def _causes(program: Program) -> Iterator[Cause]:
+    yield from map(Cause, _OF_RUNS)
+    for step in program.steps.values():
+        match step.kind:
+            case "add_tag" | "remove_tag":
+                tag = None if _is_template(step.fields["tag"]) else step.fields["tag"]
+                yield Cause("tag.added" if step.kind == "add_tag" else "tag.removed", tag, step, "tag")
+            case "set_field":
+                yield Cause("contact.updated", None, step, "value")
+            case "assign_conversation":
+                yield Cause("conversation.assigned", None, step, "assignee_id")
+            case "start_automation":
+                yield Cause(None, step.fields["automation_id"], step, "automation_id")
+
+
+def _path(begin: Iterable[str], end: str, followers: Mapping[str, set[str]]) -> tuple[str, ...] | None:
+    """The shortest path to the end, the same one each time."""
+    paths: list[tuple[str, ...]] = [(each,) for each in sorted(begin)]
+    seen = set(begin)
+    for path in paths:
+        if path[-1] == end:
+            return path
+        further = sorted(followers[path[-1]] - seen)
+        paths += [(*path, each) for each in further]
+        seen.update(further)
+    return None
+
+
+def _detail(cause: Cause, path: Sequence[str]) -> str:
+    what = "This may cause" if cause.step else "Each run causes"
+    who = "this automation again" if len(path) == 1 else "others, and these this automation again"
+    return f"{what} '{cause.event}', which starts {who}. After ten runs in a row nothing more is started."
+
+
+def _value(cause: Cause) -> Any:
+    value = cause.step.fields[cause.field] if cause.step else None
+    return _TEMPLATE if _is_template(value) else value
+
+
+def _is_template(value: Any) -> bool:
+    return isinstance(value, str) and "{" in value
+
+
+def _set_by(step: Step) -> str:
+    return str(step.fields.get("field", "")).removeprefix(CUSTOM)

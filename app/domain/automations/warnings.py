@@ -1,0 +1,82 @@
+"""Warnings of an automation: what its draft can do when it is published, and what it has done."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from app import sql
+from app.database import rows
+from app.domain.automations import counts, definitions
+from app.domain.triggers.run_states import MOST_DEPTH
+from app.models.automations import Automation
+
+# Automations that a chain is sought among.
+MOST_FOLLOWED = 50
+MOST_WARNINGS = 20
+
+
+def of(automation: Automation) -> list[dict[str, Any]]:
+    """The warnings of an automation that exists. They are bounded, and so is what they cost."""
+    warnings = []
+    if automation.reentry != "once":
+        followed = _followed(automation)
+        found = definitions.chains(automation.id, automation.definition, followed)
+        warnings += [
+            {"pointer": f"/definition{each.pointer}", "detail": each.detail, "chain": list(each.automation_ids)}
+            for each in found[:MOST_WARNINGS]
+        ]
+    if refused := counts.of([automation.id], ["refused:depth"])[automation.id].get("refused:depth"):
+        detail = f"{refused:,} starts were refused after {MOST_DEPTH} automations in a row had started each other."
+        warnings.append({"pointer": "", "detail": detail, "chain": []})
+    return warnings
+
+
+def _followed(automation: Automation) -> Mapping[str, Mapping[str, Any]]:
+    """The published definitions that the draft may start, directly or through others; MOST_FOLLOWED at most."""
+    found: dict[str, Mapping[str, Any]] = {}
+    newest = [automation.definition]
+    for _ in range(MOST_DEPTH):
+        keys, beginnings, started = definitions.caused(newest)
+        known = [automation.id, *found]
+        newest = []
+        for automation_id, definition in _listeners(automation.workspace_id, keys, beginnings, started, known):
+            found[automation_id] = definition
+            newest.append(definition)
+        if not newest:
+            break
+    return found
+
+
+def _listeners(
+    workspace_id: str, keys: Collection[str], beginnings: Collection[str], started: Collection[str], known: list[str]
+) -> list[tuple[str, Mapping[str, Any]]]:
+    values = {
+        "workspace_id": workspace_id,
+        "keys": sql.array(keys),
+        "beginnings": sql.array(beginnings),
+        "started": sql.array(started),
+        "known": sql.array(known),
+        "most": max(MOST_FOLLOWED - len(known) + 1, 0),
+    }
+    return [(automation_id, definition) for automation_id, definition in rows(_LISTENERS, values)]
+
+
+_LISTENERS = """
+    WITH heard AS (
+        SELECT automation_id FROM automation_listeners
+        WHERE workspace_id = %(workspace_id)s AND key = ANY(%(keys)s::text[])
+        UNION
+        SELECT automation_id FROM unnest(%(beginnings)s::text[]) AS beginning
+        JOIN automation_listeners ON workspace_id = %(workspace_id)s AND starts_with(key, beginning)
+        UNION
+        SELECT unnest(%(started)s::text[])
+    )
+    SELECT automations.id, automation_versions.definition FROM heard
+    JOIN automations ON automations.id = heard.automation_id
+    JOIN automation_versions ON automation_versions.automation_id = automations.id
+        AND automation_versions.number = automations.version
+    WHERE automations.workspace_id = %(workspace_id)s AND automations.status IN ('published', 'paused')
+        AND automations.reentry IS DISTINCT FROM 'once' AND automations.id <> ALL(%(known)s::text[])
+    ORDER BY automations.id LIMIT %(most)s
+"""
