@@ -209,7 +209,11 @@ class WarningSchema(ResponseBody):
     pointer = fields.String(metadata=about("RFC 6901; '' for the automation.", example="/definition/steps/1/tag"))
     detail = fields.String(metadata=about("A sentence.", example="This may cause 'tag.added', which …"))
     chain = fields.List(
-        fields.String(), metadata=about("The automations that start each other, the last the first again; or none.")
+        fields.String(),
+        metadata=about(
+            "The automations that start each other, the last the first again; or none.",
+            example=["aut_01m8362f00ehpa3xypmbhkxwpq", "aut_01m8362f00ehpa3xypmbhkxwpq"],
+        ),
     )
 
 
