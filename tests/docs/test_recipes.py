@@ -108,7 +108,7 @@ def test_12_a_lead_is_handed_to_the_crm(shop: Api, ada: dict[str, Any], status: 
 
 
 def test_13_a_coupon_is_chosen_and_a_sale_spares_the_reminder(shop: Api, ada: dict[str, Any]) -> None:
-    install(shop, 13)
+    automation_id = install(shop, 13)
     bob = shop.contact(email="bob@example.com", phone="+4930123457")
     for contact in (ada, bob):
         shop.done(shop.post(f"contacts/{contact['id']}/tags", {"name": "subscriber"}))
@@ -121,6 +121,8 @@ def test_13_a_coupon_is_chosen_and_a_sale_spares_the_reminder(shop: Api, ada: di
     assert sent()[-1] == f"Today is the last day of {arm.upper()}."
     assert len(sent()) == 3
     assert sorted(statuses()) == [("cancelled", "exit"), ("completed", None)]
+    counts = shop.get(f"automations/{automation_id}/counts").get_json()["data"]
+    assert (counts["goals"], sum(counts["steps"]["coupon"]["arms"].values())) == (1, 2)
 
 
 @pytest.mark.parametrize(("reply", "outcome"), [("Blue", "answered"), (None, "no answer")])
