@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -215,6 +214,5 @@ def mail_server(empty: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[MailSe
 
 @pytest.fixture
 def without_lag(empty: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures are counted up to this moment, and from some hours back."""
+    """Figures are counted up to this moment."""
     monkeypatch.setattr(figures, "LAG_SECONDS", 0.0)
-    monkeypatch.setattr(figures, "LOOKS_BACK", timedelta(hours=6))

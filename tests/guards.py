@@ -197,8 +197,8 @@ GUARDS = [
     Guard(
         "private address",
         "app/outbound/dialling.py",
-        "if is_public(ip_address(ip), self._allowed)]",
-        "if ip_address(ip)]",
+        "return is_public(ip_address(ip), self._allowed)",
+        "return True",
         "tests/app/outbound",
     ),
     Guard(

@@ -40,7 +40,7 @@ INSIDE = re.compile(
 
 
 # What stands in paths besides identifiers; else a tag.
-_NAMES = {"number": "1"}
+_NAMES = {"version": "1"}
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ TABLES = ("delivery_minutes", "delivery_hours", "failure_minutes", "failure_hour
 
 MINUTE = timedelta(minutes=1)
 # The first pass of an installation looks this far back. Longer only costs: nothing is older where none was made.
-LOOKS_BACK = timedelta(hours=1)
+LOOKS_BACK = timedelta(hours=6)
 # A slice of a time with little in it is followed by a longer one, so that a pass catches up.
 SHORTEST_SLICE, LONGEST_SLICE = timedelta(seconds=1), timedelta(minutes=10)
 MANY_IN_A_SLICE = 50_000

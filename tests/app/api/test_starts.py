@@ -66,6 +66,7 @@ def test_a_start_makes_a_run_that_is_due(api: Api, contact_id: str) -> None:
         "created_at": show(api, run.id)["created_at"],
         "started_at": None,
         "finished_at": None,
+        "goal_reached_at": None,
         "steps": [],
     }
     assert job["resource"]["url"].endswith(f"/runs/{run.id}")
