@@ -50,7 +50,7 @@ class Consequence:
     """A consequence of an event for a listener. `run_id`: a run that it ends if `exits`, or whose goal it is.
 
     The last one of an event and a listener has no `run_id`: it is about runs begun in the same transaction, and begins
-    one if `starts`.
+    one if `starts`. `exits_all`: it ends each of the contact's runs, whatever the run is like.
     """
 
     heard: Heard
@@ -59,6 +59,7 @@ class Consequence:
     exits: bool = False
     starts: bool = False
     is_goal: bool = False
+    exits_all: bool = False
 
     @property
     def position(self) -> Position:
@@ -117,7 +118,8 @@ def plan(heard: Sequence[Heard]) -> Plan:
             looked.append(position)
             exits, starts, is_goal = listener.may_exit_on(each), listener.starts(each), listener.may_reach_goal_on(each)
             if exits or starts or is_goal:
-                last.append(Consequence(each, listener, None, exits, starts, is_goal))
+                exits_all = exits and listener.exits_all_on(each)
+                last.append(Consequence(each, listener, None, exits, starts, is_goal, exits_all))
     return Plan(*_with_runs(last, None), looked)
 
 
@@ -242,12 +244,8 @@ def _contact_of(consequence: Consequence) -> str:
 # How runs are found that an event may be about, what it may be to them, and for which consequences.
 _LOOKS: Sequence[tuple[Callable[..., list[tuple[int, str]]], dict[str, bool], Callable[[Consequence], bool]]] = (
     (concerned_runs.latest_aiming, {"is_goal": True}, lambda each: each.is_goal),
-    (
-        concerned_runs.latest_unfinished,
-        {"exits": True},
-        lambda each: each.exits and not each.listener.exits_all_on(each.heard),
-    ),
-    (concerned_runs.unfinished, {"exits": True}, lambda each: each.exits and each.listener.exits_all_on(each.heard)),
+    (concerned_runs.latest_unfinished, {"exits": True}, lambda each: each.exits and not each.exits_all),
+    (concerned_runs.unfinished, {"exits": True}, lambda each: each.exits_all),
 )
 
 _UNFOLLOWED = sql.prepared(

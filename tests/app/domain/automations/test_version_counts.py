@@ -35,7 +35,7 @@ def begin(api: Api, automation_id: str, contact_id: str) -> str:
 
 
 def begin_some(api: Api, automation_id: str, number: int) -> list[str]:
-    """Begins a run of each of so many new contacts, and carries them on; returns the contacts."""
+    """Creates that many contacts, begins a run for each and carries them on; returns the contacts."""
     contacts = [str(api.contact(external_id=ids.new("x"))["id"]) for _ in range(number)]
     for contact_id in contacts:
         begin(api, automation_id, contact_id)

@@ -24,16 +24,6 @@ from tests.cast import Api, accept, all_of, apply, elsewhere, event_kinds, in_an
 
 
 @pytest.fixture
-def workspace_id(api: Api) -> str:
-    return api.workspace_id
-
-
-@pytest.fixture
-def contact_id(workspace_id: str) -> str:
-    return make_contact(workspace_id)
-
-
-@pytest.fixture
 def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Events are left to the fan-out if more than one run follows."""
     monkeypatch.setattr(triggers, "MOST_RUNS", 1)

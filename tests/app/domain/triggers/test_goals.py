@@ -28,16 +28,6 @@ REST = {"id": "rest", "kind": "wait", "seconds": 60}
 OF_ORDER = {"field": "run.variables.order", "is": "equals", "other": "contact.custom_fields.order"}
 
 
-@pytest.fixture
-def workspace_id(api: Api) -> str:
-    return api.workspace_id
-
-
-@pytest.fixture
-def contact_id(workspace_id: str) -> str:
-    return make_contact(workspace_id)
-
-
 def start_of(workspace_id: str, contact_id: str, automation_id: str, **fields: Any) -> run_states.Start:
     start = start_without_goal(workspace_id, contact_id, automation_id)
     return dataclasses.replace(start, goal=Automation.get_by_id(automation_id).goal, **fields)

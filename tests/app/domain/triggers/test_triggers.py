@@ -21,16 +21,6 @@ from tests.bounding import set_bound
 from tests.cast import Api, accept, all_of, apply, event_bodies, event_kinds, in_threads, one
 
 
-@pytest.fixture
-def workspace_id(api: Api) -> str:
-    return api.workspace_id
-
-
-@pytest.fixture
-def contact_id(workspace_id: str) -> str:
-    return make_contact(workspace_id)
-
-
 def finish(run: Run) -> None:
     def task(unit: Unit) -> None:
         there = unit.get(Run, run.workspace_id, "id", run.id)
