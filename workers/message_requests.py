@@ -81,7 +81,7 @@ class MessageRequests:
         kind, account = dispatch.kind, dispatch.account
         self._check_stopping()
         file = await self._load(dispatch.attachments[0]["id"]) if dispatch.attachments else None
-        outgoing = Outgoing(dispatch.claimed.id, dispatch.to, dispatch.text, dispatch.template, file)
+        outgoing = Outgoing(dispatch.claimed.id, dispatch.to, dispatch.text, dispatch.template, file, dispatch.buttons)
         self._check_stopping()
         prepared: str | None = None
         if (request := kind.preparing(account, outgoing)) is not None:

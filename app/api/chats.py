@@ -56,6 +56,7 @@ class MessageBody(RequestBody):
 
     id = fields.String(required=True, validate=_CLIENT_ID)
     text = fields.String(load_default=None, allow_none=True, validate=Length(max=WebChat.most_characters))
+    button_id = fields.String(load_default=None, allow_none=True, validate=Length(1, 64))
     uploads = fields.List(fields.String(validate=Length(1, 64)), load_default=[], validate=Length(max=50))
     locale = fields.String(load_default=None, validate=_LOCALE)
     key = fields.String()
@@ -113,7 +114,7 @@ def say() -> Response:
     if user_id is not None:
         identifications.join(visitor, user_id, request_id())
         visitor = visitors.refreshed(visitor)
-    chats.say(_channel(), visitor, Said(body["id"], body["text"], body["uploads"], body["locale"]))
+    chats.say(_channel(), visitor, Said(body["id"], body["text"], body["uploads"], body["locale"], body["button_id"]))
     return respond(202, {"id": body["id"], **({"token": token} if token else {})})
 
 

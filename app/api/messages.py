@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from flask import Response
-from marshmallow import ValidationError, fields, validate, validates_schema
+from marshmallow import ValidationError, fields, validate, validates, validates_schema
 
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
@@ -16,12 +16,12 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.writes import accept, act
 from app.channels.kinds import KINDS
-from app.domain.channels import media
+from app.domain.channels import buttons, media
 from app.domain.conversations import messages, recipients
 from app.domain.conversations.messages import MOST_CHARACTERS, MessageSchema
 from app.domain.people import message_access
 from app.errors import NotFound
-from app.lib import ids
+from app.lib import ids, normalization
 from app.lib.schemas import STORABLE, RequestBody, Time, about
 from app.models.conversations import Conversation, Message
 from app.models.jobs import Job
@@ -29,11 +29,18 @@ from app.models.jobs import Job
 blueprint = Blueprint("messages", __name__, description="Messages between contacts and the workspace.")
 
 _ORDER = ("at", "id")
+_LABEL = f"^{normalization.TAG}$"
+_LABEL_FORM = "Give a label without control characters that is more than spaces."
 _ABSENT: dict[str, Any] = {"not": {}}
 # Bodies that are refused.
 _EMPTY = {
     "type": "object",
     "properties": {"text": {"pattern": r"^\s*$"}, "template": {"maxProperties": 0}, "attachments": {"maxItems": 0}},
+}
+_BUTTONS_ALONE = {
+    "type": "object",
+    "required": ["buttons"],
+    "properties": {"text": {"pattern": r"^\s*$"}, "buttons": {"minItems": 1}},
 }
 _TO_NOBODY = [
     {"type": "object", "properties": {"contact_id": _ABSENT, "to": _ABSENT}},
@@ -51,11 +58,26 @@ class AttachmentBody(RequestBody):
     upload_id = fields.String(required=True, metadata=about("From `POST uploads`, within a day, once."))
 
 
+class ButtonBody(RequestBody):
+    """A button of a message in a request."""
+
+    id = fields.String(
+        required=True,
+        validate=validate.Regexp(buttons.ID[:-1] + r"\Z", error=f"Give {buttons.ID_FORM}."),
+        metadata=about("The `button_id` of the reply.", pattern=buttons.ID, example="yes"),
+    )
+    label = fields.String(
+        required=True,
+        validate=[validate.Length(1, buttons.MOST_LABEL), validate.Regexp(_LABEL[:-1] + r"\Z", error=_LABEL_FORM)],
+        metadata=about("What the contact sees; the text of the reply.", pattern=_LABEL, example="Yes, please"),
+    )
+
+
 class MessageCreate(RequestBody):
     """The body that writes in a conversation."""
 
     # With the simpler anyOf, generated clients would lose the fields.
-    described: ClassVar[dict[str, Any]] = {"not": _EMPTY}
+    described: ClassVar[dict[str, Any]] = {"not": {"anyOf": [_EMPTY, _BUTTONS_ALONE]}}
     text = fields.String(
         validate=validate.Length(1, MOST_CHARACTERS),
         metadata=about("The text of the message; beside a file, its caption.", example="It is on its way."),
@@ -70,22 +92,41 @@ class MessageCreate(RequestBody):
     attachments = fields.List(
         fields.Nested(AttachmentBody), validate=validate.Length(max=media.MOST_FILES), metadata=about("Files.")
     )
+    buttons = fields.List(
+        fields.Nested(ButtonBody),
+        validate=validate.Length(max=buttons.MOST),
+        metadata=about("Answers to pick from, beside the text; each `id` and each `label` once."),
+    )
     expires_at = Time(
         validate=STORABLE, metadata=about("The message is not sent from then on: it is `failed`, with `expired`.")
     )
 
     @validates_schema
     def is_not_empty(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError for a message with nothing in it."""
-        if not data.get("template") and not data.get("attachments") and not data.get("text", "").strip():
+        """Raises ValidationError for a message with nothing in it, or with buttons alone."""
+        if data.get("text", "").strip():
+            return
+        if data.get("buttons"):
+            raise ValidationError("A message with buttons needs a text.", "text")
+        if not data.get("template") and not data.get("attachments"):
             raise ValidationError("A message needs a text, a template or an attachment.", "text")
+
+    @validates("buttons")
+    def are_different(self, value: list[dict[str, str]], data_key: str) -> None:
+        """Raises ValidationError, by position, for a button with the identifier or the label of another."""
+        faults: dict[int, dict[str, list[str]]] = {}
+        for fault in buttons.repeated(value):
+            _, index, name = fault.pointer.split("/")
+            faults.setdefault(int(index), {})[name] = [fault.detail]
+        if faults:
+            raise ValidationError(faults)
 
 
 class MessageToContact(MessageCreate):
     """The body that writes to a contact."""
 
     described: ClassVar[dict[str, Any]] = {
-        "not": {"anyOf": [_EMPTY, *_TO_NOBODY, *_TO_TWO]},
+        "not": {"anyOf": [_EMPTY, _BUTTONS_ALONE, *_TO_NOBODY, *_TO_TWO]},
         "example": {"contact_id": "con_01kaj5bd40e6rr3f5y2kq0w9xz", "text": "It is on its way."},
     }
     contact_id = fields.String(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from flask import Response
 from marshmallow import ValidationError, fields, validate
@@ -18,7 +19,9 @@ from app.domain.automations import automations, runs, simulations
 from app.domain.automations.runs import LogEntrySchema
 from app.domain.automations.simulations import Given
 from app.domain.automations.steps.start_automation import MOST_BYTES, MOST_VARIABLES
+from app.domain.channels import buttons
 from app.domain.contacts import contacts
+from app.domain.conversations.messages import MOST_CHARACTERS
 from app.domain.people import message_access
 from app.domain.triggers import run_states
 from app.domain.triggers.run_states import EXAMPLE_VARIABLES, FailureSchema, RunSchema
@@ -81,15 +84,40 @@ class SimulatedResponseBody(RequestBody):
     body = fields.Raw(allow_none=True, metadata=about("Any JSON, or text.", example={"approved": True}))
 
 
+class ReplyField(fields.Field[Any]):
+    """A reply in a simulation: a text, or the button that is pressed."""
+
+    described: ClassVar[list[dict[str, Any]]] = [
+        {"type": "string", "maxLength": MOST_CHARACTERS},
+        {
+            "type": "object",
+            "required": ["button_id"],
+            "additionalProperties": False,
+            "properties": {"button_id": {"type": "string", "pattern": buttons.ID}},
+        },
+    ]
+
+    def _deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
+        if isinstance(value, str) and len(value) <= MOST_CHARACTERS:
+            return value
+        pressed = value["button_id"] if isinstance(value, dict) and list(value) == ["button_id"] else None
+        if isinstance(pressed, str) and re.fullmatch(buttons.ID, pressed):
+            return value
+        raise ValidationError('Give a text, or a button such as {"button_id": "yes"}.')
+
+
 class SimulationBody(RequestBody):
     """The body that tries a draft out."""
 
     contact_id = fields.String(metadata=about("The contact to run it for; by default one without data."))
     variables = variables()
     replies = fields.List(
-        fields.String(validate=validate.Length(max=4096)),
+        ReplyField(metadata={"anyOf": ReplyField.described}),
         validate=validate.Length(max=100),
-        metadata=about("The contact's replies, one for each wait; further waits time out.", example=["Yes"]),
+        metadata=about(
+            "The contact's replies, one for each wait: a text, or the button that is pressed. Further waits time out.",
+            example=["Yes", {"button_id": "yes"}],
+        ),
     )
     event = fields.Dict(
         metadata=about("The event that starts the run, in the form of a delivery's body: `trigger.event` names it.")

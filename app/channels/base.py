@@ -57,13 +57,17 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message to be sent to `to`, with text, a template or a file. `text` is the caption of a file."""
+    """A message to be sent to `to`, with text, a template or a file. `text` is the caption of a file.
+
+    `buttons` have an `id` and a `label` each, and come with a text.
+    """
 
     message_id: str
     to: str
     text: str | None
     template: Mapping[str, Any] | None = None
     file: File | None = None
+    buttons: Sequence[Mapping[str, str]] = ()
 
 
 class Outcome(Enum):
@@ -109,6 +113,12 @@ class ChannelKind(ABC):
     most_characters: ClassVar[int]
     most_caption: ClassVar[int]
     most_files: ClassVar[int] = 1
+    # The most characters of a text with buttons; None: as many as without.
+    most_beside_buttons: ClassVar[int | None] = None
+    # The most buttons of a message with a file; None: as many as without.
+    most_buttons_beside_file: ClassVar[int | None] = None
+    # Whether the contact's app waits until `reading` has been asked for a button that was pressed.
+    confirms_presses: ClassVar[bool] = False
     channel_rate: ClassVar[Rate | None] = None
     conversation_rate: ClassVar[Rate | None] = None
     # How long free text may be sent after the contact's latest message; None: always.
@@ -184,5 +194,5 @@ class ChannelKind(ABC):
         """The request that fetches the file, or why there is none; never SENT."""
 
     def reading(self, account: Account, peer: str, provider_id: str) -> Request | None:
-        """The request that tells the contact that a message was read; None if the provider has none."""
+        """The request that tells the contact that a message, or a press, was read; None if the provider has none."""
         return None

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from app.channels.said import MOST_IDENTIFIER, Said, identifier_of, size_of
 
-_IDENTIFIERS = frozenset({"key", "sender", "peer", "provider_id", "recipient"})
+_IDENTIFIERS = frozenset({"key", "sender", "peer", "provider_id", "recipient", "pressed"})
 ReceiptStatus = Literal["sent", "delivered", "read", "failed"]
 
 
@@ -46,6 +46,8 @@ class _Arrived(Said):
         """What is kept of the field's value. Raises BadPayload for an identifier that cannot be stored."""
         if name in _IDENTIFIERS and value is not None and identifier_of(value) is None:
             raise BadPayload(f"An identifier has 1 to {MOST_IDENTIFIER} characters, and no U+0000.")
+        if name == "button_id":
+            return identifier_of(value)
         if name == "formers":
             return [self.kept("sender", each) for each in value]
         return Said.kept(self, name, value)
@@ -57,6 +59,8 @@ class Received(_Arrived):
 
     `key` is unique in the channel among all that webhooks bring, so that a repeated webhook is recognized. `sender` is
     the contact's identifier at the provider, `peer` where answers go. `phone` is E.164 and attested by the provider.
+    `button_id`: the contact pressed that button, of the message that the provider knows by `pressed`; `text` is its
+    label, None if the provider does not say it.
     """
 
     key: str
@@ -69,6 +73,8 @@ class Received(_Arrived):
     name: str | None = None
     phone: str | None = None
     locale: str | None = None
+    button_id: str | None = None
+    pressed: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from app.lib import json, multipart
 from app.outbound import Answer
 
 # The kinds of updates that `arrivals` understands; Telegram sends no others.
-UPDATES = ("message", "edited_message", "my_chat_member")
+UPDATES = ("message", "edited_message", "callback_query", "my_chat_member")
 # The types that chats show in place, each with its method and field. Everything else is a document.
 SHOWN = {
     "image/jpeg": ("sendPhoto", "photo"),
@@ -41,6 +41,7 @@ class Telegram(ChannelKind):
     name = "telegram"
     most_characters = 4096
     most_caption = 1024
+    confirms_presses = True
     channel_rate = Rate(30)
     conversation_rate = Rate(1)
     credentials_schema: ClassVar[Mapping[str, Any]] = {
@@ -87,9 +88,11 @@ class Telegram(ChannelKind):
     def sending(self, account: Account, outgoing: Outgoing, prepared: str | None) -> Request:
         """A file with its caption, or a text."""
         if outgoing.file is None:
-            return _call(account, "sendMessage", {"chat_id": _chat(outgoing), "text": outgoing.text or ""})
+            text = {"chat_id": _chat(outgoing), "text": outgoing.text or ""}
+            return _call(account, "sendMessage", text | _keyboard(outgoing))
         method, field = _way_of(outgoing.file)
         fields = {"chat_id": outgoing.to} | ({"caption": outgoing.text} if outgoing.text else {})
+        fields |= {name: json.dumps(value).decode() for name, value in _keyboard(outgoing).items()}
         file = outgoing.file
         content_type, body = multipart.encode(fields, field, file.name, file.content_type, file.content)
         return Request("POST", _address(account, method), {"Content-Type": content_type}, body)
@@ -124,6 +127,19 @@ class Telegram(ChannelKind):
         if verdict.outcome is Outcome.SENT:
             return Verdict(Outcome.FAILED, code="no_file", detail="Telegram does not offer this file.")
         return verdict
+
+    def reading(self, account: Account, peer: str, provider_id: str) -> Request | None:
+        """Ends the wait of the contact's app for a button that was pressed; bots cannot mark messages as read."""
+        query = telegram_updates.query_of(provider_id)
+        return _call(account, "answerCallbackQuery", {"callback_query_id": query}) if query else None
+
+
+def _keyboard(outgoing: Outgoing) -> dict[str, Any]:
+    """The buttons below each other, as the only one in a row has room for its label."""
+    if not outgoing.buttons:
+        return {}
+    keys = [[{"text": each["label"], "callback_data": each["id"]}] for each in outgoing.buttons]
+    return {"reply_markup": {"inline_keyboard": keys}}
 
 
 def _call(account: Account, method: str, parameters: Mapping[str, Any]) -> Request:

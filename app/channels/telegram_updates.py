@@ -9,7 +9,7 @@ from typing import Any
 
 from app.channels.inbound import Arrival, BadPayload, Blocked, Edited, Media, Received
 from app.channels.said import unix_time
-from app.lib import json, phones
+from app.lib import clock, json, phones
 
 # Members of a message that hold one file. An animation repeats itself as a document.
 FILES = ("animation", "document", "video", "audio", "voice", "video_note", "sticker")
@@ -17,6 +17,9 @@ FILES = ("animation", "document", "video", "audio", "voice", "video_note", "stic
 TYPES = {"photo": "image/jpeg", "video_note": "video/mp4", "voice": "audio/ogg"}
 
 Object = Mapping[str, Any]
+
+# Begins the identifiers of presses, which have none of a message.
+_PRESS = "press:"
 
 
 def read(body: bytes) -> Arrival | None:
@@ -31,7 +34,9 @@ def read(body: bytes) -> Arrival | None:
     for member, reader in _READERS.items():
         if member in update:
             found = _object(update, member)
-            chat = _object(found, "chat")
+            if member == "callback_query" and "message" not in found:
+                return None  # the bot is not in that chat
+            chat = _object(_object(found, "message") if member == "callback_query" else found, "chat")
             return reader(key, found, chat) if chat.get("type") == "private" else None
     return None
 
@@ -52,6 +57,26 @@ def _received(key: str, message: Object, chat: Object) -> Received | None:
         name=_name(sender),
         phone=_own_phone(message, sender),
         locale=_string(sender, "language_code"),
+    )
+
+
+def _pressed(key: str, query: Object, chat: Object) -> Received | None:
+    """A button was pressed. A repeated press has the same identifier, and Telegram names no time."""
+    sender, message, data = _object(query, "from"), _object(query, "message"), _string(query, "data")
+    if data is None:
+        return None  # a button that starts a game
+    identifier = f"{_PRESS}{_string(query, 'id')}"
+    return Received(
+        key=identifier,
+        sender=str(_integer(sender, "id")),
+        peer=str(_integer(chat, "id")),
+        provider_id=identifier,
+        at=clock.now(),
+        text=_label(message, data),
+        name=_name(sender),
+        locale=_string(sender, "language_code"),
+        button_id=data,
+        pressed=_identifier(message, chat),
     )
 
 
@@ -79,8 +104,25 @@ def _member(key: str, change: Object, chat: Object) -> Blocked | None:
 _READERS: Mapping[str, Callable[[str, Object, Object], Arrival | None]] = {
     "message": _received,
     "edited_message": _edited,
+    "callback_query": _pressed,
     "my_chat_member": _member,
 }
+
+
+def query_of(provider_id: str) -> str | None:
+    """The identifier of the query that a press made; None for a message."""
+    return provider_id.removeprefix(_PRESS) if provider_id.startswith(_PRESS) else None
+
+
+def _label(message: Object, data: str) -> str | None:
+    """The label of the button with that data; None if Telegram no longer shows the message."""
+    keyboard = message.get("reply_markup")
+    rows = keyboard.get("inline_keyboard") if isinstance(keyboard, dict) else None
+    for row in rows if isinstance(rows, list) else ():
+        for button in row if isinstance(row, list) else ():
+            if isinstance(button, dict) and button.get("callback_data") == data:
+                return _string(button, "text")
+    return None
 
 
 def _identifier(message: Object, chat: Object) -> str:

@@ -26,6 +26,9 @@ _SHOWN: Mapping[str, str] = {
     **dict.fromkeys(("audio/aac", "audio/amr", "audio/mpeg", "audio/mp4", "audio/ogg"), "audio"),
 }
 _MOST_IMAGE_BYTES = 5 * 1024 * 1024
+# More buttons are the rows of a list, which opens with a button of its own.
+_MOST_BUTTONS = 3
+_LIST_LABEL = "Options"
 _SECRET = {
     "type": "string",
     "pattern": "^[!-~]{1,1000}$",
@@ -39,6 +42,8 @@ class WhatsApp(ChannelKind):
     name = "whatsapp"
     most_characters = 4096
     most_caption = 1024
+    most_beside_buttons = 1024
+    most_buttons_beside_file = _MOST_BUTTONS
     channel_rate = Rate(80.0)
     conversation_rate = Rate(1 / 6, 45)
     window = timedelta(hours=24)
@@ -107,7 +112,10 @@ class WhatsApp(ChannelKind):
         return verdict.provider_id if verdict.provider_id is not None else verdict
 
     def sending(self, account: Account, outgoing: Outgoing, prepared: str | None) -> Request:
-        """A template, a text, or a file that was uploaded. Statuses will repeat our identifier of it."""
+        """A template, a text, or a file that was uploaded. Statuses will repeat our identifier of it.
+
+        A template has the buttons that Meta has approved.
+        """
         envelope = {**_envelope(outgoing.to), "biz_opaque_callback_data": outgoing.message_id}
         return _posting(account, envelope | _content(outgoing, prepared))
 
@@ -174,6 +182,8 @@ def _envelope(to: str) -> dict[str, str]:
 def _content(outgoing: Outgoing, prepared: str | None) -> dict[str, Any]:
     if outgoing.template is not None:
         return {"type": "template", "template": _template(outgoing.template)}
+    if outgoing.buttons:
+        return {"type": "interactive", "interactive": _interactive(outgoing, prepared)}
     if outgoing.file is None:
         return {"type": "text", "text": {"body": outgoing.text}}
     kind = _shown_as(outgoing.file, outgoing.text)
@@ -183,6 +193,23 @@ def _content(outgoing: Outgoing, prepared: str | None) -> dict[str, Any]:
     if kind == "document":
         part["filename"] = outgoing.file.name
     return {"type": kind, kind: part}
+
+
+def _interactive(outgoing: Outgoing, prepared: str | None) -> dict[str, Any]:
+    """A text with reply buttons, perhaps below a file; or with a list."""
+    body = {"body": {"text": outgoing.text}}
+    if len(outgoing.buttons) > _MOST_BUTTONS:
+        rows = [{"id": each["id"], "title": each["label"]} for each in outgoing.buttons]
+        return {"type": "list", **body, "action": {"button": _LIST_LABEL, "sections": [{"rows": rows}]}}
+    replies = [{"type": "reply", "reply": {"id": each["id"], "title": each["label"]}} for each in outgoing.buttons]
+    header = {} if outgoing.file is None else {"header": _header(outgoing.file, prepared)}
+    return {"type": "button", **header, **body, "action": {"buttons": replies}}
+
+
+def _header(file: File, prepared: str | None) -> dict[str, Any]:
+    kind = _shown_as(file, "beside a text")
+    name = {"filename": file.name} if kind == "document" else {}
+    return {"type": kind, kind: {"id": prepared, **name}}
 
 
 def _shown_as(file: File, caption: str | None) -> str:

@@ -144,6 +144,7 @@ def _message(item: Mapping[str, Any], value: Mapping[str, Any]) -> Arrival | Non
         media=media,
         name=person.name,
         phone=person.attested_phone,
+        button_id=_button_id(item),
     )
 
 
@@ -229,6 +230,14 @@ def _content(item: Mapping[str, Any]) -> tuple[str | None, Sequence[Media]] | No
 def _choice(part: Mapping[str, Any]) -> str | None:
     chosen = part.get(part["type"], {})
     return chosen.get("title") or chosen.get("body")  # type: ignore[no-any-return]
+
+
+def _button_id(item: Mapping[str, Any]) -> str | None:
+    """The identifier of the button, of the row of a list, or the payload of a template's button that was pressed."""
+    part = item[item["type"]]
+    if item["type"] == "interactive":
+        return _text(part.get(part["type"], {}).get("id"))  # type: ignore[no-any-return]
+    return _text(part.get("payload")) if item["type"] == "button" else None
 
 
 def _place(part: Mapping[str, Any]) -> str:

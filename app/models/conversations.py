@@ -41,7 +41,7 @@ class Message(MailModel):
 
     PREFIX = "msg"
     FIXED: ClassVar[frozenset[str]] = frozenset(
-        {"channel_id", "direction", "author", "sent_at", "expires_at", "created_at"}
+        {"channel_id", "direction", "buttons", "button_id", "author", "sent_at", "expires_at", "created_at"}
     )
 
     id = TextField(primary_key=True)
@@ -52,6 +52,8 @@ class Message(MailModel):
     text = TextField(null=True)
     template = json_field(null=True)
     attachments = json_field(default=list)
+    buttons = json_field(null=True)
+    button_id = TextField(null=True)
     status = TextField()
     failure = json_field(null=True)
     author = json_field()

@@ -57,13 +57,14 @@ class Rehearsal(Unit):
 class Given:
     """What a simulation is given.
 
-    `event` is the body of the event that starts the run. Each wait for a reply gets the next of `replies`, and times
-    out when there is none left. `responses` are a `status` and a `body`, any JSON, by the step that sends a request.
+    `event` is the body of the event that starts the run. Each wait for a reply gets the next of `replies`, a text or the
+    `button_id` of a button that is pressed, and times out when there is none left. `responses` are a `status` and a
+    `body`, any JSON, by the step that sends a request.
     """
 
     variables: Mapping[str, Any] = field(default_factory=dict)
     event: Mapping[str, Any] | None = None
-    replies: Sequence[str] = ()
+    replies: Sequence[str | Mapping[str, str]] = ()
     responses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
@@ -118,14 +119,26 @@ def _check_responses(program: Program, given: Given) -> None:
         raise Invalid(*faults)
 
 
-def _answer(run: Run, replies: list[str], responses: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def _answer(
+    run: Run, replies: list[str | Mapping[str, str]], responses: Mapping[str, Mapping[str, Any]]
+) -> Mapping[str, Any] | None:
     if run.waits_for == "reply" and replies:
-        return {"text": replies.pop(0), "message_id": None, "at": None}
+        return {**_reply(run, replies.pop(0)), "message_id": None, "at": None}
     if run.waits_for == "response" and (response := responses.get(str(run.step))) is not None:
         body = response.get("body", "")
         text = body.encode() if isinstance(body, str) else json.dumps(body)
         return http_requests.answer_of(answered(response["status"], text), attempts=1)
     return None
+
+
+def _reply(run: Run, given: str | Mapping[str, str]) -> dict[str, str | None]:
+    """The reply; of a button that an `ask` does not offer, the text is its identifier."""
+    if isinstance(given, str):
+        return {"text": given, "button_id": None}
+    pressed = given["button_id"]
+    offered = run.saved.get(str(run.step), {}).get("buttons", [])
+    labels = {each["id"]: each["label"] for each in offered}
+    return {"text": labels.get(pressed, pressed), "button_id": pressed}
 
 
 def _nobody(workspace_id: str) -> Contact:

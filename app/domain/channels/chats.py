@@ -23,25 +23,35 @@ MOST_SHOWN = 50
 # Files that a visitor may have uploaded without having sent them.
 MOST_UPLOADS = 20
 _MOST_READ = 100
+# The latest messages with buttons of a conversation, whose buttons can be pressed.
+MOST_OFFERS = 100
 _COLUMNS = (
-    *("id", "direction", "text", "attachments", "status"),
+    *("id", "direction", "text", "attachments", "buttons", "button_id", "status"),
     *("provider_id", "provider_time", "created_at", "edited_at"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A message as the page sends it. `id` is the page's own, by which a repetition is recognized."""
+    """A message as the page sends it. `id` is the page's own, by which a repetition is recognized.
+
+    With `button_id` it is a press of that button, and the text is its label.
+    """
 
     id: str
     text: str | None
     upload_ids: Sequence[str]
     locale: str | None
+    button_id: str | None = None
 
 
 def say(channel: Channel, visitor: Visitor, said: Said) -> None:
-    """Stores a message of the visitor. Safe to repeat. Raises Invalid for files that are not the visitor's to send."""
-    if not said.text and not said.upload_ids:
+    """Stores a message of the visitor. Safe to repeat.
+
+    Raises Invalid for files that are not the visitor's to send, and for a button that the visitor was not offered.
+    """
+    text = said.text if said.button_id is None else _label(visitor, said.button_id)
+    if not text and not said.upload_ids:
         raise Invalid(Fault("/text", "Give a text or a file."))
     _check_uploads(visitor, said)
     key = _key(visitor.id, said.id)
@@ -51,9 +61,10 @@ def say(channel: Channel, visitor: Visitor, said: Said) -> None:
         peer=visitor.peer,
         provider_id=key,
         at=clock.now(),
-        text=said.text or None,
+        text=text or None,
         media=[Media(upload_id) for upload_id in said.upload_ids],
         locale=said.locale,
+        button_id=said.button_id,
     )
     arrivals.store(channel, [received])
 
@@ -143,10 +154,31 @@ def represent(visitor_id: str, message: Message) -> dict[str, Any]:
         "direction": message.direction,
         "text": message.text,
         "attachments": media.shown(message.attachments),
+        "buttons": message.buttons or [],
+        "button_id": message.button_id,
         "status": message.status,
         "at": message.provider_time or message.created_at,
         "edited_at": message.edited_at,
     }
+
+
+def _label(visitor: Visitor, button_id: str) -> str:
+    """The label of the button, in the latest message to the visitor that has it. Raises Invalid if none does."""
+    found = rows(
+        f"""
+        SELECT button->>'label' FROM conversations CROSS JOIN LATERAL (
+            SELECT id, buttons FROM messages
+            WHERE conversation_id = conversations.id AND buttons IS NOT NULL AND {SHOWN_TO_VISITOR}
+            ORDER BY conversation_id, id DESC LIMIT {MOST_OFFERS}
+        ) AS offer CROSS JOIN LATERAL json_array_elements(buttons) AS button
+        WHERE channel_id = %s AND peer = %s AND button->>'id' = %s
+        ORDER BY offer.id DESC LIMIT 1
+        """,
+        (visitor.channel_id, visitor.peer, button_id),
+    )
+    if not found:
+        raise Invalid(Fault("/button_id", "No message to this visitor has this button."))
+    return str(found[0][0])
 
 
 def _check_uploads(visitor: Visitor, said: Said) -> None:

@@ -14,6 +14,7 @@ from marshmallow import fields, validate
 
 from app.database import rows
 from app.domain.channels import channels, media, outboxes
+from app.domain.channels.buttons import ButtonSchema
 from app.domain.channels.media import AttachmentSchema
 from app.domain.contacts import contacts
 from app.domain.conversations import conversations, message_statuses, recipients, replies, sending_checks
@@ -63,23 +64,25 @@ def queue(
     run_id: str | None = None,
     message_id: str | None = None,
     attachments: Sequence[Mapping[str, Any]] = (),
+    buttons: Sequence[Mapping[str, str]] = (),
     expires_at: datetime | None = None,
 ) -> Message:
     """Queues a message to the contact, behind those that the conversation has. Raises Invalid.
 
     The message is `failed` at once if it may not be sent, and `sent` if the channel has no provider. One with
-    `attachments`, files that the message `message_id` has claimed, or with a template needs no text.
+    `attachments`, files that the message `message_id` has claimed, or with a template needs no text; one with `buttons`
+    does.
     """
     unit = change.unit
     channel = channels.seen_by(unit, conversation.channel_id)
     kind = channels.kind_of(channel)
-    if text is not None or not (template or attachments):
+    if text is not None or buttons or not (template or attachments):
         check(text or "")
-    sending_checks.check_size(kind, text or "", len(attachments))
+    sending_checks.check_size(kind, text or "", len(attachments), 0 if template else len(buttons))
     message = _made(unit, conversation, text, direction="out", status="queued", author=author, run_id=run_id)
     message.expires_at = expires_at
     message.id = message_id or message.id
-    message.template, message.attachments = template, list(attachments)
+    message.template, message.attachments, message.buttons = template, list(attachments), list(buttons) or None
     message.is_automated = author["type"] == "automation"
     conversation = conversations.touch(unit, conversation)
     message = _set_off(change, contact, conversation, channel, message)
@@ -104,6 +107,7 @@ def create(change: Change) -> Effect:
         template=change.payload.get("template"),
         message_id=change.target,
         attachments=media.claim_uploads(change.unit, change.workspace_id, upload_ids, change.target),
+        buttons=change.payload.get("buttons", ()),
         expires_at=None if expires_at is None else datetime.fromisoformat(expires_at),
     )
     return Effect("made", "message", message.id)
@@ -172,7 +176,8 @@ def erase(message_ids: Sequence[str]) -> None:
     """
     rows(
         f"""
-        UPDATE messages SET text = NULL, template = NULL, attachments = '[]', provider_id = NULL,
+        UPDATE messages SET text = NULL, template = NULL, attachments = '[]', buttons = NULL, button_id = NULL,
+            provider_id = NULL,
             failure = CASE WHEN {message_statuses.IS_ENDED_BY_IT} THEN %s::json
                 WHEN failure IS NOT NULL THEN json_build_object('code', failure->'code', 'detail', NULL) END,
             {message_statuses.ENDING}
@@ -195,6 +200,11 @@ class MessageSchema(ResponseBody):
     direction = fields.String(validate=validate.OneOf(["in", "out"]))
     text = fields.String(allow_none=True, metadata={"example": "Yes, please."})
     attachments = fields.List(fields.Nested(AttachmentSchema))
+    buttons = fields.List(fields.Nested(ButtonSchema), metadata=about("The answers that it offers."))
+    button_id = fields.String(
+        allow_none=True,
+        metadata=about("The button that the contact pressed, whose label is the text.", example=None),
+    )
     status = fields.String(validate=validate.OneOf(get_args(Status)))
     failure = fields.Dict(allow_none=True, metadata=about("Why it was not sent: `code` and `detail`."))
     author = fields.Nested(AuthorSchema)
@@ -208,7 +218,7 @@ class MessageSchema(ResponseBody):
 
 def represent(message: Message) -> dict[str, Any]:
     """The message as the API shows it."""
-    return MessageSchema.of(message, attachments=media.shown(message.attachments))
+    return MessageSchema.of(message, attachments=media.shown(message.attachments), buttons=message.buttons or [])
 
 
 def _set_off(

@@ -1,6 +1,7 @@
 """Read receipts: tell a contact, through the channel's provider, that the latest message was read. A courtesy only.
 
-A row is mail of its channel until the provider has answered. One that cannot be sent is dropped, never shown.
+With some providers the contact's app waits for the same after a press of a button. A row is mail of its channel until
+the provider has answered. One that cannot be sent is dropped, never shown.
 """
 
 from __future__ import annotations
@@ -55,17 +56,22 @@ def add(unit: Unit, conversation: Conversation) -> None:
         (conversation.id,),
     )
     for (provider_id,) in found:
-        receipt = ReadReceipt(
-            id=ids.new("rdr"),
-            workspace_id=conversation.workspace_id,
-            channel_id=conversation.channel_id,
-            conversation_id=conversation.id,
-            provider_id=provider_id,
-            due_at=unit.now,
-            created_at=unit.now,
-        )
-        unit.append(receipt)
-        database.after_commit(partial(mailbox.ring, MAIL, conversation.channel_id))
+        queue(unit, conversation, provider_id)
+
+
+def queue(unit: Unit, conversation: Conversation, provider_id: str) -> None:
+    """Queues a receipt for this message, or this press of a button."""
+    receipt = ReadReceipt(
+        id=ids.new("rdr"),
+        workspace_id=conversation.workspace_id,
+        channel_id=conversation.channel_id,
+        conversation_id=conversation.id,
+        provider_id=provider_id,
+        due_at=unit.now,
+        created_at=unit.now,
+    )
+    unit.append(receipt)
+    database.after_commit(partial(mailbox.ring, MAIL, conversation.channel_id))
 
 
 def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Outcome]:

@@ -63,7 +63,8 @@ def arrived(unit: Unit, conversation: Conversation, run: Run) -> Message | None:
 
 def answer_of(message: Message) -> Mapping[str, Any]:
     """The answer that a run gets, from which its step makes its result."""
-    return {"text": message.text, "message_id": message.id, "at": timestamp(message.created_at)}
+    at = timestamp(message.created_at)
+    return {"text": message.text, "button_id": message.button_id, "message_id": message.id, "at": at}
 
 
 def _waiting(unit: Unit, conversation: Conversation) -> Run | None:

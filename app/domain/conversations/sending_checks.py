@@ -9,13 +9,20 @@ EXPIRED = Verdict(Outcome.FAILED, code="expired", detail="The message expired be
 NO_ADDRESS = Verdict(Outcome.FAILED, code="no_address", detail="The contact has no address on this channel.")
 
 
-def check_size(kind: ChannelKind, text: str, files: int) -> None:
-    """Raises Invalid for a text that is too long for the kind of channel, or for more files than a message may have."""
+def check_size(kind: ChannelKind, text: str, files: int, buttons: int = 0) -> None:
+    """Raises Invalid for a text that is too long for the kind of channel, or for more files or buttons than it takes.
+
+    Those beside a template do not count: the template has its own.
+    """
     if files > kind.most_files:
         raise Invalid(Fault("/attachments", f"On this channel a message has at most {_files(kind.most_files)}."))
+    if buttons > (most_buttons := kind.most_buttons_beside_file or buttons) and files:
+        raise Invalid(Fault("/buttons", f"On this channel a message with a file has at most {most_buttons} buttons."))
     most, length = kind.most_caption if files else kind.most_characters, kind.length(text)
+    if buttons:
+        most = min(most, kind.most_beside_buttons or most)
     if length > most:
-        what = "the text beside a file" if files else "a message"
+        what = "the text beside a file" if files else "a message with buttons" if buttons else "a message"
         detail = f"On this channel {what} has at most {most:,} characters; this one has {length:,}."
         raise Invalid(Fault("/text", detail))
 

@@ -49,6 +49,7 @@ class Dispatch:
     text: str | None
     template: Mapping[str, Any] | None
     attachments: Sequence[Mapping[str, Any]]
+    buttons: Sequence[Mapping[str, str]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ class _Row(NamedTuple):
     text: str | None
     template: Mapping[str, Any] | None
     attachments: Sequence[Mapping[str, Any]]
+    buttons: Sequence[Mapping[str, str]] | None
     peer: Any
     is_window_closed: bool
     opted_out: bool | None
@@ -141,9 +143,8 @@ def _made(row: _Row, found: tuple[ChannelKind, Account] | None) -> Dispatch | Se
     kind, account = found
     if (refusal := _refusal(kind, row)) is not None:
         return Sending(claimed, row.conversation_id, refusal)
-    return Dispatch(
-        claimed, row.conversation_id, row.at, kind, account, row.peer, row.text, row.template, row.attachments
-    )
+    content = (row.text, row.template, row.attachments, row.buttons or ())
+    return Dispatch(claimed, row.conversation_id, row.at, kind, account, row.peer, *content)
 
 
 def _refusal(kind: ChannelKind, row: _Row) -> Verdict | None:

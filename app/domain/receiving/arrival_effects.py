@@ -13,9 +13,9 @@ from typing import Any
 from app import mailbox
 from app.channels.inbound import Arrival, Blocked, Echoed, Edited, Media, Moved, Receipt, Received
 from app.database import database
-from app.domain.channels import channels, fetches, media, provider_messages
+from app.domain.channels import buttons, channels, fetches, media, provider_messages
 from app.domain.contacts import contacts
-from app.domain.conversations import conversations, messages, opt_outs, peers
+from app.domain.conversations import conversations, messages, opt_outs, peers, read_receipts
 from app.domain.receiving import receipts, senders
 from app.domain.work.changes import Change
 from app.errors import Invalid, NotFound
@@ -54,19 +54,30 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
     conversation = peers.conversation_with(change, contact, channel.id, item.peer, reopens=reopens)
     news = {"unread": conversation.unread + 1} | _window(channel, conversation, item)
     conversation = conversations.alter(unit, conversation, **news)
+    if item.button_id is not None and channels.kind_of(channel).confirms_presses:
+        read_receipts.queue(unit, conversation, item.provider_id)
     message_id = ids.new("msg")
     message = messages.receive(
         change,
         contact,
         channel.id,
-        item.text,
+        _text(channel, item),
         conversation=conversation,
         id=message_id,
         attachments=_attached(change, channel, message_id, item),
+        button_id=item.button_id,
         provider_id=item.provider_id,
         provider_time=item.at,
     )
     provider_messages.note(unit, channel, item.provider_id, message)
+
+
+def _text(channel: Channel, item: Received) -> str | None:
+    """What the contact said: of a press whose label the provider does not say, that of our own message."""
+    if item.text is not None or item.button_id is None:
+        return item.text
+    known = buttons.label_of(channel.id, item.pressed, item.button_id) if item.pressed else None
+    return known or item.button_id
 
 
 def _window(channel: Channel, conversation: Conversation, item: Received) -> dict[str, Any]:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
 
 from app.domain.automations.steps import send_message, wait_for_reply
 from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed, Wait
+from app.domain.channels import buttons
 from app.domain.conversations import conversations, replies
+from app.errors import Fault
 from app.lib import normalization
 from app.lib.json import timestamp
 
 ATTEMPTS = 3
 MOST_ATTEMPTS = 10
+CHOICE = "choice"
 _NUMBER = re.compile(r"[+-]?[0-9]{1,15}([.,][0-9]{1,10})?", re.ASCII)
 _DATE = re.compile(r"([0-9]{1,2})[./]([0-9]{1,2})[./]([0-9]{4})", re.ASCII)
 
@@ -31,14 +34,14 @@ def begin(moment: Moment) -> Outcome:
 
 def resume(moment: Moment) -> Outcome:
     """Goes on with a reply of the right format; asks again after another, as long as attempts are left."""
-    answer, fields = moment.answer, moment.step.fields
+    answer = moment.answer
     attempts = moment.run.saved[moment.step.id]["attempts"]
     if answer is None:
         return _unanswered(moment, "No reply came in time.", attempts, timed_out=True)
     if "taken_over_by" in answer:
         return _unanswered(moment, f"The run {answer['taken_over_by']} waits for the reply instead.", attempts)
     try:
-        value = READERS[fields.get("format", "text")]((answer["text"] or "").strip())
+        value = _value(moment, answer)
     except ValueError:
         return _ask_again(moment, attempts)
     result = {**answer, "value": value, "attempts": attempts, "timed_out": False}
@@ -48,9 +51,11 @@ def resume(moment: Moment) -> Outcome:
 def _ask_again(moment: Moment, attempts: int) -> Outcome:
     fields = moment.step.fields
     if attempts >= fields.get("attempts", ATTEMPTS):
-        return _unanswered(moment, f"The reply was no {fields.get('format', 'text')}, {attempts} times.", attempts)
+        wrong = "none of the buttons" if _format(moment) == CHOICE else f"no {_format(moment)}"
+        return _unanswered(moment, f"The reply was {wrong}, {attempts} times.", attempts)
     if moment.is_simulated:
-        return _wait(moment, Done("The question would be sent again."), attempts + 1)
+        again = {"buttons": moment.run.saved[moment.step.id].get("buttons", [])}
+        return _wait(moment, Done("The question would be sent again.", input=again), attempts + 1)
     conversation = conversations.of_run(moment.unit, moment.run)
     if conversation is None:
         return _unanswered(moment, "The conversation is gone.", attempts)
@@ -66,7 +71,9 @@ def _ask_again(moment: Moment, attempts: int) -> Outcome:
 def _wait(moment: Moment, sent: Done, attempts: int) -> Wait:
     until = moment.now + timedelta(seconds=moment.step.fields.get("timeout_seconds", wait_for_reply.LONGEST_SECONDS))
     text = f"The run has asked, and waits for a reply until {timestamp(until)}."
-    run_fields = {**sent.run_fields, "saved": {**moment.run.saved, moment.step.id: {"attempts": attempts}}}
+    # A reply is compared with the labels that the contact sees, whatever the templates would give by then.
+    asked = {"attempts": attempts, "buttons": sent.input.get("buttons", [])}
+    run_fields = {**sent.run_fields, "saved": {**moment.run.saved, moment.step.id: asked}}
     if not moment.is_simulated:
         moment.run.conversation_id = sent.run_fields["conversation_id"]
         conversation = conversations.of_run(moment.unit, moment.run)
@@ -85,6 +92,38 @@ def _saved(moment: Moment, result: Mapping[str, Any], value: Any) -> dict[str, A
     fields = moment.step.fields
     named = {fields["save_as"]: value} if "save_as" in fields else {}
     return {**named, moment.step.id: result}
+
+
+def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
+    """Yields what is wrong with the message, and with a choice that has no buttons."""
+    yield from send_message.check(step, pointer)
+    if step.get("format") == CHOICE and "buttons" not in step:
+        yield Fault(f"{pointer}/buttons", "Give the buttons to choose from.")
+
+
+def _format(moment: Moment) -> str:
+    return str(moment.step.fields.get("format", "text"))
+
+
+def _value(moment: Moment, answer: Mapping[str, Any]) -> Any:
+    """What the reply means. Raises ValueError if it has another format."""
+    text = (answer["text"] or "").strip()
+    if _format(moment) == CHOICE:
+        return _chosen(moment.run.saved[moment.step.id]["buttons"], answer.get("button_id"), text)
+    return READERS[_format(moment)](text)
+
+
+def _chosen(offered: Sequence[Mapping[str, str]], pressed: str | None, text: str) -> str:
+    """The identifier of the button that was pressed, or that the text names by its label, identifier or number."""
+    identifiers = [each["id"] for each in offered]
+    if pressed in identifiers:
+        return pressed
+    names = {str(number): each for number, each in enumerate(identifiers, 1)}
+    names |= {buttons.folded(each): each for each in identifiers}
+    names |= {buttons.folded(each["label"]): each["id"] for each in offered}
+    if (said := buttons.folded(text)) not in names:
+        raise ValueError
+    return names[said]
 
 
 def _text(reply: str) -> str:
@@ -119,13 +158,15 @@ READERS: Mapping[str, Callable[[str], Any]] = {
 KIND = Kind(
     description="Sends a question in the contact's most recent conversation, and waits for the reply. If that does not"
     " have the `format`, it asks again; after the last of the `attempts`, or the timeout, come the steps of"
-    " `otherwise`. `steps.<id>` has `value` (of a number or date in one form), `text`, `attempts` and `timed_out`.",
+    " `otherwise`. `steps.<id>` has `value` (of a number or date in one form, of a choice the `id` of the button),"
+    " `text`, `button_id`, `attempts` and `timed_out`.",
     fields={
-        **{name: send_message.KIND.fields[name] for name in ("text", "template", "expires_at", "on_quiet")},
+        **{name: send_message.KIND.fields[name] for name in ("text", "buttons", "template", "expires_at", "on_quiet")},
         **{name: send_message.KIND.fields[name] for name in ("channel_id", "channel_kind")},
         "format": {
-            "enum": list(READERS),
-            "description": "What the reply has to be; a date is such as 2026-11-21 or 21.11.2026.",
+            "enum": [*READERS, CHOICE],
+            "description": "What the reply has to be; a date is such as 2026-11-21 or 21.11.2026. A `choice` is one"
+            " of the `buttons`: pressed, or typed as its label, its `id` or its number.",
         },
         "retry_text": {"type": "string", "minLength": 1, "description": "The text to ask again with; else the first."},
         "attempts": {
@@ -138,12 +179,12 @@ KIND = Kind(
         **{name: wait_for_reply.KIND.fields[name] for name in ("save_as", "timeout_seconds", "otherwise")},
     },
     required=("text",),
-    templates=("text", "template", "expires_at", "retry_text"),
+    templates=("text", "buttons", "template", "expires_at", "retry_text"),
     lists=("otherwise",),
     waits=True,
     talks=True,
-    results=("value", "text", "message_id", "at", "attempts", "timed_out"),
-    check=send_message.check,
+    results=("value", "text", "button_id", "message_id", "at", "attempts", "timed_out"),
+    check=check,
     begin=begin,
     resume=resume,
     example={

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from app.channels.kinds import KINDS as CHANNELS
-from app.domain.automations.steps import templated_values, times
+from app.domain.automations.steps import button_labels, templated_values, times
 from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed, Wait
 from app.domain.conversations import conversations, messages, quiet_hours, recipients
 from app.errors import Fault, Invalid
@@ -29,8 +29,8 @@ def begin(moment: Moment) -> Outcome:
         given = {"expires_at": timestamp(expires_at)}
         return Done("The message expired before it could be sent.", given, code="expired")
     if moment.is_simulated:
-        text = _text(moment, moment.step.fields["text"])
-        return Done("The message would be sent.", input={"text": text})
+        given = _given(_text(moment, moment.step.fields["text"]), button_labels.rendered(moment))
+        return Done("The message would be sent.", input=given)
     chosen = {"channel_id": moment.step.fields.get("channel_id"), "kind": moment.step.fields.get("channel_kind")}
     conversation = _latest(moment, chosen)
     if conversation is not None and (waits := held(moment, conversation)) is not None:
@@ -44,8 +44,8 @@ def begin(moment: Moment) -> Outcome:
 
 
 def send(moment: Moment, conversation: Conversation, template: str, expires_at: datetime | None = None) -> Done:
-    """Queues the text that the template gives. Raises StepFailed."""
-    text, run = _text(moment, template), moment.run
+    """Queues the text that the template gives, with the step's buttons. Raises StepFailed."""
+    text, buttons, run = _text(moment, template), button_labels.rendered(moment), moment.run
     if messages.recent(moment.unit, run.contact_id, text) >= MOST_IDENTICAL:
         raise StepFailed("limit", f"The contact was sent this text {MOST_IDENTICAL} times within five minutes.")
     try:
@@ -57,6 +57,7 @@ def send(moment: Moment, conversation: Conversation, template: str, expires_at: 
             author={"type": "automation", "id": run.automation_id},
             template=_template(moment),
             run_id=run.id,
+            buttons=buttons,
             expires_at=expires_at,
         )
     except Invalid as error:
@@ -64,7 +65,7 @@ def send(moment: Moment, conversation: Conversation, template: str, expires_at: 
         raise StepFailed("template", error.faults[0].detail) from error
     return Done(
         "The message was queued.",
-        input={"text": text},
+        input=_given(text, buttons),
         output={"message_id": message.id, "conversation_id": conversation.id},
         run_fields={"conversation_id": conversation.id, "prompted": message.id},
     )
@@ -79,7 +80,8 @@ def held(moment: Moment, conversation: Conversation) -> Wait | None:
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """Yields what is wrong with the time at which the message expires, its quiet hours and its channel."""
+    """Yields what is wrong with the message's buttons, when it expires, its quiet hours and its channel."""
+    yield from button_labels.faults(step.get("buttons", ()), f"{pointer}/buttons")
     if "channel_id" in step and "channel_kind" in step:
         yield Fault(f"{pointer}/channel_kind", "The step has 'channel_id'. Leave one of the two out.")
     if (wrong := times.fault(step.get("expires_at"))) is not None:
@@ -89,6 +91,11 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
             f"{pointer}/on_quiet",
             "The step has 'quiet_hours', which sends the message at once. Leave one of the two out.",
         )
+
+
+def _given(text: str, buttons: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """What the log shows as the step's input."""
+    return {"text": text} | ({"buttons": buttons} if buttons else {})
 
 
 def _expires_at(moment: Moment) -> datetime | None:
@@ -139,6 +146,7 @@ KIND = Kind(
     description="Sends a message in the contact's most recent conversation.",
     fields={
         "text": {"type": "string", "minLength": 1, "description": "The text of the message."},
+        "buttons": button_labels.FIELD,
         "template": {
             "type": "object",
             "description": "The template that channels such as WhatsApp require outside their window.",
@@ -163,7 +171,7 @@ KIND = Kind(
         "quiet_hours": {"enum": ["ignore"], "description": "The same as `on_quiet`: `send`."},
     },
     required=("text",),
-    templates=("text", "template", "expires_at"),
+    templates=("text", "buttons", "template", "expires_at"),
     check=check,
     talks=True,
     begin=begin,

@@ -60,7 +60,8 @@ def _saved(moment: Moment, result: Mapping[str, Any], text: str | None) -> dict[
 
 KIND = Kind(
     description="Waits for the contact's reply to the latest message of the run. In a conversation at most one run "
-    "waits: a newer one takes over, and the older one continues with `otherwise`.",
+    "waits: a newer one takes over, and the older one continues with `otherwise`. `steps.<id>` has `text`, `button_id`"
+    " (null: nothing was pressed) and `timed_out`.",
     fields={
         "timeout_seconds": {
             "type": "integer",
@@ -80,7 +81,7 @@ KIND = Kind(
     lists=("otherwise",),
     waits=True,
     talks=True,
-    results=("text", "message_id", "at", "timed_out", "taken_over_by"),
+    results=("text", "button_id", "message_id", "at", "timed_out", "taken_over_by"),
     begin=begin,
     resume=resume,
     example={"timeout_seconds": 3600, "save_as": "answer", "otherwise": []},

@@ -1,0 +1,60 @@
+"""Buttons of a step's message, whose labels are templates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from app.domain.automations.steps.base import Moment, StepFailed
+from app.domain.channels import buttons
+from app.domain.channels.buttons import MOST_LABEL
+from app.errors import Fault
+
+FIELD: Mapping[str, Any] = {
+    "type": "array",
+    "minItems": 1,
+    "maxItems": buttons.MOST,
+    "items": {
+        "type": "object",
+        "required": ["id", "label"],
+        "additionalProperties": False,
+        "properties": {
+            "id": {"type": "string", "pattern": buttons.ID, "x-form": buttons.ID_FORM},
+            "label": {"type": "string", "minLength": 1},
+        },
+    },
+    "description": f"Answers to pick from, each with an `id` and a `label` of {MOST_LABEL} characters; a longer one that a"
+    " template makes is cut.",
+}
+_GAP = re.compile(r"[\x00-\x1f\x7f-\x9f\s]+")
+
+
+def faults(given: Sequence[Mapping[str, str]], pointer: str) -> Iterator[Fault]:
+    """Yields what is wrong with identifiers that repeat, and with labels as far as they are known before a run."""
+    for index, button in enumerate(given):
+        label = button["label"]
+        if "{" not in label and not 0 < len(_in_a_line(label)) <= MOST_LABEL:
+            yield Fault(f"{pointer}/{index}/label", f"Give a label of 1 to {MOST_LABEL} characters.")
+    for fault in buttons.repeated(given):
+        yield Fault(pointer + fault.pointer, fault.detail)
+
+
+def rendered(moment: Moment) -> list[dict[str, str]]:
+    """The step's buttons, each label in one line and cut to MOST_LABEL characters. Raises StepFailed."""
+    given = moment.step.fields.get("buttons", ())
+    made = [{"id": each["id"], "label": _cut(_in_a_line(moment.render(each["label"])))} for each in given]
+    for each in made:
+        if not each["label"]:
+            raise StepFailed("template", f"The label of the button '{each['id']}' is empty.")
+    for fault in buttons.repeated(made):
+        raise StepFailed("template", f"Two buttons have the label '{made[int(fault.pointer.split('/')[1])]['label']}'.")
+    return made
+
+
+def _in_a_line(text: str) -> str:
+    return _GAP.sub(" ", text).strip()
+
+
+def _cut(label: str) -> str:
+    return label if len(label) <= MOST_LABEL else f"{label[: MOST_LABEL - 1].rstrip()}…"
