@@ -8,6 +8,7 @@ from typing import Any
 from app.domain.automations.steps import KINDS
 from app.domain.automations.steps.base import Kind
 from app.domain.triggers import conditions
+from app.domain.triggers.automation_listeners import EVENTS, TAG_EVENTS
 from app.lib import normalization
 
 MOST_STEPS = 500
@@ -16,14 +17,6 @@ LONGEST_GOAL_SECONDS = 90 * 24 * 60 * 60
 DEEPEST = 10
 ID = "^[A-Za-z0-9_-]{1,64}$"
 
-# The events that may start or end a run: they happen to a contact, and not by Bellhop's own message.
-EVENTS = (
-    *("contact.created", "contact.updated", "tag.added", "tag.removed"),
-    *("sale.recorded", "booking.created", "booking.cancelled"),
-    *("message.received", "conversation.opened", "conversation.closed", "conversation.assigned"),
-    *("automation.started", "automation.completed", "automation.failed", "automation.cancelled"),
-)
-TAG_EVENTS = ("tag.added", "tag.removed")
 REPLY_EVENT = "message.received"
 
 _CONDITION = {"$ref": "#/components/schemas/Condition"}
@@ -43,7 +36,7 @@ def _of_kind(name: str, kind: Kind) -> dict[str, Any]:
     if kind.arms:
         arm = fields[kind.arms]["items"]
         fields[kind.arms]["items"] = arm | {"properties": arm["properties"] | {"steps": _STEPS}}
-    for field in kind.conditions:
+    for field in (*kind.conditions, *(name for name in kind.trigger if name == "if")):
         fields[field] = _CONDITION | fields.get(field, {})
     return {
         "type": "object",

@@ -19,6 +19,7 @@ from app.domain.automations.steps import (
     stop,
     tags,
     wait,
+    wait_for_event,
     wait_for_reply,
 )
 from app.domain.automations.steps.base import Kind
@@ -39,5 +40,6 @@ KINDS: Mapping[str, Kind] = {
     "start_automation": start_automation.KIND,
     "stop": stop.KIND,
     "wait": wait.KIND,
+    "wait_for_event": wait_for_event.KIND,
     "wait_for_reply": wait_for_reply.KIND,
 }

@@ -56,6 +56,9 @@ class World:
                         named = {"steps": run["saved"], "run": {"variables": run["variables"] | run["own"]}}
                         if any(_is_of(each, event, named) for each in automation["exits"]):
                             self.finish(run, "cancelled", "exit")
+                for run in self._unfinished(event["contact"], automation):
+                    if self._awaits(run, event):
+                        self.wake(run, answer={"event": event})
                 definition = automation["definitions"].get(automation["version"], {"triggers": []})
                 if any(_starts_on(each, event) for each in definition["triggers"]):
                     self._trigger(automation, event)
@@ -99,7 +102,7 @@ class World:
             "starter": None,
             "log": [],
         }
-        run |= {"number": next(self._numbers), **fields}
+        run |= {"number": next(self._numbers), "transaction": self._transaction, **fields}
         run["todo"] = automation["definitions"][run["version"]]["steps"]
         self.runs.append(run)
         return run
@@ -171,11 +174,13 @@ class World:
         if not run["started"]:
             run["started"] = True
             self._record(run["contact"], "automation.started", run=run)
-        for _ in range(self.most_at_once):
+        taken = 0
+        while taken < self.most_at_once or (run["todo"] and run["todo"][0]["kind"] == "wait_for_event"):
             if not run["todo"]:
                 self.finish(run, "completed")
             if run["status"] not in UNFINISHED or not self._take(run, run["todo"][0]):
                 return
+            taken += 1
         run.update(status="running", due=True)
 
     def _take(self, run: Any, step: Any) -> bool:
@@ -332,6 +337,33 @@ class World:
         run["saved"] = run["saved"] | {step["id"]: {**(answer or {}), "timed_out": answer is None}}
         return "succeeded", [] if is_answered else step.get("otherwise", [])
 
+    def _begin_wait_for_event(self, run: Any, step: Any) -> Any:
+        for event in [] if run["log"] else run["contact"]["events"]:
+            if self._is_since(run, event) and self._is_for(run, step, event):
+                return self._resume_wait_for_event(run, step, {"event": event})
+        run["since"] = next(self._numbers)
+        return Waits("event", step["timeout_seconds"] // 3600)
+
+    def _resume_wait_for_event(self, run: Any, step: Any, answer: Any) -> Any:
+        run["saved"] = run["saved"] | {step["id"]: {"timed_out": answer is None}}
+        return "succeeded", [] if answer else step["otherwise"]
+
+    def _awaits(self, run: Any, event: Any) -> bool:
+        if run["waits_for"] != "event" or run["answer"] is not None or event["number"] < run["since"]:
+            return False
+        return self._is_for(run, run["todo"][0], event)
+
+    def _is_for(self, run: Any, step: Any, event: Any) -> bool:
+        named = {"steps": run["saved"], "run": {"variables": run["variables"] | run["own"]}}
+        return event["run"] is not run and _is_of(step, event, named)
+
+    def _is_since(self, run: Any, event: Any) -> bool:
+        """Whether it happened after the trigger, or since the start, which may be accepted before the transaction."""
+        if run["triggered"]:
+            return bool(event["number"] > run["event"]["number"])
+        by_job = run["starter"] is None and run["depth"] == 0
+        return bool(event["transaction"] >= run["transaction"] if by_job else event["number"] > run["number"])
+
     def _begin_http_request(self, run: Any, step: Any) -> Any:
         run["tries"] = 0
         return Waits("response")
@@ -420,6 +452,7 @@ class World:
             "contact": contact,
             "run": run,
             "number": next(self._numbers),
+            "transaction": self._transaction,
         }
         event |= {"depth": run["depth"] if run else 0, "known": _named(contact), "is_reply": is_reply}
         contact["events"].append(event)

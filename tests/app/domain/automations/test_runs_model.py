@@ -96,7 +96,7 @@ class Runs(RuleBasedStateMachine):
             contact_id = self.api.contact(external_id=f"c-{number}", **reached)["id"]
             self.world.add_contact(contact_id, **reached)
             self.world.contacts[contact_id]["events"].append({"kind": "contact.created", "tag": None, "run": None})
-            self.world.contacts[contact_id]["events"][0]["depth"] = 0
+            self.world.contacts[contact_id]["events"][0] |= {"depth": 0, "number": -1, "transaction": -1}
 
     @initialize(seed=SEEDS)
     def begin(self, seed: int) -> None:
