@@ -1,11 +1,11 @@
-"""Changes of conversations by members and the API: status, assignee, and that it was read."""
+"""Changes of conversations by members and the API: status, assignee, labels, and that it was read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from app.domain.conversations import conversations, read_receipts
+from app.domain.conversations import conversation_labels, conversations, read_receipts
 from app.domain.people import members
 from app.domain.work.changes import Change, Effect
 from app.errors import Invalid
@@ -22,11 +22,13 @@ def needs(workspace_id: str, payload: Mapping[str, Any], conversation_id: str | 
 
 
 def update(change: Change) -> Effect:
-    """Opens, closes or assigns the conversation, or marks it read. Raises NotFound, Invalid, Busy."""
+    """Opens, closes, assigns or labels the conversation, or marks it read. Raises NotFound, Invalid, Busy."""
     contact, conversation = conversations.hold(change, change.target)
     payload = change.payload
     if "assignee_id" in payload:
         conversation = conversations.assign(change, contact, conversation, payload["assignee_id"])
+    if "labels" in payload:
+        conversation = conversation_labels.replace(change, contact, conversation, payload["labels"])
     if "status" in payload:
         opens = payload["status"] == "open"
         conversation = (conversations.reopen if opens else conversations.close)(change, contact, conversation)

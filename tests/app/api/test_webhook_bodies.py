@@ -22,7 +22,7 @@ from tests.talks import assign, change, close, locked, make_channel, make_member
 
 
 def talk(api: Api, contact_id: str) -> None:
-    """Opens, assigns and closes a conversation, with messages that come to every end."""
+    """Opens, assigns, labels and closes a conversation, with messages that come to every end."""
     received = receive(api.workspace_id, contact_id, make_channel(api.workspace_id))
     for status in ("sent", "delivered", "read", "failed"):
         sent = Message(**received.__data__ | {"direction": "out", "status": status})
@@ -35,6 +35,8 @@ def talk(api: Api, contact_id: str) -> None:
         )
     for assignee_id in (make_member(api.workspace_id), None):
         assign(api.workspace_id, contact_id, assignee_id)
+    for labels in (["refund"], []):
+        api.done(api.patch(f"conversations/{received.conversation_id}", {"labels": labels}))
     close(api.workspace_id, contact_id)
 
 

@@ -26,10 +26,11 @@ _KINDS = (
     *("add_tag", "add_tag", "remove_tag", "set_field", "wait", "http_request", "close_conversation", "stop"),
     *("send_message", "send_message", "send_message", "wait_for_reply", "wait_for_reply", "start_automation", "branch"),
     *("set_variable", "set_variable", "split", "repeat", "ask", "ask", "wait_for_event", "wait_for_event"),
+    "label_conversation",
 )
 _EVENTS = (
     *("tag.added", "tag.added", "tag.added", "tag.removed", "message.received"),
-    *("automation.completed", "automation.cancelled"),
+    *("automation.completed", "automation.cancelled", "conversation.labelled"),
 )
 
 
@@ -120,6 +121,7 @@ def _fields(random: Random, kind: str, startable: Sequence[str]) -> dict[str, An
     fields: dict[str, dict[str, Any]] = {
         "add_tag": {"tag": text},
         "remove_tag": {"tag": random.choice(TAGS)},
+        "label_conversation": {"label": text},
         "wait": {"seconds": HOUR * random.randint(0, 2)},
         "send_message": {"text": text},
         "wait_for_reply": {"timeout_seconds": HOUR * random.randint(1, 3)},

@@ -380,6 +380,19 @@ class World:
         self.close(conversation, run)
         return "succeeded", []
 
+    def _begin_label_conversation(self, run: Any, step: Any) -> Any:
+        label = self._render(run, step["label"]).strip()
+        if not label:
+            raise StepFails("error")
+        conversation = run["conversation"] or self.most_recent(run["contact"])
+        if conversation is None:
+            return "failed", []
+        run["conversation"] = conversation
+        if label not in conversation["labels"]:
+            conversation["labels"].add(label)
+            self._record(run["contact"], "conversation.labelled", run=run)
+        return "succeeded", []
+
     def _begin_start_automation(self, run: Any, step: Any) -> Any:
         other, variables = self.automations[step["automation_id"]], step.get("variables", {})
         if other["version"] is None:
@@ -426,7 +439,7 @@ class World:
     def _opened(self, contact: Any, conversation: Any, channel: str, run: Any = None) -> Any:
         if conversation is None:
             conversation = {"contact": contact, "channel": channel, "status": "closed", "held": False, "waiting": None}
-            conversation["number"] = len(contact["conversations"])
+            conversation |= {"number": len(contact["conversations"]), "labels": set()}
             contact["conversations"].append(conversation)
             self._touch(conversation)
         if conversation["status"] == "closed":

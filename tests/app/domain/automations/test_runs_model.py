@@ -245,10 +245,12 @@ class Runs(RuleBasedStateMachine):
                 (each["direction"], each["text"], each["run"] and each["run"]["id"]) for each in contact["messages"]
             ]
             talks = (
-                "SELECT status, held_at IS NOT NULL, channel_id FROM conversations WHERE contact_id = %s ORDER BY id"
+                "SELECT status, held_at IS NOT NULL, channel_id, labels FROM conversations"
+                " WHERE contact_id = %s ORDER BY id"
             )
             assert rows(talks, (contact["id"],)) == [
-                (each["status"], each["held"], each["channel"]) for each in contact["conversations"]
+                (each["status"], each["held"], each["channel"], sorted(each["labels"]))
+                for each in contact["conversations"]
             ]
 
     @invariant()

@@ -1,0 +1,61 @@
+"""`label_conversation`: adds a label to the run's conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed
+from app.domain.conversations import conversation_labels, conversations
+from app.errors import Fault
+from app.lib import normalization
+
+
+def begin(moment: Moment) -> Outcome:
+    """Adds it. Raises StepFailed if the text is no label."""
+    label = _rendered(moment)
+    given, done = {"label": label}, f"The conversation was labelled '{label}'."
+    if moment.is_simulated:
+        return Done(done, given)
+    conversation = conversations.of_run(moment.unit, moment.run)
+    if conversation is None:
+        return Done("The contact has no conversation.", given, code="no_channel")
+    output = {"conversation_id": conversation.id}
+    if label in conversation.labels:
+        return Done(f"The conversation had the label '{label}' already.", given, output, run_fields=output)
+    if len(conversation.labels) >= conversation_labels.MOST_LABELS:
+        return Done(conversation_labels.TOO_MANY, given, output, run_fields=output, code="limit")
+    labels = [*conversation.labels, label]
+    conversation_labels.replace(moment.change({}), moment.contact, conversation, labels)
+    return Done(done, given, output, run_fields=output)
+
+
+def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
+    """Yields what is wrong with a label that is not a template."""
+    label = step.get("label")
+    if isinstance(label, str) and "{" not in label:
+        try:
+            normalization.label(label)
+        except ValueError as error:
+            yield Fault(f"{pointer}/label", str(error))
+
+
+def _rendered(moment: Moment) -> str:
+    try:
+        return normalization.label(moment.render(moment.step.fields["label"]))
+    except ValueError as error:
+        raise StepFailed("error", str(error)) from error
+
+
+KIND = Kind(
+    description=(
+        "Adds a label to the conversation. Does nothing if the conversation has it, has 20 labels, or if there is none."
+    ),
+    fields={"label": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "The label; a template."}},
+    required=("label",),
+    templates=("label",),
+    check=check,
+    talks=True,
+    begin=begin,
+    example={"label": "refund"},
+)
