@@ -47,8 +47,8 @@ def ada(shop: Api) -> dict[str, Any]:
     return shop.contact(email="ada@example.com", phone="+4930123456")
 
 
-def test_there_are_ten_more_in_order() -> None:
-    assert [int(heading.partition(".")[0]) for heading in RECIPES] == list(range(11, 21))
+def test_they_are_in_order() -> None:
+    assert [int(heading.partition(".")[0]) for heading in RECIPES] == list(range(11, 22))
 
 
 @pytest.mark.parametrize("heading", [heading for heading in RECIPES if not heading.startswith("19.")])

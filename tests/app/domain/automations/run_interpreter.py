@@ -175,7 +175,7 @@ class World:
             run["started"] = True
             self._record(run["contact"], "automation.started", run=run)
         taken = 0
-        while taken < self.most_at_once or (run["todo"] and run["todo"][0]["kind"] == "wait_for_event"):
+        while taken < self.most_at_once or not run["todo"] or run["todo"][0]["kind"] == "wait_for_event":
             if not run["todo"]:
                 self.finish(run, "completed")
             if run["status"] not in UNFINISHED or not self._take(run, run["todo"][0]):
