@@ -8,7 +8,7 @@ import pytest
 
 from app.database import rows
 from app.domain.automations import publications
-from app.domain.triggers import fan_out_parts, triggers
+from app.domain.triggers import concerned_runs, fan_out_parts, triggers
 from app.models.automations import Automation
 from app.models.runs import Run
 from tests.app.domain.automations.steps.runs import carried_out, read, woken
@@ -158,6 +158,27 @@ def test_of_an_event_and_a_timeout_one_wins(workspace_id: str, contact_id: str) 
 
     run = read(run)
     assert (run.status, ("late" in tags_of(contact_id))) == ("completed", run.saved["sold"]["timed_out"])
+
+
+def test_runs_that_wait_are_found_by_an_index(workspace_id: str, contact_id: str) -> None:
+    run = waiting(workspace_id, contact_id)
+    more = """
+        INSERT INTO runs (id, workspace_id, automation_id, version, contact_id, status, trace_id, waits_for)
+        SELECT 'run_' || n, workspace_id, automation_id, 1, CASE WHEN n %% 2 = 0 THEN contact_id ELSE 'con_' || n END,
+            'waiting', '', CASE WHEN n %% 10 = 0 THEN 'event' ELSE 'time' END
+        FROM generate_series(1, 20000) AS n, (SELECT * FROM runs WHERE id = %s) AS run RETURNING 1
+    """
+    rows(more, (run.id,))
+    rows("ANALYZE runs")
+    looks = [concerned_runs.Look(0, contact_id, run.automation_id, None, run.created_at)]
+    parameters = {**concerned_runs._parameters(looks, 200), "most": concerned_runs.MOST_COMPARED}
+    query = concerned_runs._LATEST.format(condition="runs.waits_for = 'event'")
+
+    plan = "\n".join(line for (line,) in rows(f"EXPLAIN {query}", parameters))
+
+    assert "runs_awaiting" in plan
+    assert "Seq Scan on runs" not in plan
+    assert len(concerned_runs.latest_awaiting(looks, 200)) == concerned_runs.MOST_COMPARED
 
 
 def fault(api: Api, **fields: Any) -> tuple[str, str]:
