@@ -17,7 +17,7 @@ from app.api.writes import accept
 from app.domain.conversations import conversation_changes, conversation_labels, conversations
 from app.domain.conversations.conversations import STATUSES, ConversationSchema
 from app.lib import normalization
-from app.lib.schemas import Formatted, RequestBody, StrictBoolean, about
+from app.lib.schemas import Formatted, RequestBody, StrictBoolean, about, moment
 from app.models.conversations import Conversation
 
 blueprint = Blueprint("conversations", __name__, description="Conversations with contacts.")
@@ -36,6 +36,10 @@ class ConversationPatch(RequestBody):
         validate=validate.Length(max=conversation_labels.MOST_LABELS),
         metadata=about("Replaces the existing labels."),
     )
+    snoozed_until = moment(
+        "until then the conversation is snoozed, or until the contact writes; it must be open. null wakes it.",
+        allow_none=True,
+    )
     read = StrictBoolean(
         validate=validate.Equal(True, error="This can only be true."),
         metadata=about(
@@ -52,6 +56,7 @@ class ConversationQuery(PageQuery):
     contact_id = fields.String()
     channel_id = fields.String()
     label = fields.String()
+    snoozed = fields.Boolean()
 
 
 @blueprint.route("/workspaces/<workspace>/conversations", methods=["GET"])
@@ -78,9 +83,9 @@ def show_conversation(conversation_id: str) -> Response:
 @blueprint.arguments(ConversationPatch)
 @accepts_write(ConversationSchema)
 def update_conversation(body: dict[str, Any], conversation_id: str) -> Response:
-    """Close, open, assign, label or read a conversation. Closing it resumes the runs that a member's message holds."""
+    """Change a conversation, or mark it read. Closing it resumes the runs that a member's message holds."""
     found = Conversation.find(caller().workspace_id, conversation_id)
-    check = partial(conversation_changes.check_assignee, found.workspace_id, body.get("assignee_id"))
+    check = partial(conversation_changes.check, found.workspace_id, body)
     return accept("conversations.update", body | {"contact_id": found.contact_id}, found.id, check)
 
 

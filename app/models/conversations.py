@@ -31,6 +31,7 @@ class Conversation(OwnedModel):
     held_at = TimeField(null=True)
     waiting_run_id = TextField(null=True)
     labels = text_array(default=list)
+    snoozed_until = TimeField(null=True)
     unread = IntegerField(default=0)
     window_ends_at = TimeField(null=True)
     paced_until = TimeField(null=True)
@@ -43,7 +44,8 @@ class Conversation(OwnedModel):
     ) -> list[Conversation]:
         """The first `limit` conversations after `last_id` that match every filter, the latest begun first.
 
-        Filters: `status`, `channel_id`, `contact_id`, `assignee_id` (a member, or `none`), `label`.
+        Filters: `status`, `channel_id`, `contact_id`, `assignee_id` (a member, or `none`), `label`,
+        `snoozed` (a boolean).
         """
         query = cls.matching(workspace_id, filters)
         if "assignee_id" in filters:
@@ -51,6 +53,8 @@ class Conversation(OwnedModel):
             query = query.where(cls.assignee_id.is_null() if assignee_id == "none" else cls.assignee_id == assignee_id)
         if "label" in filters:
             query = query.where(cls.id.in_(_labelled(workspace_id, filters, last_id, limit)))
+        if "snoozed" in filters:
+            query = query.where(cls.snoozed_until.is_null(not filters["snoozed"]))
         return list(page_before(query, cls, [last_id], limit))
 
 

@@ -105,7 +105,7 @@ def close(change: Change, contact: Contact, conversation: Conversation) -> Conve
     """Closes the conversation, and lets the runs go on that a member's message holds. Does nothing if it is closed."""
     if conversation.status == "closed":
         return conversation
-    closed = alter(change.unit, conversation, status="closed", held_at=None)
+    closed = alter(change.unit, conversation, status="closed", held_at=None, snoozed_until=None)
     if conversation.held_at is not None:
         _release(change.unit, closed)
     record(change, "conversation.closed", contact, closed)
@@ -187,7 +187,7 @@ def erase(conversation_ids: Sequence[str]) -> None:
     rows(
         """
         UPDATE conversations SET status = 'closed', held_at = NULL, peer = NULL, unread = 0, window_ends_at = NULL,
-            labels = '{}'
+            labels = '{}', snoozed_until = NULL
         WHERE id = ANY(%s)
         """,
         (list(conversation_ids),),
@@ -201,6 +201,7 @@ class ConversationSchema(ResponseBody):
     status = fields.String(validate=validate.OneOf(STATUSES))
     assignee_id = fields.String(allow_none=True, metadata=about("A member; null if it is not assigned."))
     labels = fields.List(fields.String(), metadata=about("Sorted.", example=["refund"]))
+    snoozed_until = time("When it wakes at the latest; null: it is not snoozed.", allow_none=True)
     unread = fields.Integer(metadata=about("How many messages of the contact no member has read.", example=2))
     last_message_at = time("When the latest message was added; null: there is none.", allow_none=True)
     window_ends_at = time(

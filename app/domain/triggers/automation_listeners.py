@@ -25,7 +25,7 @@ EVENTS = (
     *("contact.created", "contact.updated", "tag.added", "tag.removed"),
     *("sale.recorded", "booking.created", "booking.cancelled"),
     *("message.received", "conversation.opened", "conversation.closed", "conversation.assigned"),
-    "conversation.labelled",
+    *("conversation.labelled", "conversation.snoozed", "conversation.woken"),
     *("automation.started", "automation.completed", "automation.failed", "automation.cancelled"),
 )
 TAG_EVENTS = ("tag.added", "tag.removed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from app.domain.channels import channels
 from app.domain.conversations import messages
 from app.domain.deliveries import stops
 from app.domain.webhooks import catalogue
+from app.lib import clock
 from app.models.conversations import Message
 from app.models.endpoints import Endpoint
 from tests.automations import carry_on
@@ -37,6 +39,8 @@ def talk(api: Api, contact_id: str) -> None:
         assign(api.workspace_id, contact_id, assignee_id)
     for labels in (["refund"], []):
         api.done(api.patch(f"conversations/{received.conversation_id}", {"labels": labels}))
+    for until in ((clock.now() + timedelta(days=1)).isoformat(), None):
+        api.done(api.patch(f"conversations/{received.conversation_id}", {"snoozed_until": until}))
     close(api.workspace_id, contact_id)
 
 

@@ -140,6 +140,9 @@ class World:
         on_channel = [each for each in contact["conversations"] if each["channel"] == channel]
         conversation = latest if latest and latest["channel"] == channel else max(on_channel, key=_age, default=None)
         conversation = self._opened(contact, conversation, channel)
+        if conversation["snoozed"]:
+            conversation["snoozed"] = None
+            self._record(contact, "conversation.woken")
         message = self._write(conversation, "in", text, None)
         if self._is_waiting(run := conversation["waiting"], conversation):
             self.wake(run, answer={"text": text})
@@ -159,7 +162,7 @@ class World:
             for each in self.runs if conversation["held"] else ():
                 if each["waits_for"] == "member" and each["conversation"] is conversation:
                     self.wake(each)
-            conversation.update(status="closed", held=False)
+            conversation.update(status="closed", held=False, snoozed=None)
             self._record(conversation["contact"], "conversation.closed", run=run)
 
     def most_recent(self, contact: Any) -> Any:
@@ -393,6 +396,18 @@ class World:
             self._record(run["contact"], "conversation.labelled", run=run)
         return "succeeded", []
 
+    def _begin_snooze_conversation(self, run: Any, step: Any) -> Any:
+        conversation = run["conversation"] or self.most_recent(run["contact"])
+        if conversation is None:
+            return "failed", []
+        run["conversation"] = conversation
+        if conversation["status"] == "closed":
+            return "failed", []
+        if conversation["snoozed"] != step["until"]:
+            conversation["snoozed"] = step["until"]
+            self._record(run["contact"], "conversation.snoozed", run=run)
+        return "succeeded", []
+
     def _begin_start_automation(self, run: Any, step: Any) -> Any:
         other, variables = self.automations[step["automation_id"]], step.get("variables", {})
         if other["version"] is None:
@@ -439,7 +454,7 @@ class World:
     def _opened(self, contact: Any, conversation: Any, channel: str, run: Any = None) -> Any:
         if conversation is None:
             conversation = {"contact": contact, "channel": channel, "status": "closed", "held": False, "waiting": None}
-            conversation |= {"number": len(contact["conversations"]), "labels": set()}
+            conversation |= {"number": len(contact["conversations"]), "labels": set(), "snoozed": None}
             contact["conversations"].append(conversation)
             self._touch(conversation)
         if conversation["status"] == "closed":

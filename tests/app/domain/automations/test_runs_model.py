@@ -245,11 +245,11 @@ class Runs(RuleBasedStateMachine):
                 (each["direction"], each["text"], each["run"] and each["run"]["id"]) for each in contact["messages"]
             ]
             talks = (
-                "SELECT status, held_at IS NOT NULL, channel_id, labels FROM conversations"
-                " WHERE contact_id = %s ORDER BY id"
+                "SELECT status, held_at IS NOT NULL, channel_id, labels, snoozed_until IS NOT NULL"
+                " FROM conversations WHERE contact_id = %s ORDER BY id"
             )
             assert rows(talks, (contact["id"],)) == [
-                (each["status"], each["held"], each["channel"], sorted(each["labels"]))
+                (each["status"], each["held"], each["channel"], sorted(each["labels"]), each["snoozed"] is not None)
                 for each in contact["conversations"]
             ]
 
