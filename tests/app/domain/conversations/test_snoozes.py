@@ -104,7 +104,7 @@ def test_what_is_due_is_found_by_an_index(workspace_id: str, contact_id: str, ta
     rows(
         """
         INSERT INTO conversations (id, workspace_id, contact_id, channel_id, snoozed_until)
-        SELECT 'cnv_' || n, CASE WHEN n %% 10 = 0 THEN workspace_id ELSE 'ws_' || n END, contact_id, channel_id,
+        SELECT 'cnv_' || n, workspace_id, contact_id, channel_id,
             CASE WHEN n %% 5 = 0 THEN now() + interval '1 hour' END
         FROM conversations, generate_series(1, %s) AS n RETURNING 1
         """,
