@@ -58,6 +58,7 @@ KIND = Kind(
             "minLength": 1,
             "maxLength": 100,
             "pattern": f"^{normalization.TAG}$",
+            "x-form": "a tag of 1 to 100 characters",
             "description": f"Only this tag. For {' and '.join(TAG_EVENTS)}.",
         },
         "if": {
