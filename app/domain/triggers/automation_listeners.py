@@ -20,15 +20,6 @@ from app.models.runs import Run
 # Bellhop's own messages trigger nothing, so that two automations cannot answer each other; nor does a deletion.
 UNHEARD = frozenset({"message.sent", "message.delivered", "message.read", "message.failed", "contact.deleted"})
 
-# The events that may start or end a run: they happen to a contact, and not by Bellhop's own message.
-EVENTS = (
-    *("contact.created", "contact.updated", "tag.added", "tag.removed"),
-    *("sale.recorded", "booking.created", "booking.cancelled"),
-    *("message.received", "conversation.opened", "conversation.closed", "conversation.assigned"),
-    *("conversation.labelled", "conversation.snoozed", "conversation.woken"),
-    *("automation.started", "automation.completed", "automation.failed", "automation.cancelled"),
-)
-TAG_EVENTS = ("tag.added", "tag.removed")
 # How keys of events begin that runs of an automation wait for.
 _AWAITED = "awaited "
 

@@ -7,9 +7,7 @@ from typing import Any
 
 from app.domain.automations.steps import KINDS
 from app.domain.automations.steps.base import Kind
-from app.domain.triggers import conditions
-from app.domain.triggers.automation_listeners import EVENTS, TAG_EVENTS
-from app.lib import normalization
+from app.domain.triggers import conditions, event_kinds
 
 MOST_STEPS = 500
 MOST_TRIGGERS = 64
@@ -36,7 +34,7 @@ def _of_kind(name: str, kind: Kind) -> dict[str, Any]:
     if kind.arms:
         arm = fields[kind.arms]["items"]
         fields[kind.arms]["items"] = arm | {"properties": arm["properties"] | {"steps": _STEPS}}
-    for field in (*kind.conditions, *(name for name in kind.trigger if name == "if")):
+    for field in kind.conditions:
         fields[field] = _CONDITION | fields.get(field, {})
     return {
         "type": "object",
@@ -51,17 +49,6 @@ def _of_kind(name: str, kind: Kind) -> dict[str, Any]:
         "example": {"id": "step", "kind": name, **kind.example},
     }
 
-
-_EVENT: Mapping[str, Any] = {
-    "event": {"type": "string", "enum": list(EVENTS), "description": "The kind of the event."},
-    "tag": {
-        "type": "string",
-        "minLength": 1,
-        "maxLength": 100,
-        "pattern": f"^{normalization.TAG}$",
-        "description": f"Only this tag. For {' and '.join(TAG_EVENTS)}.",
-    },
-}
 
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     "Definition": {
@@ -85,7 +72,7 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
         "required": ["event"],
         "additionalProperties": False,
         "properties": {
-            **_EVENT,
+            **event_kinds.FIELDS,
             "also_replies": {
                 "type": "boolean",
                 "description": f"For {REPLY_EVENT}: replies that a run waited for start runs too.",
@@ -101,7 +88,7 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
         "required": ["event", "within_seconds"],
         "additionalProperties": False,
         "properties": {
-            **_EVENT,
+            **event_kinds.FIELDS,
             "if": _CONDITION | {"description": "Only if this holds, for what exits can name: also `run` and `steps`."},
             "within_seconds": {
                 "type": "integer",

@@ -21,8 +21,8 @@ from app.domain.automations.definitions.known_names import Names
 from app.domain.automations.steps import KINDS
 from app.domain.automations.steps.base import Kind
 from app.domain.triggers import conditions
-from app.domain.triggers.automation_listeners import EVENTS, TAG_EVENTS
 from app.domain.triggers.conditions import MOST_MATCHES
+from app.domain.triggers.event_kinds import EVENTS, TAG_EVENTS
 from app.domain.work import schema_checks
 from app.errors import MAX_FAULTS, Fault, pointer_to
 from app.lib import normalization, templates

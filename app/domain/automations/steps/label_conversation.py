@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from functools import partial
 
-from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed
+from app.domain.automations.steps import templated_values
+from app.domain.automations.steps.base import Done, Kind, Moment, Outcome
 from app.domain.conversations import conversation_labels, conversations
-from app.errors import Fault
 from app.lib import normalization
 
 
 def begin(moment: Moment) -> Outcome:
     """Adds it. Raises StepFailed if the text is no label."""
-    label = _rendered(moment)
+    label = templated_values.read(moment, "label", normalization.label)
     given, done = {"label": label}, f"The conversation was labelled '{label}'."
     if moment.is_simulated:
         return Done(done, given)
@@ -30,23 +29,6 @@ def begin(moment: Moment) -> Outcome:
     return Done(done, given, output, run_fields=output)
 
 
-def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """Yields what is wrong with a label that is not a template."""
-    label = step.get("label")
-    if isinstance(label, str) and "{" not in label:
-        try:
-            normalization.label(label)
-        except ValueError as error:
-            yield Fault(f"{pointer}/label", str(error))
-
-
-def _rendered(moment: Moment) -> str:
-    try:
-        return normalization.label(moment.render(moment.step.fields["label"]))
-    except ValueError as error:
-        raise StepFailed("error", str(error)) from error
-
-
 KIND = Kind(
     description=(
         "Adds a label to the conversation. Does nothing if the conversation has it, has 20 labels, or if there is none."
@@ -54,7 +36,7 @@ KIND = Kind(
     fields={"label": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "The label; a template."}},
     required=("label",),
     templates=("label",),
-    check=check,
+    check=partial(templated_values.check, "label", normalization.label),
     talks=True,
     begin=begin,
     example={"label": "refund"},

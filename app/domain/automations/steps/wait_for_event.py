@@ -8,9 +8,7 @@ from typing import Any
 
 from app.domain.automations.steps import wait_for_reply
 from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, Wait
-from app.domain.triggers import awaited_events
-from app.domain.triggers.automation_listeners import EVENTS, TAG_EVENTS
-from app.lib import normalization
+from app.domain.triggers import awaited_events, event_kinds
 from app.lib.json import timestamp
 
 
@@ -52,18 +50,11 @@ KIND = Kind(
     " `otherwise`. An event that happened after the step before took effect counts too, one that the run caused does"
     " not. `steps.<id>.event` is the event.",
     fields={
-        "event": {"type": "string", "enum": list(EVENTS), "description": "The kind of the event."},
-        "tag": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 100,
-            "pattern": f"^{normalization.TAG}$",
-            "x-form": "a tag of 1 to 100 characters",
-            "description": f"Only this tag. For {' and '.join(TAG_EVENTS)}.",
-        },
+        **event_kinds.FIELDS,
         "if": {
+            "$ref": "#/components/schemas/Condition",
             "description": "Only if this holds, for what exits can name: `trigger.event` is the event at hand,"
-            " `run.trigger.event` the one that started the run."
+            " `run.trigger.event` the one that started the run.",
         },
         "timeout_seconds": wait_for_reply.KIND.fields["timeout_seconds"],
         "save_as": {
