@@ -77,13 +77,15 @@ def locked(workspace_id: str, contact_id: str, task: Callable[[Unit, Contact], T
     return result
 
 
-def receive(workspace_id: str, contact_id: str, channel_id: str, text: str = "Yes") -> Message:
-    """The contact writes."""
-    return locked(
-        workspace_id,
-        contact_id,
-        lambda unit, contact: messages.receive(change(unit, workspace_id), contact, channel_id, text),
-    )
+def receive(
+    workspace_id: str, contact_id: str, channel_id: str, text: str = "Yes", button_id: str | None = None
+) -> Message:
+    """The contact writes, or presses a button with that label."""
+
+    def take(unit: Unit, contact: Contact) -> Message:
+        return messages.receive(change(unit, workspace_id), contact, channel_id, text, button_id=button_id)
+
+    return locked(workspace_id, contact_id, take)
 
 
 def write(workspace_id: str, contact_id: str, member_id: str, text: str = "Hello") -> Message:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from flask import Response
-from marshmallow import ValidationError, fields, validate, validates, validates_schema
+from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
@@ -41,6 +41,11 @@ _BUTTONS_ALONE = {
     "type": "object",
     "required": ["buttons"],
     "properties": {"text": {"pattern": r"^\s*$"}, "buttons": {"minItems": 1}},
+}
+_BUTTONS_OF_TEMPLATE = {
+    "type": "object",
+    "required": ["buttons", "template"],
+    "properties": {"template": {"minProperties": 1}, "buttons": {"minItems": 1}},
 }
 _TO_NOBODY = [
     {"type": "object", "properties": {"contact_id": _ABSENT, "to": _ABSENT}},
@@ -77,7 +82,7 @@ class MessageCreate(RequestBody):
     """The body that writes in a conversation."""
 
     # With the simpler anyOf, generated clients would lose the fields.
-    described: ClassVar[dict[str, Any]] = {"not": {"anyOf": [_EMPTY, _BUTTONS_ALONE]}}
+    described: ClassVar[dict[str, Any]] = {"not": {"anyOf": [_EMPTY, _BUTTONS_ALONE, _BUTTONS_OF_TEMPLATE]}}
     text = fields.String(
         validate=validate.Length(1, MOST_CHARACTERS),
         metadata=about("The text of the message; beside a file, its caption.", example="It is on its way."),
@@ -103,7 +108,9 @@ class MessageCreate(RequestBody):
 
     @validates_schema
     def is_not_empty(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError for a message with nothing in it, or with buttons alone."""
+        """Raises ValidationError for a message with nothing in it, or with buttons that have no text of ours."""
+        if data.get("buttons") and data.get("template"):
+            raise ValidationError("A template has its own buttons. Leave these or the template out.", "buttons")
         if data.get("text", "").strip():
             return
         if data.get("buttons"):
@@ -111,22 +118,22 @@ class MessageCreate(RequestBody):
         if not data.get("template") and not data.get("attachments"):
             raise ValidationError("A message needs a text, a template or an attachment.", "text")
 
-    @validates("buttons")
-    def are_different(self, value: list[dict[str, str]], data_key: str) -> None:
+    @validates_schema
+    def has_different_buttons(self, data: dict[str, Any], **_: Any) -> None:
         """Raises ValidationError, by position, for a button with the identifier or the label of another."""
-        faults: dict[int, dict[str, list[str]]] = {}
-        for fault in buttons.repeated(value):
-            _, index, name = fault.pointer.split("/")
+        faults: dict[str | int, Any] = {}
+        for fault in buttons.repeated(data.get("buttons", ())):
+            index, name = fault.pointer.split("/")[1:]
             faults.setdefault(int(index), {})[name] = [fault.detail]
         if faults:
-            raise ValidationError(faults)
+            raise ValidationError({"buttons": faults})
 
 
 class MessageToContact(MessageCreate):
     """The body that writes to a contact."""
 
     described: ClassVar[dict[str, Any]] = {
-        "not": {"anyOf": [_EMPTY, _BUTTONS_ALONE, *_TO_NOBODY, *_TO_TWO]},
+        "not": {"anyOf": [_EMPTY, _BUTTONS_ALONE, _BUTTONS_OF_TEMPLATE, *_TO_NOBODY, *_TO_TWO]},
         "example": {"contact_id": "con_01kaj5bd40e6rr3f5y2kq0w9xz", "text": "It is on its way."},
     }
     contact_id = fields.String(

@@ -113,8 +113,6 @@ class ChannelKind(ABC):
     most_characters: ClassVar[int]
     most_caption: ClassVar[int]
     most_files: ClassVar[int] = 1
-    # The most characters of a text with buttons; None: as many as without.
-    most_beside_buttons: ClassVar[int | None] = None
     # The most buttons of a message with a file; None: as many as without.
     most_buttons_beside_file: ClassVar[int | None] = None
     # Whether the contact's app waits until `reading` has been asked for a button that was pressed.
@@ -136,6 +134,10 @@ class ChannelKind(ABC):
         Raises ValueError with a sentence for the caller.
         """
         return to
+
+    def most_text(self, files: int, buttons: int) -> int:
+        """The most characters of a text beside this many files and buttons, in the units of `length`."""
+        return self.most_caption if files else self.most_characters
 
     def length(self, text: str) -> int:
         """How long the provider takes the text to be, in the units of `most_characters`."""

@@ -34,9 +34,10 @@ def read(body: bytes) -> Arrival | None:
     for member, reader in _READERS.items():
         if member in update:
             found = _object(update, member)
-            if member == "callback_query" and "message" not in found:
-                return None  # the bot is not in that chat
-            chat = _object(_object(found, "message") if member == "callback_query" else found, "chat")
+            if member == "callback_query" and not found.keys() >= {"message", "data"}:
+                return None  # of a message that the bot has not sent, or of a game
+            place = _object(found, "message") if member == "callback_query" else found
+            chat = _object(place, "chat")
             return reader(key, found, chat) if chat.get("type") == "private" else None
     return None
 
@@ -61,16 +62,16 @@ def _received(key: str, message: Object, chat: Object) -> Received | None:
 
 
 def _pressed(key: str, query: Object, chat: Object) -> Received | None:
-    """A button was pressed. A repeated press has the same identifier, and Telegram names no time."""
-    sender, message, data = _object(query, "from"), _object(query, "message"), _string(query, "data")
-    if data is None:
-        return None  # a button that starts a game
-    identifier = f"{_PRESS}{_string(query, 'id')}"
+    """The press of a button, for which Telegram names no time."""
+    sender, message = _object(query, "from"), _object(query, "message")
+    identifier, data = _string(query, "id"), _string(query, "data")
+    if identifier is None or data is None:
+        raise BadPayload("A press has no id or no data.")
     return Received(
-        key=identifier,
+        key=key,
         sender=str(_integer(sender, "id")),
         peer=str(_integer(chat, "id")),
-        provider_id=identifier,
+        provider_id=f"{_PRESS}{identifier}",
         at=clock.now(),
         text=_label(message, data),
         name=_name(sender),

@@ -166,3 +166,29 @@ def test_members_with_one_address_get_one_account_with_the_newest_password(
         ("mem_2", "acc_2", "agent"),
         ("mem_3", "acc_3", "owner"),
     ]
+
+
+def test_bots_that_were_connected_before_are_asked_for_presses_later(
+    bare: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        upgrade_before("0060", before)
+    rows("INSERT INTO workspaces (id, name) VALUES ('ws_1', 'Shop')")
+    for channel_id, kind, state, deleted_at in (
+        ("chn_1", "telegram", "connected", None),
+        ("chn_2", "telegram", "disconnected", None),
+        ("chn_3", "telegram", "connected", "now()"),
+        ("chn_4", "whatsapp", "connected", None),
+        ("chn_5", "telegram", "connected", None),
+    ):
+        rows(
+            "INSERT INTO channels (id, workspace_id, kind, name, state, deleted_at)"
+            " VALUES (%s, 'ws_1', %s, 'A', %s, %s)",
+            (channel_id, kind, state, deleted_at),
+        )
+    rows("INSERT INTO channel_requests (id, workspace_id, action, due_at) VALUES ('chn_5', 'ws_1', 'connect', now())")
+
+    migrations.upgrade()
+
+    asked = "SELECT id, action, next_attempt_at > now() + interval '9 minutes' FROM channel_requests ORDER BY id"
+    assert rows(asked) == [("chn_1", "connect", True), ("chn_5", "connect", None)]

@@ -114,6 +114,11 @@ def _mend(body: dict[str, Any]) -> None:
     if body.get("attachments"):
         # A file is sent once.
         body["attachments"] = [{"upload_id": _upload()}]
+    if isinstance(body.get("buttons"), list):
+        # No two are alike, and a template has its own.
+        body["buttons"] = [{"id": f"{n}", "label": f"Button {n}"} for n, _ in enumerate(body["buttons"][:3])]
+        if body.get("template"):
+            del body["buttons"]
     if isinstance(body.get("text"), str):
         # Each kind of channel has a limit of its own.
         body["text"] = body["text"][:1000]

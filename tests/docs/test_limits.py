@@ -12,7 +12,7 @@ from app.channels.kinds import KINDS
 from app.domain.automations import automations, http_requests, interpreter
 from app.domain.automations.definitions import json_schemas, validation
 from app.domain.bodies import objects
-from app.domain.channels import channels, media
+from app.domain.channels import buttons, channels, chats, media
 from app.domain.contacts import contacts
 from app.domain.conversations import conversation_labels, snoozes
 from app.domain.lifecycle import import_lines
@@ -57,6 +57,9 @@ CONSTANTS = {
     "bytes that a template may print": liquids.MOST_OUTPUT_BYTES,
     "characters of a message": max(kind.most_characters for kind in KINDS.values()),
     "files of a message": media.MOST_FILES,
+    "buttons of a message": buttons.MOST,
+    "characters of a button's label": buttons.MOST_LABEL,
+    "latest messages of a web chat whose buttons can be pressed": chats.MOST_OFFERING,
     "requests of runs under way to other servers, of a workspace and process": http_requests.MOST_EACH,
     "deliveries under way to an endpoint, of a process": pacing.MOST,
     "failed attempts to sign in to an account from an address, in 15 minutes": sign_ins.PAIR.failures,

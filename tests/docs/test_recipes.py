@@ -48,7 +48,7 @@ def ada(shop: Api) -> dict[str, Any]:
 
 
 def test_they_are_in_order() -> None:
-    assert [int(heading.partition(".")[0]) for heading in RECIPES] == list(range(11, 22))
+    assert [int(heading.partition(".")[0]) for heading in RECIPES] == list(range(11, 23))
 
 
 @pytest.mark.parametrize("heading", [heading for heading in RECIPES if not heading.startswith("19.")])
@@ -246,3 +246,24 @@ def test_21_only_those_who_have_not_bought_are_reminded(
 
     assert sent()[1:] == [answer]
     assert statuses() == [("completed", None)]
+
+
+@pytest.mark.parametrize(
+    ("said", "button_id", "last", "labels"),
+    [
+        ("Opening hours", "hours", "We are open from 9 to 18, Monday to Saturday.", []),
+        ("MY ORDER", None, "A colleague is with you in a moment.", ["order"]),
+        ("3", None, "A colleague is with you in a moment.", ["return"]),
+        ("My parcel is late", None, "Please press a button, or write its number.", []),
+    ],
+)
+def test_22_a_topic_is_picked_from_a_menu(
+    shop: Api, ada: dict[str, Any], said: str, button_id: str | None, last: str, labels: list[str]
+) -> None:
+    install(shop, 22)
+    write(shop, ada, "Hi")
+
+    receive(shop.workspace_id, ada["id"], one("SELECT id FROM channels"), said, button_id)
+    go_on(shop)
+
+    assert (sent()[-1], one("SELECT labels FROM conversations")) == (last, labels)

@@ -43,6 +43,7 @@ class Sent:
     text: str | None
     at: float
     file: Upload | None = None
+    keyboard: Mapping[str, Any] | None = None
 
 
 @dataclass
@@ -54,6 +55,7 @@ class Bot:
     username: str = "demo_shop_bot"
     webhook: Mapping[str, Any] | None = None
     sent: list[Sent] = field(default_factory=list)
+    answered: list[str] = field(default_factory=list)  # the presses that it has confirmed
 
     @property
     def id(self) -> int:
@@ -154,7 +156,7 @@ class Telegram(Provider):
             raise Refused(400, "Bad Request: message text is empty")
         if text is not None and len(text) > (MOST_CHARACTERS if file is None else MOST_CAPTION):
             raise Refused(400, f"Bad Request: message {'' if file is None else 'caption '}is too long")
-        sent = Sent(chat_id, self.number(), text, time.time(), file)
+        sent = Sent(chat_id, self.number(), text, time.time(), file, _keyboard(parameters))
         bot.sent.append(sent)
         if self.on_sent is not None:
             self.on_sent(bot, sent)
@@ -251,9 +253,30 @@ def _get_file(server: Telegram, bot: Bot, parameters: Mapping[str, Any], files: 
     return {"file_id": file_id, "file_unique_id": file_id, "file_size": size, "file_path": f"documents/{file_id}"}
 
 
+def _answer_query(server: Telegram, bot: Bot, parameters: Mapping[str, Any], files: Mapping[str, Upload]) -> Any:
+    if not parameters.get("callback_query_id"):
+        raise Refused(400, "Bad Request: query is too old and response timeout expired or query ID is invalid")
+    bot.answered.append(parameters["callback_query_id"])
+    return True
+
+
+def _keyboard(parameters: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The inline keyboard of a message, if Telegram would show it."""
+    given = parameters.get("reply_markup")
+    keyboard = json.loads(given) if isinstance(given, str) else given
+    for row in keyboard["inline_keyboard"] if keyboard else ():
+        for button in row:
+            if not button["text"]:
+                raise Refused(400, "Bad Request: text buttons are unallowed in the inline keyboard")
+            if not 1 <= len(button["callback_data"].encode()) <= 64:
+                raise Refused(400, "Bad Request: BUTTON_DATA_INVALID")
+    return keyboard
+
+
 def _shown(bot: Bot, sent: Sent) -> dict[str, Any]:
     chat = {"id": sent.chat_id, "type": "private", "first_name": "Ada"}
-    return {"message_id": sent.message_id, "from": bot.user, "chat": chat, "date": int(sent.at)}
+    shown = {"message_id": sent.message_id, "from": bot.user, "chat": chat, "date": int(sent.at)}
+    return shown | ({"reply_markup": sent.keyboard} if sent.keyboard else {})
 
 
 _METHODS: Mapping[str, Callable[..., Any]] = {
@@ -262,4 +285,5 @@ _METHODS: Mapping[str, Callable[..., Any]] = {
     "deletewebhook": _delete_webhook,
     "sendmessage": _send_message,
     "getfile": _get_file,
+    "answercallbackquery": _answer_query,
 } | {method.lower(): _send_file for method in FILES}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.providers.telegram import TOKEN, Bot
+from tests.providers.telegram import TOKEN, Bot, Sent
 
 # Of messages and updates; a process that is started again repeats none.
 _numbers = itertools.count(int(time.time() * 1000))
@@ -49,6 +49,13 @@ class Person:
     def edits(self, update: Mapping[str, Any], text: str) -> dict[str, Any]:
         """The message of an earlier update with another text."""
         return self._update("edited_message", update["message"] | {"text": text, "edit_date": int(time.time())})
+
+    def presses(self, sent: Sent, button_id: str, *, is_old: bool = False) -> dict[str, Any]:
+        """A button of a bot's message is pressed; Telegram no longer shows one that `is_old`."""
+        head: dict[str, Any] = {"message_id": sent.message_id, "chat": self.chat}
+        message = {"date": int(sent.at), "from": Bot(TOKEN).user, "text": sent.text, "reply_markup": sent.keyboard}
+        query = {"id": str(next(_numbers)), "from": self.user, "chat_instance": "1", "data": button_id}
+        return self._update("callback_query", query | {"message": head | ({"date": 0} if is_old else message)})
 
     def blocks(self) -> dict[str, Any]:
         """The person has stopped the bot."""

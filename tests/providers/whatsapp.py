@@ -20,6 +20,7 @@ from tests.providers.base import Call, Provider, Reply
 
 NUMBER = "106540352242922"
 CREDENTIALS = {"access_token": "EAAJB-token", "app_secret": "app-secret", "verify_token": "verify-me"}
+_HEADERS = ("text", "image", "video", "document")
 PHONE, USER_ID = "4915112345678", "DE.13491208655302741918"
 
 
@@ -109,10 +110,34 @@ class WhatsAppServer(Provider):
         whom = document.get("to") or document.get("recipient")
         if not whom or not document.get(document.get("type", "text")):
             return refusal(131008, "Required parameter is missing.")
+        if (wrong := _wrong_with(document.get("interactive"))) is not None:
+            return refusal(131009, f"Parameter value is not valid: {wrong}")
         wamid = f"wamid.{next(self._numbers):020}"
         self.messages[wamid] = document
         contacts = [{"input": whom, "wa_id": whom}]
         return Reply(200, {"messaging_product": "whatsapp", "contacts": contacts, "messages": [{"id": wamid}]})
+
+
+def _wrong_with(interactive: Mapping[str, Any] | None) -> str | None:
+    """What Meta would refuse about an interactive message: the limits of its texts, buttons and rows."""
+    if interactive is None:
+        return None
+    action, is_list = interactive["action"], interactive["type"] == "list"
+    if is_list:
+        chosen = [row for section in action["sections"] for row in section["rows"]]
+    else:
+        chosen = [each["reply"] for each in action["buttons"]]
+    most, most_id, most_title, most_body = (10, 200, 24, 4096) if is_list else (3, 256, 20, 1024)
+    limits = {
+        "number of buttons": 1 <= len(chosen) <= most,
+        "id": len({each["id"] for each in chosen}) == len(chosen)
+        and all(len(each["id"]) <= most_id for each in chosen),
+        "title": all(1 <= len(each["title"]) <= most_title for each in chosen),
+        "body": 1 <= len(interactive["body"]["text"]) <= most_body,
+        "button": not is_list or 1 <= len(action["button"]) <= 20,
+        "header": "header" not in interactive or (not is_list and interactive["header"]["type"] in _HEADERS),
+    }
+    return next((name for name, is_kept in limits.items() if not is_kept), None)
 
 
 def signed(body: bytes, secret: str = CREDENTIALS["app_secret"]) -> dict[str, str]:

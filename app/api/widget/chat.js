@@ -9,6 +9,7 @@ const labels = {
   send: "Send",
   attach: "Attach a file",
   older: "Show older messages",
+  answers: "Answers",
   you: "You",
   them: config.name,
   typing: "is writing …",
@@ -62,7 +63,8 @@ const launcher = make(
 );
 const list = make("ol");
 const older = make("button", { type: "button", className: "older", hidden: true, textContent: labels.older });
-const log = make("div", { className: "log", tabIndex: 0, attributes: { role: "log", "aria-live": "polite", "aria-label": labels.messages } }, older, list);
+const chips = make("div", { className: "chips", hidden: true, attributes: { role: "group", "aria-label": labels.answers } });
+const log = make("div", { className: "log", tabIndex: 0, attributes: { role: "log", "aria-live": "polite", "aria-label": labels.messages } }, older, list, chips);
 const status = make("div", { className: "status", attributes: { role: "status" } });
 const text = make("textarea", { rows: 1, attributes: { "aria-label": labels.write, "aria-describedby": "left", placeholder: labels.write, dir: "auto" } });
 const left = make("div", { id: "left", className: "left", hidden: true });
@@ -78,6 +80,7 @@ root.append(make("div", { className: "chat" }, launcher, panel));
 
 const shown = new Map();
 let problem = "";
+let offered = "[]";
 const session = new Session(() => render());
 
 function render() {
@@ -109,6 +112,7 @@ function render() {
       shown.delete(key);
     }
   }
+  offer(all);
   if (older.hidden === session.hasOlder) {
     if (root.activeElement === older) log.focus();
     older.hidden = !session.hasOlder;
@@ -125,6 +129,19 @@ function render() {
   const note = session.isBlocked ? labels.blocked : session.isOffline && session.state.outbox.length ? labels.offline : session.typing > Date.now() ? `${labels.them} ${labels.typing}` : problem;
   if (status.textContent !== note) status.textContent = note;
   if (isSeen && unread) session.read();
+}
+
+// The buttons of the latest message that has some, until the visitor has written anything since.
+function offer(all) {
+  const last = all.findLast((each) => each.direction === "in" || each.buttons?.length);
+  const buttons = (!session.isBlocked && last?.buttons) || [];
+  const look = JSON.stringify(buttons);
+  if (look === offered) return;
+  offered = look;
+  const hadFocus = chips.contains(root.activeElement);
+  chips.replaceChildren(...buttons.map(({ id, label }) => make("button", { type: "button", dir: "auto", textContent: label, onclick: () => session.send(label, [], id) })));
+  chips.hidden = !buttons.length;
+  if (hadFocus) text.focus();
 }
 
 function draw(message) {

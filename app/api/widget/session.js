@@ -125,8 +125,9 @@ class Session {
     return answer;
   }
 
-  send(text, uploads = []) {
-    this.save((state) => ({ key: state.key || random(), outbox: [...state.outbox, { id: random(), text, uploads }] }));
+  send(text, uploads = [], button = null) {
+    const message = { id: random(), text, uploads, button_id: button };
+    this.save((state) => ({ key: state.key || random(), outbox: [...state.outbox, message] }));
     this.flush();
   }
 
@@ -148,8 +149,8 @@ class Session {
       const next = this.state.outbox.find((each) => !each.failed);
       if (!next) return;
       if (!this.state.key) this.save({ key: random() });
-      const { id, text, uploads } = next;
-      const body = { id, text, uploads, locale: navigator.language };
+      const { id, text, uploads, button_id } = next;
+      const body = { id, text, uploads, button_id, locale: navigator.language };
       if (!this.state.token) body.key = this.state.key;
       if (this.identity) body.user = this.identity;
       const answer = await this.ask("/messages", body);

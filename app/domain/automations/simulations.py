@@ -23,6 +23,7 @@ from app.models.runs import Run, RunStep
 from app.models.sets import Key
 from app.outbound import answered
 
+_ASKING = ("send_message", "ask")
 _OVERSPENT = "The templates take more than {:,} steps together: too many for one simulation."
 
 
@@ -57,9 +58,9 @@ class Rehearsal(Unit):
 class Given:
     """What a simulation is given.
 
-    `event` is the body of the event that starts the run. Each wait for a reply gets the next of `replies`, a text or the
-    `button_id` of a button that is pressed, and times out when there is none left. `responses` are a `status` and a
-    `body`, any JSON, by the step that sends a request.
+    `event` is the body of the event that starts the run. Each wait for a reply gets the next of `replies`, a text or
+    the `button_id` of a press, and times out when there is none left. `responses` are a `status` and a `body`, any
+    JSON, by the step that sends a request.
     """
 
     variables: Mapping[str, Any] = field(default_factory=dict)
@@ -105,7 +106,7 @@ def _simulate(automation: Automation, contact: Contact | None, given: Given) -> 
         run = done
         if run.is_finished:
             break
-        run = run.altered(answer=_answer(run, replies, given.responses), is_released=True)
+        run = run.altered(answer=_answer(run, unit.log(), replies, given.responses), is_released=True)
     return run, unit.log()
 
 
@@ -120,10 +121,13 @@ def _check_responses(program: Program, given: Given) -> None:
 
 
 def _answer(
-    run: Run, replies: list[str | Mapping[str, str]], responses: Mapping[str, Mapping[str, Any]]
+    run: Run,
+    log: Sequence[RunStep],
+    replies: list[str | Mapping[str, str]],
+    responses: Mapping[str, Mapping[str, Any]],
 ) -> Mapping[str, Any] | None:
     if run.waits_for == "reply" and replies:
-        return {**_reply(run, replies.pop(0)), "message_id": None, "at": None}
+        return {**_reply(log, replies.pop(0)), "message_id": None, "at": None}
     if run.waits_for == "response" and (response := responses.get(str(run.step))) is not None:
         body = response.get("body", "")
         text = body.encode() if isinstance(body, str) else json.dumps(body)
@@ -131,13 +135,13 @@ def _answer(
     return None
 
 
-def _reply(run: Run, given: str | Mapping[str, str]) -> dict[str, str | None]:
-    """The reply; of a button that an `ask` does not offer, the text is its identifier."""
+def _reply(log: Sequence[RunStep], given: str | Mapping[str, str]) -> dict[str, str | None]:
+    """The reply; the text of a press is the button's label, or its identifier if no message offers it."""
     if isinstance(given, str):
         return {"text": given, "button_id": None}
     pressed = given["button_id"]
-    offered = run.saved.get(str(run.step), {}).get("buttons", [])
-    labels = {each["id"]: each["label"] for each in offered}
+    offers = (each.detail["input"] for each in log if each.kind in _ASKING and each.detail["input"])
+    labels = {each["id"]: each["label"] for offer in offers for each in offer.get("buttons", ())}
     return {"text": labels.get(pressed, pressed), "button_id": pressed}
 
 

@@ -129,7 +129,9 @@ def _sender_of(item: Arrival) -> str:
 
 
 def _written(item: Arrival) -> str:
-    content = {each.name: getattr(item, each.name) for each in fields(item)}
+    # What is not given is left out: a process of an older version does not know every field.
+    given = {each.name: (getattr(item, each.name), each.default) for each in fields(item)}
+    content = {name: value for name, (value, default) in given.items() if value is not default}
     if "media" in content:
         content["media"] = [{each.name: getattr(one, each.name) for each in fields(one)} for one in content["media"]]
     return json.dumps(content).decode()

@@ -13,8 +13,8 @@ from app.lib.schemas import ResponseBody, about
 MOST = 10
 MOST_LABEL = 20
 # Telegram takes 64 bytes, others more.
-ID = "^[A-Za-z0-9_.:-]{1,64}$"
-ID_FORM = "an identifier of 1 to 64 letters, digits, '_', '-', '.' and ':'"
+ID = "^[!-~]([ -~]{0,62}[!-~])?$"
+ID_FORM = "an identifier of 1 to 64 ASCII characters, without spaces at its ends"
 
 
 class ButtonSchema(ResponseBody):

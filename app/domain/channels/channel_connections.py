@@ -174,8 +174,13 @@ def _put_off(result: Result) -> None:
     claimed, verdict = result.claimed, result.verdict
     pause = max(PAUSES_SECONDS[min(claimed.carried.tries, len(PAUSES_SECONDS) - 1)], verdict.pause_seconds)
     mailbox.put_off(WAITING, [PutOff(claimed, pause, is_spent=not result.is_ours)])
-    if claimed.carried.action == "connect" and verdict.detail is not None:
+    if claimed.carried.action == "connect" and verdict.detail is not None and not _is_connected(claimed.id):
         channels.set_state(claimed.id, "disconnected", {"code": "connecting", "detail": verdict.detail})
+
+
+def _is_connected(channel_id: str) -> bool:
+    """Whether the channel stays in use while its provider is only to be told of something new."""
+    return bool(rows("SELECT 1 FROM channels WHERE id = %s AND state = 'connected'", (channel_id,)))
 
 
 def _settle(channel: Channel, result: Result) -> None:

@@ -23,8 +23,8 @@ MOST_SHOWN = 50
 # Files that a visitor may have uploaded without having sent them.
 MOST_UPLOADS = 20
 _MOST_READ = 100
-# The latest messages with buttons of a conversation, whose buttons can be pressed.
-MOST_OFFERS = 100
+# The latest messages of a conversation, whose buttons can be pressed.
+MOST_OFFERING = 100
 _COLUMNS = (
     *("id", "direction", "text", "attachments", "buttons", "button_id", "status"),
     *("provider_id", "provider_time", "created_at", "edited_at"),
@@ -163,13 +163,12 @@ def represent(visitor_id: str, message: Message) -> dict[str, Any]:
 
 
 def _label(visitor: Visitor, button_id: str) -> str:
-    """The label of the button, in the latest message to the visitor that has it. Raises Invalid if none does."""
+    """The label of the button, in the latest message to the visitor that offers it. Raises Invalid if none does."""
     found = rows(
         f"""
         SELECT button->>'label' FROM conversations CROSS JOIN LATERAL (
             SELECT id, buttons FROM messages
-            WHERE conversation_id = conversations.id AND buttons IS NOT NULL AND {SHOWN_TO_VISITOR}
-            ORDER BY conversation_id, id DESC LIMIT {MOST_OFFERS}
+            WHERE conversation_id = conversations.id AND {SHOWN_TO_VISITOR} ORDER BY id DESC LIMIT {MOST_OFFERING}
         ) AS offer CROSS JOIN LATERAL json_array_elements(buttons) AS button
         WHERE channel_id = %s AND peer = %s AND button->>'id' = %s
         ORDER BY offer.id DESC LIMIT 1
@@ -177,7 +176,7 @@ def _label(visitor: Visitor, button_id: str) -> str:
         (visitor.channel_id, visitor.peer, button_id),
     )
     if not found:
-        raise Invalid(Fault("/button_id", "No message to this visitor has this button."))
+        raise Invalid(Fault("/button_id", "None of the latest messages to this visitor has this button."))
     return str(found[0][0])
 
 

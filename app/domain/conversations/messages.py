@@ -78,7 +78,7 @@ def queue(
     kind = channels.kind_of(channel)
     if text is not None or buttons or not (template or attachments):
         check(text or "")
-    sending_checks.check_size(kind, text or "", len(attachments), 0 if template else len(buttons))
+    sending_checks.check_size(kind, text or "", len(attachments), len(buttons))
     message = _made(unit, conversation, text, direction="out", status="queued", author=author, run_id=run_id)
     message.expires_at = expires_at
     message.id = message_id or message.id

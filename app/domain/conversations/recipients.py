@@ -39,8 +39,8 @@ def check(workspace_id: str, payload: Mapping[str, Any]) -> None:
     media.check_uploads(workspace_id, upload_ids(payload))
     kind = _kind_for(workspace_id, payload)
     if kind is not None:
-        offered = 0 if payload.get("template") else len(payload.get("buttons", ()))
-        sending_checks.check_size(kind, payload.get("text") or "", len(upload_ids(payload)), offered)
+        files, offered = len(upload_ids(payload)), len(payload.get("buttons", ()))
+        sending_checks.check_size(kind, payload.get("text") or "", files, offered)
 
 
 def find(change: Change) -> tuple[Contact, Conversation]:

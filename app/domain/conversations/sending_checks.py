@@ -10,19 +10,15 @@ NO_ADDRESS = Verdict(Outcome.FAILED, code="no_address", detail="The contact has 
 
 
 def check_size(kind: ChannelKind, text: str, files: int, buttons: int = 0) -> None:
-    """Raises Invalid for a text that is too long for the kind of channel, or for more files or buttons than it takes.
-
-    Those beside a template do not count: the template has its own.
-    """
+    """Raises Invalid if the text is longer, or if there are more files or buttons, than the kind of channel takes."""
     if files > kind.most_files:
         raise Invalid(Fault("/attachments", f"On this channel a message has at most {_files(kind.most_files)}."))
-    if buttons > (most_buttons := kind.most_buttons_beside_file or buttons) and files:
+    most_buttons = kind.most_buttons_beside_file
+    if files and most_buttons is not None and buttons > most_buttons:
         raise Invalid(Fault("/buttons", f"On this channel a message with a file has at most {most_buttons} buttons."))
-    most, length = kind.most_caption if files else kind.most_characters, kind.length(text)
-    if buttons:
-        most = min(most, kind.most_beside_buttons or most)
+    most, length = kind.most_text(files, buttons), kind.length(text)
     if length > most:
-        what = "the text beside a file" if files else "a message with buttons" if buttons else "a message"
+        what = "the text beside a file" if files else "a message with this many buttons" if buttons else "a message"
         detail = f"On this channel {what} has at most {most:,} characters; this one has {length:,}."
         raise Invalid(Fault("/text", detail))
 

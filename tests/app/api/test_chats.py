@@ -15,7 +15,7 @@ from app.config import settings
 from app.database import rows
 from app.domain.channels import arrivals, channels, visitors
 from app.domain.receiving import arrival_processing
-from app.lib import ids
+from app.lib import ids, json
 from app.models.arrivals import Arrival
 from app.models.channels import Channel
 from tests.bounding import set_bound
@@ -238,6 +238,58 @@ def test_the_members_see_that_the_visitor_is_typing(page: Page, api: Api, monkey
     assert (sign.kind, sign.workspace_id, sign.peer) == ("typing", api.workspace_id, None)
     author = {"type": "contact", "id": page.visitor.contact_id}
     assert sign.data == {"conversation_id": conversation_id, "author": author}
+
+
+# Buttons
+
+
+def test_a_visitor_presses_a_button_and_says_its_label(page: Page, api: Api) -> None:
+    page.say("Hello", "m1")
+    conversation_id = converse(api, page)
+    make_message(api, conversation_id, "Sure?", buttons=[{"id": "yes", "label": "Yes, please"}])
+    assert page.messages()[-1]["buttons"] == [{"id": "yes", "label": "Yes, please"}]
+
+    for _ in range(2):
+        assert page.say("What I made up", "m2", button_id="yes").status_code == 202
+    process(page)
+
+    assert [each["button_id"] for each in page.messages()] == [None, None, None, "yes"]
+    pressed = page.messages()[-1]
+    assert (pressed["text"], pressed["client_id"], pressed["buttons"]) == ("Yes, please", "m2", [])
+    [(message_id,)] = rows("SELECT id FROM messages WHERE button_id IS NOT NULL")
+    assert api.get(f"messages/{message_id}").json["data"]["button_id"] == "yes"
+
+
+def test_of_two_buttons_with_one_id_the_later_is_meant(page: Page, api: Api) -> None:
+    page.say("Hello", "m1")
+    conversation_id = converse(api, page)
+    for label in ("Red", "Blue"):
+        make_message(api, conversation_id, "Which one?", buttons=[{"id": "first", "label": label}])
+
+    page.say(None, "m2", button_id="first")
+
+    assert stored()[-1].text == "Blue"
+
+
+def test_only_a_button_that_the_visitor_was_offered_can_be_pressed(
+    page: Page, client: FlaskClient, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.domain.channels.chats.MOST_OFFERING", 2)
+    other = Page(client, page.channel)
+    for each, key in ((page, KEY), (other, "z" * 32)):
+        each.say("Hello", "m1", key=key)
+    own, theirs = converse(api, page), converse(api, other)
+    make_message(api, theirs, "Sure?", buttons=[{"id": "theirs", "label": "Yes"}])
+    make_message(api, own, "Sure?", buttons=[{"id": "old", "label": "Yes"}])
+    make_message(api, own, "Sure?", buttons=[{"id": "new", "label": "Yes"}])
+    make_message(api, own, "Anything else?")
+    make_message(api, own, "Sure?", "failed", buttons=[{"id": "unsent", "label": "Yes"}])
+
+    for button_id in ("theirs", "old", "unsent", "yes", "x" * 65, "", 7):
+        response = page.say("Yes", "m2", button_id=button_id)
+        assert response.status_code == 422
+        assert [error["pointer"] for error in response.json["errors"]] == ["/button_id"]
+    assert page.say(None, "m2", button_id="new").status_code == 202
 
 
 # Files
@@ -542,13 +594,16 @@ def process(page: Page) -> None:
     arrival_processing.work(arrivals.sender_key(page.channel.id, page.visitor.id))
 
 
-def make_message(api: Api, conversation_id: str, text: str, status: str = "sent") -> None:
+def make_message(api: Api, conversation_id: str, text: str, status: str = "sent", buttons: Any = None) -> None:
     rows(
         "INSERT INTO messages (id, workspace_id, conversation_id, contact_id, channel_id, direction, text, status,"
-        " author, created_at)"
-        " SELECT %s, %s, id, contact_id, channel_id, 'out', %s, %s, '{}', clock_timestamp()"
+        " buttons, author, created_at)"
+        " SELECT %s, %s, id, contact_id, channel_id, 'out', %s, %s, %s, '{}', clock_timestamp()"
         " FROM conversations WHERE id = %s",
-        (ids.new("msg"), api.workspace_id, text, status, conversation_id),
+        (
+            *(ids.new("msg"), api.workspace_id, text, status),
+            *(buttons and json.dumps(buttons).decode(), conversation_id),
+        ),
     )
 
 

@@ -11,11 +11,14 @@ from app.database import rows
 from app.domain.channels import media
 from app.lib import ids
 from app.models.channels import Channel
-from tests.cast import KEY, Api, event_kinds, one
+from tests.cast import KEY, Api, all_of, event_kinds, one
 from tests.talks import close, make_channel, receive
 from tests.wires import WIRE
 
 LATER, EARLIER = "2126-11-21T10:00:00.000Z", "2026-11-21T10:00:00.000Z"
+YES, NO = {"id": "yes", "label": "Yes"}, {"id": "no", "label": "No"}
+WRONG_LABELS = ("", "   ", "x" * 21, "two\nlines", "a\0b", 7, None)
+WRONG_IDS = ("", " yes", "yes ", "x" * 65, "größe", "a\nb", "yes\n", 7, None)
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 
 
@@ -47,6 +50,10 @@ def sent(api: Api, path: str, body: dict[str, Any]) -> dict[str, Any]:
     return dict(api.get(f"messages/{job['resource']['id']}").json["data"])
 
 
+def many(count: int) -> list[dict[str, str]]:
+    return [{"id": f"button:{number}", "label": f"Button {number}"} for number in range(count)]
+
+
 def refused(api: Api, path: str, body: dict[str, Any]) -> str:
     """The place of the fault for which the message is refused at once."""
     answer = api.post(path, body)
@@ -71,6 +78,8 @@ def test_a_message_is_queued_and_shown_with_all_its_fields(api: Api, conversatio
         "direction": "out",
         "text": "It is on its way.",
         "attachments": [],
+        "buttons": [],
+        "button_id": None,
         "status": "queued",
         "failure": None,
         "author": {"type": "api", "id": api.get("/api/v1/auth/me").json["data"]["token"]["id"]},
@@ -171,6 +180,19 @@ def test_a_template_needs_no_text(api: Api, conversation_id: str) -> None:
         ({"attachments": [{"upload_id": "upl_none"}]}, "/attachments/0/upload_id"),
         ({"attachments": [{"upload_id": "{upload}"}, {"upload_id": "{upload}"}]}, "/attachments"),
         ({"text": "x", "html": "x"}, "/html"),
+        ({"buttons": [YES]}, "/text"),
+        ({"buttons": [YES], "attachments": [{"upload_id": "{upload}"}]}, "/text"),
+        ({"text": "x", "buttons": [YES], "template": {"name": "hello"}}, "/buttons"),
+        ({"text": "x", "buttons": many(11)}, "/buttons"),
+        ({"text": "x", "buttons": "yes"}, "/buttons"),
+        ({"text": "x", "buttons": ["yes"]}, "/buttons/0"),
+        ({"text": "x", "buttons": [{"id": "yes"}]}, "/buttons/0/label"),
+        ({"text": "x", "buttons": [{"label": "Yes"}]}, "/buttons/0/id"),
+        ({"text": "x", "buttons": [YES | {"url": "https://shop.example"}]}, "/buttons/0/url"),
+        ({"text": "x", "buttons": [YES, NO | {"id": "yes"}]}, "/buttons/1/id"),
+        ({"text": "x", "buttons": [YES, NO | {"label": " yes"}]}, "/buttons/1/label"),
+        *(({"text": "x", "buttons": [YES | {"label": each}]}, "/buttons/0/label") for each in WRONG_LABELS),
+        *(({"text": "x", "buttons": [YES | {"id": each}]}, "/buttons/0/id") for each in WRONG_IDS),
     ],
 )
 def test_what_cannot_be_sent_is_refused_at_once(
@@ -181,6 +203,41 @@ def test_what_cannot_be_sent_is_refused_at_once(
         each["upload_id"] = each["upload_id"].replace("{upload}", upload.id)
 
     assert refused(api, f"conversations/{conversation_id}/messages", body) == pointer
+
+
+def test_a_message_offers_buttons(api: Api, contact_id: str, conversation_id: str) -> None:
+    offered = [YES, *many(8), {"id": "x" * 64, "label": "Größer als fünf! 👕👕👕"}]
+
+    answer = sent(api, f"conversations/{conversation_id}/messages", {"text": "Sure?", "buttons": offered})
+    first = sent(api, "messages", {"contact_id": contact_id, "text": "Sure?", "buttons": [NO]})
+
+    assert (answer["buttons"], answer["button_id"]) == (offered, None)
+    assert first["buttons"] == [NO]
+
+
+def test_an_empty_list_of_buttons_is_none(api: Api, conversation_id: str) -> None:
+    body = {"template": {"name": "hello"}, "buttons": []}
+
+    assert sent(api, f"conversations/{conversation_id}/messages", body)["buttons"] == []
+    assert all_of("SELECT buttons FROM messages WHERE direction = 'out'") == [None]
+
+
+@pytest.mark.parametrize(
+    ("text", "files", "buttons", "pointer"),
+    [("x" * 1025, 0, 3, "/text"), ("x" * 4096, 0, 4, None), ("x" * 1024, 1, 3, None), ("x", 1, 4, "/buttons")],
+)
+def test_a_channel_may_take_less_beside_buttons(
+    api: Api, conversation_id: str, channel_id: str, text: str, files: int, buttons: int, pointer: str | None
+) -> None:
+    rows("UPDATE channels SET kind = 'whatsapp' WHERE id = %s", (channel_id,))
+    rows("UPDATE conversations SET window_ends_at = now() + interval '1 hour'")
+    uploads = [{"upload_id": media.store(api.workspace_id, "map.png", PNG).id} for _ in range(files)]
+    body = {"text": text, "attachments": uploads, "buttons": many(buttons)}
+
+    if pointer is not None:
+        assert refused(api, f"conversations/{conversation_id}/messages", body) == pointer
+    else:
+        assert sent(api, f"conversations/{conversation_id}/messages", body)["status"] == "queued"
 
 
 def test_a_contact_that_opted_out_gets_nothing(api: Api, contact_id: str, conversation_id: str) -> None:

@@ -71,6 +71,23 @@ def test_replies_are_given_wait_by_wait(api: Api) -> None:
     assert "Yes" in str(answered)
 
 
+@pytest.mark.parametrize(
+    ("reply", "text", "button_id"),
+    [("Yes", "Yes", None), ({"button_id": "go"}, "Go on, Ada", "go"), ({"button_id": "other"}, "other", "other")],
+)
+def test_a_reply_may_be_a_press(api: Api, reply: Any, text: str, button_id: str | None) -> None:
+    offered = [{"id": "go", "label": "Go on, {{ trigger.variables.name }}"}]
+    question = {"id": "hello", "kind": "send_message", "text": "Shall we?", "buttons": offered}
+    automation_id = api.automation(question, ASK)["id"]
+
+    found = simulate(api, automation_id, {"replies": [reply], "variables": {"name": "Ada"}})
+
+    asked = {"text": "Shall we?", "buttons": [{"id": "go", "label": "Go on, Ada"}]}
+    assert found["steps"][0]["detail"]["input"] == asked
+    output = found["steps"][-1]["detail"]["output"]
+    assert (output["text"], output["button_id"]) == (text, button_id)
+
+
 CALL = {
     **{"id": "call", "kind": "http_request", "method": "POST", "address": "https://shop.example/hooks"},
     "save_as": "it",
@@ -122,6 +139,9 @@ def test_the_event_that_starts_it_is_given(api: Api) -> None:
         ({"variables": []}, "/variables"),
         ({"replies": "Yes"}, "/replies"),
         ({"replies": [1]}, "/replies/0"),
+        ({"replies": ["x" * 4097]}, "/replies/0"),
+        ({"replies": ["Yes", {"button_id": ""}]}, "/replies/1"),
+        ({"replies": [{"button_id": "yes", "text": "Yes"}]}, "/replies/0"),
         ({"steps": []}, "/steps"),
     ],
     ids=str,

@@ -58,6 +58,14 @@ class Example(ABC):
         """A contact writes."""
 
     @abstractmethod
+    def offered(self) -> Sequence[tuple[str, str]]:
+        """Identifier and label of each button of what the provider has taken last, in order."""
+
+    @abstractmethod
+    def pressed(self, button_id: str, label: str) -> list[bytes]:
+        """A contact presses a button."""
+
+    @abstractmethod
     def edited(self, text: str) -> list[bytes]:
         """A contact writes, and then changes what it wrote to this."""
 
@@ -112,6 +120,16 @@ class TelegramExample(Example):
     def received(self, text: str) -> list[bytes]:
         return [_dumped(Person().writes(text))]
 
+    def offered(self) -> Sequence[tuple[str, str]]:
+        keyboard = self.server.bot.sent[-1].keyboard
+        assert keyboard is not None
+        return [(each["callback_data"], each["text"]) for row in keyboard["inline_keyboard"] for each in row]
+
+    def pressed(self, button_id: str, label: str) -> list[bytes]:
+        keyboard = {"inline_keyboard": [[{"text": label, "callback_data": button_id}]]}
+        sent = telegram.Sent(Person().id, 1, "?", 1_790_000_000, keyboard=keyboard)
+        return [_dumped(Person().presses(sent, button_id))]
+
     def edited(self, text: str) -> list[bytes]:
         first = Person().writes("Hi")
         return [_dumped(first), _dumped(Person().edits(first, text))]
@@ -164,6 +182,16 @@ class WhatsAppExample(Example):
 
     def received(self, text: str) -> list[bytes]:
         return [self._webhook(messages=[whatsapp.message(self._wamid(), text=text)])]
+
+    def offered(self) -> Sequence[tuple[str, str]]:
+        action = list(self.server.messages.values())[-1]["interactive"]["action"]
+        rows = [row for section in action.get("sections", ()) for row in section["rows"]]
+        return [(each["id"], each["title"]) for each in [*(one["reply"] for one in action.get("buttons", ())), *rows]]
+
+    def pressed(self, button_id: str, label: str) -> list[bytes]:
+        replies = [{"type": kind, kind: {"id": button_id, "title": label}} for kind in ("button_reply", "list_reply")]
+        messages = [whatsapp.message(self._wamid(), interactive=reply) for reply in replies]
+        return [self._webhook(messages=[each]) for each in messages]
 
     def edited(self, text: str) -> list[bytes]:
         first = self._wamid()

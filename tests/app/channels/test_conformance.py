@@ -17,6 +17,7 @@ from jsonschema import Draft202012Validator
 from app.channels.base import File, Outcome, Outgoing
 from app.channels.inbound import Arrival, BadPayload, Blocked, Echoed, Edited, Receipt, Received
 from app.channels.kinds import KINDS
+from app.domain.channels import buttons
 from app.outbound import Reason, failed
 from tests.app.channels.asking import ask, fetch, send
 from tests.app.channels.conformance import ASKED_PAUSE, EXAMPLES, Example, places
@@ -81,6 +82,23 @@ def test_the_longest_text_is_taken(example: Example) -> None:
     text = "x" * example.kind.most_characters
     assert example.kind.length(text) == example.kind.most_characters
     assert send(example.provider, example.kind, example.account, say(example, text)).outcome is Outcome.SENT
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, buttons.MOST])
+def test_buttons_are_offered_below_the_longest_text(example: Example, count: int) -> None:
+    offers = [{"id": f"{number:x<64}", "label": f"{number:é<20}"} for number in range(count)]
+    text = "x" * example.kind.most_text(0, count)
+    assert (
+        send(example.provider, example.kind, example.account, say(example, text, buttons=offers)).outcome
+        is Outcome.SENT
+    )
+    assert example.offered() == [(each["id"], each["label"]) for each in offers]
+
+
+def test_a_button_that_is_pressed_is_a_message(example: Example) -> None:
+    for arrival in arrivals(example, *example.pressed("yes", "Yes, please")):
+        assert isinstance(arrival, Received)
+        assert (arrival.text, arrival.button_id, arrival.peer) == ("Yes, please", "yes", example.to)
 
 
 def test_messages_have_identifiers_of_their_own(example: Example) -> None:
@@ -178,6 +196,12 @@ def test_a_webhook_that_is_repeated_brings_the_same_key(example: Example) -> Non
     assert all(0 < len(arrival.key) <= 255 for arrival in once)
 
 
+def test_a_press_that_is_repeated_brings_the_same_key(example: Example) -> None:
+    for body in example.pressed("yes", "Yes"):
+        first, again = arrivals(example, body, body)
+        assert first.key == again.key
+
+
 def test_an_edit_names_the_message_that_it_changes(example: Example) -> None:
     first, edited = arrivals(example, *example.edited("Hello"))
     assert isinstance(first, Received)
@@ -252,6 +276,7 @@ def test_a_malformed_webhook_is_refused_and_breaks_nothing(started: Example, dat
     """Any part of a real webhook is replaced by something else, or is not there."""
     bodies = [
         *started.received("Hi"),
+        *started.pressed("yes", "Yes"),
         *started.edited("Hello"),
         *started.echoed("Yes"),
         *started.receipt("wamid.1", "msg_1", "failed"),

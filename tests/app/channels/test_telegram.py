@@ -36,6 +36,7 @@ def telegram(server: Telegram) -> Telegram:
     """The server, with nothing of earlier tests."""
     server.calls.clear()
     server.bot.sent.clear()
+    server.bot.answered.clear()
     server.bot.webhook, server.knows = None, None
     server.blocked.clear()
     server.deactivated.clear()
@@ -87,7 +88,7 @@ def test_connecting_asks_who_the_bot_is_and_sets_its_webhook(telegram: Telegram,
     assert telegram.bot.webhook == {
         "url": HOOK,
         "secret_token": account.credentials["hook_secret"],
-        "allowed_updates": ["message", "edited_message", "my_chat_member"],
+        "allowed_updates": ["message", "edited_message", "callback_query", "my_chat_member"],
     }
 
 
@@ -170,6 +171,24 @@ def test_a_file_is_sent_in_the_way_chats_show_it_best(
 def test_a_file_needs_no_caption(telegram: Telegram, account: Account) -> None:
     assert send(telegram, account, Outgoing("msg_1", "42", None, file=PNG)).outcome is Outcome.SENT
     assert telegram.bot.sent[0].text is None
+
+
+@pytest.mark.parametrize("file", [None, PNG])
+def test_buttons_are_an_inline_keyboard(telegram: Telegram, account: Account, file: File | None) -> None:
+    buttons = [{"id": "x" * 64, "label": "Ja, größer 👕"}, {"id": "no", "label": "No"}]
+    outgoing = Outgoing("msg_1", "42", "Larger?", file=file, buttons=buttons)
+    assert send(telegram, account, outgoing).outcome is Outcome.SENT
+    [sent] = telegram.bot.sent
+    keys = [[{"text": "Ja, größer 👕", "callback_data": "x" * 64}], [{"text": "No", "callback_data": "no"}]]
+    assert (sent.text, sent.keyboard) == ("Larger?", {"inline_keyboard": keys})
+
+
+def test_a_press_is_confirmed_and_a_message_is_not(telegram: Telegram, account: Account) -> None:
+    request = KIND.reading(account, "42", "press:17")
+    assert request is not None
+    make(telegram, request)
+    assert telegram.bot.answered == ["17"]
+    assert KIND.reading(account, "42", "42:17") is None
 
 
 @pytest.mark.parametrize("trouble", [Trouble.HANG, Trouble.CUT_AFTER, Trouble.CUT_UNTAKEN])

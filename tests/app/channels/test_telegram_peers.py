@@ -27,6 +27,11 @@ CREDENTIALS = {"bot_token": TOKEN, "hook_secret": "a-secret"}
 HOOK = "https://bellhop.test/hooks/telegram/chn_1"
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 64
 
+BUTTONS = ({"id": "yes", "label": "Yes"}, {"id": "no", "label": "No"})
+KEYBOARD = peer.InlineKeyboardMarkup(
+    [[peer.InlineKeyboardButton(each["label"], callback_data=each["id"])] for each in BUTTONS]
+)
+
 Ask = Callable[[peer.Bot], Awaitable[Any]]
 
 
@@ -75,8 +80,8 @@ def meaning_of(call: Call) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Its method, parameters and files, without the differences between the ways of writing them."""
     parameters, files = parameters_of(call)
     plain = {name: value if isinstance(value, str) else json.dumps(value) for name, value in parameters.items()}
-    if "allowed_updates" in plain:
-        plain["allowed_updates"] = json.loads(plain["allowed_updates"])
+    for name in {"allowed_updates", "reply_markup"} & plain.keys():
+        plain[name] = json.loads(plain[name])
     return call.path.rpartition("/")[2], plain, files
 
 
@@ -87,13 +92,23 @@ def meaning_of(call: Call) -> tuple[str, dict[str, Any], dict[str, Any]]:
         (
             lambda account: KIND.connecting(account)[1],
             lambda bot: bot.set_webhook(
-                HOOK, allowed_updates=["message", "edited_message", "my_chat_member"], secret_token="a-secret"
+                HOOK,
+                allowed_updates=["message", "edited_message", "callback_query", "my_chat_member"],
+                secret_token="a-secret",
             ),
         ),
         (lambda account: KIND.disconnecting(account)[0], lambda bot: bot.delete_webhook()),
         (
             lambda account: KIND.sending(account, Outgoing("msg_1", "42", "*Größe* 👕"), None),
             lambda bot: bot.send_message(42, "*Größe* 👕"),
+        ),
+        (
+            lambda account: KIND.sending(account, Outgoing("msg_1", "42", "Sure?", buttons=BUTTONS), None),
+            lambda bot: bot.send_message(42, "Sure?", reply_markup=KEYBOARD),
+        ),
+        (
+            lambda account: KIND.reading(account, "42", "press:17"),
+            lambda bot: bot.answer_callback_query("17"),
         ),
         (
             lambda account: KIND.sending(account, Outgoing("msg_1", "42", "Yours", file=a_file("image/png")), None),

@@ -13,10 +13,14 @@ import pytest
 from app.channels.base import Account, ChannelKind
 from app.channels.inbound import BadPayload, Blocked, Edited, Media, Received
 from app.channels.kinds import KINDS
-from tests.providers.telegram import TOKEN
+from tests.providers.telegram import TOKEN, Sent
 from tests.providers.telegram_people import Person
 
 KIND: ChannelKind = KINDS["telegram"]
+KEYBOARD = {
+    "inline_keyboard": [[{"text": "Yes, please", "callback_data": "yes"}], [{"text": "No", "url": "https://x.example"}]]
+}
+QUESTION = Sent(7_000_001, 17, "Sure?", 1_790_000_000, keyboard=KEYBOARD)
 
 
 @pytest.fixture
@@ -159,6 +163,42 @@ def test_blocking_and_unblocking(account: Account, ada: Person) -> None:
     ]
 
 
+def test_a_press_is_a_message_with_the_label(account: Account, ada: Person) -> None:
+    update = ada.presses(QUESTION, "yes")
+    [received] = read(account, update)
+    assert received.at <= datetime.now(UTC)
+    assert received == Received(
+        key=str(update["update_id"]),
+        sender="7000001",
+        peer="7000001",
+        provider_id=f"press:{update['callback_query']['id']}",
+        at=received.at,
+        text="Yes, please",
+        name="Ada Lovelace",
+        locale="en",
+        button_id="yes",
+        pressed="7000001:17",
+    )
+
+
+@pytest.mark.parametrize(("button_id", "is_old"), [("yes", True), ("gone", False)])
+def test_a_press_without_its_label_says_what_was_pressed(
+    account: Account, ada: Person, button_id: str, is_old: bool
+) -> None:
+    [received] = read(account, ada.presses(QUESTION, button_id, is_old=is_old))
+    assert (received.text, received.button_id, received.pressed) == (None, button_id, "7000001:17")
+
+
+def test_presses_of_what_is_no_button_of_ours_are_left_out(account: Account, ada: Person) -> None:
+    for member in ("message", "data"):
+        update = ada.presses(QUESTION, "yes")
+        del update["callback_query"][member]
+        assert read(account, update) == []
+    update = ada.presses(QUESTION, "yes")
+    update["callback_query"]["message"]["chat"] = {"id": -100_123, "type": "group", "title": "All"}
+    assert read(account, update) == []
+
+
 @pytest.mark.parametrize("kind", ["group", "supergroup", "channel"])
 def test_groups_are_ignored(account: Account, ada: Person, kind: str) -> None:
     for update in (ada.writes("Hello all"), ada.edits(ada.writes("Hello"), "Hello all"), ada.blocks()):
@@ -190,6 +230,8 @@ def test_text_that_postgresql_cannot_store_loses_what_it_cannot(account: Account
         b'{"message":{}}',
         b'{"update_id":true}',
         b'{"update_id":1,"message":[]}',
+        b'{"update_id":1,"callback_query":{"id":7,"from":{"id":1},"data":"a","message":{"message_id":1,"chat":{"id":1,"type":"private"}}}}',
+        b'{"update_id":1,"callback_query":{"id":"7","data":"a","message":{"message_id":1,"chat":{"id":1,"type":"private"}}}}',
         b'{"update_id":1,"message":{"chat":7}}',
         b'{"update_id":1,"message":{"chat":{"id":1,"type":"private"},"text":"a"}}',
         b'{"update_id":1,"message":{"chat":{"id":1,"type":"private"},"from":{"id":1},"message_id":1,"text":"a"}}',

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 import pywa
+import pywa.types as pywa_types
 from jsonschema import Draft202012Validator
 
 from app.channels.base import File, Outcome, Outgoing, Verdict
@@ -131,6 +132,59 @@ def test_a_file_name_cannot_leave_its_header(server: WhatsAppServer) -> None:
     send(server, KIND, server.account, outgoing(None, file=file))
     [sent] = server.messages.values()
     assert server.media[sent["document"]["id"]].content == b"content"
+
+
+def buttons_of(count: int) -> list[dict[str, str]]:
+    return [{"id": f"{number:x<64}", "label": f"{number:-<20}"} for number in range(count)]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_up_to_three_buttons_are_sent_as_pywa_sends_them(server: WhatsAppServer, count: int) -> None:
+    send(server, KIND, server.account, outgoing("Which one?", buttons=buttons_of(count)))
+    theirs(server).send_text(
+        to=PHONE,
+        text="Which one?",
+        buttons=[pywa_types.Button(each["label"], each["id"]) for each in buttons_of(count)],
+        tracker="msg_1",
+    )
+    ours_seen, theirs_seen = server.called("/messages")
+    assert len(server.messages) == 2
+    assert ours_seen.json == theirs_seen.json
+
+
+@pytest.mark.parametrize("count", [4, 10])
+def test_more_buttons_are_a_list_as_pywa_sends_it(server: WhatsAppServer, count: int) -> None:
+    text = "x" * KIND.most_text(0, count)
+    rows = [pywa_types.SectionRow(each["label"], each["id"]) for each in buttons_of(count)]
+    send(server, KIND, server.account, outgoing(text, buttons=buttons_of(count)))
+    sections = pywa_types.SectionList("Options", [pywa_types.Section("", rows)])
+    theirs(server).send_text(to=PHONE, text=text, buttons=sections, tracker="msg_1")
+    ours_seen, theirs_seen = [call.json for call in server.called("/messages")]
+    assert len(server.messages) == 2
+    assert theirs_seen["interactive"]["action"]["sections"][0].pop("title") == ""  # only several need titles
+    assert ours_seen == theirs_seen
+
+
+def test_buttons_with_a_file_are_sent_as_pywa_sends_them(server: WhatsAppServer) -> None:
+    text = "x" * KIND.most_text(1, 3)
+    verdict = send(server, KIND, server.account, outgoing(text, file=PNG, buttons=buttons_of(3)))
+    [sent] = server.messages.values()
+    image = sent["interactive"]["header"]["image"]["id"]
+    assert verdict.outcome is Outcome.SENT
+    assert server.media[image].content == PNG.content
+    their_buttons = [pywa_types.Button(each["label"], each["id"]) for each in buttons_of(3)]
+    theirs(server).send_image(to=PHONE, image=image, caption=text, buttons=their_buttons, tracker="msg_1")
+    assert server.called("/messages")[0].json == server.called("/messages")[1].json
+
+
+@pytest.mark.parametrize(
+    ("content_type", "kind"), [("audio/ogg", "document"), ("image/gif", "document"), ("video/mp4", "video")]
+)
+def test_a_file_above_buttons_is_of_a_kind_that_the_api_takes(content_type: str, kind: str) -> None:
+    file = File("it", content_type, b"x")
+    document = json.loads(KIND.sending(ACCOUNT, outgoing("Take it?", file=file, buttons=buttons_of(1)), "123").body)
+    filename = {"filename": "it"} if kind == "document" else {}
+    assert document["interactive"]["header"] == {"type": kind, kind: {"id": "123", **filename}}
 
 
 @pytest.mark.parametrize("language", ["en_US", {"code": "en_US"}])

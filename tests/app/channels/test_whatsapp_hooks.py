@@ -92,18 +92,20 @@ def test_media_come_by_their_identifier() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "text"),
+    ("content", "text", "button_id"),
     [
-        ({"button": {"text": "Yes", "payload": "yes"}}, "Yes"),
-        ({"interactive": {"type": "button_reply", "button_reply": {"id": "1", "title": "Tomorrow"}}}, "Tomorrow"),
-        ({"interactive": {"type": "list_reply", "list_reply": {"id": "1", "title": "Cut"}}}, "Cut"),
-        ({"location": {"latitude": 52.5, "longitude": 13.4, "name": "Café"}}, "Café\n52.5, 13.4"),
-        ({"contacts": [{"name": {"formatted_name": "Bob"}, "phones": [{"phone": "+33 6"}]}]}, "Bob +33 6"),
+        ({"button": {"text": "Yes", "payload": "yes"}}, "Yes", "yes"),
+        ({"button": {"text": "Yes", "payload": "x" * 256}}, "Yes", None),
+        ({"interactive": {"type": "button_reply", "button_reply": {"id": "1", "title": "Now"}}}, "Now", "1"),
+        ({"interactive": {"type": "list_reply", "list_reply": {"id": "1", "title": "Cut"}}}, "Cut", "1"),
+        ({"interactive": {"type": "nfm_reply", "nfm_reply": {"body": "Sent", "name": "flow"}}}, "Sent", None),
+        ({"location": {"latitude": 52.5, "longitude": 13.4, "name": "Café"}}, "Café\n52.5, 13.4", None),
+        ({"contacts": [{"name": {"formatted_name": "Bob"}, "phones": [{"phone": "+33 6"}]}]}, "Bob +33 6", None),
     ],
 )
-def test_other_kinds_of_messages_become_text(content: dict[str, Any], text: str) -> None:
+def test_other_kinds_of_messages_become_text(content: dict[str, Any], text: str, button_id: str | None) -> None:
     [received] = arrivals(webhook(contacts=[person()], messages=[message("wamid.1", **content)]))
-    assert received.text == text
+    assert (received.text, received.button_id) == (text, button_id)
 
 
 def test_a_message_that_is_revoked_loses_its_text() -> None:

@@ -92,7 +92,7 @@ def test_a_visitor_learns_nothing_of_who_answers(channel: Channel, contact_id: s
     ear.until(lambda heard: heard)
     assert b"mem_secret" not in ear.raw
     assert ear.heard[0].data.keys() == {
-        *("id", "client_id", "direction", "text", "attachments", "status", "at", "edited_at")
+        *("id", "client_id", "direction", "text", "attachments", "buttons", "button_id", "status", "at", "edited_at")
     }
 
 

@@ -45,6 +45,8 @@ def resume(moment: Moment) -> Outcome:
     except ValueError:
         return _ask_again(moment, attempts)
     result = {**answer, "value": value, "attempts": attempts, "timed_out": False}
+    if _format(moment) == CHOICE:
+        result["button_id"] = value  # also if the contact has typed it
     return Done("The contact replied.", output=result, saved=_saved(moment, result, value))
 
 
@@ -54,7 +56,7 @@ def _ask_again(moment: Moment, attempts: int) -> Outcome:
         wrong = "none of the buttons" if _format(moment) == CHOICE else f"no {_format(moment)}"
         return _unanswered(moment, f"The reply was {wrong}, {attempts} times.", attempts)
     if moment.is_simulated:
-        again = {"buttons": moment.run.saved[moment.step.id].get("buttons", [])}
+        again = send_message.rehearsed(moment, fields.get("retry_text", fields["text"]))
         return _wait(moment, Done("The question would be sent again.", input=again), attempts + 1)
     conversation = conversations.of_run(moment.unit, moment.run)
     if conversation is None:
@@ -71,8 +73,10 @@ def _ask_again(moment: Moment, attempts: int) -> Outcome:
 def _wait(moment: Moment, sent: Done, attempts: int) -> Wait:
     until = moment.now + timedelta(seconds=moment.step.fields.get("timeout_seconds", wait_for_reply.LONGEST_SECONDS))
     text = f"The run has asked, and waits for a reply until {timestamp(until)}."
-    # A reply is compared with the labels that the contact sees, whatever the templates would give by then.
-    asked = {"attempts": attempts, "buttons": sent.input.get("buttons", [])}
+    asked: dict[str, Any] = {"attempts": attempts}
+    if _format(moment) == CHOICE:
+        # A reply is compared with the labels that the contact sees, whatever the templates would give by then.
+        asked["buttons"] = sent.input["buttons"]
     run_fields = {**sent.run_fields, "saved": {**moment.run.saved, moment.step.id: asked}}
     if not moment.is_simulated:
         moment.run.conversation_id = sent.run_fields["conversation_id"]

@@ -24,8 +24,8 @@ FIELD: Mapping[str, Any] = {
             "label": {"type": "string", "minLength": 1},
         },
     },
-    "description": f"Answers to pick from, each with an `id` and a `label` of {MOST_LABEL} characters; a longer one that a"
-    " template makes is cut.",
+    "description": f"Answers to pick from, each with an `id` and a `label` of {MOST_LABEL} characters; a longer one"
+    " that a template makes is cut.",
 }
 _GAP = re.compile(r"[\x00-\x1f\x7f-\x9f\s]+")
 

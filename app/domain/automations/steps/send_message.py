@@ -29,8 +29,7 @@ def begin(moment: Moment) -> Outcome:
         given = {"expires_at": timestamp(expires_at)}
         return Done("The message expired before it could be sent.", given, code="expired")
     if moment.is_simulated:
-        given = _given(_text(moment, moment.step.fields["text"]), button_labels.rendered(moment))
-        return Done("The message would be sent.", input=given)
+        return Done("The message would be sent.", input=rehearsed(moment, moment.step.fields["text"]))
     chosen = {"channel_id": moment.step.fields.get("channel_id"), "kind": moment.step.fields.get("channel_kind")}
     conversation = _latest(moment, chosen)
     if conversation is not None and (waits := held(moment, conversation)) is not None:
@@ -71,6 +70,11 @@ def send(moment: Moment, conversation: Conversation, template: str, expires_at: 
     )
 
 
+def rehearsed(moment: Moment, template: str) -> dict[str, Any]:
+    """What a simulation shows of the message with that text. Raises StepFailed."""
+    return _given(_text(moment, template), button_labels.rendered(moment))
+
+
 def held(moment: Moment, conversation: Conversation) -> Wait | None:
     """The wait for a member who has written in the conversation; None if the run need not wait."""
     if conversation.held_at is None or moment.run.is_released:
@@ -82,6 +86,8 @@ def held(moment: Moment, conversation: Conversation) -> Wait | None:
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
     """Yields what is wrong with the message's buttons, when it expires, its quiet hours and its channel."""
     yield from button_labels.faults(step.get("buttons", ()), f"{pointer}/buttons")
+    if "buttons" in step and "template" in step:
+        yield Fault(f"{pointer}/buttons", "A template has its own buttons. Leave these or the template out.")
     if "channel_id" in step and "channel_kind" in step:
         yield Fault(f"{pointer}/channel_kind", "The step has 'channel_id'. Leave one of the two out.")
     if (wrong := times.fault(step.get("expires_at"))) is not None:

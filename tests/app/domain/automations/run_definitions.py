@@ -128,7 +128,11 @@ def _fields(random: Random, kind: str, startable: Sequence[str]) -> dict[str, An
         "send_message": {"text": text},
         "wait_for_reply": {"timeout_seconds": HOUR * random.randint(1, 3)},
         "ask": {
-            **{"text": text, "retry_text": random.choice(TAGS), "format": "number"},
+            **{
+                "text": text,
+                "retry_text": random.choice(TAGS),
+                **random.choice(({"format": "number"}, _choice(random))),
+            },
             **{"attempts": random.randint(1, 3), "timeout_seconds": HOUR * random.randint(1, 3)},
         },
         "wait_for_event": {
@@ -160,6 +164,14 @@ def _of_contact(random: Random) -> dict[str, Any]:
             {"field": "contact.custom_fields.plan", "is": "exists"},
         )
     )
+
+
+def _choice(random: Random) -> dict[str, Any]:
+    labels = ("a", random.choice(("b", "{{ contact.first_name }}", "a {{ trigger.variables.word }}, and many more")))
+    return {
+        "format": "choice",
+        "buttons": [{"id": each, "label": label} for each, label in zip("xy", labels, strict=True)],
+    }
 
 
 def _condition(random: Random, depth: int) -> dict[str, Any]:

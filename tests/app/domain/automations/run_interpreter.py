@@ -135,7 +135,7 @@ class World:
             if run["automation"] is automation and run["status"] == "held" and run["reason"] == "pause":
                 self.wake(run)
 
-    def receive(self, contact: Any, channel: str, text: str) -> None:
+    def receive(self, contact: Any, channel: str, text: str, button_id: str | None = None) -> None:
         latest = self.most_recent(contact)
         on_channel = [each for each in contact["conversations"] if each["channel"] == channel]
         conversation = latest if latest and latest["channel"] == channel else max(on_channel, key=_age, default=None)
@@ -143,9 +143,9 @@ class World:
         if conversation["snoozed"]:
             conversation["snoozed"] = None
             self._record(contact, "conversation.woken")
-        message = self._write(conversation, "in", text, None)
+        message = self._write(conversation, "in", text, None, button_id=button_id)
         if self._is_waiting(run := conversation["waiting"], conversation):
-            self.wake(run, answer={"text": text})
+            self.wake(run, answer={"text": text, "button_id": button_id})
             conversation["waiting"], message["run"] = None, run
         self._record(contact, "message.received", is_reply=message["run"] is not None)
 
@@ -280,7 +280,7 @@ class World:
     def _begin_send_message(self, run: Any, step: Any) -> Any:
         return self._send(run, step["text"]) or ("succeeded", [])
 
-    def _send(self, run: Any, template: str) -> Any:
+    def _send(self, run: Any, template: str, offered: Any = ()) -> Any:
         """What the run waits for before it sends; None once it has sent."""
         contact = run["contact"]
         if contact["fields"].get("opted_out"):
@@ -292,29 +292,33 @@ class World:
         if conversation is None and "phone" not in contact["fields"]:
             raise StepFails("no_channel")
         text = self._render(run, template)
-        if not text.strip():
+        buttons = [{"id": each["id"], "label": _label(self._render(run, each["label"]))} for each in offered]
+        if not text.strip() or len({each["label"] for each in buttons} - {""}) < len(buttons):
             raise StepFails("template")
         if sum(1 for each in contact["messages"] if (each["direction"], each["text"]) == ("out", text)) >= (
             self.most_identical
         ):
             raise StepFails("limit")
         run["conversation"] = conversation or self._opened(contact, None, max(self.channels), run)
-        run["prompted"] = self._write(run["conversation"], "out", text, run)
+        run["prompted"] = self._write(run["conversation"], "out", text, run, buttons=buttons or None)
         return None
 
     def _begin_ask(self, run: Any, step: Any, attempts: int = 1) -> Any:
-        if (waits := self._send(run, step["text"] if attempts == 1 else step["retry_text"])) is not None:
+        text, offered = step["text"] if attempts == 1 else step["retry_text"], step.get("buttons", ())
+        if (waits := self._send(run, text, offered)) is not None:
             return waits
-        run["saved"] = run["saved"] | {step["id"]: {"attempts": attempts}}
+        labels = run["prompted"]["buttons"]
+        run["saved"] = run["saved"] | {step["id"]: {"attempts": attempts} | ({"buttons": labels} if labels else {})}
         return self._expect(run, step)
 
     def _resume_ask(self, run: Any, step: Any, answer: Any) -> Any:
-        attempts, is_number = run["saved"][step["id"]]["attempts"], bool(answer) and answer["text"].isdigit()
-        if answer and not is_number and attempts < step["attempts"]:
+        asked = run["saved"][step["id"]]
+        attempts, value = asked["attempts"], _read(asked.get("buttons"), answer) if answer else None
+        if answer and value is None and attempts < step["attempts"]:
             return self._begin_ask(run, step, attempts + 1)
-        result = {"text": answer["text"], "value": int(answer["text"])} if is_number else {}
+        result = {} if value is None else {"text": answer["text"], "value": value}
         run["saved"] = run["saved"] | {step["id"]: {"attempts": attempts, "timed_out": answer is None, **result}}
-        return "succeeded", [] if is_number else step["otherwise"]
+        return "succeeded", step["otherwise"] if value is None else []
 
     def _begin_wait_for_reply(self, run: Any, step: Any) -> Any:
         messages = run["contact"]["messages"]
@@ -325,7 +329,7 @@ class World:
         for each in messages[messages.index(run["prompted"]) :] if run["prompted"] else ():
             if (each["direction"], each["run"]) == ("in", None) and each["conversation"] is conversation:
                 each["run"] = run
-                return self._resume_wait_for_reply(run, step, {"text": each["text"]})
+                return self._resume_wait_for_reply(run, step, {name: each[name] for name in ("text", "button_id")})
         return self._expect(run, step)
 
     def _expect(self, run: Any, step: Any) -> Any:
@@ -462,8 +466,9 @@ class World:
             self._record(contact, "conversation.opened", run=run)
         return conversation
 
-    def _write(self, conversation: Any, direction: str, text: str, run: Any) -> Any:
+    def _write(self, conversation: Any, direction: str, text: str, run: Any, **buttons: Any) -> Any:
         message = {"conversation": conversation, "direction": direction, "text": text, "run": run}
+        message |= {"buttons": None, "button_id": None} | buttons
         conversation["contact"]["messages"].append(message)
         self._touch(conversation)
         return message
@@ -501,6 +506,18 @@ class World:
             return "" if value is None else str(value)
 
         return re.sub(r"\{\{ ([\w.]+) \}\}", found, template)
+
+
+def _label(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 20 else f"{line[:19].rstrip()}…"
+
+
+def _read(offered: Any, answer: Any) -> Any:
+    if not offered:
+        return int(answer["text"]) if answer["text"].isdigit() else None
+    told = {"1": "x", "2": "y", "x": "x", "y": "y"} | {each["label"]: each["id"] for each in offered}
+    return answer["button_id"] if answer["button_id"] in ("x", "y") else told.get(answer["text"])
 
 
 def _age(conversation: Any) -> tuple[float, int]:

@@ -161,8 +161,9 @@ class Runs(RuleBasedStateMachine):
 
     def reply(self) -> None:
         contact, channel, text = self._contact(), self.random.choice(self.channels), self.random.choice((*TAGS, "7"))
-        receive(self.workspace_id, contact["id"], channel, text)
-        self.world.receive(contact, channel, text)
+        button_id = self.random.choice((None, None, "x", "y", "z"))
+        receive(self.workspace_id, contact["id"], channel, text, button_id)
+        self.world.receive(contact, channel, text, button_id)
         self._end()
 
     def intervene(self) -> None:
@@ -240,9 +241,13 @@ class Runs(RuleBasedStateMachine):
                 (each["kind"], each["tag"], each["run"] and each["run"]["id"], each["depth"])
                 for each in contact["events"]
             ]
-            said = "SELECT direction, text, run_id FROM messages WHERE contact_id = %s ORDER BY id"
+            said = "SELECT direction, text, buttons, button_id, run_id FROM messages WHERE contact_id = %s ORDER BY id"
             assert rows(said, (contact["id"],)) == [
-                (each["direction"], each["text"], each["run"] and each["run"]["id"]) for each in contact["messages"]
+                (
+                    *(each["direction"], each["text"], each["buttons"], each["button_id"]),
+                    each["run"] and each["run"]["id"],
+                )
+                for each in contact["messages"]
             ]
             talks = (
                 "SELECT status, held_at IS NOT NULL, channel_id, labels, snoozed_until IS NOT NULL"

@@ -128,6 +128,23 @@ def test_a_provider_that_cannot_be_reached_is_asked_again(api: Api, provider: Pr
     assert state(channel_id) == ("connected", None)
 
 
+def test_a_connected_channel_stays_in_use_while_its_provider_cannot_be_told_of_something_new(
+    api: Api, provider: Provider
+) -> None:
+    channel_id = connected(api.workspace_id)
+    channel_requests.ask(api.workspace_id, channel_id, "connect")
+    provider.vanish()
+
+    ask_providers(api.workspace_id, provider)
+    put_off = state(channel_id)
+    provider.replies.clear()
+    wake()
+    ask_providers(api.workspace_id, provider)
+
+    assert put_off == state(channel_id) == ("connected", None)
+    assert one("SELECT count(*) FROM channel_requests") == 0
+
+
 def test_a_throttle_is_obeyed(api: Api, provider: Provider) -> None:
     create(api.workspace_id)
     provider.refuse(429)

@@ -164,6 +164,8 @@ def test_a_received_message_is_an_event(workspace_id: str, contact_id: str, chan
         **{"status": "received", "failure": None, "author": {"type": "contact", "id": contact_id}},
         **{
             "attachments": [],
+            "buttons": [],
+            "button_id": None,
             "run_id": None,
             "expires_at": None,
             "provider_time": None,

@@ -70,12 +70,13 @@ def test_a_reply_makes_the_waiting_run_due(
     run_id = make_run(workspace_id, contact_id)
     locked(workspace_id, contact_id, expect(run_id))
 
-    reply = receive(workspace_id, contact_id, channel_id, "Yes")
+    reply = receive(workspace_id, contact_id, channel_id, "Yes", "yes")
 
     run = Run.get_by_id(run_id)
     assert run.due_at is not None
     assert run.resume_at is None
-    assert run.answer == {"text": "Yes", "message_id": reply.id, "at": timestamp(reply.created_at)}
+    answer = {"text": "Yes", "button_id": "yes", "message_id": reply.id, "at": timestamp(reply.created_at)}
+    assert run.answer == answer
     assert one("SELECT run_id FROM messages WHERE id = %s", reply.id) == run_id
     assert rung_on("runs") == [workspace_id]
 

@@ -167,7 +167,8 @@ def run_and_talk(workspace_id: str, contact_id: str) -> None:
     receive(workspace_id, contact_id, make_channel(workspace_id), "zq-message")
     rows(
         """
-        UPDATE messages SET template = '{"name": "zq-template"}', failure = '{"code": "c", "detail": "zq-failure"}'
+        UPDATE messages SET template = '{"name": "zq-template"}', failure = '{"code": "c", "detail": "zq-failure"}',
+            buttons = '[{"id": "1", "label": "zq-message"}]', button_id = 'zq-message'
         """
     )
 
@@ -248,6 +249,8 @@ def test_nothing_of_a_deleted_contact_is_left_in_any_column(api: Api, monkeypatc
         "messages.template",
         "messages.failure",
         "messages.attachments",
+        "messages.buttons",
+        "messages.button_id",
         "messages.provider_id",
         "conversations.peer",
         "identities.address",

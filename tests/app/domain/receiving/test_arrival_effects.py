@@ -10,10 +10,11 @@ import pytest
 
 from app.channels.inbound import Blocked, Edited
 from app.database import rows
+from app.lib import ids
 from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
-from tests.arriving import AT, arrive, echoed, make_post, receipt, received
+from tests.arriving import AT, POST, arrive, echoed, make_post, receipt, received
 from tests.automations import carry_on, make_automation
 from tests.cast import Api, all_of, event_bodies, event_kinds, one
 from tests.talks import close
@@ -107,6 +108,54 @@ def test_a_locale_that_is_none_is_left_out(channel: Channel, locale: str) -> Non
     arrive(channel, received(locale=locale))
 
     assert one("SELECT locale FROM contacts") is None
+
+
+# Presses
+
+
+def offer(channel: Channel, label: str, provider_id: str = "asked-1") -> None:
+    """A message with a button, which the provider knows by that identifier."""
+    rows(
+        "INSERT INTO messages (id, workspace_id, conversation_id, contact_id, channel_id, direction, text, status,"
+        " author, provider_id, buttons) SELECT %s, workspace_id, id, contact_id, channel_id, 'out', 'Sure?', 'sent',"
+        " '{}', %s, json_build_array(json_build_object('id', 'yes', 'label', %s)) FROM conversations WHERE channel_id = %s",
+        (ids.new("msg"), provider_id, label, channel.id),
+    )
+
+
+def test_a_press_is_a_message_that_says_which_button(channel: Channel) -> None:
+    arrive(channel, received("Yes, please", button_id="yes", pressed="asked-1"))
+
+    message = event_bodies(channel.workspace_id)[-1]["data"]["message"]
+    assert (message["text"], message["button_id"], message["direction"]) == ("Yes, please", "yes", "in")
+    assert one("SELECT count(*) FROM read_receipts") == 0
+
+
+def test_of_a_press_without_a_label_we_know_it(workspace_id: str, channel: Channel) -> None:
+    other = make_post(workspace_id)
+    for each, label in ((channel, "Ours"), (other, "Theirs")):
+        arrive(each, received("Hi", "1"))
+        offer(each, label)
+
+    for key, pressed in (("2", "asked-1"), ("3", "asked-2"), ("4", None)):
+        arrive(channel, received(None, key, button_id="yes", pressed=pressed))
+    arrive(channel, received(None, "5", button_id="no", pressed="asked-1"))
+
+    assert all_of("SELECT text FROM messages WHERE button_id IS NOT NULL ORDER BY id") == ["Ours", "yes", "yes", "no"]
+
+
+def test_a_press_is_confirmed_once_where_the_contacts_app_waits_for_it(
+    channel: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(POST), "confirms_presses", True)
+
+    for _ in range(2):
+        arrive(channel, received("Yes", "2", button_id="yes"), received("Hi", "3"))
+
+    assert rows("SELECT provider_id, conversation_id, channel_id FROM read_receipts") == [
+        ("m-2", one("SELECT id FROM conversations"), channel.id)
+    ]
+    assert one("SELECT count(*) FROM messages") == 2
 
 
 # Phones
@@ -267,11 +316,12 @@ def test_a_reply_reaches_the_run_that_waits_for_it(channel: Channel) -> None:
     carry_on(channel.workspace_id)
     assert all_of("SELECT status FROM runs") == ["waiting"]
 
-    arrive(channel, received("Blue", "2"))
+    arrive(channel, received("Blue", "2", button_id="blue"))
     carry_on(channel.workspace_id)
 
     first = "SELECT {} FROM runs ORDER BY id LIMIT 1"
     assert one(first.format("status")) == "completed"
+    assert one(first.format("saved->'ask'->>'button_id'")) == "blue"
     assert one("SELECT count(*) FROM messages WHERE run_id IS NOT NULL") == 1
 
 

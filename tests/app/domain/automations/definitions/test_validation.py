@@ -337,3 +337,52 @@ def test_only_exits_can_name_the_run() -> None:
         assert list(faults_of(STOP, triggers=listed)) == ["/definition/triggers/0/if/field"]
     [unknown] = definitions.exit_faults([{"event": "sale.recorded", "if": {"field": "run.trigger.x", "is": "exists"}}])
     assert unknown.detail == "There is no 'run.trigger.x'. There are: run.trigger.event."
+
+
+YES, NO = {"id": "yes", "label": "Yes"}, {"id": "no", "label": "No"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "place"),
+    [
+        ({"buttons": [YES, NO]}, None),
+        ({"buttons": [YES, {"id": "x" * 64, "label": "{{ contact.first_name | default: 'somebody' }}"}]}, None),
+        ({"buttons": []}, "buttons"),
+        ({"buttons": [{"id": f"{n}", "label": f"{n}"} for n in range(11)]}, "buttons"),
+        ({"buttons": [{"id": "yes"}]}, "buttons/0"),
+        ({"buttons": [YES | {"color": "red"}]}, "buttons/0"),
+        ({"buttons": [YES, NO | {"id": "yes"}]}, "buttons/1/id"),
+        ({"buttons": [YES, NO | {"label": "YES "}]}, "buttons/1/label"),
+        ({"buttons": [YES | {"label": "x" * 21}]}, "buttons/0/label"),
+        ({"buttons": [YES | {"label": " \n"}]}, "buttons/0/label"),
+        ({"buttons": [YES | {"label": "{{ contat.email }}"}]}, "buttons/0/label"),
+        ({"buttons": [YES | {"label": "{{ contact.email"}]}, "buttons/0/label"),
+        ({"buttons": [YES | {"id": "größe"}]}, "buttons/0/id"),
+        ({"buttons": [YES | {"id": "x" * 65}]}, "buttons/0/id"),
+        ({"buttons": [YES], "template": {"name": "hello"}}, "buttons"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["send_message", "ask"])
+def test_buttons_of_a_step_are_checked(kind: str, fields: dict[str, Any], place: str | None) -> None:
+    found = faults_of({"id": "a", "kind": kind, "text": "Sure?", **fields})
+
+    assert [pointer.removeprefix("/definition/steps/0/") for pointer in found] == ([place] if place else [])
+
+
+@pytest.mark.parametrize(("buttons", "places"), [([YES], []), (None, ["/definition/steps/0/buttons"])])
+def test_a_choice_needs_buttons(buttons: Any, places: list[str]) -> None:
+    step = {"id": "a", "kind": "ask", "text": "Sure?", "format": "choice"}
+
+    assert list(faults_of(step | ({"buttons": buttons} if buttons else {}))) == places
+
+
+def test_what_was_pressed_can_be_named() -> None:
+    asks = {"id": "asks", "kind": "ask", "text": "Sure?"}
+    waits = {"id": "waits", "kind": "wait_for_reply"}
+    text = "{{ steps.asks.button_id }} {{ steps.waits.button_id }} {{ trigger.event.data.message.button_id }}"
+
+    found = faults_of(
+        asks, waits, {"id": "c", "kind": "send_message", "text": text}, triggers=[{"event": "message.received"}]
+    )
+
+    assert found == {}

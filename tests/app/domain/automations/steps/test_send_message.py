@@ -63,6 +63,40 @@ def test_the_message_goes_to_the_contacts_conversation(
     assert outcome.output == {"message_id": message.id, "conversation_id": conversation_id}
 
 
+def test_buttons_are_rendered_in_one_line_and_cut(channel_id: str, run_id: str) -> None:
+    labels = ("Yes, {name}", " {name}\n\tsays  no ", "{name} would rather not, thank you", "x" * 20)
+    offered = [{"id": f"b:{number}", "label": label} for number, label in enumerate(labels)]
+
+    outcome = begin(run_id, "send_message", HELLO | {"buttons": offered}, **ADA)
+
+    shown = ["Yes, Ada", "Ada says no", "Ada would rather no…", "x" * 20]
+    buttons = [{"id": f"b:{number}", "label": label} for number, label in enumerate(shown)]
+    assert one("SELECT buttons FROM messages") == buttons
+    assert isinstance(outcome, Done)
+    assert outcome.input == {"text": "Hello Ada!", "buttons": buttons}
+
+
+@pytest.mark.parametrize(
+    ("labels", "sentence"),
+    [
+        (("Yes", "{empty}"), "The label of the button 'b:1' is empty."),
+        (("Ada", "{name}"), "Two buttons have the label 'Ada'."),
+        (("{name} would rather not, thank you", "{name} would rather not go"), "Two buttons have the label"),
+    ],
+)
+@pytest.mark.parametrize("is_simulated", [False, True])
+def test_buttons_that_cannot_be_told_apart_fail_the_run(
+    channel_id: str, run_id: str, labels: tuple[str, ...], sentence: str, *, is_simulated: bool
+) -> None:
+    offered = [{"id": f"b:{number}", "label": label} for number, label in enumerate(labels)]
+    variables = {"name": "Ada", "empty": " \n"}
+
+    code, text = failing(run_id, {"text": "?", "buttons": offered}, variables=variables, is_simulated=is_simulated)
+
+    assert (code, text[: len(sentence)]) == ("template", sentence)
+    assert sent() == []
+
+
 def test_a_first_message_opens_a_conversation(workspace_id: str, contact_id: str, channel_id: str, run_id: str) -> None:
     begin(run_id, "send_message", HELLO, **ADA)
 

@@ -38,7 +38,8 @@ def test_the_run_goes_on_with_a_reply_of_the_right_format(
     run = Run.get_by_id(run_id)
     assert (run.status, marked(), sent()) == ("completed", "4/1", ["How many?"])
     assert run.saved["guests"] | {"at": None} == {
-        **{"value": 4, "text": " 4 ", "message_id": reply.id, "at": None, "attempts": 1, "timed_out": False},
+        **{"value": 4, "text": " 4 ", "button_id": None, "message_id": reply.id, "at": None, "attempts": 1},
+        "timed_out": False,
     }
     assert log_of(run_id) == [("guests", "waiting"), ("guests", "succeeded"), ("mark", "succeeded")]
 
@@ -113,6 +114,93 @@ def test_a_contact_that_opts_out_is_not_asked_again(
     work()
 
     assert (Run.get_by_id(run_id).failure["code"], sent()) == ("opted_out", ["How many?"])
+
+
+CHOOSE: dict[str, Any] = {
+    **{"id": "size", "kind": "ask", "text": "Which size?", "format": "choice", "retry_text": "Press one, please."},
+    "buttons": [
+        {"id": "s", "label": "Small"},
+        {"id": "m", "label": "Medium {{ run.variables.more }}"},
+        {"id": "2", "label": "Tiny"},
+    ],
+    **{"attempts": 2, "timeout_seconds": 60, "otherwise": [REMIND]},
+}
+KEEP = {"id": "keep", "kind": "set_field", "field": "size", "value": "{{ steps.size.value }}"}
+
+
+@pytest.mark.parametrize(
+    ("text", "button_id", "chosen"),
+    [
+        ("Small", "s", "s"),
+        ("Whatever the provider says", "s", "s"),
+        ("Small", None, "s"),
+        ("  sMALL ", None, "s"),
+        ("medium size", None, "m"),
+        ("M", None, "m"),
+        ("1", None, "s"),
+        ("3", None, "2"),
+        ("2", None, "2"),
+        ("Small", "of an earlier message", "s"),
+        ("Large", None, None),
+        ("Large", "l", None),
+        ("", None, None),
+    ],
+)
+def test_a_choice_is_pressed_or_typed(
+    workspace_id: str,
+    contact_id: str,
+    channel_id: str,
+    start: Callable[..., str],
+    work: Callable[[], None],
+    text: str,
+    button_id: str | None,
+    chosen: str | None,
+) -> None:
+    run_id = start({"id": "set", "kind": "set_variable", "name": "more", "value": "size"}, CHOOSE, KEEP)
+    work()
+    offered = one("SELECT buttons FROM messages WHERE direction = 'out'")
+    assert [each["label"] for each in offered] == ["Small", "Medium size", "Tiny"]
+
+    receive(workspace_id, contact_id, channel_id, text, button_id)
+    work()
+
+    run = Run.get_by_id(run_id)
+    if chosen is None:
+        assert (run.status, sent()) == ("waiting", ["Which size?", "Press one, please."])
+        assert one("SELECT buttons FROM messages WHERE text LIKE 'Press%%'") == offered
+    else:
+        kept = one("SELECT custom_fields->>'size' FROM contacts")
+        assert (run.status, kept, run.saved["size"]["button_id"]) == ("completed", chosen, chosen)
+        assert run.saved["size"]["text"] == text
+
+
+def test_after_the_last_attempt_a_choice_comes_to_otherwise(
+    workspace_id: str, contact_id: str, channel_id: str, start: Callable[..., str], work: Callable[[], None]
+) -> None:
+    run_id = start(CHOOSE | {"buttons": CHOOSE["buttons"][:1]}, KEEP)
+    work()
+
+    for text in ("Large", "2"):
+        receive(workspace_id, contact_id, channel_id, text)
+        work()
+
+    assert sent() == ["Which size?", "Press one, please.", "Are you there?"]
+    assert Run.get_by_id(run_id).saved["size"] == {"attempts": 2, "timed_out": False}
+    told = one("SELECT detail->>'text' FROM run_steps WHERE step = 'size' ORDER BY number DESC LIMIT 1")
+    assert told == "The reply was none of the buttons, 2 times."
+
+
+def test_buttons_may_suggest_answers_of_other_formats(
+    workspace_id: str, contact_id: str, channel_id: str, start: Callable[..., str], work: Callable[[], None]
+) -> None:
+    offered = [{"id": "two", "label": "2"}, {"id": "four", "label": "4"}]
+    run_id = start(ASK | {"buttons": offered}, MARK)
+    work()
+
+    receive(workspace_id, contact_id, channel_id, "4", "four")
+    work()
+
+    assert (marked(), Run.get_by_id(run_id).saved["guests"]["button_id"]) == ("4/1", "four")
 
 
 @pytest.mark.parametrize(

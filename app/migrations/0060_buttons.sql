@@ -1,9 +1,6 @@
 -- `buttons`: those that the message offers, each `id` and `label`; null: none. `button_id`: the one that was pressed.
 ALTER TABLE messages ADD COLUMN buttons json, ADD COLUMN button_id text;
 
--- For presses in web chats, which have to be of a button that was offered.
-CREATE INDEX messages_buttons ON messages (conversation_id, id) WHERE buttons IS NOT NULL;
-
 -- Telegram sends presses only to bots that ask for them. Once processes of this version run, each is asked to.
 INSERT INTO channel_requests (id, workspace_id, action, next_attempt_at)
 SELECT id, workspace_id, 'connect', now() + interval '10 minutes' FROM channels
