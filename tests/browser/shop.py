@@ -95,14 +95,16 @@ class Chat:
         )
         return [text for (text,) in found]
 
-    def answer(self, text: str) -> None:
-        """A member answers in the latest conversation."""
+    def answer(self, text: str, **buttons: str) -> None:
+        """A member answers in the latest conversation, with these buttons: labels by identifier."""
         assert self.texts()
+        offered = [{"id": button_id, "label": label} for button_id, label in buttons.items()]
         self.service.query(
             "INSERT INTO messages (id, workspace_id, conversation_id, contact_id, channel_id, direction, text, status,"
-            " author, created_at) SELECT %s, workspace_id, id, contact_id, channel_id, 'out', %s, 'sent', %s, now()"
-            " FROM conversations WHERE channel_id = %s ORDER BY id DESC LIMIT 1",
-            *(ids.new("msg"), text, '{"type": "member", "id": "mem_1"}', self.id),
+            " buttons, author, created_at) SELECT %s, workspace_id, id, contact_id, channel_id, 'out', %s, 'sent', %s,"
+            " %s, now() FROM conversations WHERE channel_id = %s ORDER BY id DESC LIMIT 1",
+            *(ids.new("msg"), text, json.dumps(offered).decode() if offered else None),
+            *('{"type": "member", "id": "mem_1"}', self.id),
         )
 
     def fill(self, number: int) -> None:
@@ -133,6 +135,7 @@ class Widget:
         self.panel = self.page.get_by_role("dialog", name="Ask a florist")
         self.log = self.page.get_by_role("log", name="Messages")
         self.box = self.page.get_by_role("textbox", name="Your message")
+        self.answers = self.panel.get_by_role("group", name="Answers")
         self.status = self.panel.get_by_role("status")
 
     def open(self) -> Widget:

@@ -68,6 +68,60 @@ def test_everything_can_be_done_with_the_keyboard(widget: Widget, chat: Chat) ->
     assert chat.texts() == ["Hello\nthere"]
 
 
+def test_a_button_is_pressed_and_all_are_gone(widget: Widget, chat: Chat) -> None:
+    widget.open().say("Do you have tulips?")
+    widget.expect_sent()
+    chat.answer("Which colour?", red="Red", blue="Blue")
+    chat.answer("We have two.")
+    widget.expect("Do you have tulips?", "Which colour?", "We have two.")
+    expect(widget.answers.get_by_role("button")).to_have_text(["Red", "Blue"])
+
+    widget.answers.get_by_role("button", name="Blue").click()
+
+    expect(widget.answers).to_be_hidden()
+    widget.expect("Do you have tulips?", "Which colour?", "We have two.", "Blue")
+    widget.expect_sent()
+    assert chat.texts() == ["Do you have tulips?", "Blue"]
+    pressed = "SELECT button_id FROM messages WHERE channel_id = %s AND text = 'Blue'"
+    assert chat.service.query(pressed, chat.id) == [("blue",)]
+
+
+def test_a_button_is_pressed_with_the_keyboard(widget: Widget, chat: Chat) -> None:
+    keyboard = widget.page.keyboard
+    widget.open().say("Hello")
+    widget.expect_sent()
+    chat.answer("Tulips?", yes="Yes, please", no="No")
+    expect(widget.answers).to_be_visible(timeout=30_000)
+
+    widget.box.focus()
+    keyboard.press("Shift+Tab")
+    keyboard.press("Shift+Tab")
+    expect(widget.answers.get_by_role("button", name="No")).to_be_focused()
+    keyboard.press("Shift+Tab")
+    keyboard.press("Enter")
+
+    widget.expect("Hello", "Tulips?", "Yes, please")
+    expect(widget.box).to_be_focused()
+    assert chat.texts() == ["Hello", "Yes, please"]
+
+
+def test_buttons_are_gone_after_an_answer_in_words_and_stay_over_a_reload(widget: Widget, chat: Chat) -> None:
+    widget.open().say("Hello")
+    widget.expect_sent()
+    chat.answer("Tulips?", yes=HOSTILE[:20], no="No")
+    expect(widget.answers).to_be_visible(timeout=30_000)
+    widget.page.reload()
+    widget.open()
+    expect(widget.answers.get_by_role("button")).to_have_text([HOSTILE[:20], "No"], timeout=30_000)
+
+    widget.say("Roses, please")
+
+    expect(widget.answers).to_be_hidden()
+    chat.answer("Alright")
+    widget.expect("Hello", "Tulips?", "Roses, please", "Alright")
+    expect(widget.answers).to_be_hidden()
+
+
 def test_the_button_counts_what_was_not_read(widget: Widget, chat: Chat) -> None:
     widget.open().say("Hello")
     widget.expect_sent()
@@ -349,8 +403,8 @@ def test_axe_finds_nothing_serious(
     assert faults(widget) == []
     widget.open().say("مرحبا, do you have tulips? https://shop.example/tulips")
     widget.expect_sent()
-    chat.answer("Yes, at https://shop.example/red")
-    expect(widget.items()).to_have_count(2, timeout=30_000)
+    chat.answer("Yes, at https://shop.example/red", red="Red, please", more="Anything else")
+    expect(widget.answers.get_by_role("button")).to_have_count(2, timeout=30_000)
 
     assert faults(widget) == []
     box = widget.panel.bounding_box()

@@ -10,7 +10,7 @@ import pytest
 
 from app.channels.inbound import Blocked, Edited
 from app.database import rows
-from app.lib import ids
+from app.lib import ids, json
 from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
@@ -118,8 +118,8 @@ def offer(channel: Channel, label: str, provider_id: str = "asked-1") -> None:
     rows(
         "INSERT INTO messages (id, workspace_id, conversation_id, contact_id, channel_id, direction, text, status,"
         " author, provider_id, buttons) SELECT %s, workspace_id, id, contact_id, channel_id, 'out', 'Sure?', 'sent',"
-        " '{}', %s, json_build_array(json_build_object('id', 'yes', 'label', %s)) FROM conversations WHERE channel_id = %s",
-        (ids.new("msg"), provider_id, label, channel.id),
+        " '{}', %s, %s FROM conversations WHERE channel_id = %s",
+        (ids.new("msg"), provider_id, json.dumps([{"id": "yes", "label": label}]).decode(), channel.id),
     )
 
 
