@@ -129,7 +129,8 @@ def test_the_events_that_it_waits_for_are_given_by_step(api: Api) -> None:
 
 
 def test_it_goes_both_ways_where_a_response_or_an_event_is_missing(api: Api) -> None:
-    automation_id = api.automation(CALL, JUDGE, PAID, THANKED)["id"]
+    judge = {**JUDGE, "then": [{"id": "yes", "kind": "add_tag", "tag": "yes"}]}
+    automation_id = api.automation(CALL, judge, PAID, THANKED)["id"]
 
     found = simulate(api, automation_id, {"both_ways": True})
 

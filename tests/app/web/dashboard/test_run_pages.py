@@ -46,6 +46,20 @@ def fail(run_id: str, code: str) -> None:
     database.rows("UPDATE runs SET status = 'failed', failure = %s WHERE id = %s", (failure, run_id))
 
 
+def test_the_log_warns_of_names_that_printed_nothing(api: Api, owner: Person) -> None:
+    greet = {
+        "id": "greet",
+        "kind": "set_field",
+        "field": "greeting",
+        "value": "Hi {{ trigger.variables['<b>nobody</b>'] }}",
+    }
+    [warned, silent] = [owner.page(f"dashboard/runs/{started(api, *steps)}") for steps in ((greet,), (MARK,))]
+
+    assert "trigger.variables[&#39;&lt;b&gt;nobody&lt;/b&gt;&#39;]" in warned
+    assert "printed nothing" in warned
+    assert "Warning" not in silent
+
+
 def test_filters_choose(api: Api, owner: Person) -> None:
     failed_id, waiting_id = started(api, MARK), started(api, WAIT, name="Later")
     fail(failed_id, "limit")
