@@ -150,7 +150,9 @@ STORED_PER_NEW_VISITOR = Bound("stored_per_new_visitor", 48 * 1024**2, "bytes an
 STORED_PER_CHANNEL = Bound("stored_per_channel", 2 * 1024**3, "bytes of contacts' files an hour")
 STORED_BY_CONTACTS = Bound("stored_by_contacts", 4 * 1024**3, "bytes of contacts' files an hour, in a workspace")
 # Apart from the contacts': what strangers send keeps no member from sending a file.
-STORED_PER_WORKSPACE = Bound("stored_per_workspace", 4 * 1024**3, "bytes of uploads with a token an hour")
+STORED_PER_WORKSPACE = Bound(
+    "stored_per_workspace", 4 * 1024**3, "bytes of uploads with a token, and of files for runs, an hour"
+)
 # Enough for all 16 requests that `web` can have under way to store a file.
 LEAST_FREE = Bound("least_free", 256 * 1024**2, "bytes, at least, that are free under `MEDIA_DIR` and `TMPDIR`")
 

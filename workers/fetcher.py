@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import structlog
 
-from app.channels.base import Outcome, Verdict
+from app.channels.base import Outcome, Request, Verdict
 from app.domain.channels import fetches, media
 from app.domain.channels.fetches import Dispatch, Fetched
 from app.outbound import Answer
@@ -48,11 +48,7 @@ class Fetcher(FairDesk[Dispatch, Fetched]):
         self.note(Fetched(claimed, verdict=result, is_ours=is_ours, credentials=credentials))
 
     async def _content(self, dispatch: Dispatch) -> bytes | Verdict:
-        kind, account = dispatch.kind, dispatch.account
-        located = await self.ask(kind.locating(account, dispatch.wanted), fetches.MOST_BYTES, fetches.ASKING_SECONDS)
-        if located.is_ours:
-            return _missed(located)
-        found = kind.located(account, located)
+        found = dispatch.located or await self._located(dispatch)
         if isinstance(found, Verdict):
             return found
         # One byte more shows that the file is too large.
@@ -62,6 +58,11 @@ class Fetcher(FairDesk[Dispatch, Fetched]):
         if len(answer.body) > media.MOST_BYTES:
             return fetches.TOO_LARGE
         return answer.body if answer.is_whole and answer.body else _CUT
+
+    async def _located(self, dispatch: Dispatch) -> Request | Verdict:
+        kind, account = dispatch.kind, dispatch.account
+        answer = await self.ask(kind.locating(account, dispatch.wanted), fetches.MOST_BYTES, fetches.ASKING_SECONDS)
+        return _missed(answer) if answer.is_ours else kind.located(account, answer)
 
 
 def _missed(answer: Answer) -> Verdict:

@@ -12,6 +12,7 @@ class Upload(MailModel):
     channel_id = TextField(null=True)
     message_id = TextField(null=True)
     visitor_id = TextField(null=True)
+    run_id = TextField(null=True)
     name = TextField(null=True)
     content_type = TextField(null=True)
     bytes = BigIntegerField(null=True)

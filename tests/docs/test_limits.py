@@ -11,6 +11,7 @@ from app.api import lists
 from app.channels.kinds import KINDS
 from app.domain.automations import automations, http_requests, interpreter
 from app.domain.automations.definitions import json_schemas, validation
+from app.domain.automations.steps import fetched_files
 from app.domain.bodies import objects
 from app.domain.channels import buttons, channels, chats, media
 from app.domain.contacts import contacts
@@ -58,6 +59,7 @@ CONSTANTS = {
     "characters of a message": max(kind.most_characters for kind in KINDS.values()),
     "files of a message": media.MOST_FILES,
     "buttons of a message": buttons.MOST,
+    "seconds that a run waits for the files of its message": fetched_files.MOST_SECONDS,
     "characters of a button's label": buttons.MOST_LABEL,
     "latest messages of a web chat whose buttons can be pressed": chats.MOST_OFFERING,
     "requests of runs under way to other servers, of a workspace and process": http_requests.MOST_EACH,

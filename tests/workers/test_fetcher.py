@@ -14,8 +14,10 @@ from app.channels.inbound import Media
 from app.config import settings
 from app.database import rows
 from app.domain.channels import fetches, media
-from app.lib import files
+from app.domain.work.units import Unit
+from app.lib import files, ids
 from app.models.channels import Channel
+from app.models.contacts import Contact
 from app.models.conversations import Message
 from app.models.uploads import Upload
 from tests.arriving import arrive, make_post, received
@@ -23,6 +25,7 @@ from tests.bounding import set_bound
 from tests.cast import Api, everything_stored, one, rung_on, until
 from tests.conftest import Servers
 from tests.providers.base import Call, Provider, Reply, Trouble
+from tests.talks import locked, make_run
 from workers.fetcher import Fetcher
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
@@ -295,3 +298,100 @@ def test_what_is_recorded_under_an_old_claim_changes_nothing(channel: Channel) -
     fetches.record([fetches.Fetched(dispatch.claimed, verdict=fetches.TOO_LARGE)])
 
     assert one("SELECT due_at IS NOT NULL AND problem IS NULL FROM uploads")
+
+
+# For runs
+
+
+def ask(channel: Channel, address: str) -> str:
+    """A run waits for a file from this address; returns the run."""
+    contact_id = ids.new("con")
+    rows("INSERT INTO contacts (id, workspace_id) VALUES (%s, %s)", (contact_id, channel.workspace_id))
+    run_id = make_run(channel.workspace_id, contact_id, waits_for="file", resume_at="2126-01-01T00:00:00Z")
+
+    def task(unit: Unit, _: Contact) -> None:
+        media.expect(unit, channel, [Media(address, name="bill.pdf")], run_id=run_id)
+
+    locked(channel.workspace_id, contact_id, task)
+    return run_id
+
+
+def is_hurried(run_id: str) -> bool:
+    return bool(one("SELECT resume_at <= now() FROM runs WHERE id = %s", run_id))
+
+
+def test_a_file_for_a_run_is_fetched_from_its_address_and_the_run_goes_on(
+    fetcher: Fetcher, channel: Channel, shelf: Shelf
+) -> None:
+    run_id = ask(channel, f"{shelf.url}/files/a")
+
+    upload = fetched(fetcher, channel)
+
+    assert (media.load(upload.id).content, upload.content_type, upload.source) == (PNG, "image/png", None)
+    assert (upload.run_id, upload.message_id, upload.expires_at is None) == (run_id, None, False)
+    until(lambda: is_hurried(run_id))
+    assert [call.path for call in shelf.calls] == ["/files/a"]
+
+
+def test_a_file_for_a_run_is_given_up_after_three_attempts(
+    fetcher: Fetcher, channel: Channel, monkeypatch: pytest.MonkeyPatch, shelf: Shelf
+) -> None:
+    monkeypatch.setattr(fetches, "PAUSES_SECONDS", (0.05,) * 6)
+    run_id = ask(channel, f"{shelf.url}/files/none")
+
+    upload = fetched(fetcher, channel)
+
+    assert (upload.problem, upload.tries) == ("The server answered 404 (Not Found).", 3)
+    until(lambda: is_hurried(run_id))
+    assert len(shelf.calls) == 3
+
+
+def test_a_private_address_of_a_run_is_not_dialled(
+    fetcher: Fetcher, channel: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("169.254.169.254", 443))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    run_id = ask(channel, "https://files.example/latest/meta-data")
+
+    upload = fetched(fetcher, channel)
+
+    assert (upload.file, upload.tries) == (None, 1)
+    assert upload.problem == "The address resolves to 169.254.169.254, which is not public."
+    until(lambda: is_hurried(run_id))
+
+
+def test_a_redirect_of_a_run_is_not_followed(fetcher: Fetcher, channel: Channel, shelf: Shelf) -> None:
+    shelf.always(Reply(302, headers={"Location": f"{shelf.url}/files/inside?token=s3cret"}), "/files/a")
+    ask(channel, f"{shelf.url}/files/a")
+
+    assert fetched(fetcher, channel).file is None
+    assert "s3cret" not in everything_stored()
+
+
+def test_a_file_that_is_too_large_for_a_run_is_not_kept(
+    fetcher: Fetcher, channel: Channel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(media, "MOST_BYTES", len(PNG) - 1)
+    ask(channel, f"{shelf.url}/files/a")
+
+    upload = fetched(fetcher, channel)
+    assert (upload.problem, upload.tries) == ("The file has more than 16 MiB.", 1)
+
+
+def test_a_file_that_no_run_waits_for_is_not_fetched(fetcher: Fetcher, channel: Channel, shelf: Shelf) -> None:
+    run_id = ask(channel, f"{shelf.url}/files/a")
+    rows("UPDATE runs SET waits_for = NULL, status = 'cancelled' WHERE id = %s", (run_id,))
+
+    assert fetched(fetcher, channel).problem == "The run does not wait for the file any more."
+    assert shelf.calls == []
+
+
+def test_files_of_runs_have_the_allowance_of_the_workspace(
+    fetcher: Fetcher, channel: Channel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_bound(monkeypatch, "STORED_PER_WORKSPACE", 1)
+    ask(channel, f"{shelf.url}/files/a")
+    fetcher.wake(channel.id)
+    until(lambda: one("SELECT next_attempt_at IS NOT NULL FROM uploads"))
+
+    assert Upload.get().problem == "The workspace stored too much within an hour."

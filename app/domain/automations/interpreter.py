@@ -35,7 +35,7 @@ MOST_STEPS = 10_000
 MOST_WARNINGS, LONGEST_NAME = 10, 200
 _OVERSPENT = "The templates of this step take more than {:,} steps together. Use fewer or shorter ones."
 # After these waits the step begins anew; after all others it resumes.
-_ANEW = ("quiet_hours", "member")
+_ANEW = ("quiet_hours", "member", "file")
 
 
 class Interpreter:

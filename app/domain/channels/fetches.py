@@ -1,4 +1,7 @@
-"""Fetches: files of inbound messages, taken from their providers at once, as the links to them end within minutes."""
+"""Fetches: files of inbound messages, taken from their providers at once, as the links to them end within minutes.
+
+Also files from other servers, for messages that runs are about to send; `run_id` says which run waits for them.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ from typing import Any, NamedTuple
 from cryptography.fernet import InvalidToken
 
 from app import bounds, logs, mailbox, metrics
-from app.channels.base import Account, ChannelKind, Outcome, Verdict
+from app.channels.base import Account, ChannelKind, Outcome, Request, Verdict
 from app.channels.inbound import Media
-from app.database import count
+from app.database import count, rows
 from app.domain.channels import allowances, channels, disk, media
 from app.errors import TooLarge, TooMuchStored, Unavailable
 from app.mailbox import Claimed, Found, Mail, PutOff, Waiting
@@ -24,6 +27,7 @@ class Carried(NamedTuple):
     source: Mapping[str, Any] | None
     tries: int
     workspace_id: str
+    run_id: str | None
 
 
 MAIL = Mail(table="uploads", owner="channel_id", queue="fetches", carries=Carried)
@@ -39,11 +43,15 @@ ASKING_SECONDS, TIMEOUT_SECONDS = 15.0, 30.0
 LEASE_SECONDS = ASKING_SECONDS + TIMEOUT_SECONDS + 15
 # Before each further attempt; then the file is given up.
 PAUSES_SECONDS = (1.0, 5.0, 30.0, 120.0, 600.0, 3_600.0)
+# A run waits for five minutes at most.
+MOST_TRIES_FOR_RUN = 2
 TOO_LARGE = Verdict(
     Outcome.FAILED, code="too_large", detail=f"The file has more than {media.MOST_BYTES // 1024**2} MiB."
 )
 _NO_CHANNEL = Verdict(Outcome.FAILED, code="channel_deleted", detail="The channel was deleted before.")
+_NOT_WANTED = Verdict(Outcome.FAILED, code="not_wanted", detail="The run does not wait for the file any more.")
 _TOO_MUCH = Verdict(Outcome.LATER, code="too_much", detail="The channel's contacts sent too much within an hour.")
+_TOO_MUCH_FOR_RUNS = replace(_TOO_MUCH, detail="The workspace stored too much within an hour.")
 _NO_ROOM = Verdict(Outcome.LATER, code="no_room", detail="There was no room for the file.")
 _UNREADABLE = Verdict(Outcome.LATER, code="unreadable", detail="The channel's credentials could not be read.")
 
@@ -56,6 +64,11 @@ class Dispatch:
     kind: ChannelKind
     account: Account
     wanted: Media
+
+    @property
+    def located(self) -> Request | None:
+        """The download, if no provider has to be asked where the file is."""
+        return None if self.claimed.carried.run_id is None else Request("GET", self.wanted.ref)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +88,8 @@ def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Fetched]:
     wanted = list({row.owner for row in claimed})
     found = Channel.select().where(Channel.id.in_(wanted), Channel.deleted_at.is_null()) if claimed else ()
     known: dict[str, Channel] = {channel.id: channel for channel in found}
-    results = [_dispatch(row, known.get(row.owner)) for row in claimed]
+    waiting = _waiting([row.carried.run_id for row in claimed if row.carried.run_id is not None])
+    results = [_dispatch(row, known.get(row.owner), waiting) for row in claimed]
     dispatches = [each for each in results if isinstance(each, Dispatch)]
     settled = [each for each in results if isinstance(each, Fetched)]
     return Found(dispatches, settled, more=mailbox.may_have_more(rooms, claimed))
@@ -89,14 +103,31 @@ def record(fetched: Sequence[Fetched]) -> list[Fetched]:
             problem = {"code": each.verdict.code, "detail": each.verdict.detail}
             channels.require_reauthorization(each.claimed.owner, problem, each.credentials)
     _put_off(unkept)
+    again = {each.claimed.id for each in unkept if _pause(each) is not None}
+    _hurry([each.claimed.carried.run_id for each in fetched if each.claimed.id not in again])
     _log(fetched)
     return []
 
 
-def _dispatch(claimed: Claimed, channel: Channel | None) -> Dispatch | Fetched:
+def _waiting(run_ids: Sequence[str]) -> set[str]:
+    """Those of the runs that wait for their files."""
+    found = rows("SELECT id FROM runs WHERE id = ANY(%s) AND waits_for = 'file'", (list(run_ids),)) if run_ids else ()
+    return {id for (id,) in found}
+
+
+def _hurry(run_ids: Sequence[str | None]) -> None:
+    """Has these runs look at their files now, not only when their wait ends."""
+    if wanted := [run_id for run_id in run_ids if run_id is not None]:
+        is_early = "id = ANY(%s) AND waits_for = 'file' AND resume_at > now()"
+        count(f"UPDATE runs SET resume_at = now() WHERE {is_early}", (wanted,))
+
+
+def _dispatch(claimed: Claimed, channel: Channel | None, waiting: set[str]) -> Dispatch | Fetched:
     source = claimed.carried.source
     if channel is None or source is None:
         return Fetched(claimed, verdict=_NO_CHANNEL)
+    if claimed.carried.run_id is not None and claimed.carried.run_id not in waiting:
+        return Fetched(claimed, verdict=_NOT_WANTED)
     wanted = Media(**source)
     if (wanted.bytes or 0) > media.MOST_BYTES:
         return Fetched(claimed, verdict=TOO_LARGE)
@@ -116,11 +147,14 @@ def _keep(fetched: Fetched) -> Fetched | None:
         return fetched
     channel_id, workspace_id = fetched.claimed.owner, fetched.claimed.carried.workspace_id
     allowed = {channel_id: bounds.STORED_PER_CHANNEL, workspace_id: bounds.STORED_BY_CONTACTS}
+    if fetched.claimed.carried.run_id is not None:
+        allowed = {workspace_id: bounds.STORED_PER_WORKSPACE}
     try:
         with allowances.taken(len(fetched.content), allowed):
             media.keep(fetched.claimed.id, fetched.content)
     except TooMuchStored as error:
-        verdict = replace(_TOO_MUCH, pause_seconds=error.retry_after_seconds)
+        verdict = _TOO_MUCH if fetched.claimed.carried.run_id is None else _TOO_MUCH_FOR_RUNS
+        verdict = replace(verdict, pause_seconds=error.retry_after_seconds)
         return Fetched(fetched.claimed, verdict=verdict, is_ours=True)
     except TooLarge:
         return Fetched(fetched.claimed, verdict=TOO_LARGE)
@@ -146,7 +180,8 @@ def _pause(fetched: Fetched) -> float | None:
     verdict, tries = fetched.verdict, fetched.claimed.carried.tries
     if fetched.is_ours:
         return max(verdict.pause_seconds if verdict else 0.0, PAUSES_SECONDS[1])
-    if verdict is None or verdict.outcome is Outcome.FAILED or tries >= len(PAUSES_SECONDS):
+    most = len(PAUSES_SECONDS) if fetched.claimed.carried.run_id is None else MOST_TRIES_FOR_RUN
+    if verdict is None or verdict.outcome is Outcome.FAILED or tries >= most:
         return None
     return max(verdict.pause_seconds, PAUSES_SECONDS[tries])
 

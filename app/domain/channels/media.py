@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -94,10 +95,13 @@ def claim_uploads(
     return attachments
 
 
-def expect(unit: Unit, message_id: str, channel: Channel, media: Sequence[Media]) -> list[dict[str, Any]]:
+def expect(
+    unit: Unit, channel: Channel, media: Sequence[Media], *, message_id: str | None = None, run_id: str | None = None
+) -> list[dict[str, Any]]:
     """Queues the fetching of these files from the channel's provider; returns the message's `attachments`.
 
-    An attachment has no `bytes` until its file is stored. Ring for the channel after the commit.
+    Those for a run, whose `ref` is an address anywhere, can be attached for KEPT_HOURS. An attachment has no `bytes`
+    until its file is stored. Ring for the channel after the commit.
     """
     attachments = []
     for each in media:
@@ -106,6 +110,8 @@ def expect(unit: Unit, message_id: str, channel: Channel, media: Sequence[Media]
             workspace_id=channel.workspace_id,
             channel_id=channel.id,
             message_id=message_id,
+            run_id=run_id,
+            expires_at=None if run_id is None else unit.now + timedelta(hours=KEPT_HOURS),
             name=_clean(each.name),
             content_type=each.content_type,
             source={"ref": each.ref, "content_type": each.content_type, "name": each.name, "bytes": each.bytes},

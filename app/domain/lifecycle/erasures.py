@@ -149,6 +149,11 @@ def _erase_events(change: Change, event_ids: list[str]) -> None:
     _erase_kept_payloads(change.workspace_id, change.target, events.erase(event_ids))
 
 
+def _erase_runs(change: Change, run_ids: list[str]) -> None:
+    talk_erasures.erase_files(run_ids)
+    run_history.erase(change.unit, change.workspace_id, run_ids)
+
+
 def _erase_kept_payloads(workspace_id: str, contact_id: str, known: Collection[str]) -> None:
     marks = {"workspace_id": workspace_id, "id": contact_id, "known": list(known)}
     rows(f"UPDATE jobs SET payload = NULL WHERE {_IS_KEPT}", marks)
@@ -165,7 +170,7 @@ _ERASE: Mapping[str, Callable[[Change, list[str]], object]] = {
     "deliveries": lambda change, ids: deliveries.erase(ids),
     "bookings": lambda change, ids: rows("DELETE FROM bookings WHERE id = ANY(%s)", (ids,)),
     "sales": lambda change, ids: Sale.forget_contact(ids),
-    "runs": lambda change, ids: run_history.erase(change.unit, change.workspace_id, ids),
+    "runs": _erase_runs,
     "messages": lambda change, ids: messages.erase(ids),
     "conversations": lambda change, ids: conversations.erase(ids),
     "enrolments": lambda change, ids: rows("DELETE FROM enrolments WHERE id = ANY(%s)", (ids,)),

@@ -30,12 +30,13 @@ def begin(contact: Contact) -> None:
     SuggestedMerge.delete().where(named).execute()
 
 
-def erase_files(message_ids: Sequence[str]) -> None:
-    """Deletes the files of these messages, also those still to be fetched. Safe to repeat. Raises Busy.
+def erase_files(owner_ids: Sequence[str]) -> None:
+    """Deletes the files of these messages or runs, also those still to be fetched. Safe to repeat. Raises Busy.
 
     A file is gone at once, even if the transaction fails: then it is erased again.
     """
-    found = {id for (id,) in rows("SELECT id FROM uploads WHERE message_id = ANY(%s)", (list(message_ids),))}
+    owned = "SELECT id FROM uploads WHERE message_id = ANY(%s) UNION SELECT id FROM uploads WHERE run_id = ANY(%s)"
+    found = {id for (id,) in rows(owned, (list(owner_ids), list(owner_ids)))}
     # Storing a file locks its row, then its message, so waiting for the row could be a deadlock.
     lock = "SELECT id FROM uploads WHERE id = ANY(%s) ORDER BY id FOR UPDATE SKIP LOCKED"
     free = [id for (id,) in rows(lock, (list(found),))]

@@ -157,4 +157,4 @@ def _expected(change: Change, channel: Channel, message_id: str, files: Sequence
     if not files:
         return []
     database.after_commit(partial(mailbox.ring, fetches.MAIL, channel.id))
-    return media.expect(change.unit, message_id, channel, files)
+    return media.expect(change.unit, channel, files, message_id=message_id)

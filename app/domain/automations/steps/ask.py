@@ -165,8 +165,8 @@ KIND = Kind(
     " `otherwise`. `steps.<id>` has `value` (of a number or date in one form, of a choice the `id` of the button),"
     " `text`, `button_id`, `attempts` and `timed_out`.",
     fields={
-        **{name: send_message.KIND.fields[name] for name in ("text", "buttons", "template", "expires_at", "on_quiet")},
-        **{name: send_message.KIND.fields[name] for name in ("channel_id", "channel_kind")},
+        **{name: send_message.KIND.fields[name] for name in ("text", "buttons", "attachments", "template")},
+        **{name: send_message.KIND.fields[name] for name in ("expires_at", "on_quiet", "channel_id", "channel_kind")},
         "format": {
             "enum": [*READERS, CHOICE],
             "description": "What the reply has to be; a date is such as 2026-11-21 or 21.11.2026. A `choice` is one"
@@ -183,7 +183,7 @@ KIND = Kind(
         **{name: wait_for_reply.KIND.fields[name] for name in ("save_as", "timeout_seconds", "otherwise")},
     },
     required=("text",),
-    templates=("text", "buttons", "template", "expires_at", "retry_text"),
+    templates=("text", "buttons", "attachments", "template", "expires_at", "retry_text"),
     lists=("otherwise",),
     waits=True,
     talks=True,

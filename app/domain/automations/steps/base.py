@@ -99,11 +99,11 @@ class Done:
 class Wait:
     """The run waits, until its time comes (`until`; None: without end) or its answer is there.
 
-    Then `resume` is called; after `quiet_hours` and `member` the step begins anew. `request` is sent for a `response`,
-    as `requests.py` describes.
+    Then `resume` is called; after `quiet_hours`, `member` and `file` the step begins anew. `request` is sent for a
+    `response`, as `requests.py` describes.
     """
 
-    waits_for: Literal["time", "reply", "response", "run", "event", "quiet_hours", "member"]
+    waits_for: Literal["time", "reply", "response", "run", "event", "quiet_hours", "member", "file"]
     text: str
     until: datetime | None = None
     input: Any = None

@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from app.channels.kinds import KINDS as CHANNELS
-from app.domain.automations.steps import button_labels, templated_values, times
+from app.domain.automations.steps import button_labels, fetched_files, templated_values, times
 from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed, Wait
 from app.domain.conversations import conversations, messages, quiet_hours, recipients
 from app.errors import Fault, Invalid
+from app.lib import ids
 from app.lib.json import timestamp
 from app.models.conversations import Conversation
 
@@ -39,12 +40,22 @@ def begin(moment: Moment) -> Outcome:
     conversation = conversation or recipients.open_first(moment.change({}), moment.contact, **chosen)
     if conversation is None:
         raise StepFailed("no_channel", _NOWHERE)
-    return send(moment, conversation, moment.step.fields["text"], expires_at)
+    if (waits := fetched_files.awaited(moment, conversation)) is not None:
+        return waits
+    return send(moment, conversation, moment.step.fields["text"], expires_at, has_files=True)
 
 
-def send(moment: Moment, conversation: Conversation, template: str, expires_at: datetime | None = None) -> Done:
-    """Queues the text that the template gives, with the step's buttons. Raises StepFailed."""
+def send(
+    moment: Moment,
+    conversation: Conversation,
+    template: str,
+    expires_at: datetime | None = None,
+    *,
+    has_files: bool = False,
+) -> Done:
+    """Queues the text that the template gives, with the step's buttons and, if wanted, its files. Raises StepFailed."""
     text, buttons, run = _text(moment, template), button_labels.rendered(moment), moment.run
+    message_id = ids.new("msg")
     if messages.recent(moment.unit, run.contact_id, text) >= MOST_IDENTICAL:
         raise StepFailed("limit", f"The contact was sent this text {MOST_IDENTICAL} times within five minutes.")
     try:
@@ -56,6 +67,8 @@ def send(moment: Moment, conversation: Conversation, template: str, expires_at: 
             author={"type": "automation", "id": run.automation_id},
             template=_template(moment),
             run_id=run.id,
+            message_id=message_id,
+            attachments=fetched_files.attached(moment, message_id) if has_files else (),
             buttons=buttons,
             expires_at=expires_at,
         )
@@ -66,13 +79,16 @@ def send(moment: Moment, conversation: Conversation, template: str, expires_at: 
         "The message was queued.",
         input=_given(text, buttons),
         output={"message_id": message.id, "conversation_id": conversation.id},
+        saved={moment.step.id: {}} if message.attachments else {},
         run_fields={"conversation_id": conversation.id, "prompted": message.id},
     )
 
 
 def rehearsed(moment: Moment, template: str) -> dict[str, Any]:
     """What a simulation shows of the message with that text. Raises StepFailed."""
-    return _given(_text(moment, template), button_labels.rendered(moment))
+    files = [{"address": address} for address in fetched_files.rendered(moment)]
+    given = _given(_text(moment, template), button_labels.rendered(moment))
+    return given | ({"attachments": files} if files else {})
 
 
 def held(moment: Moment, conversation: Conversation) -> Wait | None:
@@ -84,10 +100,12 @@ def held(moment: Moment, conversation: Conversation) -> Wait | None:
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """Yields what is wrong with the message's buttons, when it expires, its quiet hours and its channel."""
+    """Yields what is wrong with the message's buttons and files, when it expires, its quiet hours and its channel."""
     yield from button_labels.faults(step.get("buttons", ()), f"{pointer}/buttons")
-    if "buttons" in step and "template" in step:
-        yield Fault(f"{pointer}/buttons", "A template has its own buttons. Leave these or the template out.")
+    yield from fetched_files.faults(step.get("attachments", ()), f"{pointer}/attachments")
+    for name in ("buttons", "attachments"):
+        if name in step and "template" in step:
+            yield Fault(f"{pointer}/{name}", f"A template has its own {name}. Leave these or the template out.")
     if "channel_id" in step and "channel_kind" in step:
         yield Fault(f"{pointer}/channel_kind", "The step has 'channel_id'. Leave one of the two out.")
     if (wrong := times.fault(step.get("expires_at"))) is not None:
@@ -153,6 +171,7 @@ KIND = Kind(
     fields={
         "text": {"type": "string", "minLength": 1, "description": "The text of the message."},
         "buttons": button_labels.FIELD,
+        "attachments": fetched_files.FIELD,
         "template": {
             "type": "object",
             "description": "The template that channels such as WhatsApp require outside their window.",
@@ -177,7 +196,7 @@ KIND = Kind(
         "quiet_hours": {"enum": ["ignore"], "description": "The same as `on_quiet`: `send`."},
     },
     required=("text",),
-    templates=("text", "buttons", "template", "expires_at"),
+    templates=("text", "buttons", "attachments", "template", "expires_at"),
     check=check,
     talks=True,
     begin=begin,

@@ -48,7 +48,9 @@ def expect(api: Api, contact_id: str, channel: Channel, *refs: str) -> tuple[str
     """A message with files that are still to be fetched; its identifier and its attachments."""
     message = receive(api.workspace_id, contact_id, channel.id)
     wanted = [Media(ref, "image/jpeg", "../../me.jpg", 12) for ref in refs]
-    attachments = locked(api.workspace_id, contact_id, lambda unit, _: media.expect(unit, message.id, channel, wanted))
+    attachments = locked(
+        api.workspace_id, contact_id, lambda unit, _: media.expect(unit, channel, wanted, message_id=message.id)
+    )
     rows(
         "UPDATE messages SET attachments = %s::text::json WHERE id = %s",
         (str(attachments).replace("'", '"').replace("None", "null"), message.id),

@@ -185,6 +185,11 @@ def leave_in_channels(workspace_id: str, contact_id: str) -> None:
         VALUES ('upl_1', %(workspace)s, %(message)s, 'zq-file.pdf', '{"ref": "zq-file"}', now())
         """,
         """
+        INSERT INTO uploads (id, workspace_id, run_id, name, source, due_at, expires_at)
+        SELECT 'upl_2', %(workspace)s, id, 'zq-file.pdf', '{"ref": "https://x.example/zq-file"}', now(), now()
+        FROM runs WHERE contact_id = %(contact)s LIMIT 1
+        """,
+        """
         INSERT INTO identities (id, workspace_id, contact_id, channel_kind, external_id, address)
         SELECT kind || '_1', %(workspace)s, %(contact)s, kind, 'zq-identity', kind || ':zq-identity'
         FROM unnest('{test,web_chat}'::text[]) AS kind

@@ -369,6 +369,28 @@ def test_buttons_of_a_step_are_checked(kind: str, fields: dict[str, Any], place:
     assert [pointer.removeprefix("/definition/steps/0/") for pointer in found] == ([place] if place else [])
 
 
+@pytest.mark.parametrize(
+    ("fields", "place"),
+    [
+        ({"attachments": [{"address": "https://shop.example/bills/{{ contact.id }}.pdf"}]}, None),
+        ({"attachments": [{"address": "https://shop.example/map.png"}] * 10}, None),
+        ({"attachments": []}, "attachments"),
+        ({"attachments": [{"address": "https://shop.example/map.png"}] * 11}, "attachments"),
+        ({"attachments": [{"upload_id": "upl_1"}]}, "attachments/0/address"),
+        ({"attachments": [{"address": "http://shop.example/map.png"}]}, "attachments/0/address"),
+        ({"attachments": [{"address": "https://10.0.0.1/map.png"}]}, "attachments/0/address"),
+        ({"attachments": [{"address": "https://shop.example/{{ contat.id }}"}]}, "attachments/0/address"),
+        ({"attachments": [{"address": "https://shop.example/a"}], "template": {"name": "hello"}}, "attachments"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["send_message", "ask"])
+def test_files_of_a_step_are_checked(kind: str, fields: dict[str, Any], place: str | None) -> None:
+    found = faults_of({"id": "a", "kind": kind, "text": "Your bill", **fields})
+
+    places = [pointer.removeprefix("/definition/steps/0/") for pointer in found]
+    assert place in places if place else places == []
+
+
 @pytest.mark.parametrize(("buttons", "places"), [([YES], []), (None, ["/definition/steps/0/buttons"])])
 def test_a_choice_needs_buttons(buttons: Any, places: list[str]) -> None:
     step = {"id": "a", "kind": "ask", "text": "Sure?", "format": "choice"}

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app.config import settings
 from app.database import rows
 from app.domain.automations.steps.ask import READERS
+from app.domain.channels import media
 from app.models.runs import Run
 from tests.app.domain.automations.talking_runs.steps import REMIND, log_of, sent, time_passes
-from tests.cast import one
+from tests.cast import all_of, one
 from tests.talks import close, make_member, receive, write
 
 ASK: dict[str, Any] = {
@@ -19,6 +22,16 @@ ASK: dict[str, Any] = {
     **{"attempts": 2, "save_as": "number", "timeout_seconds": 60, "otherwise": [REMIND]},
 }
 MARK = {"id": "mark", "kind": "set_field", "field": "guests", "value": "{{ steps.number }}/{{ steps.guests.attempts }}"}
+
+
+@pytest.fixture
+def directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Where files are kept."""
+    monkeypatch.setenv("MEDIA_DIR", str(tmp_path))
+    settings.cache_clear()
+    yield
+    monkeypatch.undo()
+    settings.cache_clear()
 
 
 def marked() -> Any:
@@ -114,6 +127,50 @@ def test_a_contact_that_opts_out_is_not_asked_again(
     work()
 
     assert (Run.get_by_id(run_id).failure["code"], sent()) == ("opted_out", ["How many?"])
+
+
+def test_a_question_comes_with_its_file_and_is_repeated_without(
+    workspace_id: str,
+    contact_id: str,
+    channel_id: str,
+    start: Callable[..., str],
+    work: Callable[[], None],
+    directory: object,
+) -> None:
+    run_id = start(ASK | {"attachments": [{"address": "https://shop.example/{{ contact.id }}.pdf"}]}, MARK)
+    work()
+    assert (Run.get_by_id(run_id).waits_for, Run.get_by_id(run_id).status, sent()) == ("file", "waiting", [])
+
+    media.keep(one("SELECT id FROM uploads"), b"%PDF-1.7")
+    rows("UPDATE runs SET resume_at = now()")
+    time_passes()
+    work()
+    for text in ("four", "4"):
+        receive(workspace_id, contact_id, channel_id, text)
+        work()
+
+    assert (sent(), marked()) == (["How many?", "A number, please."], "4/2")
+    files = all_of("SELECT json_array_length(attachments) FROM messages WHERE direction = 'out' ORDER BY id")
+    assert files == [1, 0]
+    assert log_of(run_id)[:2] == [("guests", "waiting"), ("guests", "waiting")]
+
+
+def test_without_its_file_a_question_is_not_asked(
+    channel_id: str, start: Callable[..., str], work: Callable[[], None]
+) -> None:
+    run_id = start(ASK | {"attachments": [{"address": "https://shop.example/a.pdf"}]})
+    work()
+
+    rows("UPDATE uploads SET due_at = NULL, problem = 'The server answered 404.'")
+    time_passes()
+    work()
+
+    failure = Run.get_by_id(run_id).failure
+    assert (failure["code"], failure["detail"]) == (
+        "error",
+        "The file 'a.pdf' could not be fetched: The server answered 404.",
+    )
+    assert sent() == []
 
 
 CHOOSE: dict[str, Any] = {

@@ -1,0 +1,109 @@
+"""Files of a step's message, which are fetched from other servers before it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from app import mailbox
+from app.channels.inbound import Media
+from app.config import settings
+from app.database import database
+from app.domain.automations.steps.base import Moment, StepFailed, Wait
+from app.domain.channels import channels, fetches, media
+from app.domain.conversations import sending_checks
+from app.errors import Fault, Invalid
+from app.lib.addresses import LONGEST_ADDRESS, check_address
+from app.lib.json import timestamp
+from app.models.conversations import Conversation
+from app.models.uploads import Upload
+
+# How long a run waits for its files.
+MOST_SECONDS = 300
+FIELD: Mapping[str, Any] = {
+    "type": "array",
+    "minItems": 1,
+    "maxItems": media.MOST_FILES,
+    "items": {
+        "type": "object",
+        "required": ["address"],
+        "additionalProperties": False,
+        "properties": {"address": {"type": "string", "minLength": 1, "maxLength": LONGEST_ADDRESS}},
+    },
+    "description": "Files to send with the text, each with the `address` from which it is fetched: it must begin with"
+    f" `https://` and lead to a public server. At most {media.MOST_BYTES // 1024**2} MiB each. The run waits for them,"
+    f" {MOST_SECONDS // 60} minutes at most, and fails with `error` if one cannot be fetched.",
+}
+
+
+def faults(given: Sequence[Mapping[str, str]], pointer: str) -> Iterator[Fault]:
+    """Yields what is wrong with addresses that are no templates."""
+    for index, each in enumerate(given):
+        if "{" not in each["address"] and (refusal := _refusal(each["address"])):
+            yield Fault(f"{pointer}/{index}/address", refusal)
+
+
+def rendered(moment: Moment) -> list[str]:
+    """The addresses of the step's files. Raises StepFailed."""
+    addresses = [moment.render(each["address"]) for each in moment.step.fields.get("attachments", ())]
+    for address in addresses:
+        if refusal := _refusal(address):
+            raise StepFailed("error", f"The file cannot be fetched. {refusal}")
+    return addresses
+
+
+def awaited(moment: Moment, conversation: Conversation) -> Wait | None:
+    """The wait for the step's files; None once they are here, or if it has none. Raises StepFailed and Busy."""
+    if "attachments" not in moment.step.fields:
+        return None
+    files = _files(moment)
+    if not files:
+        return _ask(moment, conversation)
+    for file in files:
+        if file.file is None and file.due_at is None and file.next_attempt_at is None:
+            raise StepFailed("error", f"The file '{file.name}' could not be fetched: {file.problem}")
+    if all(file.file is not None for file in files):
+        return None
+    until = datetime.fromisoformat(moment.run.saved[moment.step.id]["until"])
+    if until <= moment.now:
+        problem = next((file.problem for file in files if file.problem), "no answer came")
+        raise StepFailed("error", f"The files did not come within {MOST_SECONDS // 60} minutes: {problem}")
+    return Wait("file", "The message waits for more of its files.", until)
+
+
+def attached(moment: Moment, message_id: str) -> list[dict[str, Any]]:
+    """The files that have come, as `attachments` of the message, which they belong to from now on. Raises Invalid."""
+    files = [file.id for file in _files(moment)]
+    return media.claim_uploads(moment.unit, moment.run.workspace_id, files, message_id)
+
+
+def _ask(moment: Moment, conversation: Conversation) -> Wait:
+    addresses, run = rendered(moment), moment.run
+    channel = channels.seen_by(moment.unit, conversation.channel_id)
+    try:
+        sending_checks.check_size(channels.kind_of(channel), "", len(addresses))
+    except Invalid as error:
+        raise StepFailed("error", error.faults[0].detail) from error
+    wanted = [Media(address, name=unquote(urlsplit(address).path)) for address in addresses]
+    expected = media.expect(moment.unit, channel, wanted, run_id=run.id)
+    database.after_commit(partial(mailbox.ring, fetches.MAIL, channel.id))
+    until = moment.now + timedelta(seconds=MOST_SECONDS)
+    asked = {"files": [each["id"] for each in expected], "until": timestamp(until)}
+    run_fields = {"conversation_id": conversation.id, "saved": {**run.saved, moment.step.id: asked}}
+    return Wait("file", "The message waits for its files.", until, {"attachments": addresses}, run_fields=run_fields)
+
+
+def _files(moment: Moment) -> list[Upload]:
+    """The files that the run has asked for; none if one has expired, or was sent before."""
+    asked, run = moment.run.saved.get(moment.step.id), moment.run
+    upload_ids = asked.get("files", ()) if isinstance(asked, dict) else ()
+    found = [moment.unit.get(Upload, run.workspace_id, "id", each) for each in upload_ids]
+    files = [each for each in found if each is not None and each.run_id == run.id and each.expires_at is not None]
+    return files if len(files) == len(found) and all(each.expires_at > moment.now for each in files) else []
+
+
+def _refusal(address: str) -> str | None:
+    return check_address(address, settings().webhook_allowed_networks)
