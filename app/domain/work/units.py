@@ -28,17 +28,18 @@ from app.models.runs import Run, RunRequest, RunStep
 from app.models.sales import Sale
 from app.models.sets import Key
 from app.models.uploads import Upload
+from app.models.waiting_starts import WaitingStart
 
 Row = TypeVar("Row", bound=OwnedModel)
 T = TypeVar("T")
 
 # In the order in which they are written.
 _MODELS: tuple[type[OwnedModel], ...] = (
-    *(Contact, Identity, Sale, Booking, Conversation, Message, Upload, Enrolment, Run),
+    *(Contact, Identity, Sale, Booking, Conversation, Message, Upload, Enrolment, Run, WaitingStart),
 )
 # In the order in which they are read: bookings and identities lead to contacts.
 _READ: tuple[type[OwnedModel], ...] = (
-    *(Booking, Sale, Identity, Contact, Conversation, Message, Upload, Enrolment, Run),
+    *(Booking, Sale, Identity, Contact, Conversation, Message, Upload, Enrolment, Run, WaitingStart),
 )
 _APPENDED: tuple[type[OwnedModel], ...] = (RunStep, RunRequest, ReadReceipt, SuggestedMerge, PendingMerge)
 

@@ -9,6 +9,7 @@ from app.domain.automations.definitions.chains import Chain, caused, chains
 from app.domain.automations.definitions.json_schemas import SCHEMAS
 from app.domain.automations.definitions.loops import loop, started
 from app.domain.automations.definitions.validation import exit_faults, faults, goal_faults
+from app.domain.triggers import timed_triggers
 
 
 def listened_keys(
@@ -16,4 +17,10 @@ def listened_keys(
 ) -> set[str]:
     """The keys of what concerns runs: the kind of an event, if a tag is named followed by ':' and the tag."""
     listed = [*definition.get("triggers", []), *exits, *([goal] if goal else [])]
-    return {f"{each['event']}:{each['tag']}" if "tag" in each else each["event"] for each in listed}
+    return {_listened(each) for each in listed}
+
+
+def _listened(trigger: Mapping[str, Any]) -> str:
+    if timed_triggers.is_timed(trigger):
+        return timed_triggers.listens_to(trigger)
+    return f"{trigger['event']}:{trigger['tag']}" if "tag" in trigger else str(trigger["event"])

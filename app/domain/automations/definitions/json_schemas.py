@@ -13,6 +13,7 @@ from app.lib import normalization
 MOST_STEPS = 500
 MOST_TRIGGERS = 64
 LONGEST_GOAL_SECONDS = 90 * 24 * 60 * 60
+LEAST_BEFORE_SECONDS, LONGEST_BEFORE_SECONDS = 60, 90 * 24 * 60 * 60
 DEEPEST = 10
 ID = "^[A-Za-z0-9_-]{1,64}$"
 
@@ -27,7 +28,6 @@ TAG_EVENTS = ("tag.added", "tag.removed")
 REPLY_EVENT = "message.received"
 
 _CONDITION = {"$ref": "#/components/schemas/Condition"}
-_TRIGGER = {"$ref": "#/components/schemas/Trigger"}
 _STEPS = {"type": "array", "items": {"$ref": "#/components/schemas/Step"}}
 
 
@@ -80,8 +80,8 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
             "triggers": {
                 "type": "array",
                 "maxItems": MOST_TRIGGERS,
-                "items": _TRIGGER,
-                "description": "The events that start a run. Without any, only `start` does.",
+                "items": {"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in ("Trigger", "BeforeTrigger")]},
+                "description": "What starts a run: events, or times. Without any, only `start` does.",
             },
             "steps": _STEPS | {"description": f"At most {MOST_STEPS}, those inside others included."},
         },
@@ -101,6 +101,24 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
             | {"description": "Only if this holds, for `contact`, `conversation` and `trigger.event`."},
         },
         "example": {"event": "tag.added", "tag": "vip"},
+    },
+    "BeforeTrigger": {
+        "type": "object",
+        "description": "A time before each booking of a contact begins, at which a run starts.",
+        "required": ["before", "seconds"],
+        "additionalProperties": False,
+        "properties": {
+            "before": {"type": "string", "enum": ["booking.starts_at"], "description": "What the time comes before."},
+            "seconds": {
+                "type": "integer",
+                "minimum": LEAST_BEFORE_SECONDS,
+                "maximum": LONGEST_BEFORE_SECONDS,
+                "description": "How long before; a minute to 90 days.",
+            },
+            "if": _CONDITION
+            | {"description": "Only if this holds then, for `contact` and `trigger.event`, which has the booking."},
+        },
+        "example": {"before": "booking.starts_at", "seconds": 86400},
     },
     "Goal": {
         "type": "object",
