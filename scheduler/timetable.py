@@ -17,7 +17,7 @@ from app.domain import writes
 from app.domain.automations import controls, counts, http_requests, run_history
 from app.domain.billing import invoices, usage
 from app.domain.channels import allowances, arrivals, channel_requests, fetches, media, outboxes, visitors
-from app.domain.conversations import channel_closings, interrupted_messages, read_receipts
+from app.domain.conversations import channel_closings, interrupted_messages, read_receipts, snoozes
 from app.domain.deliveries import fan_out, lanes, replays, sweeps
 from app.domain.insight import checks, figures, queues, updates
 from app.domain.jobs import idempotency_keys, jobs
@@ -93,6 +93,7 @@ class Timetable:
             _overdue("overdue_messages", 0.5, outboxes.MAIL, outboxes.ring_connected),
             # Nothing claims what a dead worker left in a channel that is not connected.
             Pass("interrupted_messages", 5, interrupted_messages.settle),
+            Pass("snoozed_conversations", 1, snoozes.wake_some, snoozes.IS_ANY_OVER),
             _waking("waiting_read_receipts", 1, read_receipts.WAITING),
             _overdue("overdue_read_receipts", 1, read_receipts.MAIL),
             _overdue("overdue_sweeps", 1, sweeps.MAIL),

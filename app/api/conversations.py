@@ -10,13 +10,14 @@ from marshmallow import fields, validate
 
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, envelope, page
+from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import BareResponse, respond
 from app.api.writes import accept
-from app.domain.conversations import conversation_changes, conversations
+from app.domain.conversations import conversation_changes, conversation_labels, conversations
 from app.domain.conversations.conversations import STATUSES, ConversationSchema
-from app.lib.schemas import RequestBody, StrictBoolean, about
+from app.lib import normalization
+from app.lib.schemas import Formatted, RequestBody, StrictBoolean, about, moment
 from app.models.conversations import Conversation
 
 blueprint = Blueprint("conversations", __name__, description="Conversations with contacts.")
@@ -27,6 +28,18 @@ class ConversationPatch(RequestBody):
 
     status = fields.String(validate=validate.OneOf(STATUSES))
     assignee_id = fields.String(allow_none=True, metadata=about("A member; null if it is not assigned."))
+    labels = fields.List(
+        Formatted(
+            normalization.label,
+            metadata={"minLength": 1, "maxLength": 100, "pattern": f"^{normalization.TAG}$", "example": "refund"},
+        ),
+        validate=validate.Length(max=conversation_labels.MOST_LABELS),
+        metadata=about("Replaces the existing labels."),
+    )
+    snoozed_until = moment(
+        "until then the conversation is snoozed, or until the contact writes; it must be open. null wakes it.",
+        allow_none=True,
+    )
     read = StrictBoolean(
         validate=validate.Equal(True, error="This can only be true."),
         metadata=about(
@@ -39,8 +52,11 @@ class ConversationPatch(RequestBody):
 
 class ConversationQuery(PageQuery):
     status = fields.String(validate=validate.OneOf(STATUSES))
-    assignee_id = fields.String()
+    assignee_id = fields.String(metadata=about("A member, or `none`."))
     contact_id = fields.String()
+    channel_id = fields.String()
+    label = fields.String()
+    snoozed = fields.Boolean()
 
 
 @blueprint.route("/workspaces/<workspace>/conversations", methods=["GET"])
@@ -49,8 +65,8 @@ class ConversationQuery(PageQuery):
 @blueprint.response(200, envelope(ConversationSchema, many=True))
 def list_conversations(query: dict[str, Any]) -> Response:
     """List conversations, the latest begun first."""
-    found = Conversation.matching(caller().workspace_id, query)
-    return respond(200, page(found, Conversation, query, conversations.represent))
+    find = partial(Conversation.newest, caller().workspace_id, query)
+    return respond(200, page_of(find, query, conversations.represent))
 
 
 @blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>", methods=["GET"])
@@ -67,9 +83,9 @@ def show_conversation(conversation_id: str) -> Response:
 @blueprint.arguments(ConversationPatch)
 @accepts_write(ConversationSchema)
 def update_conversation(body: dict[str, Any], conversation_id: str) -> Response:
-    """Close, open, assign or read a conversation. Closing it resumes the runs that a member's message holds."""
+    """Change a conversation, or mark it read. Closing it resumes the runs that a member's message holds."""
     found = Conversation.find(caller().workspace_id, conversation_id)
-    check = partial(conversation_changes.check_assignee, found.workspace_id, body.get("assignee_id"))
+    check = partial(conversation_changes.check, found.workspace_id, body)
     return accept("conversations.update", body | {"contact_id": found.contact_id}, found.id, check)
 
 

@@ -40,6 +40,13 @@ def tag(text: str) -> str:
     return text.strip()
 
 
+def label(text: str) -> str:
+    """A label: 1 to 100 characters, no control characters, not only spaces. Spaces at its ends are removed."""
+    if len(text) > 100 or not re.fullmatch(TAG, text):
+        raise ValueError("A label has 1 to 100 characters, no control characters, and more than spaces.")
+    return text.strip()
+
+
 def opt_out_word(text: str) -> str:
     """A word or phrase of 1 to 50 characters, in small letters, with single spaces."""
     if len(text) > 50 or not re.fullmatch(TAG, text):

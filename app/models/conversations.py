@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from peewee import BooleanField, IntegerField, TextField, Tuple, fn
+from peewee import BooleanField, CompositeKey, IntegerField, TextField, Tuple, fn
 
-from app.models.base import MailModel, OwnedModel, TimeField, json_field
+from app.models.base import MailModel, OwnedModel, TimeField, json_field, page_before, text_array
 
 
 class Conversation(OwnedModel):
@@ -19,7 +20,7 @@ class Conversation(OwnedModel):
     PREFIX = "cnv"
     # The sender paces conversations without the contact's lock.
     FIXED: ClassVar[frozenset[str]] = frozenset({"channel_id", "created_at", "paced_until"})
-    FILTERS: ClassVar[tuple[str, ...]] = ("status", "assignee_id", "contact_id")
+    FILTERS: ClassVar[tuple[str, ...]] = ("status", "channel_id", "contact_id")
 
     id = TextField(primary_key=True)
     contact_id = TextField()
@@ -29,11 +30,43 @@ class Conversation(OwnedModel):
     assignee_id = TextField(null=True)
     held_at = TimeField(null=True)
     waiting_run_id = TextField(null=True)
+    labels = text_array(default=list)
+    snoozed_until = TimeField(null=True)
     unread = IntegerField(default=0)
     window_ends_at = TimeField(null=True)
     paced_until = TimeField(null=True)
     last_message_at = TimeField(null=True)
     created_at = TimeField()
+
+    @classmethod
+    def newest(
+        cls, workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int
+    ) -> list[Conversation]:
+        """The first `limit` conversations after `last_id` that match every filter, the latest begun first.
+
+        Filters: `status`, `channel_id`, `contact_id`, `assignee_id` (a member, or `none`), `label`,
+        `snoozed` (a boolean).
+        """
+        query = cls.matching(workspace_id, filters)
+        if "assignee_id" in filters:
+            assignee_id = filters["assignee_id"]
+            query = query.where(cls.assignee_id.is_null() if assignee_id == "none" else cls.assignee_id == assignee_id)
+        if "label" in filters:
+            query = query.where(cls.id.in_(_labelled(workspace_id, filters, last_id, limit)))
+        if "snoozed" in filters:
+            query = query.where(cls.snoozed_until.is_null(not filters["snoozed"]))
+        return list(page_before(query, cls, [last_id], limit))
+
+
+class ConversationLabel(OwnedModel):
+    """A label of a conversation, for lists. A trigger of the database writes it."""
+
+    label = TextField()
+    conversation_id = TextField()
+    status = TextField()
+
+    class Meta:
+        primary_key = CompositeKey("workspace_id", "label", "conversation_id")
 
 
 class Message(MailModel):
@@ -74,3 +107,17 @@ class Message(MailModel):
         if last_at is not None:
             query = query.where(Tuple(at, cls.id) < Tuple(last_at, last_id))
         return list(query.order_by(at.desc(), cls.id.desc()).limit(limit))
+
+
+def _labelled(workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int) -> Any:
+    """A query for the identifiers of the conversations with the label; those of the page, if nothing else filters."""
+    listed = ConversationLabel
+    query = listed.select(listed.conversation_id).where(
+        listed.workspace_id == workspace_id, listed.label == filters["label"]
+    )
+    if "status" in filters:
+        query = query.where(listed.status == filters["status"])
+    if filters.keys() & {"channel_id", "contact_id", "assignee_id"}:
+        return query if last_id is None else query.where(listed.conversation_id < last_id)
+    # Otherwise the planner might read all conversations up to the first with the label.
+    return page_before(query, listed, [last_id], limit, ("conversation_id",))

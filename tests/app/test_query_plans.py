@@ -152,6 +152,13 @@ PAGES = {
         *("", "status=open", "status=closed", "assignee_id={member}", "assignee_id=none", "contact_id={contact}"),
         *("contact_id={regular}", "assignee_id={member}&status=open", "assignee_id={member}&status=closed"),
         *("contact_id={regular}&status=open", "contact_id={regular}&assignee_id={member}&status=open"),
+        *("assignee_id=none&status=open", "assignee_id=none&status=closed", "channel_id=chn_7", "channel_id=none"),
+        *("channel_id=chn_7&status=open", "channel_id=chn_7&status=closed", "channel_id=chn_8&assignee_id={member}"),
+        *("label=all", "label=few", "label=none", "label=early", "label=all&status=open", "label=all&status=closed"),
+        *("label=early&status=open", "label=few&assignee_id={member}", "label=all&assignee_id=none"),
+        *("label=all&channel_id=chn_8", "label=few&channel_id=chn_8", "label=all&contact_id={regular}"),
+        *("snoozed=true", "snoozed=false", "snoozed=true&status=open", "snoozed=false&status=open"),
+        *("label=all&status=open&assignee_id=none", "label=few&status=closed&assignee_id={member}&channel_id=chn_8"),
     ),
     "conversations/{conversation}/messages": ("messages", ""),
     "messages": ("messages", ""),
@@ -410,12 +417,18 @@ def seed_inbox(api: Api, regular: str) -> dict[str, str]:
             "cnv",
             SOME,
             api,
-            "contact_id, channel_id, peer, status, assignee_id, last_message_at, created_at",
+            "contact_id, channel_id, peer, status, assignee_id, labels, snoozed_until, last_message_at, created_at",
             f"""
             CASE WHEN n % 1000 = 0 THEN '{regular}' ELSE 'con_' || substr(id, 5) END, 'chn_' || n % 50, 'chat-' || n,
-            CASE WHEN n % 5000 = 7 THEN 'open' ELSE 'closed' END, CASE WHEN n % 2 = 0 THEN '{member}' END, at, at""",
+            CASE WHEN n % 5000 = 7 THEN 'open' ELSE 'closed' END, CASE WHEN n % 2 = 0 THEN '{member}' END,
+            ARRAY['all'] || CASE WHEN n < {SOME} / 20 THEN ARRAY['early'] WHEN n % 5000 = 8 THEN ARRAY['few'] END,
+            CASE WHEN n % 5000 = 9 THEN at END, at, at""",
         )
         rows("UPDATE conversations SET id = %s WHERE id = (SELECT max(id) FROM conversations)", (conversation,))
+        rows(
+            "INSERT INTO conversation_labels (workspace_id, label, conversation_id, status)"
+            " SELECT workspace_id, unnest(labels), id, status FROM conversations"
+        )
         fill(
             "messages",
             "msg",

@@ -15,9 +15,8 @@ from tests.journeys.runs import (
     calls,
     flaws,
     make_visitors,
-    publish,
+    publish_walk,
     start,
-    steps,
     unfinished_runs,
 )
 from tests.journeys.shops import Shop
@@ -41,7 +40,7 @@ class Walkers:
         self._pause = STARTED_WITHIN * seconds * CLIENTS / RUNS
         self._paused = threading.Event()  # never set
         self._contacts = make_visitors(stack, shop, CONTACTS)
-        self._automations = [publish(shop, steps(receiver, wait), f"Wait {wait} s") for wait in WAITS_SECONDS]
+        self._automations = [publish_walk(shop, receiver, wait, f"Wait {wait} s") for wait in WAITS_SECONDS]
         self._pool = ThreadPoolExecutor(CLIENTS)
         self._running: list[Future[None]] = []
 

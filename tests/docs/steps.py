@@ -53,7 +53,10 @@ def _rows(kind: Kind) -> Iterator[str]:
         if field in kind.templates:
             is_text = value.startswith("text")
             value = f"template{value[4:]}" if is_text else f"{value}; strings in it are templates"
-        value = "condition" if field in kind.conditions else "list of steps" if field in kind.lists else value
+        if field in kind.conditions or "$ref" in schema:
+            value = "condition"
+        elif field in kind.lists:
+            value = "list of steps"
         needed = "**required**; " if field in kind.required else ""
         yield f"| `{field}` | {needed}{value} | {schema.get('description', '')} |".replace("|  |", "| |")
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from app.database import rows
-from app.domain.automations.definitions.json_schemas import EVENTS
 from app.domain.automations.simulations import Given, simulate
 from app.domain.automations.steps import base
 from app.domain.triggers import automation_listeners, conditions
+from app.domain.triggers.event_kinds import EVENTS
 from app.lib import json
 from app.lib.json import timestamp
 from app.lib.liquids import TAGS

@@ -14,9 +14,10 @@ from app.domain.automations.definitions import json_schemas, validation
 from app.domain.bodies import objects
 from app.domain.channels import channels, media
 from app.domain.contacts import contacts
+from app.domain.conversations import conversation_labels, snoozes
 from app.domain.lifecycle import import_lines
 from app.domain.people import links, members, sign_ins
-from app.domain.triggers import concerned_runs, run_states
+from app.domain.triggers import awaited_events, concerned_runs, run_states
 from app.domain.webhooks import endpoints
 from app.lib import liquids, templates
 from tests.docs.pages import PAGES
@@ -41,11 +42,14 @@ CONSTANTS = {
     "invitations that are open": links.MOST_INVITATIONS,
     "tags of a contact": contacts.MOST_TAGS,
     "custom fields of a contact": contacts.MOST_FIELDS,
+    "labels of a conversation": conversation_labels.MOST_LABELS,
+    "days for which a conversation can be snoozed": snoozes.MOST_DAYS,
     "bytes of a template": templates.LONGEST_TEMPLATE,
     "steps of a definition": json_schemas.MOST_STEPS,
     "triggers of an automation": json_schemas.MOST_TRIGGERS,
     "exits of an automation": validation.MOST_EXITS,
     "runs of a contact and an automation that an event is compared with": concerned_runs.MOST_COMPARED,
+    "events before the first step of a run that a wait for one looks through": awaited_events.MOST_MISSED,
     "steps of a run without a wait": interpreter.MOST_UNBROKEN,
     "steps of a run": interpreter.MOST_STEPS,
     "automations that start one another in a chain": run_states.MOST_DEPTH,

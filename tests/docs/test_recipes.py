@@ -47,8 +47,8 @@ def ada(shop: Api) -> dict[str, Any]:
     return shop.contact(email="ada@example.com", phone="+4930123456")
 
 
-def test_there_are_ten_more_in_order() -> None:
-    assert [int(heading.partition(".")[0]) for heading in RECIPES] == list(range(11, 21))
+def test_they_are_in_order() -> None:
+    assert [int(heading.partition(".")[0]) for heading in RECIPES] == list(range(11, 22))
 
 
 @pytest.mark.parametrize("heading", [heading for heading in RECIPES if not heading.startswith("19.")])
@@ -226,3 +226,23 @@ def test_20_a_parcel_is_announced_before_it_arrives_and_not_after(shop: Api, ada
 
     assert len(sent()) == 1
     assert statuses() == [("completed", None)] * 2
+
+
+@pytest.mark.parametrize(
+    ("buys", "answer"),
+    [(True, "Thank you for your order of 19.90 EUR!"), (False, "Your code TEN is good for four more days.")],
+)
+def test_21_only_those_who_have_not_bought_are_reminded(
+    shop: Api, ada: dict[str, Any], buys: bool, answer: str
+) -> None:
+    install(shop, 21)
+    shop.done(shop.post(f"contacts/{ada['id']}/tags", {"name": "coupon"}))
+    go_on(shop)
+    assert sent() == ["10 % off your next order, with the code TEN."]
+
+    if buys:
+        shop.done(shop.post("sales", {"contact_id": ada["id"], "amount": "19.90", "currency": "EUR"}))
+    go_on(shop, pass_time=not buys)
+
+    assert sent()[1:] == [answer]
+    assert statuses() == [("completed", None)]

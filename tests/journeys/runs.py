@@ -46,15 +46,33 @@ class Started:
         return [f"{what}-{self.number}" for what in ("begun", "odd" if self.is_odd else "even", "ended")]
 
     @property
+    def echo(self) -> str:
+        """The tag that the run which it starts adds."""
+        return f"echo-{self.number}"
+
+    @property
     def log(self) -> Counter[tuple[str, str]]:
         """Its log, by step and status, without what a request came to."""
         branch = ("odd", "stage") if self.is_odd else ("even",)
         done = ("begun", "pause", "which", *branch, "keep", "arms", *["rounds", "round"] * 2, "rounds", "tell", "ended")
-        return Counter([*((step, "succeeded") for step in done), ("pause", "waiting"), ("call", "waiting")])
+        waits = ("pause", "call", "heard", "sub")
+        done = (*done, "name", "start", "heard", "sub")
+        return Counter([*((step, "succeeded") for step in done), *((step, "waiting") for step in waits)])
 
 
-def steps(receiver: Receiver, seconds: int) -> list[dict[str, Any]]:
-    """Steps with effects that can be counted: tags of the run's number, a field, a request and a message."""
+def publish_walk(shop: Shop, receiver: Receiver, seconds: int, name: str = "Journey") -> str:
+    """Publishes an automation of nearly all kinds of steps, and what its runs start; returns its identifier."""
+    echo = publish(shop, [{"id": "echo", "kind": "add_tag", "tag": f"echo-{NUMBER}"}], f"{name}: echo")
+    answer = publish(shop, [{"id": "end", "kind": "stop", "result": {"number": NUMBER}}], f"{name}: answer")
+    return publish(shop, _steps(receiver, seconds, echo, answer), name)
+
+
+def _steps(receiver: Receiver, seconds: int, echo: str, answer: str) -> list[dict[str, Any]]:
+    """Steps with effects that can be counted: tags of the run's number, a field, a request and a message.
+
+    They start a run of each of the other automations: they wait for what the first does, and for the end of the second.
+    """
+    number = {"number": NUMBER}
     return [
         {"id": "begun", "kind": "add_tag", "tag": f"begun-{NUMBER}"},
         {"id": "pause", "kind": "wait", "seconds": seconds},
@@ -84,6 +102,15 @@ def steps(receiver: Receiver, seconds: int) -> list[dict[str, Any]]:
             "body": {"contact": "{{ contact.id }}"},
         },
         {"id": "tell", "kind": "send_message", "text": f"Message {NUMBER}"},
+        {"id": "name", "kind": "set_variable", "name": "echo", "value": f"echo-{NUMBER}"},
+        {"id": "start", "kind": "start_automation", "automation_id": echo, "variables": number},
+        {
+            "id": "heard",
+            "kind": "wait_for_event",
+            "event": "tag.added",
+            "if": {"field": "trigger.event.data.tag", "is": "equals", "other": "run.variables.echo"},
+        },
+        {"id": "sub", "kind": "start_automation", "automation_id": answer, "variables": number, "wait": True},
         {"id": "ended", "kind": "add_tag", "tag": f"ended-{NUMBER}"},
     ]
 
@@ -170,7 +197,11 @@ def flaws(stack: Stack, shop: Shop, receiver: Receiver, started: Sequence[Starte
     A request may have arrived several times, all under one key.
     """
     by_id = {each.run_id: each for each in started}
-    ended = dict(rows(stack, "SELECT id, status FROM runs WHERE workspace_id = %s", shop.workspace_id))
+    own = "SELECT id, status FROM runs WHERE workspace_id = %s AND parent_id IS NULL"
+    ended = dict(rows(stack, own, shop.workspace_id))
+    others = rows(stack, "SELECT status FROM runs WHERE workspace_id = %s AND parent_id IS NOT NULL", shop.workspace_id)
+    if others != [("completed",)] * 2 * len(started):
+        yield f"runs that runs have started: {Counter(others)} for {len(started)}"
     if ended != dict.fromkeys(by_id, "completed"):
         yield f"runs: {Counter(ended.values())} of {len(started)}, {len(ended.keys() ^ by_id.keys())} lost or unknown"
     if left := rows(stack, "SELECT id FROM run_requests WHERE workspace_id = %s", shop.workspace_id):
@@ -209,7 +240,7 @@ def _flaws_of(
 def _flaws_of_contacts(stack: Stack, shop: Shop, started: Sequence[Started]) -> Iterator[str]:
     wanted: dict[str, set[str]] = defaultdict(set)
     for each in started:
-        wanted[each.contact_id] |= set(each.tags)
+        wanted[each.contact_id] |= {*each.tags, each.echo}
     for contact_id, tags in rows(stack, "SELECT id, tags FROM contacts WHERE workspace_id = %s", shop.workspace_id):
         if sorted(tags) != sorted(wanted[contact_id]):
             yield f"{contact_id} has the tags {tags}"

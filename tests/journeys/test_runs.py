@@ -15,9 +15,8 @@ from tests.journeys.runs import (
     calls,
     flaws,
     make_visitors,
-    publish,
+    publish_walk,
     start,
-    steps,
     unfinished_runs,
 )
 from tests.journeys.shops import open_shop
@@ -46,7 +45,7 @@ def test_each_step_takes_effect_once(
     fault: Callable[[Stack], None] | None, stack: Stack, receiver: Receiver, report: Callable[[object], None]
 ) -> None:
     shop = open_shop(stack, receiver)
-    automation, contacts = publish(shop, steps(receiver, 1)), make_visitors(stack, shop, CONTACTS)
+    automation, contacts = publish_walk(shop, receiver, 1), make_visitors(stack, shop, CONTACTS)
     caller = shop.caller()
     receiver.behaviour = lambda path, _: Answer(delay_seconds=0.3 if path.startswith(CALLS) else 0)
 
@@ -66,13 +65,13 @@ def test_a_server_that_hangs_does_not_delay_the_runs_of_another_workspace(
     stack: Stack, receiver: Receiver, report: Callable[[object], None]
 ) -> None:
     busy, quiet = open_shop(stack, receiver), open_shop(stack, receiver)
-    released, automation = threading.Event(), publish(busy, steps(receiver, 1))
+    released, automation = threading.Event(), publish_walk(busy, receiver, 1)
     receiver.behaviour = lambda path, _: Answer(released=released if path.startswith(f"{CALLS}/1") else None)
     try:
-        contacts, caller = make_visitors(stack, busy, 1), busy.caller()
-        hanging = [start(caller, automation, contacts[0], 1000 + number) for number in range(60)]
+        contacts, caller = make_visitors(stack, busy, CONTACTS), busy.caller()
+        hanging = [start(caller, automation, contacts[number % CONTACTS], 1000 + number) for number in range(60)]
         wait_until(lambda: calls(receiver) >= 20, 20, "requests hang")
-        automation, contacts = publish(quiet, steps(receiver, 1)), make_visitors(stack, quiet, 1)
+        automation, contacts = publish_walk(quiet, receiver, 1), make_visitors(stack, quiet, 1)
         caller = quiet.caller()
         taken = []
         for number in range(QUIET_RUNS):
@@ -86,13 +85,14 @@ def test_a_server_that_hangs_does_not_delay_the_runs_of_another_workspace(
     report(f"the slowest of {QUIET_RUNS} runs beside the server that hangs took {max(taken):.2f} s")
     assert max(taken) < 5  # one of which the run waits
     wait_until(lambda: unfinished_runs(stack, busy) == 0, SETTLE_SECONDS, "the runs that hung end")
-    assert len(rows(stack, "SELECT 1 FROM runs WHERE workspace_id = %s", busy.workspace_id)) == len(hanging)
+    own = "SELECT 1 FROM runs WHERE workspace_id = %s AND parent_id IS NULL"
+    assert len(rows(stack, own, busy.workspace_id)) == len(hanging)
 
 
 def test_a_run_is_woken_by_the_scheduler_where_no_worker_does(stack: Stack, receiver: Receiver) -> None:
     """Every bell is lost while it waits."""
     shop = open_shop(stack, receiver)
-    started = [start(shop.caller(), publish(shop, steps(receiver, 2)), make_visitors(stack, shop, 1)[0], 1)]
+    started = [start(shop.caller(), publish_walk(shop, receiver, 2), make_visitors(stack, shop, 1)[0], 1)]
     wait_until(
         lambda: rows(stack, "SELECT 1 FROM runs WHERE status = 'waiting' AND id = %s", started[0].run_id),
         20,

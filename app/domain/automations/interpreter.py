@@ -103,14 +103,17 @@ class Interpreter:
         self._talks = program.talks and not self.is_simulated
         if self.run.started_at is None:
             self._start(program)
-        for _ in range(MOST_AT_ONCE):
+        while True:
             if self.run.step is None:
                 self._finish("completed")
                 return
-            if not self._take(program.steps[self.run.step]):
-                return
-            if self.unit.is_long:
+            step = program.steps[self.run.step]
+            # What happens to the contact after the step before counts, so a wait for it begins at once.
+            is_enough = self.taken and (len(self.taken) >= MOST_AT_ONCE or self.unit.is_long)
+            if is_enough and step.kind != "wait_for_event":
                 break
+            if not self._take(step):
+                return
         self._put(status="running", due_at=self.now)
         if not self.is_simulated:
             run_states.ring(self.run.workspace_id)

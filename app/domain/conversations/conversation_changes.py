@@ -1,11 +1,12 @@
-"""Changes of conversations by members and the API: status, assignee, and that it was read."""
+"""Changes of conversations by members and the API: status, assignee, labels, snoozes, and that it was read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
-from app.domain.conversations import conversations, read_receipts
+from app.domain.conversations import conversation_labels, conversations, read_receipts, snoozes
 from app.domain.people import members
 from app.domain.work.changes import Change, Effect
 from app.errors import Invalid
@@ -22,21 +23,33 @@ def needs(workspace_id: str, payload: Mapping[str, Any], conversation_id: str | 
 
 
 def update(change: Change) -> Effect:
-    """Opens, closes or assigns the conversation, or marks it read. Raises NotFound, Invalid, Busy."""
+    """Opens, closes, assigns, labels or snoozes the conversation, or marks it read.
+
+    Raises NotFound, Invalid, Conflict, Busy.
+    """
     contact, conversation = conversations.hold(change, change.target)
     payload = change.payload
     if "assignee_id" in payload:
         conversation = conversations.assign(change, contact, conversation, payload["assignee_id"])
+    if "labels" in payload:
+        conversation = conversation_labels.replace(change, contact, conversation, payload["labels"])
     if "status" in payload:
         opens = payload["status"] == "open"
         conversation = (conversations.reopen if opens else conversations.close)(change, contact, conversation)
+    if payload.get("snoozed_until") is not None:
+        until = datetime.fromisoformat(payload["snoozed_until"])
+        conversation = snoozes.snooze(change, contact, conversation, until)
+    elif "snoozed_until" in payload:
+        conversation = snoozes.wake(change, contact, conversation)
     if payload.get("read") and conversation.unread:
         read_receipts.add(change.unit, conversation)
         conversations.alter(change.unit, conversation, unread=0)
     return Effect("changed", "conversation", conversation.id)
 
 
-def check_assignee(workspace_id: str, assignee_id: str | None) -> None:
-    """Raises Invalid if the workspace has no such member; None is always valid."""
+def check(workspace_id: str, payload: Mapping[str, Any]) -> None:
+    """Raises Invalid for an assignee that the workspace does not have, and a time that no snooze can end at."""
+    snoozes.check(payload.get("snoozed_until"))
+    assignee_id = payload.get("assignee_id")
     if assignee_id is not None and not members.exists(workspace_id, assignee_id):
         raise Invalid(conversations.NO_MEMBER)

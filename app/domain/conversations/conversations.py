@@ -82,7 +82,7 @@ def open_on(change: Change, contact: Contact, channel_id: str) -> Conversation:
     )
     change.unit.put(conversation)
     change.unit.notes[_latest_of(contact.id)] = conversation.id
-    _record(change, "conversation.opened", contact, conversation)
+    record(change, "conversation.opened", contact, conversation)
     return conversation
 
 
@@ -97,7 +97,7 @@ def reopen(change: Change, contact: Contact, conversation: Conversation) -> Conv
     if conversation.status == "open":
         return conversation
     reopened = alter(change.unit, conversation, status="open")
-    _record(change, "conversation.opened", contact, reopened)
+    record(change, "conversation.opened", contact, reopened)
     return reopened
 
 
@@ -105,10 +105,10 @@ def close(change: Change, contact: Contact, conversation: Conversation) -> Conve
     """Closes the conversation, and lets the runs go on that a member's message holds. Does nothing if it is closed."""
     if conversation.status == "closed":
         return conversation
-    closed = alter(change.unit, conversation, status="closed", held_at=None)
+    closed = alter(change.unit, conversation, status="closed", held_at=None, snoozed_until=None)
     if conversation.held_at is not None:
         _release(change.unit, closed)
-    _record(change, "conversation.closed", contact, closed)
+    record(change, "conversation.closed", contact, closed)
     return closed
 
 
@@ -121,7 +121,7 @@ def assign(change: Change, contact: Contact, conversation: Conversation, assigne
     if assignee_id == conversation.assignee_id:
         return conversation
     assigned = alter(change.unit, conversation, assignee_id=assignee_id)
-    _record(change, "conversation.assigned", contact, assigned)
+    record(change, "conversation.assigned", contact, assigned)
     return assigned
 
 
@@ -175,12 +175,19 @@ def tell_typing(conversation: Conversation, author: dict[str, str]) -> None:
     realtime.typing(conversation.workspace_id, conversation.id, author, conversation.channel_id, conversation.peer)
 
 
+def record(change: Change, kind: str, contact: Contact, conversation: Conversation, **further: Any) -> None:
+    """Records an event of the conversation; `further` are members of its data."""
+    data = {"contact": contacts.represent(contact), "conversation": represent(conversation), **further}
+    change.events.record(kind, data, contact.id)
+
+
 def erase(conversation_ids: Sequence[str]) -> None:
     """Closes these conversations, whose contact is deleted. Records no event; `contact.deleted` covers it."""
     rows("DELETE FROM read_receipts WHERE conversation_id = ANY(%s)", (list(conversation_ids),))
     rows(
         """
-        UPDATE conversations SET status = 'closed', held_at = NULL, peer = NULL, unread = 0, window_ends_at = NULL
+        UPDATE conversations SET status = 'closed', held_at = NULL, peer = NULL, unread = 0, window_ends_at = NULL,
+            labels = '{}', snoozed_until = NULL
         WHERE id = ANY(%s)
         """,
         (list(conversation_ids),),
@@ -193,6 +200,8 @@ class ConversationSchema(ResponseBody):
     channel_id = fields.String()
     status = fields.String(validate=validate.OneOf(STATUSES))
     assignee_id = fields.String(allow_none=True, metadata=about("A member; null if it is not assigned."))
+    labels = fields.List(fields.String(), metadata=about("Sorted.", example=["refund"]))
+    snoozed_until = time("When it wakes at the latest; null: it is not snoozed.", allow_none=True)
     unread = fields.Integer(metadata=about("How many messages of the contact no member has read.", example=2))
     last_message_at = time("When the latest message was added; null: there is none.", allow_none=True)
     window_ends_at = time(
@@ -230,8 +239,3 @@ def _release(unit: Unit, conversation: Conversation) -> None:
     for run in runs_that(unit, conversation, "waits_for = 'member'"):
         if run.waits_for == "member" and run.conversation_id == conversation.id:
             run_states.wake(unit, run)
-
-
-def _record(change: Change, kind: str, contact: Contact, conversation: Conversation) -> None:
-    data = {"contact": contacts.represent(contact), "conversation": represent(conversation)}
-    change.events.record(kind, data, contact.id)

@@ -16,7 +16,7 @@ from app.database import rows
 from app.domain.channels import channels, media, outboxes
 from app.domain.channels.media import AttachmentSchema
 from app.domain.contacts import contacts
-from app.domain.conversations import conversations, message_statuses, recipients, replies, sending_checks
+from app.domain.conversations import conversations, message_statuses, recipients, replies, sending_checks, snoozes
 from app.domain.conversations.message_statuses import Status
 from app.domain.triggers import run_states
 from app.domain.work.changes import Change, Effect
@@ -150,7 +150,8 @@ def receive(
     It is in that `conversation`, or else in an open one on the channel. `fields` are further columns of the message.
     """
     unit = change.unit
-    conversation = conversations.touch(unit, conversation or conversations.open_for(change, contact, channel_id))
+    conversation = conversation or conversations.open_for(change, contact, channel_id)
+    conversation = conversations.touch(unit, snoozes.wake(change, contact, conversation))
     author = {"type": "contact", "id": contact.id}
     received = _made(unit, conversation, text, direction="in", status="received", author=author)
     message = unit.put(replies.take(unit, conversation, received.altered(**fields)))

@@ -21,6 +21,9 @@ from app.models.runs import Run
 # Bellhop's own messages trigger nothing, so that two automations cannot answer each other; nor does a deletion.
 UNHEARD = frozenset({"message.sent", "message.delivered", "message.read", "message.failed", "contact.deleted"})
 
+# How keys of events begin that runs of an automation wait for.
+_AWAITED = "awaited "
+
 Trigger = Mapping[str, Any]
 
 
@@ -42,7 +45,8 @@ class Heard:
         event = self.event
         if event.contact_id is None or event.only is not None or event.kind in UNHEARD:
             return set()
-        return {_key(event.kind, None), _key(event.kind, event.tag), *timed_triggers.heard_by(event.kind)}
+        awaited = awaited_key(event.kind)
+        return {_key(event.kind, None), _key(event.kind, event.tag), awaited, *timed_triggers.heard_by(event.kind)}
 
     @cached_property
     def document(self) -> dict[str, Any]:
@@ -77,7 +81,7 @@ class Listener:
     def starts(self, heard: Heard) -> bool:
         """Whether the event is one of its triggers. A reply that a run waited for is none, unless they say so."""
         return any(
-            _is_of(trigger, heard, heard.variables) and (trigger.get("also_replies") or not heard.is_reply)
+            is_of(trigger, heard, heard.variables) and (trigger.get("also_replies") or not heard.is_reply)
             for trigger in self.triggers
         )
 
@@ -88,26 +92,26 @@ class Listener:
 
     def may_exit_on(self, heard: Heard) -> bool:
         """Whether the event is one of its exits, or may be, as only the run can tell."""
-        return any(_is_of(each, heard, {} if _names_run(each) else heard.variables) for each in self.exits)
+        return any(is_of(each, heard, {} if _names_run(each) else heard.variables) for each in self.exits)
 
     def exits_all_on(self, heard: Heard) -> bool:
         """Whether the event is one of its exits for every run."""
-        return any(not _names_run(each) and _is_of(each, heard, heard.variables) for each in self.exits)
+        return any(not _names_run(each) and is_of(each, heard, heard.variables) for each in self.exits)
 
     def exits_on(self, heard: Heard, run: Run) -> bool:
         """Whether the event is one of its exits for that run."""
-        return any(_is_of(each, heard, heard.variables | _of_run(run)) for each in self.exits)
+        return any(is_of(each, heard, heard.variables | of_run(run)) for each in self.exits)
 
     def may_reach_goal_on(self, heard: Heard) -> bool:
         """Whether the event is its goal, or may be, as only the run can tell."""
         goal = self.goal
-        return goal is not None and _is_of(goal, heard, {} if _names_run(goal) else heard.variables)
+        return goal is not None and is_of(goal, heard, {} if _names_run(goal) else heard.variables)
 
     def reaches_goal_on(self, heard: Heard, run: Run) -> bool:
         """Whether the event is its goal for that run, which must not have reached it, and happened in time."""
         if self.goal is None or run.goal_until is None or heard.event.at > run.goal_until:
             return False
-        return _is_of(self.goal, heard, heard.variables | _of_run(run))
+        return is_of(self.goal, heard, heard.variables | of_run(run))
 
 
 class Listeners:
@@ -117,6 +121,7 @@ class Listeners:
         found = rows(_FIND, {"workspace_id": workspace_id, "keys": sql.array(keys)}) if keys else []
         starting = {(id, version) for _, _, id, _, version, *_, is_open in found if is_open}
         triggers = _triggers(starting)
+        self._awaiting = {(id, key) for key, _, id, *_ in found}
         listeners = {
             id: Listener(id, name, version, reentry, triggers[id, version] if is_open else (), exits, goal)
             for _, _, id, name, version, reentry, exits, goal, is_open in found
@@ -132,6 +137,10 @@ class Listeners:
         listening = {listener.id: listener for since, listener in keyed if at is None or since <= at}
         return (listening[id] for id in sorted(listening) if id > heard.after)
 
+    def awaits(self, listener: Listener, heard: Heard) -> bool:
+        """Whether runs of the automation may wait for such an event."""
+        return (listener.id, awaited_key(heard.event.kind)) in self._awaiting
+
 
 def starting(automation_ids: Collection[str]) -> dict[str, Listener]:
     """Those of these automations that may start runs, by their identifiers."""
@@ -144,12 +153,12 @@ def starting(automation_ids: Collection[str]) -> dict[str, Listener]:
 
 
 def listen(workspace_id: str, automation_id: str, keys: Collection[str]) -> None:
-    """Replaces what the automation listens to.
+    """Replaces what the automation listens to, except the events that runs may wait for: they keep their versions.
 
     An event that was recorded before the automation listened to its key starts nothing, whenever that is looked at.
     """
-    stale = "DELETE FROM automation_listeners WHERE automation_id = %s AND key <> ALL(%s)"
-    count(stale, (automation_id, list(keys)))
+    stale = "DELETE FROM automation_listeners WHERE automation_id = %s AND key <> ALL(%s) AND NOT starts_with(key, %s)"
+    count(stale, (automation_id, list(keys), _AWAITED))
     count(
         """
         INSERT INTO automation_listeners (workspace_id, key, automation_id) SELECT %s, unnest(%s::text[]), %s
@@ -159,11 +168,16 @@ def listen(workspace_id: str, automation_id: str, keys: Collection[str]) -> None
     )
 
 
+def awaited_key(kind: str) -> str:
+    """The key of events of that kind that runs of an automation wait for."""
+    return f"{_AWAITED}{kind}"
+
+
 def _key(kind: str, tag: str | None) -> str:
     return kind if tag is None else f"{kind}:{tag}"
 
 
-def _is_of(trigger: Trigger, heard: Heard, variables: Mapping[str, Any]) -> bool:
+def is_of(trigger: Trigger, heard: Heard, variables: Mapping[str, Any]) -> bool:
     """Whether the event is that of the trigger. Without variables, its condition is left aside."""
     if trigger.get("event") != heard.event.kind or trigger.get("tag") not in (None, heard.event.tag):
         return False
@@ -176,8 +190,8 @@ def _names_run(trigger: Trigger) -> bool:
     return any(name.partition(".")[0] in ("run", "steps") for _, name in named)
 
 
-def _of_run(run: Run) -> dict[str, Any]:
-    """What conditions of exits can name besides the event."""
+def of_run(run: Run) -> dict[str, Any]:
+    """What conditions can name of a run, besides the event."""
     variables = {**run.variables, **run.own_variables}
     return {"steps": run.saved, "run": {"id": run.id, "variables": variables, "trigger": {"event": run.event}}}
 

@@ -1,4 +1,4 @@
-"""Concerned runs: those of a contact and an automation that an event may end, or be the goal of."""
+"""Concerned runs: those of a contact and an automation that an event may end, be the goal of, or is awaited by."""
 
 from __future__ import annotations
 
@@ -31,6 +31,11 @@ def unfinished(looks: Sequence[Look], limit: int) -> list[tuple[int, str]]:
 def latest_unfinished(looks: Sequence[Look], limit: int) -> list[tuple[int, str]]:
     """The same; of each look the latest MOST_COMPARED."""
     return _latest("runs.finished_at IS NULL", looks, limit)
+
+
+def latest_awaiting(looks: Sequence[Look], limit: int) -> list[tuple[int, str]]:
+    """The first `limit` runs that wait for an event, likewise."""
+    return _latest("runs.waits_for = 'event'", looks, limit)
 
 
 def latest_aiming(looks: Sequence[Look], limit: int) -> list[tuple[int, str]]:

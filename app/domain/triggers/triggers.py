@@ -1,4 +1,4 @@
-"""Triggers, exits and goals: the runs that follow from events, those that events end, and whose goal they are.
+"""Triggers, exits and goals: the runs that follow from events, those that events end or wake, and whose goal they are.
 
 They follow in the transaction that records the events, while they are few. Otherwise the events are left to the
 fan-out, which makes the plan again and carries it out in parts.
@@ -17,7 +17,7 @@ from peewee import DatabaseError, InterfaceError
 
 from app import sql
 from app.database import rows
-from app.domain.triggers import concerned_runs, run_endings, run_states, waiting_starts
+from app.domain.triggers import awaited_events, concerned_runs, run_endings, run_states, waiting_starts
 from app.domain.triggers.automation_listeners import Heard, Listener, Listeners
 from app.domain.triggers.concerned_runs import Look
 from app.domain.triggers.run_states import Start
@@ -47,7 +47,7 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """A consequence of an event for a listener. `run_id`: a run that it ends if `exits`, or whose goal it is.
+    """A consequence of an event for a listener. `run_id`: a run that it ends if `exits`, wakes, or whose goal it is.
 
     The last one of an event and a listener has no `run_id`: it is about runs begun in the same transaction, and begins
     one if `starts`. `exits_all`: it ends each of the contact's runs, whatever the run is like. `plans`: the event may
@@ -60,6 +60,7 @@ class Consequence:
     exits: bool = False
     starts: bool = False
     is_goal: bool = False
+    wakes: bool = False
     exits_all: bool = False
     plans: bool = False
 
@@ -119,10 +120,10 @@ def plan(heard: Sequence[Heard]) -> Plan:
                 return Plan(*_with_runs(last, position), looked)
             looked.append(position)
             exits, starts, is_goal = listener.may_exit_on(each), listener.starts(each), listener.may_reach_goal_on(each)
-            plans = bool(listener.timed(each))
-            if exits or starts or is_goal or plans:
+            wakes, plans = listeners.awaits(listener, each), bool(listener.timed(each))
+            if exits or starts or is_goal or wakes or plans:
                 exits_all = exits and listener.exits_all_on(each)
-                last.append(Consequence(each, listener, None, exits, starts, is_goal, exits_all, plans))
+                last.append(Consequence(each, listener, None, exits, starts, is_goal, wakes, exits_all, plans))
     return Plan(*_with_runs(last, None), looked)
 
 
@@ -146,7 +147,7 @@ def carry_out(consequence: Consequence, unit: Unit) -> None:
     if consequence.run_id is not None:
         if (run := unit.get(Run, heard.workspace_id, "id", consequence.run_id)) is not None:
             _affect(unit, consequence, run)
-    elif consequence.exits or consequence.is_goal:
+    elif consequence.exits or consequence.is_goal or consequence.wakes:
         for run in unit.changed(Run):
             is_its = (run.contact_id, run.automation_id) == (heard.event.contact_id, consequence.listener.id)
             if is_its and run_states.is_before(unit, run, heard.event.id):
@@ -187,8 +188,8 @@ def _would_overtake(consequences: Sequence[Consequence]) -> bool:
 def _with_runs(last: Sequence[Consequence], rest: Position | None) -> tuple[Sequence[Consequence], Position | None]:
     """The last consequences of events and listeners with those for runs before each, goals first.
 
-    Cut off at MOST_RUNS. Of runs that are only compared with the event, there may be as many on top, for goals and for
-    exits: they may stay as they are, and then the same part would be made again and again.
+    Cut off at MOST_RUNS. Of runs that are only compared with the event, there may be as many on top, for goals, exits
+    and waits each: they may stay as they are, and then the same part would be made again and again.
     """
     before: dict[Position, list[tuple[object, Consequence]]] = {}
     for find, of, is_about in _LOOKS:
@@ -213,12 +214,14 @@ def _look(number: int, each: Consequence) -> Look:
 
 
 def _affect(unit: Unit, consequence: Consequence, run: Run) -> None:
-    """Records the goal of the run, or ends it, or both, if the event is one for this run."""
+    """Records the goal of the run, ends it, or lets it go on with the event, if that is one for this run."""
     heard, listener = consequence.heard, consequence.listener
     if consequence.is_goal and listener.reaches_goal_on(heard, run):
         run = run_states.reach_goal(unit, run_endings.adopted(unit, run), heard.event.at)
     if consequence.exits and not run.is_finished and listener.exits_on(heard, run):
         run_endings.finish(unit, run, "cancelled", automation_name=listener.name, reason="exit")
+    elif consequence.wakes and awaited_events.is_awaited(run, heard):
+        run_states.wake(unit, run_endings.adopted(unit, run), answer={"event": heard.document})
 
 
 def _begin(unit: Unit, consequence: Consequence) -> None:
@@ -247,6 +250,7 @@ def _contact_of(consequence: Consequence) -> str:
 _LOOKS: Sequence[tuple[Callable[..., list[tuple[int, str]]], dict[str, bool], Callable[[Consequence], bool]]] = (
     (concerned_runs.latest_aiming, {"is_goal": True}, lambda each: each.is_goal),
     (concerned_runs.latest_unfinished, {"exits": True}, lambda each: each.exits and not each.exits_all),
+    (concerned_runs.latest_awaiting, {"wakes": True}, lambda each: each.wakes),
     (concerned_runs.unfinished, {"exits": True}, lambda each: each.exits_all),
 )
 

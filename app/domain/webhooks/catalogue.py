@@ -127,6 +127,14 @@ KINDS: Mapping[str, EventKind] = {
         "A conversation was assigned to a member, or its assignee was removed.",
         lambda: _conversation(assignee_id="mem_01kaj5bd40fm2z4h6k8s0w1x3y"),
     ),
+    "conversation.labelled": EventKind(
+        "Labels of a conversation changed; 'added' and 'removed' name them.",
+        lambda: _conversation(labels=["refund", "urgent"]) | {"added": ["urgent"], "removed": ["new"]},
+    ),
+    "conversation.snoozed": EventKind(
+        "A conversation was snoozed until a time, or until another one.", lambda: _conversation(snoozed_until=_AT)
+    ),
+    "conversation.woken": EventKind("A conversation is not snoozed any more.", lambda: _conversation()),
     "message.received": EventKind(
         "A contact wrote a message.",
         lambda: _conversation(last_message_at=_AT) | {"message": messages.represent(_MESSAGE)},

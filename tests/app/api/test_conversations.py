@@ -13,6 +13,9 @@ from app.realtime import Sign
 from tests.cast import Api, event_kinds, one
 from tests.talks import close, make_channel, make_member, receive
 
+# Not all of these are labels, or they are too many.
+BAD_LABELS = [{"labels": each} for each in (None, "refund", ["  "], ["x" * 101], [7], list("abcdefghijklmnopqrstu"))]
+
 
 @pytest.fixture
 def contact_id(api: Api) -> str:
@@ -45,6 +48,8 @@ def test_a_conversation_is_shown_with_all_its_fields(api: Api, contact_id: str, 
         "channel_id": shown["channel_id"],
         "status": "open",
         "assignee_id": None,
+        "labels": [],
+        "snoozed_until": None,
         "unread": shown["unread"],
         "last_message_at": shown["last_message_at"],
         "window_ends_at": None,
@@ -52,20 +57,58 @@ def test_a_conversation_is_shown_with_all_its_fields(api: Api, contact_id: str, 
     }
 
 
-def test_conversations_are_listed_by_status_assignee_and_contact(api: Api, conversation_id: str) -> None:
+def listed(api: Api, query: str) -> list[str]:
+    return [each["id"] for each in api.get(f"conversations{query}").json["data"]]
+
+
+def test_conversations_are_listed_by_status_assignee_channel_and_contact(api: Api, conversation_id: str) -> None:
     other = api.contact(email="bea@example.com")["id"]
-    second = receive(api.workspace_id, other, make_channel(api.workspace_id)).conversation_id
+    channel_id = make_channel(api.workspace_id)
+    second = receive(api.workspace_id, other, channel_id).conversation_id
     close(api.workspace_id, other)
     member_id = make_member(api.workspace_id)
     change(api, conversation_id, assignee_id=member_id)
 
-    def listed(query: str) -> list[str]:
-        return [each["id"] for each in api.get(f"conversations{query}").json["data"]]
+    assert listed(api, "") == [second, conversation_id]
+    assert listed(api, "?status=closed") == [second]
+    assert listed(api, f"?assignee_id={member_id}") == [conversation_id]
+    assert listed(api, "?assignee_id=none") == [second]
+    assert listed(api, f"?channel_id={channel_id}") == [second]
+    assert listed(api, f"?contact_id={other}&status=open") == []
 
-    assert listed("") == [second, conversation_id]
-    assert listed("?status=closed") == [second]
-    assert listed(f"?assignee_id={member_id}") == [conversation_id]
-    assert listed(f"?contact_id={other}&status=open") == []
+
+def test_conversations_are_listed_by_label(api: Api, others: Api, contact_id: str, conversation_id: str) -> None:
+    channel_ids = [make_channel(api.workspace_id) for _ in range(3)]
+    more = [receive(api.workspace_id, contact_id, each).conversation_id for each in channel_ids]
+    for each in more:
+        change(api, each, labels=["refund", "vip"])
+    change(api, more[1], status="closed", labels=["refund"])
+
+    assert listed(api, "?label=refund") == more[::-1]
+    assert listed(api, "?label=refund&status=open") == [more[2], more[0]]
+    assert listed(api, f"?label=vip&channel_id={channel_ids[1]}") == []
+    assert listed(api, "?label=none") == []
+    assert others.get("conversations?label=refund").json["data"] == []
+
+
+def test_a_list_by_label_goes_on_where_its_page_ended(api: Api, contact_id: str) -> None:
+    found = [receive(api.workspace_id, contact_id, make_channel(api.workspace_id)).conversation_id for _ in range(3)]
+    for each in found:
+        change(api, each, labels=["refund"])
+
+    first = api.get("conversations?label=refund&limit=2").json
+    cursor = first["meta"]["nextCursor"]
+
+    assert [each["id"] for each in first["data"]] == found[:0:-1]
+    assert listed(api, f"?label=refund&limit=2&cursor={cursor}") == found[:1]
+
+
+def test_labels_are_replaced(api: Api, conversation_id: str) -> None:
+    assert change(api, conversation_id, labels=[" vip ", "refund", "vip"])["labels"] == ["refund", "vip"]
+    assert change(api, conversation_id, labels=["vip", "refund"])["labels"] == ["refund", "vip"]
+    assert change(api, conversation_id, labels=[])["labels"] == []
+
+    assert event_kinds(api.workspace_id).count("conversation.labelled") == 2
 
 
 def test_a_conversation_is_closed_and_opened(api: Api, conversation_id: str) -> None:
@@ -110,7 +153,7 @@ def test_reading_what_no_provider_knows_tells_nobody(api: Api, conversation_id: 
     assert one("SELECT count(*) FROM read_receipts") == 0
 
 
-@pytest.mark.parametrize("body", [{"read": False}, {"status": "held"}, {"unread": 0}, {"assignee_id": 7}])
+@pytest.mark.parametrize("body", [{"read": False}, {"status": "held"}, {"unread": 0}, {"assignee_id": 7}, *BAD_LABELS])
 def test_what_cannot_be_changed_is_refused(api: Api, conversation_id: str, body: dict[str, Any]) -> None:
     assert api.patch(f"conversations/{conversation_id}", body).status_code == 422
 

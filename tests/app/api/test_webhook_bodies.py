@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from app.domain.channels import channels
 from app.domain.conversations import messages
 from app.domain.deliveries import stops
 from app.domain.webhooks import catalogue
+from app.lib import clock
 from app.models.conversations import Message
 from app.models.endpoints import Endpoint
 from tests.automations import carry_on
@@ -22,7 +24,7 @@ from tests.talks import assign, change, close, locked, make_channel, make_member
 
 
 def talk(api: Api, contact_id: str) -> None:
-    """Opens, assigns and closes a conversation, with messages that come to every end."""
+    """Opens, assigns, labels and closes a conversation, with messages that come to every end."""
     received = receive(api.workspace_id, contact_id, make_channel(api.workspace_id))
     for status in ("sent", "delivered", "read", "failed"):
         sent = Message(**received.__data__ | {"direction": "out", "status": status})
@@ -35,6 +37,10 @@ def talk(api: Api, contact_id: str) -> None:
         )
     for assignee_id in (make_member(api.workspace_id), None):
         assign(api.workspace_id, contact_id, assignee_id)
+    for labels in (["refund"], []):
+        api.done(api.patch(f"conversations/{received.conversation_id}", {"labels": labels}))
+    for until in ((clock.now() + timedelta(days=1)).isoformat(), None):
+        api.done(api.patch(f"conversations/{received.conversation_id}", {"snoozed_until": until}))
     close(api.workspace_id, contact_id)
 
 

@@ -8,16 +8,23 @@ from typing import Any
 from app.domain.automations.definitions.chains import Chain, caused, chains
 from app.domain.automations.definitions.json_schemas import SCHEMAS
 from app.domain.automations.definitions.loops import loop, started
+from app.domain.automations.definitions.programs import compile
 from app.domain.automations.definitions.validation import exit_faults, faults, goal_faults
 from app.domain.triggers import timed_triggers
+from app.domain.triggers.automation_listeners import awaited_key
 
 
 def listened_keys(
     definition: Mapping[str, Any], exits: Sequence[Mapping[str, Any]], goal: Mapping[str, Any] | None = None
 ) -> set[str]:
-    """The keys of what concerns runs: the kind of an event, if a tag is named followed by ':' and the tag."""
+    """The keys of what concerns runs: the kind of an event, if a tag is named followed by ':' and the tag.
+
+    What its steps wait for has keys of its own.
+    """
     listed = [*definition.get("triggers", []), *exits, *([goal] if goal else [])]
-    return {_listened(each) for each in listed}
+    steps = compile(definition).steps.values() if definition else ()
+    awaited = {awaited_key(step.fields["event"]) for step in steps if step.kind == "wait_for_event"}
+    return awaited | {_listened(each) for each in listed}
 
 
 def _listened(trigger: Mapping[str, Any]) -> str:

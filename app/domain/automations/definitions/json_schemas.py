@@ -7,8 +7,7 @@ from typing import Any
 
 from app.domain.automations.steps import KINDS
 from app.domain.automations.steps.base import Kind
-from app.domain.triggers import conditions
-from app.lib import normalization
+from app.domain.triggers import conditions, event_kinds
 
 MOST_STEPS = 500
 MOST_TRIGGERS = 64
@@ -17,14 +16,6 @@ LEAST_BEFORE_SECONDS, LONGEST_BEFORE_SECONDS = 60, 90 * 24 * 60 * 60
 DEEPEST = 10
 ID = "^[A-Za-z0-9_-]{1,64}$"
 
-# The events that may start or end a run: they happen to a contact, and not by Bellhop's own message.
-EVENTS = (
-    *("contact.created", "contact.updated", "tag.added", "tag.removed"),
-    *("sale.recorded", "booking.created", "booking.cancelled"),
-    *("message.received", "conversation.opened", "conversation.closed", "conversation.assigned"),
-    *("automation.started", "automation.completed", "automation.failed", "automation.cancelled"),
-)
-TAG_EVENTS = ("tag.added", "tag.removed")
 REPLY_EVENT = "message.received"
 
 _CONDITION = {"$ref": "#/components/schemas/Condition"}
@@ -59,17 +50,6 @@ def _of_kind(name: str, kind: Kind) -> dict[str, Any]:
     }
 
 
-_EVENT: Mapping[str, Any] = {
-    "event": {"type": "string", "enum": list(EVENTS), "description": "The kind of the event."},
-    "tag": {
-        "type": "string",
-        "minLength": 1,
-        "maxLength": 100,
-        "pattern": f"^{normalization.TAG}$",
-        "description": f"Only this tag. For {' and '.join(TAG_EVENTS)}.",
-    },
-}
-
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     "Definition": {
         "type": "object",
@@ -92,7 +72,7 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
         "required": ["event"],
         "additionalProperties": False,
         "properties": {
-            **_EVENT,
+            **event_kinds.FIELDS,
             "also_replies": {
                 "type": "boolean",
                 "description": f"For {REPLY_EVENT}: replies that a run waited for start runs too.",
@@ -126,7 +106,7 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
         "required": ["event", "within_seconds"],
         "additionalProperties": False,
         "properties": {
-            **_EVENT,
+            **event_kinds.FIELDS,
             "if": _CONDITION | {"description": "Only if this holds, for what exits can name: also `run` and `steps`."},
             "within_seconds": {
                 "type": "integer",

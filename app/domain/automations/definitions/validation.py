@@ -11,19 +11,18 @@ from typing import Any
 from app.domain.automations.definitions import known_names
 from app.domain.automations.definitions.json_schemas import (
     DEEPEST,
-    EVENTS,
     ID,
     MOST_STEPS,
     MOST_TRIGGERS,
     REPLY_EVENT,
     SCHEMAS,
-    TAG_EVENTS,
 )
 from app.domain.automations.definitions.known_names import Names
 from app.domain.automations.steps import KINDS
 from app.domain.automations.steps.base import Kind
 from app.domain.triggers import conditions, timed_triggers
 from app.domain.triggers.conditions import MOST_MATCHES
+from app.domain.triggers.event_kinds import EVENTS, TAG_EVENTS
 from app.domain.work import schema_checks
 from app.errors import MAX_FAULTS, Fault, pointer_to
 from app.lib import normalization, templates
@@ -146,6 +145,8 @@ def _step_faults(step: Any, at: str, seen: _Seen, depth: int) -> Iterator[Fault]
     for each in kind.conditions:
         if each in step:
             yield from _condition_faults(step[each], f"{at}/{each}", seen.names)
+    if trigger := {each: step[each] for each in kind.trigger if each in step}:
+        yield from _faults_of_trigger(trigger, at, known_names.of_exits(_events([trigger])))
     for each in kind.paths:
         if isinstance(step.get(each), str) and (detail := known_names.fault(step[each].split("."), seen.names)):
             yield Fault(f"{at}/{each}", detail)
@@ -175,7 +176,7 @@ def _field_faults(step: Mapping[str, Any], name: str, kind: Kind, at: str) -> It
         if each not in step:
             yield Fault(f"{at}/{each}", f"A step of kind '{name}' needs '{each}'.")
     for each, schema in kind.fields.items():
-        if each in step and each not in (*kind.lists, *kind.conditions):
+        if each in step and each not in (*kind.lists, *kind.conditions, *kind.trigger):
             yield from schema_checks.faults(step[each], schema, f"{at}/{each}")
 
 

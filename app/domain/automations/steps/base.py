@@ -103,7 +103,7 @@ class Wait:
     as `requests.py` describes.
     """
 
-    waits_for: Literal["time", "reply", "response", "run", "quiet_hours", "member"]
+    waits_for: Literal["time", "reply", "response", "run", "event", "quiet_hours", "member"]
     text: str
     until: datetime | None = None
     input: Any = None
@@ -135,11 +135,11 @@ class Kind:
     """A kind of step, as it stands in the table of `app/domain/automations/steps/__init__.py`.
 
     `fields` are JSON Schemas of its members besides `id` and `kind`; of these, `templates` hold Liquid templates (at
-    any depth), `conditions` conditions, `paths` names of values, and `lists` steps; `arms` is a list of objects whose
-    `name` and `steps` are such lists. `loops`: after the steps inside it comes the step itself again. `waits`: a run
-    that passes it always waits first. `talks`: it needs the run's conversation. `results`: the members of `steps.<id>`
-    after it. `check` yields what is wrong with a step besides; it is given the step and its pointer. `example` is a
-    valid step without its `id`.
+    any depth), `conditions` conditions, `trigger` the parts of a trigger, `paths` names of values, and `lists` steps;
+    `arms` is a list of objects whose `name` and `steps` are such lists. `loops`: after the steps inside it comes the
+    step itself again. `waits`: a run that passes it always waits first. `talks`: it needs the run's conversation.
+    `results`: the members of `steps.<id>` after it. `check` yields what is wrong with a step besides; it is given the
+    step and its pointer. `example` is a valid step without its `id`.
     """
 
     description: str
@@ -148,6 +148,7 @@ class Kind:
     required: tuple[str, ...] = ()
     templates: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
+    trigger: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
     arms: str | None = None

@@ -1,10 +1,12 @@
-"""Values of any shape whose strings are templates."""
+"""Values that are templates: texts that a reader normalises, and values of any shape whose strings are rendered."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from app.domain.automations.steps.base import Moment, StepFailed
+from app.errors import Fault, pointer_to
 from app.lib import json
 
 
@@ -40,3 +42,21 @@ def rendered(moment: Moment, value: Any, most_bytes: int) -> Any:
         return [render(inner) for inner in each] if isinstance(each, list) else each
 
     return render(value)
+
+
+def read(moment: Moment, name: str, reader: Callable[[str], str]) -> str:
+    """What the reader makes of that field's text. Raises StepFailed if it raises ValueError."""
+    try:
+        return reader(moment.render(moment.step.fields[name]))
+    except ValueError as error:
+        raise StepFailed("error", str(error)) from error
+
+
+def check(name: str, reader: Callable[[str], str], step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
+    """Yields what the reader finds wrong with that field, if it is not a template."""
+    text = step.get(name)
+    if isinstance(text, str) and "{" not in text:
+        try:
+            reader(text)
+        except ValueError as error:
+            yield Fault(pointer + pointer_to(name), str(error))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
 from itertools import count
 from random import Random
 from typing import Any
@@ -25,11 +26,12 @@ _TEXTS = (
 _KINDS = (
     *("add_tag", "add_tag", "remove_tag", "set_field", "wait", "http_request", "close_conversation", "stop"),
     *("send_message", "send_message", "send_message", "wait_for_reply", "wait_for_reply", "start_automation", "branch"),
-    *("set_variable", "set_variable", "split", "repeat", "ask", "ask"),
+    *("set_variable", "set_variable", "split", "repeat", "ask", "ask", "wait_for_event", "wait_for_event"),
+    *("label_conversation", "snooze_conversation"),
 )
 _EVENTS = (
     *("tag.added", "tag.added", "tag.added", "tag.removed", "message.received"),
-    *("automation.completed", "automation.cancelled"),
+    *("automation.completed", "automation.cancelled", "conversation.labelled", "conversation.woken"),
 )
 
 
@@ -60,11 +62,16 @@ def triggers(random: Random) -> list[dict[str, Any]]:
 
 def some_exits(random: Random) -> list[dict[str, Any]]:
     """Two at most, some of which depend on the run."""
-    of_run = (
-        {"field": "run.variables.own", "is": "equals", "value": random.choice(TAGS)},
-        {"not": {"field": "run.variables.word", "is": "exists"}},
-    )
-    return [each | ({"if": random.choice(of_run)} if random.random() < 0.3 else {}) for each in triggers(random)]
+    return [each for each, _ in zip(_exits(random), triggers(random), strict=False)]
+
+
+def _exits(random: Random) -> Iterator[dict[str, Any]]:
+    while True:
+        of_run = (
+            {"field": "run.variables.own", "is": "equals", "value": random.choice(TAGS)},
+            {"not": {"field": "run.variables.word", "is": "exists"}},
+        )
+        yield _trigger(random) | ({"if": random.choice(of_run)} if random.random() < 0.3 else {})
 
 
 def some_goal(random: Random) -> dict[str, Any] | None:
@@ -89,6 +96,7 @@ def _steps(random: Random, startable: Sequence[str], numbers: Iterator[int], dep
             "branch": ("then", "else"),
             "wait_for_reply": ("otherwise",),
             "ask": ("otherwise",),
+            "wait_for_event": ("otherwise",),
             "repeat": ("steps",),
         }.get(kind, ()):
             step[name] = _steps(random, startable, numbers, depth + 1) if depth < 3 else []
@@ -114,12 +122,18 @@ def _fields(random: Random, kind: str, startable: Sequence[str]) -> dict[str, An
     fields: dict[str, dict[str, Any]] = {
         "add_tag": {"tag": text},
         "remove_tag": {"tag": random.choice(TAGS)},
+        "label_conversation": {"label": text},
+        "snooze_conversation": {"until": f"{date.today() + timedelta(days=random.randint(2, 4))}T00:00:00Z"},
         "wait": {"seconds": HOUR * random.randint(0, 2)},
         "send_message": {"text": text},
         "wait_for_reply": {"timeout_seconds": HOUR * random.randint(1, 3)},
         "ask": {
             **{"text": text, "retry_text": random.choice(TAGS), "format": "number"},
             **{"attempts": random.randint(1, 3), "timeout_seconds": HOUR * random.randint(1, 3)},
+        },
+        "wait_for_event": {
+            **{name: value for name, value in next(_exits(random)).items() if name != "also_replies"},
+            "timeout_seconds": HOUR * random.randint(1, 3),
         },
         "http_request": {"method": "POST", "address": "https://shop.example/", "body": text},
         "start_automation": {"automation_id": random.choice(startable or [""]), "variables": {"word": text}, **waits},

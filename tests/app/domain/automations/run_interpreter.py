@@ -56,6 +56,9 @@ class World:
                         named = {"steps": run["saved"], "run": {"variables": run["variables"] | run["own"]}}
                         if any(_is_of(each, event, named) for each in automation["exits"]):
                             self.finish(run, "cancelled", "exit")
+                for run in self._unfinished(event["contact"], automation):
+                    if self._awaits(run, event):
+                        self.wake(run, answer={"event": event})
                 definition = automation["definitions"].get(automation["version"], {"triggers": []})
                 if any(_starts_on(each, event) for each in definition["triggers"]):
                     self._trigger(automation, event)
@@ -99,7 +102,7 @@ class World:
             "starter": None,
             "log": [],
         }
-        run |= {"number": next(self._numbers), **fields}
+        run |= {"number": next(self._numbers), "transaction": self._transaction, **fields}
         run["todo"] = automation["definitions"][run["version"]]["steps"]
         self.runs.append(run)
         return run
@@ -137,6 +140,9 @@ class World:
         on_channel = [each for each in contact["conversations"] if each["channel"] == channel]
         conversation = latest if latest and latest["channel"] == channel else max(on_channel, key=_age, default=None)
         conversation = self._opened(contact, conversation, channel)
+        if conversation["snoozed"]:
+            conversation["snoozed"] = None
+            self._record(contact, "conversation.woken")
         message = self._write(conversation, "in", text, None)
         if self._is_waiting(run := conversation["waiting"], conversation):
             self.wake(run, answer={"text": text})
@@ -156,7 +162,7 @@ class World:
             for each in self.runs if conversation["held"] else ():
                 if each["waits_for"] == "member" and each["conversation"] is conversation:
                     self.wake(each)
-            conversation.update(status="closed", held=False)
+            conversation.update(status="closed", held=False, snoozed=None)
             self._record(conversation["contact"], "conversation.closed", run=run)
 
     def most_recent(self, contact: Any) -> Any:
@@ -171,11 +177,13 @@ class World:
         if not run["started"]:
             run["started"] = True
             self._record(run["contact"], "automation.started", run=run)
-        for _ in range(self.most_at_once):
+        taken = 0
+        while taken < self.most_at_once or not run["todo"] or run["todo"][0]["kind"] == "wait_for_event":
             if not run["todo"]:
                 self.finish(run, "completed")
             if run["status"] not in UNFINISHED or not self._take(run, run["todo"][0]):
                 return
+            taken += 1
         run.update(status="running", due=True)
 
     def _take(self, run: Any, step: Any) -> bool:
@@ -332,6 +340,33 @@ class World:
         run["saved"] = run["saved"] | {step["id"]: {**(answer or {}), "timed_out": answer is None}}
         return "succeeded", [] if is_answered else step.get("otherwise", [])
 
+    def _begin_wait_for_event(self, run: Any, step: Any) -> Any:
+        for event in [] if run["log"] else run["contact"]["events"]:
+            if self._is_since(run, event) and self._is_for(run, step, event):
+                return self._resume_wait_for_event(run, step, {"event": event})
+        run["since"] = next(self._numbers)
+        return Waits("event", step["timeout_seconds"] // 3600)
+
+    def _resume_wait_for_event(self, run: Any, step: Any, answer: Any) -> Any:
+        run["saved"] = run["saved"] | {step["id"]: {"timed_out": answer is None}}
+        return "succeeded", [] if answer else step["otherwise"]
+
+    def _awaits(self, run: Any, event: Any) -> bool:
+        if run["waits_for"] != "event" or run["answer"] is not None or event["number"] < run["since"]:
+            return False
+        return self._is_for(run, run["todo"][0], event)
+
+    def _is_for(self, run: Any, step: Any, event: Any) -> bool:
+        named = {"steps": run["saved"], "run": {"variables": run["variables"] | run["own"]}}
+        return event["run"] is not run and _is_of(step, event, named)
+
+    def _is_since(self, run: Any, event: Any) -> bool:
+        """Whether it happened after the trigger, or since the start, which may be accepted before the transaction."""
+        if run["triggered"]:
+            return bool(event["number"] > run["event"]["number"])
+        by_job = run["starter"] is None and run["depth"] == 0
+        return bool(event["transaction"] >= run["transaction"] if by_job else event["number"] > run["number"])
+
     def _begin_http_request(self, run: Any, step: Any) -> Any:
         run["tries"] = 0
         return Waits("response")
@@ -346,6 +381,31 @@ class World:
             return "failed", []
         run["conversation"] = conversation
         self.close(conversation, run)
+        return "succeeded", []
+
+    def _begin_label_conversation(self, run: Any, step: Any) -> Any:
+        label = self._render(run, step["label"]).strip()
+        if not label:
+            raise StepFails("error")
+        conversation = run["conversation"] or self.most_recent(run["contact"])
+        if conversation is None:
+            return "failed", []
+        run["conversation"] = conversation
+        if label not in conversation["labels"]:
+            conversation["labels"].add(label)
+            self._record(run["contact"], "conversation.labelled", run=run)
+        return "succeeded", []
+
+    def _begin_snooze_conversation(self, run: Any, step: Any) -> Any:
+        conversation = run["conversation"] or self.most_recent(run["contact"])
+        if conversation is None:
+            return "failed", []
+        run["conversation"] = conversation
+        if conversation["status"] == "closed":
+            return "failed", []
+        if conversation["snoozed"] != step["until"]:
+            conversation["snoozed"] = step["until"]
+            self._record(run["contact"], "conversation.snoozed", run=run)
         return "succeeded", []
 
     def _begin_start_automation(self, run: Any, step: Any) -> Any:
@@ -394,7 +454,7 @@ class World:
     def _opened(self, contact: Any, conversation: Any, channel: str, run: Any = None) -> Any:
         if conversation is None:
             conversation = {"contact": contact, "channel": channel, "status": "closed", "held": False, "waiting": None}
-            conversation["number"] = len(contact["conversations"])
+            conversation |= {"number": len(contact["conversations"]), "labels": set(), "snoozed": None}
             contact["conversations"].append(conversation)
             self._touch(conversation)
         if conversation["status"] == "closed":
@@ -420,6 +480,7 @@ class World:
             "contact": contact,
             "run": run,
             "number": next(self._numbers),
+            "transaction": self._transaction,
         }
         event |= {"depth": run["depth"] if run else 0, "known": _named(contact), "is_reply": is_reply}
         contact["events"].append(event)

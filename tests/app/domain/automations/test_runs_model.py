@@ -96,7 +96,7 @@ class Runs(RuleBasedStateMachine):
             contact_id = self.api.contact(external_id=f"c-{number}", **reached)["id"]
             self.world.add_contact(contact_id, **reached)
             self.world.contacts[contact_id]["events"].append({"kind": "contact.created", "tag": None, "run": None})
-            self.world.contacts[contact_id]["events"][0]["depth"] = 0
+            self.world.contacts[contact_id]["events"][0] |= {"depth": 0, "number": -1, "transaction": -1}
 
     @initialize(seed=SEEDS)
     def begin(self, seed: int) -> None:
@@ -245,10 +245,12 @@ class Runs(RuleBasedStateMachine):
                 (each["direction"], each["text"], each["run"] and each["run"]["id"]) for each in contact["messages"]
             ]
             talks = (
-                "SELECT status, held_at IS NOT NULL, channel_id FROM conversations WHERE contact_id = %s ORDER BY id"
+                "SELECT status, held_at IS NOT NULL, channel_id, labels, snoozed_until IS NOT NULL"
+                " FROM conversations WHERE contact_id = %s ORDER BY id"
             )
             assert rows(talks, (contact["id"],)) == [
-                (each["status"], each["held"], each["channel"]) for each in contact["conversations"]
+                (each["status"], each["held"], each["channel"], sorted(each["labels"]), each["snoozed"] is not None)
+                for each in contact["conversations"]
             ]
 
     @invariant()

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from app.domain.automations import definitions
-from app.domain.automations.definitions.json_schemas import DEEPEST, EVENTS, MOST_STEPS, MOST_TRIGGERS
+from app.domain.automations.definitions.json_schemas import DEEPEST, MOST_STEPS, MOST_TRIGGERS
 from app.domain.automations.definitions.known_names import CONTACT_FIELDS
 from app.domain.automations.steps import KINDS
 from app.domain.contacts.contacts import represent
 from app.domain.triggers.conditions import MOST_MATCHES
+from app.domain.triggers.event_kinds import EVENTS
 from app.domain.webhooks import catalogue
 from app.errors import MAX_FAULTS
 from app.models.contacts import Contact

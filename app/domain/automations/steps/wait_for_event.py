@@ -1,0 +1,79 @@
+"""`wait_for_event`: waits until an event of the contact happens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from app.domain.automations.steps import wait_for_reply
+from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, Wait
+from app.domain.triggers import awaited_events, event_kinds
+from app.lib.json import timestamp
+
+
+def begin(moment: Moment) -> Outcome:
+    """Takes an event that happened after the step before took effect, or waits for one."""
+    fields = moment.step.fields
+    awaited = {name: fields[name] for name in KIND.trigger if name in fields}
+    is_first = moment.run.logged == 0 and not moment.is_simulated
+    if is_first and (event := awaited_events.missed(moment.unit, moment.run, awaited)) is not None:
+        return _occurred(moment, event)
+    until = moment.now + timedelta(seconds=fields.get("timeout_seconds", wait_for_reply.LONGEST_SECONDS))
+    saved = {**moment.run.saved, moment.step.id: awaited_events.expect(moment.unit, moment.run, awaited)}
+    text = f"The run waits for '{fields['event']}' until {timestamp(until)}."
+    return Wait("event", text, until, run_fields={"saved": saved})
+
+
+def resume(moment: Moment) -> Outcome:
+    """Goes on with the event, or with `otherwise` after the timeout."""
+    if moment.answer is not None:
+        return _occurred(moment, moment.answer["event"])
+    result = {"event": None, "timed_out": True}
+    return Done("No such event happened in time.", output=result, saved=_saved(moment, result), to="otherwise")
+
+
+def _occurred(moment: Moment, event: Mapping[str, Any]) -> Done:
+    result = {"event": event, "timed_out": False}
+    return Done(f"The event {event['id']} happened.", output=result, saved=_saved(moment, result))
+
+
+def _saved(moment: Moment, result: Mapping[str, Any]) -> dict[str, Any]:
+    """The new members of `steps`: the result under the step's own name, the event under `save_as`."""
+    fields = moment.step.fields
+    named = {fields["save_as"]: result["event"]} if "save_as" in fields else {}
+    return {**named, moment.step.id: result}
+
+
+KIND = Kind(
+    description="Waits until an event of the contact happens, then goes on; after the timeout come the steps of"
+    " `otherwise`. An event that happened after the step before took effect counts too, one that the run caused does"
+    " not. `steps.<id>.event` is the event.",
+    fields={
+        **event_kinds.FIELDS,
+        "if": {
+            "$ref": "#/components/schemas/Condition",
+            "description": "Only if this holds, for what exits can name: `trigger.event` is the event at hand,"
+            " `run.trigger.event` the one that started the run.",
+        },
+        "timeout_seconds": wait_for_reply.KIND.fields["timeout_seconds"],
+        "save_as": {
+            **wait_for_reply.KIND.fields["save_as"],
+            "description": "Another name in `steps`, for the event alone; null if none came.",
+        },
+        "otherwise": {"description": "The steps to take if no such event happens in time."},
+    },
+    required=("event",),
+    trigger=("event", "tag", "if"),
+    lists=("otherwise",),
+    waits=True,
+    results=("event", "timed_out"),
+    begin=begin,
+    resume=resume,
+    example={
+        "event": "sale.recorded",
+        "if": {"field": "trigger.event.data.sale.amount", "is": "greater_than", "value": 0},
+        "timeout_seconds": 86400,
+        "otherwise": [],
+    },
+)

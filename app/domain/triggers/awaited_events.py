@@ -1,0 +1,76 @@
+"""Awaited events: the event that a run waits for, and which events it can be.
+
+While a run waits, its step has saved what it waits for (`awaited`, in the form of a trigger), since when (`since`), and
+the events that its transaction had recorded then (`before`). The run's own events do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from app.database import rows
+from app.domain.triggers.automation_listeners import Heard, is_of, of_run
+from app.domain.work.events import Cause, Happening
+from app.domain.work.units import Unit
+from app.lib import ids
+from app.lib.json import timestamp
+from app.models.runs import Run
+
+# The latest events of a contact that are looked through for one that happened before its run took its first step.
+MOST_MISSED = 100
+
+
+def expect(unit: Unit, run: Run, awaited: Mapping[str, Any]) -> dict[str, Any]:
+    """What the step of a run saves that waits from now on."""
+    before = [each.id for each in _recorded(unit, run) if each.kind == awaited["event"]]
+    return {"awaited": dict(awaited), "since": timestamp(unit.now), "before": before}
+
+
+def is_awaited(run: Run, heard: Heard) -> bool:
+    """Whether the run waits for the event, and has none yet."""
+    if run.waits_for != "event" or run.answer is not None:
+        return False
+    waiting = run.saved[str(run.step)]
+    if heard.event.id in waiting["before"]:
+        return False
+    # Of an earlier transaction, which may have been left to the fan-out before the run waited.
+    if heard.recorded_at is not None and heard.recorded_at <= datetime.fromisoformat(waiting["since"]):
+        return False
+    return _is(run, heard, waiting["awaited"])
+
+
+def missed(unit: Unit, run: Run, awaited: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The first such event since the run was started, or after the one that triggered it; None if there is none.
+
+    For a run that takes its first step: a later one follows in the same transaction as the step before it.
+    """
+    after = (run.event_id or run.id).partition("_")[2]
+    lowest = ids.around("evt", ids.time_of(f"evt_{after}"), -1)
+    found = rows(_LATEST, {"contact": run.contact_id, "from": lowest, "most": MOST_MISSED})
+    stored = [
+        Happening(id, kind, run.contact_id, Cause(job_id, trace_id, run_id, depth), bytes(body), at, tag=tag)
+        for id, kind, job_id, trace_id, run_id, depth, body, at, tag in reversed(found)
+    ]
+    for event in (*stored, *_recorded(unit, run)):
+        heard = Heard(run.workspace_id, event)
+        if event.id.partition("_")[2] > after and heard.keys and _is(run, heard, awaited):
+            return heard.document
+    return None
+
+
+def _recorded(unit: Unit, run: Run) -> list[Happening]:
+    """The events of the run's contact that the unit has recorded and not written."""
+    return [each for each in unit.recorder(run.workspace_id).pending if each.contact_id == run.contact_id]
+
+
+def _is(run: Run, heard: Heard, awaited: Mapping[str, Any]) -> bool:
+    return heard.event.cause.run_id != run.id and is_of(awaited, heard, heard.variables | of_run(run))
+
+
+_LATEST = """
+    SELECT id, kind, job_id, trace_id, run_id, depth, body, created_at,
+        convert_from(body, 'UTF8')::json->'data'->>'tag'
+    FROM events WHERE contact_id = %(contact)s AND id >= %(from)s ORDER BY id DESC LIMIT %(most)s
+"""
