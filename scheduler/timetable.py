@@ -75,8 +75,7 @@ class Timetable:
             # Where no `automations` process runs, these wake runs and their requests, which then wait for one.
             _waking("waiting_runs", 0.5, run_states.WAITING),
             _waking("waiting_requests", 1, http_requests.WAITING),
-            _waking("waiting_starts", 0.5, due_starts.WAITING),
-            _overdue("overdue_starts", 0.5, due_starts.MAIL),
+            Pass("due_starts", 0.5, due_starts.start_some, due_starts.IS_ANY_DUE),
             Pass("start_scans", 0.5, start_scans.go_on, start_scans.IS_ANY_UNDER_WAY),
             # A pause may end while a transaction that saw it still holds runs.
             Pass("held_runs", 0.5, controls.release_held, controls.IS_ANY_HELD),

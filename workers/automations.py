@@ -1,4 +1,4 @@
-"""The `runs`, `run-requests` and `starts` queues: begin runs, execute them, send their requests, and wake all three."""
+"""The `runs` and `run-requests` queues: execute runs, send the requests they make, and wake both when they are due."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ import dramatiq
 
 from app import mailbox
 from app.domain.automations import executions, http_requests
-from app.domain.triggers import due_starts, run_states
+from app.domain.triggers import run_states
 from workers.mailboxes import serve_by, serve_together
 from workers.middleware.waking import Waking
 from workers.requester import Requester
 
 serve_together(run_states.MAIL, executions.work)
-serve_together(due_starts.MAIL, due_starts.work)
 serve_by(Requester(http_requests))
-_WAITING = (run_states.WAITING, http_requests.WAITING, due_starts.WAITING)
-dramatiq.get_broker().add_middleware(Waking(partial(mailbox.wake_all, *_WAITING)))
+dramatiq.get_broker().add_middleware(Waking(partial(mailbox.wake_all, run_states.WAITING, http_requests.WAITING)))

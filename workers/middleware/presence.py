@@ -8,7 +8,7 @@ from dramatiq.middleware import Middleware
 from app import presence
 
 # A queue belongs to the process type of its name, but for these.
-_TYPE_OF = dict.fromkeys(("runs", "run-requests", "starts"), "automations")
+_TYPE_OF = {"runs": "automations", "run-requests": "automations"}
 
 
 class Presence(Middleware):

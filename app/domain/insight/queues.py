@@ -12,7 +12,7 @@ from app.domain.automations import http_requests
 from app.domain.channels import arrivals, fetches, outboxes
 from app.domain.deliveries import fan_out, lanes, sweeps
 from app.domain.jobs import jobs
-from app.domain.triggers import due_starts, run_states
+from app.domain.triggers import run_states
 from app.mailbox import Mail
 
 # Counting stops here: "10,000+".
@@ -23,7 +23,6 @@ _BY_NAME: Mapping[str, Mail] = {
     "writes": jobs.MAIL,
     "fan-outs": fan_out.MAIL,
     "runs": run_states.MAIL,
-    "starts": due_starts.MAIL,
     "requests": http_requests.MAIL,
     "sweeps": sweeps.MAIL,
     "messages": outboxes.MAIL,

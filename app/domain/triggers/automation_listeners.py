@@ -85,10 +85,9 @@ class Listener:
             for trigger in self.triggers
         )
 
-    def timed(self, heard: Heard) -> list[Trigger]:
-        """Those of its triggers by time for which the event may set the time."""
-        keys = timed_triggers.heard_by(heard.event.kind)
-        return [each for each in timed_triggers.timed(self.triggers) if timed_triggers.listens_to(each) in keys]
+    def plans_on(self, heard: Heard) -> bool:
+        """Whether the event may set the time at which one of its triggers starts a run."""
+        return bool(timed_triggers.heard_by(heard.event.kind) and timed_triggers.timed(self.triggers))
 
     def may_exit_on(self, heard: Heard) -> bool:
         """Whether the event is one of its exits, or may be, as only the run can tell."""

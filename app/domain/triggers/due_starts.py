@@ -1,30 +1,31 @@
-"""Due starts: begin the runs whose time has come, many in one transaction, each exactly once.
+"""Due starts: begin the runs of triggers by time whose time has come, each exactly once.
 
-A start is mail of its workspace from its time on. Beginning the run and dropping the start are one transaction, so a
-worker that dies leaves either both or none.
+Beginning the run and noting that in the row that waited for it are one transaction, under the booking's lock.
 """
 
 from __future__ import annotations
 
+import random
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import structlog
 
-from app import mailbox
-from app.database import transaction
+from app import sql
+from app.database import rows, transaction
 from app.domain.contacts import bookings, contacts
 from app.domain.triggers import automation_listeners, batches, run_endings, run_states, timed_triggers, waiting_starts
 from app.domain.triggers.automation_listeners import Listener
 from app.domain.triggers.conditions import holds
 from app.domain.triggers.run_states import Start
+from app.domain.triggers.timed_triggers import Trigger
 from app.domain.work import events
 from app.domain.work.units import Busy, Unit
 from app.lib import json
 from app.lib.request_ids import kept_or_new
-from app.mailbox import Claimed, Mail, Waiting
 from app.models import sets
 from app.models.automations import Enrolment
 from app.models.bookings import Booking
@@ -34,95 +35,116 @@ from app.models.waiting_starts import WaitingStart
 
 log = structlog.get_logger(__name__)
 
-
-class Carried(NamedTuple):
-    """What a claimed start brings along."""
-
-    automation_id: str
-    booking_id: str
-
-
-MAIL = Mail(table="waiting_starts", owner="workspace_id", queue="starts", carries=Carried)
-WAITING = Waiting(MAIL, "starts_at")
-
 # The `kind` of what a run has as its event.
 UPCOMING = "booking.upcoming"
-# Starts that one transaction is about.
-BATCH = 100
-# The pause before retrying starts whose contacts another transaction holds.
-BUSY_SECONDS = 0.005
+# Starts of one transaction, and workspaces that it is about.
+PART, MOST_TOGETHER = 200, 20
+# For how long one call goes on while there is more to do.
+SLICE_SECONDS = 0.25
+IS_ANY_DUE = "EXISTS (SELECT FROM waiting_starts WHERE at <= now())"
 
 
-def work(*workspace_ids: str) -> None:
-    """Begins the due runs of these workspaces, together, until none is left or the slice is over."""
-    mailbox.serve_shared(MAIL, workspace_ids, BATCH, _work_on)
+class _Due(NamedTuple):
+    """A row whose time has come."""
+
+    id: str
+    workspace_id: str
+    automation_id: str
+    key: str
+    booking_id: str
+
+    @property
+    def needs(self) -> Iterator[Key]:
+        return waiting_starts.needs_of(self.workspace_id, self.automation_id, self.key, self.booking_id)
 
 
-def _work_on(batch: Sequence[Claimed]) -> None:
+def start_some() -> int:
+    """Begins due runs until none is left or the slice is over; returns how many rows were done. Run it twice a second.
+
+    Each workspace gets as much of a slice as any other, so that one with many starts delays none. Two callers at once
+    begin each run once.
+    """
+    ends, done = time.monotonic() + SLICE_SECONDS, 0
+    owners = [owner for (owner,) in rows(sql.prepared("find_due_owners", _OWNERS))]
+    random.shuffle(owners)
+    while owners:
+        together, owners = owners[:MOST_TOGETHER], owners[MOST_TOGETHER:]
+        each = PART // len(together)
+        done_of = _start_due(together, each)
+        # One that had all of its part done may have more.
+        owners += [owner for owner in together if done_of[owner] == each]
+        done += done_of.total()
+        if time.monotonic() > ends:
+            break
+    return done
+
+
+def _start_due(workspace_ids: Sequence[str], each: int) -> Counter[str]:
+    """Does the first due rows of these workspaces; returns how many of each it has done."""
+    found = rows(sql.prepared("find_due_starts", _DUE), {"owners": sql.array(workspace_ids), "each": each})
+    batch = [_Due(*row) for row in found]
+    if not batch:
+        return Counter()
     with transaction():
-        tasks = [partial(_start, claimed) for claimed in batch]
-        needs = [_booking(claimed) for claimed in batch]
-        results = batches.run(tasks, needs, then=partial(_read, batch), in_order=False)
-        broken = [claimed for claimed, result in zip(batch, results, strict=True) if _is_broken(claimed, result)]
-        mailbox.drop(MAIL, broken)
-    busy = [claimed for claimed, result in zip(batch, results, strict=True) if isinstance(result, Busy)]
-    if busy:
-        mailbox.release(MAIL, busy)
-        time.sleep(BUSY_SECONDS)
-        for workspace_id in {claimed.owner for claimed in busy}:
-            mailbox.ring(MAIL, workspace_id)
+        tasks = [partial(_start, due) for due in batch]
+        needs = [key for due in batch for key in due.needs]
+        results = batches.run(tasks, needs, then=partial(_read_further, batch), in_order=False)
+        # A fault of Bellhop's: trying again would meet it again.
+        broken = [due.id for due, result in zip(batch, results, strict=True) if _is_broken(due, result)]
+        if broken:
+            sets.delete(WaitingStart, broken)
+    done = (due for due, result in zip(batch, results, strict=True) if not isinstance(result, Busy))
+    return Counter(due.workspace_id for due in done)
 
 
-def _is_broken(claimed: Claimed, result: object) -> bool:
-    """Whether a fault of Bellhop's kept it from starting; trying it again would meet the same fault."""
+def _is_broken(due: _Due, result: object) -> bool:
     is_so = isinstance(result, Exception) and not isinstance(result, Busy)
     if is_so:
-        log.error("start.failed", start=claimed.id, exc_info=result)
+        log.error("start.failed", start=due.id, exc_info=result)
     return is_so
 
 
-def _read(batch: Sequence[Claimed], unit: Unit) -> None:
-    """Reads the starts whose contacts are locked, with the contacts' enrolments; and the automations."""
-    keys: list[Key] = []
-    for claimed in batch:
-        booking = unit.get(Booking, *_booking(claimed)[1:]) if unit.is_free(_booking(claimed)) else None
-        if booking and unit.is_free(sets.key(Contact, claimed.owner, "id", booking.contact_id)):
-            enrolment_id = Enrolment.id_of(booking.contact_id, claimed.carried.automation_id)
-            keys.append(sets.key(WaitingStart, claimed.owner, "id", claimed.id))
-            keys.append(sets.key(Enrolment, claimed.owner, "id", enrolment_id))
+def _read_further(batch: Sequence[_Due], unit: Unit) -> None:
+    """Reads the enrolments of the contacts that are locked, and the automations."""
+    keys = []
+    for due in batch:
+        booking_key = sets.key(Booking, due.workspace_id, "id", due.booking_id)
+        booking = unit.get(Booking, *booking_key[1:]) if unit.is_free(booking_key) else None
+        if booking and unit.is_free(sets.key(Contact, due.workspace_id, "id", booking.contact_id)):
+            enrolment_id = Enrolment.id_of(booking.contact_id, due.automation_id)
+            keys.append(sets.key(Enrolment, due.workspace_id, "id", enrolment_id))
     unit.read(keys)
-    wanted = {claimed.carried.automation_id for claimed in batch}
-    found = automation_listeners.starting(wanted)
-    unit.notes |= {_note(automation_id): found.get(automation_id) for automation_id in wanted}
+    found = automation_listeners.starting({due.automation_id for due in batch})
+    unit.notes |= {_note(due.automation_id): found.get(due.automation_id) for due in batch}
 
 
-def _start(claimed: Claimed, unit: Unit) -> None:
-    """Begins the run, unless what it is about has changed; the start is gone then, or waits. Raises Busy."""
-    booking = unit.get(Booking, *_booking(claimed)[1:])
+def _start(due: _Due, unit: Unit) -> None:
+    """Begins the run, unless what it is about has changed; the row is gone then, or waits. Raises Busy."""
+    booking = unit.get(Booking, due.workspace_id, "id", due.booking_id)
     contact = _contact(unit, booking) if booking else None
-    waiting = unit.get(WaitingStart, claimed.owner, "id", claimed.id)
-    if waiting is None or waiting.claim != claimed.claim or waiting.due_at is None:
+    waiting = unit.get(WaitingStart, due.workspace_id, "id", due.id)
+    if waiting is None or waiting.at > unit.now:
         return
-    listener = unit.noted(_note(waiting.automation_id), partial(_find_listener, waiting.automation_id))
-    triggers = _triggers(listener, waiting.key)
-    at = timed_triggers.time_for(triggers[0], booking) if triggers and booking else None
-    if listener is None or booking is None or contact is None or at is None or booking.starts_at <= unit.now:
+    listener = unit.noted(_note(due.automation_id), partial(_find_listener, due.automation_id))
+    triggers = _triggers(listener, due.key)
+    is_ahead = booking is not None and contact is not None and waiting_starts.is_ahead(unit, booking)
+    if not (listener and triggers and booking and contact and is_ahead):
         unit.drop(waiting)
-    elif at > unit.now:
-        waiting_starts.move(unit, waiting, at)
+    elif waiting.at != timed_triggers.time_for(triggers[0], booking):
+        waiting_starts.plan(unit, due.automation_id, due.key, booking)
     else:
-        unit.drop(waiting)
+        unit.put(waiting.altered(at=booking.starts_at, has_fired=True))
         _enter(unit, listener, contact, _document(unit, contact, booking), triggers)
 
 
-def _triggers(listener: Listener | None, key: str) -> list[timed_triggers.Trigger]:
+def _triggers(listener: Listener | None, key: str) -> list[Trigger]:
     """The triggers with that key which its automation still has; they differ only in their conditions."""
     listed = timed_triggers.timed(listener.triggers) if listener else ()
     return [trigger for trigger in listed if timed_triggers.key_of(trigger) == key]
 
 
 def _enter(
-    unit: Unit, listener: Listener, contact: Contact, event: dict[str, Any], triggers: Sequence[timed_triggers.Trigger]
+    unit: Unit, listener: Listener, contact: Contact, event: dict[str, Any], triggers: Sequence[Trigger]
 ) -> None:
     named = {"contact": event["data"]["contact"], "conversation": None, "steps": {}}
     named["trigger"] = {"event": event, "variables": {}}
@@ -160,9 +182,23 @@ def _find_listener(automation_id: str) -> Listener | None:
     return automation_listeners.starting([automation_id]).get(automation_id)
 
 
-def _booking(claimed: Claimed) -> Key:
-    return sets.key(Booking, claimed.owner, "id", claimed.carried.booking_id)
-
-
 def _note(automation_id: str) -> tuple[str, str]:
     return ("starting automation", automation_id)
+
+
+# The workspaces where the time of any has come, found by going from one workspace with such rows to the next.
+_OWNERS = """
+    WITH RECURSIVE owner(id, earliest) AS (
+        (SELECT workspace_id, at FROM waiting_starts ORDER BY workspace_id, at LIMIT 1)
+        UNION ALL
+        SELECT next.workspace_id, next.at FROM owner CROSS JOIN LATERAL (
+            SELECT workspace_id, at FROM waiting_starts WHERE workspace_id > owner.id
+            ORDER BY workspace_id, at LIMIT 1) AS next
+    )
+    SELECT id FROM owner WHERE earliest <= now()
+"""
+_DUE = """
+    SELECT due.* FROM unnest(%(owners)s::text[]) AS owner CROSS JOIN LATERAL (
+        SELECT id, workspace_id, automation_id, key, booking_id FROM waiting_starts
+        WHERE workspace_id = owner AND at <= now() ORDER BY at LIMIT %(each)s) AS due
+"""

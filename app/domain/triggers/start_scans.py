@@ -1,14 +1,14 @@
 """Start scans: find the bookings that are there when a trigger by time is published, and end what it leaves behind.
 
-Each part is a transaction of bounded size. What is made since the publication is heard as an event instead, so each
-start is planned once.
+Each part is a transaction of bounded size. A booking that is made meanwhile is heard as an event too; planning it twice
+changes nothing.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
@@ -19,7 +19,6 @@ from app.database import count, delete_some, rows, transaction
 from app.domain.triggers import batches, timed_triggers, waiting_starts
 from app.domain.triggers.timed_triggers import Trigger
 from app.domain.work.units import Unit
-from app.models import sets
 from app.models.bookings import Booking
 
 log = structlog.get_logger(__name__)
@@ -28,7 +27,7 @@ log = structlog.get_logger(__name__)
 PART = 500
 # For how long one call goes on while there is more to do.
 SLICE_SECONDS = 0.1
-# Of published automations. Each change of a booking plans a start for each at most.
+# Of published automations together. Each booking waits for each of them at most.
 MOST_TIMED = 50
 
 IS_ANY_UNDER_WAY = "EXISTS (SELECT FROM timed_triggers WHERE scanned_to IS NOT NULL)"
@@ -52,19 +51,25 @@ def count_others(workspace_id: str, automation_id: str) -> int:
 
 
 def watch(workspace_id: str, automation_id: str, triggers: Collection[Trigger]) -> None:
-    """Replaces the triggers by time that the automation has. One that it had before goes on as it is."""
+    """Replaces the triggers by time that the automation has. What waits for one that it had before keeps waiting."""
     keys = {timed_triggers.key_of(trigger) for trigger in triggers}
     values = {"workspace_id": workspace_id, "automation_id": automation_id, "keys": sql.array(keys)}
     count(_END, values)
-    count(_BEGIN, values)
+    if keys:
+        count(_BEGIN, values)
 
 
 def go_on() -> int:
-    """Does the next parts of scans, one workspace after another; returns how many rows they were about."""
+    """Does the next parts of scans, in each round one of a workspace; returns how many rows they were about."""
+    count(_HOLD_BACK)
     ends, done = time.monotonic() + SLICE_SECONDS, 0
-    while scans := rows(sql.prepared("find_start_scans", _UNDER_WAY)):
-        done += sum(_do_part(automation_id, key) for automation_id, key in scans)
-        if time.monotonic() > ends:
+    while scans := rows(_UNDER_WAY):
+        before = done
+        for scan in scans:
+            done += _do_part(*scan)
+            if time.monotonic() > ends:
+                return done
+        if done == before:
             break
     return done
 
@@ -87,10 +92,11 @@ def _remove_part(scan: _Scan) -> int:
 
 
 def _plan_part(scan: _Scan) -> int:
-    trigger = timed_triggers.trigger_of(scan.key)
-    found = _next_bookings(scan, trigger)
-    tasks = [partial(_plan, scan, trigger, booking_id) for booking_id, _ in found]
-    results = batches.run(tasks, [sets.key(Booking, scan.workspace_id, "id", booking_id) for booking_id, _ in found])
+    found = _next_bookings(scan)
+    tasks = [partial(_plan, scan, booking_id) for booking_id, _ in found]
+    keys = (scan.workspace_id, scan.automation_id, scan.key)
+    needs = [need for booking_id, _ in found for need in waiting_starts.needs_of(*keys, booking_id)]
+    results = batches.run(tasks, needs)
     for (booking_id, _), result in zip(found, results, strict=False):
         if isinstance(result, Exception):
             log.error("start_scans.failed", automation=scan.automation_id, booking=booking_id, exc_info=result)
@@ -100,61 +106,59 @@ def _plan_part(scan: _Scan) -> int:
     elif results:
         booking_id, starts_at = found[len(results) - 1]
         reached = f"{starts_at.isoformat()} {booking_id}"
-    count(
-        "UPDATE timed_triggers SET scanned_to = %s WHERE automation_id = %s AND key = %s",
-        (reached, scan.automation_id, scan.key),
-    )
+    count(_REACH, (reached, scan.automation_id, scan.key))
     return len(results)
 
 
-def _next_bookings(scan: _Scan, trigger: Trigger) -> list[tuple[str, datetime]]:
-    """The next bookings of before the publication for which the time came, or comes, after it."""
-    first = (scan.since + timedelta(seconds=trigger["seconds"])).isoformat()
+def _next_bookings(scan: _Scan) -> list[tuple[str, datetime]]:
+    """The next bookings that were still to come when the trigger was published, with their times."""
     at, _, booking_id = scan.scanned_to.partition(" ")
-    values = {"workspace_id": scan.workspace_id, "at": at or first, "id": booking_id, "since": scan.since}
-    return list(rows(_NEXT_BOOKINGS, {**values, "limit": PART}))
+    after = {"at": at or scan.since.isoformat(), "id": booking_id}
+    return list(rows(_NEXT_BOOKINGS, {"workspace_id": scan.workspace_id, **after, "limit": PART}))
 
 
-def _plan(scan: _Scan, trigger: Trigger, booking_id: str, unit: Unit) -> None:
+def _plan(scan: _Scan, booking_id: str, unit: Unit) -> None:
     booking = unit.get(Booking, scan.workspace_id, "id", booking_id)
     if booking is not None:
-        waiting_starts.plan(unit, scan.automation_id, trigger, booking, after=scan.since)
+        waiting_starts.plan(unit, scan.automation_id, scan.key, booking, published_at=scan.since)
 
 
 _END = """
-    UPDATE timed_triggers SET is_ended = true, scanned_to = ''
+    UPDATE timed_triggers SET is_ended = true, scanned_to = '', begins_at = NULL
     WHERE automation_id = %(automation_id)s AND NOT is_ended AND key <> ALL(%(keys)s::text[])
 """
 _BEGIN = """
     INSERT INTO timed_triggers (workspace_id, automation_id, key)
     SELECT %(workspace_id)s, %(automation_id)s, unnest(%(keys)s::text[])
-    ON CONFLICT (automation_id, key) DO UPDATE SET is_ended = false, since = now(), scanned_to = ''
+    ON CONFLICT (automation_id, key) DO UPDATE SET is_ended = false, since = now(), scanned_to = '', begins_at = NULL
     WHERE timed_triggers.is_ended
 """
-# One scan of a workspace at a time, of some workspaces, so that none waits for all of another's.
+# A transaction that began before the publication was committed may make bookings without knowing the trigger. One that
+# is ahead of all transactions is of another cluster, whose dump was restored in this one.
+_HOLD_BACK = """
+    UPDATE timed_triggers SET begins_at = pg_snapshot_xmax(pg_current_snapshot())
+    WHERE scanned_to IS NOT NULL AND (begins_at IS NULL OR begins_at > pg_snapshot_xmax(pg_current_snapshot()))
+"""
+# One scan of a workspace, and of some workspaces, so that none waits for all of another's.
 _UNDER_WAY = """
-    WITH RECURSIVE first AS (
-        (SELECT workspace_id, automation_id, key FROM timed_triggers WHERE scanned_to IS NOT NULL
-            ORDER BY workspace_id, automation_id, key LIMIT 1)
-        UNION ALL
-        SELECT next.* FROM first CROSS JOIN LATERAL (
-            SELECT workspace_id, automation_id, key FROM timed_triggers
-            WHERE scanned_to IS NOT NULL AND workspace_id > first.workspace_id
-            ORDER BY workspace_id, automation_id, key LIMIT 1) AS next
-    )
-    SELECT automation_id, key FROM first ORDER BY random() LIMIT 10
+    SELECT automation_id, key FROM (
+        SELECT DISTINCT ON (workspace_id) automation_id, key FROM timed_triggers
+        WHERE scanned_to IS NOT NULL AND begins_at <= pg_snapshot_xmin(pg_current_snapshot())
+        ORDER BY workspace_id, random()
+    ) AS scan ORDER BY random() LIMIT 10
 """
 _LOCK = """
     SELECT automation_id, key, workspace_id, since, scanned_to, is_ended FROM timed_triggers
     WHERE automation_id = %s AND key = %s AND scanned_to IS NOT NULL FOR NO KEY UPDATE SKIP LOCKED
 """
+_REACH = "UPDATE timed_triggers SET scanned_to = %s WHERE automation_id = %s AND key = %s"
 _FORGET = """
     DELETE FROM timed_triggers WHERE automation_id = %(automation_id)s AND key = %(key)s
         AND NOT EXISTS (SELECT FROM waiting_starts WHERE automation_id = %(automation_id)s AND key = %(key)s)
 """
 _NEXT_BOOKINGS = """
     SELECT id, starts_at FROM bookings
-    WHERE workspace_id = %(workspace_id)s AND status = 'booked' AND (starts_at, id) > (%(at)s, %(id)s)
-        AND created_at <= %(since)s
+    WHERE workspace_id = %(workspace_id)s AND status = 'booked'
+        AND (starts_at, id) > (%(at)s::timestamptz, %(id)s)
     ORDER BY starts_at, id LIMIT %(limit)s
 """

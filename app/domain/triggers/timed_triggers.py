@@ -20,6 +20,11 @@ def is_timed(trigger: Trigger) -> bool:
     return "before" in trigger
 
 
+def timed(triggers: Iterable[Trigger]) -> list[Trigger]:
+    """Those of the triggers that are timed."""
+    return [trigger for trigger in triggers if is_timed(trigger)]
+
+
 def key_of(trigger: Trigger) -> str:
     """What tells it from other triggers: all of it but its condition, which is judged when its time comes."""
     return json.dumps({name: trigger[name] for name in sorted(trigger) if name != "if"}).decode()
@@ -30,23 +35,12 @@ def trigger_of(key: str) -> Trigger:
     return dict(json.loads(key.encode()))
 
 
-def timed(triggers: Iterable[Trigger]) -> list[Trigger]:
-    """Those of the triggers that are timed."""
-    return [trigger for trigger in triggers if is_timed(trigger)]
-
-
 def heard_by(event_kind: str) -> set[str]:
     """What listens to events of that kind because of the times that they set."""
     return {BEFORE} if event_kind.startswith("booking.") else set()
 
 
-def listens_to(trigger: Trigger) -> str:
-    """What an automation with that timed trigger listens to."""
-    return BEFORE
-
-
-def time_for(trigger: Trigger, booking: Booking) -> datetime | None:
-    """When the trigger starts a run for the booking; None if never, as that is cancelled."""
-    if booking.status != "booked":
-        return None
-    return booking.starts_at - timedelta(seconds=trigger["seconds"])  # type: ignore[no-any-return]
+def time_for(trigger: Trigger, booking: Booking) -> datetime:
+    """When the trigger starts a run for the booking."""
+    at: datetime = booking.starts_at - timedelta(seconds=trigger["seconds"])
+    return at

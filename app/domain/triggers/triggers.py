@@ -120,7 +120,7 @@ def plan(heard: Sequence[Heard]) -> Plan:
                 return Plan(*_with_runs(last, position), looked)
             looked.append(position)
             exits, starts, is_goal = listener.may_exit_on(each), listener.starts(each), listener.may_reach_goal_on(each)
-            wakes, plans = listeners.awaits(listener, each), bool(listener.timed(each))
+            wakes, plans = listeners.awaits(listener, each), listener.plans_on(each)
             if exits or starts or is_goal or wakes or plans:
                 exits_all = exits and listener.exits_all_on(each)
                 last.append(Consequence(each, listener, None, exits, starts, is_goal, wakes, exits_all, plans))

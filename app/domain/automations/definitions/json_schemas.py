@@ -12,7 +12,7 @@ from app.domain.triggers import conditions, event_kinds
 MOST_STEPS = 500
 MOST_TRIGGERS = 64
 LONGEST_GOAL_SECONDS = 90 * 24 * 60 * 60
-LEAST_BEFORE_SECONDS, LONGEST_BEFORE_SECONDS = 60, 90 * 24 * 60 * 60
+LONGEST_BEFORE_SECONDS = 365 * 24 * 60 * 60
 DEEPEST = 10
 ID = "^[A-Za-z0-9_-]{1,64}$"
 
@@ -91,9 +91,9 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
             "before": {"type": "string", "enum": ["booking.starts_at"], "description": "What the time comes before."},
             "seconds": {
                 "type": "integer",
-                "minimum": LEAST_BEFORE_SECONDS,
+                "minimum": 1,
                 "maximum": LONGEST_BEFORE_SECONDS,
-                "description": "How long before; a minute to 90 days.",
+                "description": "How long before; 365 days at most.",
             },
             "if": _CONDITION
             | {"description": "Only if this holds then, for `contact` and `trigger.event`, which has the booking."},

@@ -259,6 +259,41 @@ def test_triggers_and_exits_are_checked(trigger: Any, pointer: str, detail: str)
     assert list(faults_of(triggers=[trigger])) == [f"/definition/triggers/0{pointer}"]
 
 
+@pytest.mark.parametrize(
+    ("trigger", "pointer", "detail"),
+    [
+        ({"before": "booking.ends_at", "seconds": 60}, "/before", "Give 'booking.starts_at'."),
+        ({"before": ["booking.starts_at"], "seconds": 60}, "/before", "Give 'booking.starts_at'."),
+        ({"before": "booking.starts_at"}, "/seconds", "Give this field."),
+        ({"before": "booking.starts_at", "seconds": 0}, "/seconds", "Give a number of at least 1."),
+        ({"before": "booking.starts_at", "seconds": 31_536_001}, "/seconds", "at most 31,536,000"),
+        ({"before": "booking.starts_at", "seconds": "60"}, "/seconds", "Give a whole number."),
+        ({"before": "booking.starts_at", "seconds": 60, "event": "tag.added"}, "/event", "Unknown field."),
+        ({"before": "booking.starts_at", "seconds": 60, "tag": "vip"}, "/tag", "Unknown field."),
+        (
+            {"before": "booking.starts_at", "seconds": 60, "if": {"field": "contact.nme", "is": "exists"}},
+            "/if/field",
+            "There is no 'contact.nme'.",
+        ),
+    ],
+)
+def test_triggers_by_time_are_checked(trigger: Any, pointer: str, detail: str) -> None:
+    found = faults_of(triggers=[trigger])
+
+    assert detail in found[f"/definition/triggers/0{pointer}"]
+
+
+def test_what_a_trigger_by_time_brings_along_can_be_named() -> None:
+    before = {"before": "booking.starts_at", "seconds": 86400}
+    is_cut = {"field": "trigger.event.data.booking.title", "is": "equals", "value": "Haircut"}
+    step = {"id": "a", "kind": "send_message", "text": "{{ trigger.event.data.booking.starts_at }} {{ contact.email }}"}
+
+    assert faults_of(step, triggers=[before | {"if": is_cut}]) == {}
+    named = step | {"text": "{{ trigger.event.data.sale.amount }}"}
+    assert "There is no 'trigger.event.data.sale'" in faults_of(named, triggers=[before])["/definition/steps/0/text"]
+    assert definitions.exit_faults([before], "/exits") != []
+
+
 def test_triggers_listen_to_events_that_happen_to_contacts() -> None:
     listed = [kind for kind in EVENTS if kind in catalogue.KINDS]
 
