@@ -17,7 +17,7 @@ from app.domain.contacts import contacts
 from app.domain.conversations import conversation_labels, snoozes
 from app.domain.lifecycle import import_lines
 from app.domain.people import links, members, sign_ins
-from app.domain.triggers import awaited_events, concerned_runs, run_states
+from app.domain.triggers import awaited_events, concerned_runs, run_states, start_scans
 from app.domain.webhooks import endpoints
 from app.lib import liquids, templates
 from tests.docs.pages import PAGES
@@ -47,6 +47,8 @@ CONSTANTS = {
     "bytes of a template": templates.LONGEST_TEMPLATE,
     "steps of a definition": json_schemas.MOST_STEPS,
     "triggers of an automation": json_schemas.MOST_TRIGGERS,
+    "triggers by time of published automations": start_scans.MOST_TIMED,
+    "days before a booking that a trigger may start a run": json_schemas.LONGEST_BEFORE_SECONDS // 86_400,
     "exits of an automation": validation.MOST_EXITS,
     "runs of a contact and an automation that an event is compared with": concerned_runs.MOST_COMPARED,
     "events before the first step of a run that a wait for one looks through": awaited_events.MOST_MISSED,

@@ -28,6 +28,7 @@ def test_there_is_nothing_else() -> None:
     assert [sorted(block) for block in others] == [
         ["steps", "triggers"],
         ["event", "if"],
+        ["before", "seconds"],
         ["event", "if"],
         ["event", "within_seconds"],
         ["field", "is", "value"],
