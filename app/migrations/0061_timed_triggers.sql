@@ -17,18 +17,21 @@ CREATE TABLE timed_triggers (
 CREATE INDEX timed_triggers_workspace ON timed_triggers (workspace_id) WHERE NOT is_ended;
 CREATE INDEX timed_triggers_scans ON timed_triggers (workspace_id) WHERE scanned_to IS NOT NULL;
 
--- One row for each automation, trigger and booking, until the booking begins. `at`: when its run starts, or if that
--- `has_fired`, when the row is removed.
+-- One row for each automation, trigger and what it is about: a booking, until that begins, or a contact. `at`: when its
+-- run starts; or when the row of a booking is removed for which it has. `fired_for`: the latest day for which it has.
 CREATE TABLE waiting_starts (
     id text COLLATE "C" PRIMARY KEY,
     workspace_id text COLLATE "C" NOT NULL REFERENCES workspaces,
     automation_id text COLLATE "C" NOT NULL,
     key text COLLATE "C" NOT NULL,
-    booking_id text COLLATE "C" NOT NULL REFERENCES bookings ON DELETE CASCADE,
-    at timestamptz NOT NULL,
-    has_fired boolean NOT NULL DEFAULT false
+    booking_id text COLLATE "C" REFERENCES bookings ON DELETE CASCADE,
+    contact_id text COLLATE "C" REFERENCES contacts ON DELETE CASCADE,
+    at timestamptz,
+    fired_for date,
+    CHECK (num_nonnulls(booking_id, contact_id) = 1)
 );
-CREATE INDEX waiting_starts_at ON waiting_starts (at);
-CREATE INDEX waiting_starts_due ON waiting_starts (workspace_id, at);
+CREATE INDEX waiting_starts_at ON waiting_starts (at) WHERE at IS NOT NULL;
+CREATE INDEX waiting_starts_due ON waiting_starts (workspace_id, at) WHERE at IS NOT NULL;
 CREATE INDEX waiting_starts_trigger ON waiting_starts (automation_id, key);
-CREATE INDEX waiting_starts_booking ON waiting_starts (booking_id);
+CREATE INDEX waiting_starts_booking ON waiting_starts (booking_id) WHERE booking_id IS NOT NULL;
+CREATE INDEX waiting_starts_contact ON waiting_starts (contact_id) WHERE contact_id IS NOT NULL;

@@ -45,8 +45,9 @@ class Heard:
         event = self.event
         if event.contact_id is None or event.only is not None or event.kind in UNHEARD:
             return set()
-        awaited = awaited_key(event.kind)
-        return {_key(event.kind, None), _key(event.kind, event.tag), awaited, *timed_triggers.heard_by(event.kind)}
+        timed = timed_triggers.heard_by(event.kind)
+        keys = {_key(event.kind, None), _key(event.kind, event.tag), awaited_key(event.kind)}
+        return keys | {timed} if timed else keys
 
     @cached_property
     def document(self) -> dict[str, Any]:
@@ -87,7 +88,7 @@ class Listener:
 
     def plans_on(self, heard: Heard) -> bool:
         """Whether the event may set the time at which one of its triggers starts a run."""
-        return bool(timed_triggers.heard_by(heard.event.kind) and timed_triggers.timed(self.triggers))
+        return bool(timed_triggers.concerned(self.triggers, heard.event.kind))
 
     def may_exit_on(self, heard: Heard) -> bool:
         """Whether the event is one of its exits, or may be, as only the run can tell."""

@@ -35,8 +35,8 @@ from app.models.waiting_starts import WaitingStart
 
 log = structlog.get_logger(__name__)
 
-# The `kind` of what a run has as its event.
-UPCOMING = "booking.upcoming"
+# The `kind` of what a run has as its event, for a booking and for a date of a contact.
+UPCOMING, DATE = "booking.upcoming", "contact.date"
 # Starts of one transaction, and workspaces that it is about.
 PART, MOST_TOGETHER = 200, 20
 # For how long one call goes on while there is more to do.
@@ -51,11 +51,16 @@ class _Due(NamedTuple):
     workspace_id: str
     automation_id: str
     key: str
-    booking_id: str
+    about_id: str
 
     @property
     def needs(self) -> Iterator[Key]:
-        return waiting_starts.needs_of(self.workspace_id, self.automation_id, self.key, self.booking_id)
+        return waiting_starts.needs_of(self.workspace_id, self.automation_id, self.key, self.about_id)
+
+    @property
+    def about(self) -> Key:
+        """The booking or contact."""
+        return waiting_starts.about_key(self.workspace_id, self.key, self.about_id)
 
 
 def start_some() -> int:
@@ -108,11 +113,12 @@ def _read_further(batch: Sequence[_Due], unit: Unit) -> None:
     """Reads the enrolments of the contacts that are locked, and the automations."""
     keys = []
     for due in batch:
-        booking_key = sets.key(Booking, due.workspace_id, "id", due.booking_id)
-        booking = unit.get(Booking, *booking_key[1:]) if unit.is_free(booking_key) else None
-        if booking and unit.is_free(sets.key(Contact, due.workspace_id, "id", booking.contact_id)):
-            enrolment_id = Enrolment.id_of(booking.contact_id, due.automation_id)
-            keys.append(sets.key(Enrolment, due.workspace_id, "id", enrolment_id))
+        about = waiting_starts.find_about(unit, due.about) if unit.is_free(due.about) else None
+        if about is None:
+            continue
+        contact_id = about.contact_id if isinstance(about, Booking) else about.id
+        if unit.is_free(sets.key(Contact, due.workspace_id, "id", contact_id)):
+            keys.append(sets.key(Enrolment, due.workspace_id, "id", Enrolment.id_of(contact_id, due.automation_id)))
     unit.read(keys)
     found = automation_listeners.starting({due.automation_id for due in batch})
     unit.notes |= {_note(due.automation_id): found.get(due.automation_id) for due in batch}
@@ -120,21 +126,24 @@ def _read_further(batch: Sequence[_Due], unit: Unit) -> None:
 
 def _start(due: _Due, unit: Unit) -> None:
     """Begins the run, unless what it is about has changed; the row is gone then, or waits. Raises Busy."""
-    booking = unit.get(Booking, due.workspace_id, "id", due.booking_id)
-    contact = _contact(unit, booking) if booking else None
+    about = waiting_starts.find_about(unit, due.about)
+    contact = _contact(unit, about) if about else None
     waiting = unit.get(WaitingStart, due.workspace_id, "id", due.id)
-    if waiting is None or waiting.at > unit.now:
+    if waiting is None or waiting.at is None or waiting.at > unit.now:
         return
     listener = unit.noted(_note(due.automation_id), partial(_find_listener, due.automation_id))
     triggers = _triggers(listener, due.key)
-    is_ahead = booking is not None and contact is not None and waiting_starts.is_ahead(unit, booking)
-    if not (listener and triggers and booking and contact and is_ahead):
+    if not (listener and triggers and about and contact) or _is_over(unit, about):
         unit.drop(waiting)
-    elif waiting.at != timed_triggers.time_for(triggers[0], booking):
-        waiting_starts.plan(unit, due.automation_id, due.key, booking)
-    else:
-        unit.put(waiting.altered(at=booking.starts_at, has_fired=True))
-        _enter(unit, listener, contact, _document(unit, contact, booking), triggers)
+        return
+    if (day := waiting_starts.due_day(unit, waiting, about)) is not None:
+        unit.put(waiting.altered(fired_for=day))
+        _enter(unit, listener, contact, _document(unit, contact, about), triggers)
+    waiting_starts.plan(unit, due.automation_id, due.key, about)
+
+
+def _is_over(unit: Unit, about: Booking | Contact) -> bool:
+    return isinstance(about, Booking) and not waiting_starts.is_ahead(unit, about)
 
 
 def _triggers(listener: Listener | None, key: str) -> list[Trigger]:
@@ -162,17 +171,21 @@ def _enter(
         run_states.enter(unit, start, listener.reentry or "after_finish")
 
 
-def _document(unit: Unit, contact: Contact, booking: Booking) -> dict[str, Any]:
+def _document(unit: Unit, contact: Contact, about: Booking | Contact) -> dict[str, Any]:
     """What the run has as its event, in the form of one: the contact and the booking as they are now."""
-    data = {"contact": contacts.represent(contact), "booking": bookings.represent(booking)}
-    return dict(json.loads(events.body(None, UPCOMING, unit.now, contact.workspace_id, data)))
+    kind, data = DATE, {"contact": contacts.represent(contact)}
+    if isinstance(about, Booking):
+        kind, data["booking"] = UPCOMING, bookings.represent(about)
+    return dict(json.loads(events.body(None, kind, unit.now, contact.workspace_id, data)))
 
 
-def _contact(unit: Unit, booking: Booking) -> Contact | None:
-    """The booking's contact, or the one that it has become a part of; None if it has been deleted. Raises Busy."""
-    contact_id: str | None = booking.contact_id
+def _contact(unit: Unit, about: Booking | Contact) -> Contact | None:
+    """The contact, or the one that a booking's has become a part of; None if it has been deleted. Raises Busy."""
+    if isinstance(about, Contact):
+        return about
+    contact_id: str | None = about.contact_id
     while contact_id is not None:
-        if (contact := unit.get(Contact, booking.workspace_id, "id", contact_id)) is not None:
+        if (contact := unit.get(Contact, about.workspace_id, "id", contact_id)) is not None:
             return contact
         contact_id = run_endings.kept(unit, contact_id)
     return None
@@ -189,16 +202,16 @@ def _note(automation_id: str) -> tuple[str, str]:
 # The workspaces where the time of any has come, found by going from one workspace with such rows to the next.
 _OWNERS = """
     WITH RECURSIVE owner(id, earliest) AS (
-        (SELECT workspace_id, at FROM waiting_starts ORDER BY workspace_id, at LIMIT 1)
+        (SELECT workspace_id, at FROM waiting_starts WHERE at IS NOT NULL ORDER BY workspace_id, at LIMIT 1)
         UNION ALL
         SELECT next.workspace_id, next.at FROM owner CROSS JOIN LATERAL (
-            SELECT workspace_id, at FROM waiting_starts WHERE workspace_id > owner.id
+            SELECT workspace_id, at FROM waiting_starts WHERE at IS NOT NULL AND workspace_id > owner.id
             ORDER BY workspace_id, at LIMIT 1) AS next
     )
     SELECT id FROM owner WHERE earliest <= now()
 """
 _DUE = """
     SELECT due.* FROM unnest(%(owners)s::text[]) AS owner CROSS JOIN LATERAL (
-        SELECT id, workspace_id, automation_id, key, booking_id FROM waiting_starts
+        SELECT id, workspace_id, automation_id, key, coalesce(booking_id, contact_id) FROM waiting_starts
         WHERE workspace_id = owner AND at <= now() ORDER BY at LIMIT %(each)s) AS due
 """

@@ -1,7 +1,7 @@
-"""Start scans: find the bookings that are there when a trigger by time is published, and end what it leaves behind.
+"""Start scans: find the bookings or contacts that are there when a trigger by time is published; remove what it leaves.
 
-Each part is a transaction of bounded size. A booking that is made meanwhile is heard as an event too; planning it twice
-changes nothing.
+Each part is a transaction of bounded size. What is made meanwhile is heard as an event too; planning it twice changes
+nothing.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ import structlog
 
 from app import sql
 from app.database import count, delete_some, rows, transaction
-from app.domain.triggers import batches, timed_triggers, waiting_starts
+from app.domain.triggers import batches, dates, timed_triggers, waiting_starts
 from app.domain.triggers.timed_triggers import Trigger
 from app.domain.work.units import Unit
-from app.models.bookings import Booking
 
 log = structlog.get_logger(__name__)
 
@@ -59,6 +58,11 @@ def watch(workspace_id: str, automation_id: str, triggers: Collection[Trigger]) 
         count(_BEGIN, values)
 
 
+def begin_again(workspace_id: str) -> None:
+    """Scans again for the dates of contacts, as the workspace's time zone has changed."""
+    count(_AGAIN, (workspace_id,))
+
+
 def go_on() -> int:
     """Does the next parts of scans, in each round one of a workspace; returns how many rows they were about."""
     count(_HOLD_BACK)
@@ -92,35 +96,41 @@ def _remove_part(scan: _Scan) -> int:
 
 
 def _plan_part(scan: _Scan) -> int:
-    found = _next_bookings(scan)
-    tasks = [partial(_plan, scan, booking_id) for booking_id, _ in found]
+    found = _next(scan)
+    planned = [(about_id, place) for about_id, place, has_time in found if has_time]
     keys = (scan.workspace_id, scan.automation_id, scan.key)
-    needs = [need for booking_id, _ in found for need in waiting_starts.needs_of(*keys, booking_id)]
-    results = batches.run(tasks, needs)
-    for (booking_id, _), result in zip(found, results, strict=False):
+    needs = [need for about_id, _ in planned for need in waiting_starts.needs_of(*keys, about_id)]
+    results = batches.run([partial(_plan, scan, about_id) for about_id, _ in planned], needs)
+    for (about_id, _), result in zip(planned, results, strict=False):
         if isinstance(result, Exception):
-            log.error("start_scans.failed", automation=scan.automation_id, booking=booking_id, exc_info=result)
+            log.error("start_scans.failed", automation=scan.automation_id, about=about_id, exc_info=result)
     reached: str | None = scan.scanned_to
-    if len(results) == len(found) < PART:
-        reached = None
+    if len(results) == len(planned):
+        reached = found[-1][1] if len(found) == PART else None
     elif results:
-        booking_id, starts_at = found[len(results) - 1]
-        reached = f"{starts_at.isoformat()} {booking_id}"
+        reached = planned[len(results) - 1][1]
     count(_REACH, (reached, scan.automation_id, scan.key))
-    return len(results)
+    return len(found) if len(results) == len(planned) else len(results)
 
 
-def _next_bookings(scan: _Scan) -> list[tuple[str, datetime]]:
-    """The next bookings that were still to come when the trigger was published, with their times."""
+def _next(scan: _Scan) -> list[tuple[str, str, bool]]:
+    """The next bookings that were to come when the trigger was published, or contacts; with where the scan is then.
+
+    Also whether it has a time.
+    """
+    trigger = timed_triggers.trigger_of(scan.key)
+    place = {"workspace_id": scan.workspace_id, "limit": PART}
+    if timed_triggers.listens_to(trigger) == timed_triggers.DATE:
+        return list(rows(_NEXT_CONTACTS, {**place, "id": scan.scanned_to, "field": dates.field_of(trigger)}))
     at, _, booking_id = scan.scanned_to.partition(" ")
-    after = {"at": at or scan.since.isoformat(), "id": booking_id}
-    return list(rows(_NEXT_BOOKINGS, {"workspace_id": scan.workspace_id, **after, "limit": PART}))
+    found = rows(_NEXT_BOOKINGS, {**place, "at": at or scan.since.isoformat(), "id": booking_id})
+    return [(id, f"{starts_at.isoformat()} {id}", True) for id, starts_at in found]
 
 
-def _plan(scan: _Scan, booking_id: str, unit: Unit) -> None:
-    booking = unit.get(Booking, scan.workspace_id, "id", booking_id)
-    if booking is not None:
-        waiting_starts.plan(unit, scan.automation_id, scan.key, booking, published_at=scan.since)
+def _plan(scan: _Scan, about_id: str, unit: Unit) -> None:
+    about = waiting_starts.find_about(unit, waiting_starts.about_key(scan.workspace_id, scan.key, about_id))
+    if about is not None:
+        waiting_starts.plan(unit, scan.automation_id, scan.key, about, published_at=scan.since)
 
 
 _END = """
@@ -132,6 +142,10 @@ _BEGIN = """
     SELECT %(workspace_id)s, %(automation_id)s, unnest(%(keys)s::text[])
     ON CONFLICT (automation_id, key) DO UPDATE SET is_ended = false, since = now(), scanned_to = '', begins_at = NULL
     WHERE timed_triggers.is_ended
+"""
+_AGAIN = """
+    UPDATE timed_triggers SET scanned_to = '', begins_at = NULL
+    WHERE workspace_id = %s AND NOT is_ended AND key::jsonb ? 'date'
 """
 # A transaction that began before the publication was committed may make bookings without knowing the trigger. One that
 # is ahead of all transactions is of another cluster, whose dump was restored in this one.
@@ -161,4 +175,8 @@ _NEXT_BOOKINGS = """
     WHERE workspace_id = %(workspace_id)s AND status = 'booked'
         AND (starts_at, id) > (%(at)s::timestamptz, %(id)s)
     ORDER BY starts_at, id LIMIT %(limit)s
+"""
+_NEXT_CONTACTS = """
+    SELECT id, id, custom_fields ? %(field)s FROM contacts
+    WHERE workspace_id = %(workspace_id)s AND id > %(id)s ORDER BY id LIMIT %(limit)s
 """

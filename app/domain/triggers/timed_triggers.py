@@ -1,23 +1,21 @@
-"""Timed triggers: those that start runs at a time, such as a day before a booking, and when that is."""
+"""Timed triggers: those that start runs at a time, such as a day before a booking or on a birthday."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
 from typing import Any
 
 from app.lib import json
-from app.models.bookings import Booking
 
-# What an automation with such a trigger listens to; no event has this kind.
-BEFORE = "before:booking"
+# What an automation with such a trigger listens to; no event has such a kind.
+BEFORE, DATE = "time:before", "time:date"
 
 Trigger = Mapping[str, Any]
 
 
 def is_timed(trigger: Trigger) -> bool:
     """Whether it is a trigger by time, and not an event."""
-    return "before" in trigger
+    return "before" in trigger or "date" in trigger
 
 
 def timed(triggers: Iterable[Trigger]) -> list[Trigger]:
@@ -35,12 +33,19 @@ def trigger_of(key: str) -> Trigger:
     return dict(json.loads(key.encode()))
 
 
-def heard_by(event_kind: str) -> set[str]:
+def listens_to(trigger: Trigger) -> str:
+    """What an automation with that timed trigger listens to."""
+    return BEFORE if "before" in trigger else DATE
+
+
+def heard_by(event_kind: str) -> str | None:
     """What listens to events of that kind because of the times that they set."""
-    return {BEFORE} if event_kind.startswith("booking.") else set()
+    if event_kind.startswith("booking."):
+        return BEFORE
+    return DATE if event_kind in ("contact.created", "contact.updated", "contact.merged") else None
 
 
-def time_for(trigger: Trigger, booking: Booking) -> datetime:
-    """When the trigger starts a run for the booking."""
-    at: datetime = booking.starts_at - timedelta(seconds=trigger["seconds"])
-    return at
+def concerned(triggers: Iterable[Trigger], event_kind: str) -> list[Trigger]:
+    """Those of the triggers that are timed, and whose times events of that kind may set."""
+    heard = heard_by(event_kind)
+    return [trigger for trigger in timed(triggers) if listens_to(trigger) == heard]

@@ -29,5 +29,5 @@ def listened_keys(
 
 def _listened(trigger: Mapping[str, Any]) -> str:
     if timed_triggers.is_timed(trigger):
-        return timed_triggers.BEFORE
+        return timed_triggers.listens_to(trigger)
     return f"{trigger['event']}:{trigger['tag']}" if "tag" in trigger else str(trigger["event"])

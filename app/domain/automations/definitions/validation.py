@@ -113,7 +113,9 @@ def _events(triggers: Any) -> Sequence[str]:
 
 
 def _event(trigger: Mapping[str, Any]) -> Any:
-    return "booking.created" if "before" in trigger else trigger.get("event")
+    if timed_triggers.is_timed(trigger):
+        return "booking.created" if "before" in trigger else "contact.created"
+    return trigger.get("event")
 
 
 def _list_faults(steps: Any, at: str, seen: _Seen, depth: int) -> Iterator[Fault]:
@@ -245,7 +247,7 @@ def _faults_of_trigger(trigger: Any, at: str, known: Names) -> Iterator[Fault]:
 
 def _faults_of_timed(trigger: Mapping[str, Any], at: str, known: Names) -> Iterator[Fault]:
     given = {name: value for name, value in trigger.items() if name != "if"}
-    yield from schema_checks.faults(given, SCHEMAS["BeforeTrigger"], at)
+    yield from schema_checks.faults(given, SCHEMAS["BeforeTrigger" if "before" in trigger else "DateTrigger"], at)
     if "if" in trigger:
         yield from _condition_faults(trigger["if"], f"{at}/if", known)
 

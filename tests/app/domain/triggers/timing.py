@@ -79,7 +79,8 @@ def scan_all() -> None:
 def waits() -> list[tuple[str, float, bool]]:
     """What waits: the booking, in how many hours it is due, and whether it has fired; by booking and time."""
     found = rows(
-        "SELECT booking_id, round(extract(epoch FROM at - now()) / 3600, 1)::float, has_fired FROM waiting_starts"
+        "SELECT booking_id, round(extract(epoch FROM at - now()) / 3600, 1)::float, fired_for IS NOT NULL"
+        " FROM waiting_starts"
         " ORDER BY booking_id, at"
     )
     return [(booking_id, hours, has_fired) for booking_id, hours, has_fired in found]
