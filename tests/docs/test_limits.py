@@ -49,6 +49,7 @@ CONSTANTS = {
     "triggers of an automation": json_schemas.MOST_TRIGGERS,
     "triggers by time of published automations": start_scans.MOST_TIMED,
     "days before a booking that a trigger may start a run": json_schemas.LONGEST_BEFORE_SECONDS // 86_400,
+    "days before or after a date that a trigger may start a run": json_schemas.MOST_OFFSET_DAYS,
     "exits of an automation": validation.MOST_EXITS,
     "runs of a contact and an automation that an event is compared with": concerned_runs.MOST_COMPARED,
     "events before the first step of a run that a wait for one looks through": awaited_events.MOST_MISSED,

@@ -29,6 +29,7 @@ def test_there_is_nothing_else() -> None:
         ["steps", "triggers"],
         ["event", "if"],
         ["before", "seconds"],
+        ["at", "date", "every", "offset_days"],
         ["event", "if"],
         ["event", "within_seconds"],
         ["field", "is", "value"],
