@@ -142,6 +142,8 @@ def needs(consequences: Sequence[Consequence]) -> Iterator[Key]:
 def carry_out(consequence: Consequence, unit: Unit) -> None:
     """Begins or changes runs of a contact, now or later; does nothing if the contact has been deleted. Raises Busy."""
     heard = consequence.heard
+    if consequence.plans:  # a booking may have got another contact meanwhile, by a merge
+        waiting_starts.follow(unit, heard, consequence.listener)
     if unit.get(Contact, heard.workspace_id, "id", _contact_of(consequence)) is None:
         return
     if consequence.run_id is not None:
@@ -154,8 +156,6 @@ def carry_out(consequence: Consequence, unit: Unit) -> None:
                 _affect(unit, consequence, run)
     if consequence.starts:
         _begin(unit, consequence)
-    if consequence.plans:
-        waiting_starts.follow(unit, heard, consequence.listener)
 
 
 def _follow_at_once(unit: Unit, heard: Sequence[Heard]) -> bool:

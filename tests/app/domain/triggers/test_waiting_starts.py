@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from app.database import rows
+from app.domain import writes
+from app.domain.lifecycle import merges
 from app.domain.triggers import triggers
 from tests.app.domain.triggers.timing import DAY_BEFORE, HOUR, book, definition, move, pass_time, start_all, waits
-from tests.app.domain.triggers.triggering import make_contact
+from tests.app.domain.triggers.triggering import make_contact, unfollowed
 from tests.automations import make_automation, runs_of
 from tests.cast import Api, accept, apply, one
 
@@ -136,6 +140,25 @@ def test_an_event_whose_contact_is_erased_before_it_is_passed_on_plans_nothing(
 
     assert one("SELECT count(*) FROM events WHERE due_at IS NOT NULL") == 0
     assert waits() == []
+
+
+def test_a_booking_whose_contact_is_merged_before_its_event_is_passed_on_is_planned(
+    api: Api, contact_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept_id, starts = make_contact(api.workspace_id), datetime.now(UTC) + timedelta(hours=48)
+    times = {"starts_at": starts.isoformat(), "ends_at": (starts + timedelta(hours=1)).isoformat()}
+    with monkeypatch.context() as patched:
+        patched.setattr(triggers, "ROUNDS", 0)
+        accept(api.workspace_id, "bookings.create", {"contact_id": contact_id, "title": "Cut", **times}, "bkg_1")
+        writes.work(api.workspace_id)
+    assert unfollowed() == 1
+    monkeypatch.setattr(merges, "_TABLES", ())  # the booking and its event follow later
+    api.post(f"contacts/{kept_id}/merge", {"contact_id": contact_id})
+
+    api.apply()
+
+    assert unfollowed() == 0
+    assert waits() == [("bkg_1", 24, False)]
 
 
 def test_bookings_of_other_workspaces_do_not_wait(others: Api) -> None:
