@@ -10,14 +10,13 @@ from structlog.testing import capture_logs
 
 from app.database import rows, transaction
 from app.domain.automations import executions
-from app.domain.triggers import due_starts, run_endings, run_states
-from app.domain.work.units import Unit
-from app.models.contacts import Contact
+from app.domain.triggers import due_starts, run_states
 from tests.app.domain.triggers.timing import (
     DAY_BEFORE,
     HOUR,
     book,
     definition,
+    merge,
     pass_time,
     publish,
     publish_again,
@@ -25,7 +24,7 @@ from tests.app.domain.triggers.timing import (
     start_all,
     waits,
 )
-from tests.app.domain.triggers.triggering import do, make_contact, tag
+from tests.app.domain.triggers.triggering import make_contact, tag
 from tests.automations import carry_on, deltas, make_automation, runs_of
 from tests.cast import Api, elsewhere, in_another_process, in_threads, one
 
@@ -193,14 +192,7 @@ def test_while_a_merge_is_under_way_too(workspace_id: str, contact_id: str) -> N
     kept_id = make_contact(workspace_id)
     book(workspace_id, contact_id, hours=2)
 
-    def merge(unit: Unit) -> None:
-        contact, kept = (unit.get(Contact, workspace_id, "id", each) for each in (contact_id, kept_id))
-        assert contact is not None
-        assert kept is not None
-        run_endings.hand_over(unit, contact, kept)
-        unit.drop(contact)
-
-    do(workspace_id, contact_id, merge)
+    merge(workspace_id, kept_id, contact_id)
     assert start_all() == 1
 
     assert len(runs_of(kept_id)) == 1

@@ -8,9 +8,18 @@ import pytest
 
 from app.database import rows
 from app.domain import writes
-from app.domain.lifecycle import merges
 from app.domain.triggers import triggers
-from tests.app.domain.triggers.timing import DAY_BEFORE, HOUR, book, definition, move, pass_time, start_all, waits
+from tests.app.domain.triggers.timing import (
+    DAY_BEFORE,
+    HOUR,
+    book,
+    definition,
+    merge,
+    move,
+    pass_time,
+    start_all,
+    waits,
+)
 from tests.app.domain.triggers.triggering import make_contact, unfollowed
 from tests.automations import make_automation, runs_of
 from tests.cast import Api, accept, apply, one
@@ -152,8 +161,7 @@ def test_a_booking_whose_contact_is_merged_before_its_event_is_passed_on_is_plan
         accept(api.workspace_id, "bookings.create", {"contact_id": contact_id, "title": "Cut", **times}, "bkg_1")
         writes.work(api.workspace_id)
     assert unfollowed() == 1
-    monkeypatch.setattr(merges, "_TABLES", ())  # the booking and its event follow later
-    api.post(f"contacts/{kept_id}/merge", {"contact_id": contact_id})
+    merge(api.workspace_id, kept_id, contact_id)  # the booking and its event follow later
 
     api.apply()
 

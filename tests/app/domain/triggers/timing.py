@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app.database import rows
-from app.domain.triggers import due_starts, start_scans
+from app.domain.triggers import due_starts, run_endings, start_scans
 from app.domain.work.units import Unit
 from app.models.bookings import Booking
+from app.models.contacts import Contact
 from tests.app.domain.triggers.triggering import do
 from tests.cast import Api, accept, all_of, apply
 
@@ -53,6 +54,19 @@ def move(workspace_id: str, contact_id: str, booking_id: str, **later: float) ->
         unit.recorder(workspace_id).record("booking.changed", {"booking": {"id": booking_id}}, contact_id)
 
     do(workspace_id, contact_id, task)
+
+
+def merge(workspace_id: str, kept_id: str, other_id: str) -> None:
+    """Makes one contact a part of another; its bookings and events are still to follow."""
+
+    def task(unit: Unit) -> None:
+        other, kept = (unit.get(Contact, workspace_id, "id", each) for each in (other_id, kept_id))
+        assert other is not None
+        assert kept is not None
+        run_endings.hand_over(unit, other, kept)
+        unit.drop(other)
+
+    do(workspace_id, other_id, task)
 
 
 def pass_time(**units: float) -> None:
