@@ -16,14 +16,14 @@ from app.api.responses import respond
 from app.api.writes import accept
 from app.domain.automations import automations, runs, simulations
 from app.domain.automations.runs import LogEntrySchema
-from app.domain.automations.simulations import Given
+from app.domain.automations.simulations import Given, Way
 from app.domain.automations.steps.start_automation import MOST_BYTES, MOST_VARIABLES
 from app.domain.contacts import contacts
 from app.domain.people import message_access
 from app.domain.triggers import run_states
 from app.domain.triggers.run_states import EXAMPLE_VARIABLES, FailureSchema, RunSchema
 from app.lib import ids, json
-from app.lib.schemas import RequestBody, ResponseBody, StrictInteger, about
+from app.lib.schemas import RequestBody, ResponseBody, StrictBoolean, StrictInteger, about
 from app.models.automations import Automation
 from app.models.runs import STATUSES, Run, RunStep
 
@@ -99,12 +99,50 @@ class SimulationBody(RequestBody):
         values=fields.Nested(SimulatedResponseBody),
         metadata=about("The responses to requests, by the `id` of the step.", example={"call": {"status": 200}}),
     )
+    events = fields.Dict(
+        keys=fields.String(),
+        values=fields.Dict(),
+        metadata=about(
+            "The events that are waited for, by the `id` of the step, each in the form of a delivery's body.",
+            example={"paid": {"kind": "sale.recorded", "data": {}}},
+        ),
+    )
+    both_ways = StrictBoolean(
+        metadata=about(
+            "Where a response or an event is missing: go on as if it had come, and as if it had not. Without it, a"
+            " request has no result, and an event does not come.",
+            example=True,
+        )
+    )
 
 
-class SimulationSchema(ResponseBody):
+class AssumptionSchema(ResponseBody):
+    step = fields.String(metadata=about("The step that waits.", example="call"))
+    outcome = fields.String(
+        validate=validate.OneOf(simulations.OUTCOMES),
+        metadata=about("`answered` (200, without a body), `happened` (a sample) or `timed_out`.", example="timed_out"),
+    )
+
+
+class WaySchema(ResponseBody):
     status = fields.String(validate=validate.OneOf(STATUSES))
     failure = fields.Nested(FailureSchema, allow_none=True)
     steps = fields.List(fields.Nested(LogEntrySchema))
+    assumed = fields.List(fields.Nested(AssumptionSchema), metadata=about("What it rests on, in order."))
+
+
+class SimulationSchema(ResponseBody):
+    OPTIONAL = ("ways", "has_more_ways")
+
+    status = fields.String(validate=validate.OneOf(STATUSES))
+    failure = fields.Nested(FailureSchema, allow_none=True)
+    steps = fields.List(fields.Nested(LogEntrySchema))
+    ways = fields.List(fields.Nested(WaySchema), metadata=about("With `both_ways`: all ways; the first is also above."))
+    has_more_ways = fields.Boolean(
+        metadata=about(
+            f"With `both_ways`: whether there are more ways than {simulations.MOST_WAYS}, or very long ones."
+        )
+    )
 
 
 class RunsOfAutomationQuery(PageQuery):
@@ -139,9 +177,10 @@ def simulate_automation(body: dict[str, Any], automation_id: str) -> Response:
     automation = Automation.find(workspace_id, automation_id)
     contact = contacts.find_named(workspace_id, body["contact_id"]) if "contact_id" in body else None
     given = Given(**{name: value for name, value in body.items() if name != "contact_id"})
-    run, log = simulations.simulate(automation, contact, given)
-    steps = [runs.represent_step(step) for step in log]
-    return respond(200, {"data": {"status": run.status, "failure": run.failure, "steps": steps}})
+    ways, has_more = simulations.simulate(automation, contact, given)
+    found = [_represent_way(way) for way in ways]
+    first = {name: found[0][name] for name in ("status", "failure", "steps")}
+    return respond(200, {"data": {**first, "ways": found, "has_more_ways": has_more} if given.both_ways else first})
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/runs", methods=["GET"])
@@ -201,6 +240,12 @@ def replay_run(body: dict[str, Any], run_id: str) -> Response:
     payload = body | {"run_id": run.id, "contact_id": run.contact_id, "automation_id": run.automation_id}
     check = partial(runs.check_step, run, body.get("from_step"))
     return accept("runs.replay", payload, ids.new("run"), check)
+
+
+def _represent_way(way: Way) -> dict[str, Any]:
+    steps = [runs.represent_step(step) for step in way.log]
+    assumed = [AssumptionSchema.of(each) for each in way.assumed]
+    return WaySchema.of(way.run, steps=steps, assumed=assumed)
 
 
 def _page(query: dict[str, Any]) -> Response:

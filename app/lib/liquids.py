@@ -9,7 +9,7 @@ from typing import Any, TextIO
 from liquid import Environment
 from liquid.ast import Node
 from liquid.builtin import content, illegal, output
-from liquid.builtin.expressions import FilteredExpression, LoopExpression
+from liquid.builtin.expressions import FilteredExpression, LoopExpression, Path
 from liquid.builtin.expressions.primitive import RangeLiteral
 from liquid.builtin.tags import (
     assign_tag,
@@ -42,7 +42,7 @@ LONGEST_RANGE = 10_000
 
 TAGS = (
     *(assign_tag.AssignTag, capture_tag.CaptureTag, case_tag.CaseTag, comment_tag.CommentTag, cycle_tag.CycleTag),
-    *(decrement_tag.DecrementTag, echo_tag.EchoTag, if_tag.IfTag, increment_tag.IncrementTag, unless_tag.UnlessTag),
+    *(decrement_tag.DecrementTag, if_tag.IfTag, increment_tag.IncrementTag, unless_tag.UnlessTag),
     *(for_tag.BreakTag, for_tag.ContinueTag, inline_comment_tag.InlineCommentTag),
 )
 
@@ -54,13 +54,14 @@ class Exhausted(LiquidError):
 class Context(RenderContext):
     """The state of one rendering, with its budget."""
 
-    __slots__ = ("spent",)
+    __slots__ = ("missing", "spent")
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         # Without the library's `now` and `today`, which are in the server's own time zone.
         self.scope = ReadOnlyChainMap(self.locals, self.globals, self.counters)
         self.spent = 0
+        self.missing: dict[str, None] = {}  # the given names that printed nothing
 
     def spend(self, steps: int) -> None:
         """Raises LiquidError once the budget is spent."""
@@ -80,6 +81,17 @@ class Context(RenderContext):
             raise KeyError(key)
         return super().get_item(obj, key)
 
+    def note_nothing(self, expression: FilteredExpression) -> None:
+        """Notes the name that the expression prints and that is empty, unless the template gives it or a default."""
+        path = getattr(expression, "left", None)
+        filters = getattr(expression, "filters", None) or ()
+        if (
+            isinstance(path, Path)
+            and path.path[0] not in self.locals
+            and all(each.name != "default" for each in filters)
+        ):
+            self.missing[str(path)] = None
+
     def assign(self, key: str, val: Any) -> None:
         """Sets a name of the template's own. Raises LiquidError if it sets too many."""
         if key not in self.locals and len(self.locals) >= MOST_NAMES:
@@ -93,12 +105,12 @@ class Template(BoundTemplate):
     context_class = Context
     weight = 0
 
-    def render_counted(self, variables: Mapping[str, Any]) -> tuple[str, int]:
-        """The text, and how many steps it took. Raises LiquidError, and whatever filters raise on unexpected input."""
+    def render_counted(self, variables: Mapping[str, Any]) -> tuple[str, Context]:
+        """The text, and the state that rendering it ended with. Raises LiquidError, and whatever filters raise."""
         context, buffer = Context(self, globals=variables), self._get_buffer()
         context.spend(self.weight)
         self.render_with_context(context, buffer)
-        return buffer.getvalue(), context.spent
+        return buffer.getvalue(), context
 
 
 class _Loop(LoopExpression):
@@ -148,7 +160,10 @@ class Range(RangeLiteral):
 
 class _OutputNode(output.OutputNode):
     def render_to_output(self, context: Any, buffer: TextIO) -> int:
-        return buffer.write(template_filters.text_of(self.expression.evaluate(context)))
+        text = template_filters.text_of(self.expression.evaluate(context))
+        if not text:
+            context.note_nothing(self.expression)
+        return buffer.write(text)
 
 
 class _EchoNode(_OutputNode, echo_tag.EchoNode):

@@ -53,11 +53,12 @@ class Overspent(Exception):
 
 
 class Budget:
-    """How many steps several templates may take together."""
+    """How many steps several templates may take together, and which names printed nothing in them."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.spent = 0
+        self.missing: dict[str, None] = {}
 
     def spend(self, steps: int) -> None:
         """Raises Overspent once more is spent than there was."""
@@ -103,13 +104,14 @@ def render(template: str, variables: Mapping[str, Any], budget: Budget | None = 
         parsed = _parsed(template)
         _PARSED.put(template, parsed, parsed.weight)
     try:
-        text, steps = parsed.render_counted(variables)
+        text, ended = parsed.render_counted(variables)
     except LiquidError as error:
         raise TemplateError(_sentence("rendered", error)) from error
     except Exception as error:  # of Python itself, for what the library does not foresee
         raise TemplateError(f"The template cannot be rendered: a filter failed ({type(error).__name__}).") from error
     if budget is not None:
-        budget.spend(steps)
+        budget.missing |= ended.missing
+        budget.spend(ended.spent)
     return text.replace("\x00", "")
 
 

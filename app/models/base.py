@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
@@ -68,7 +69,9 @@ class OwnedModel(BaseModel):
 
     def altered(self, **columns: Any) -> Self:
         """A copy of the row with these columns."""
-        return type(self)(**self.__data__ | columns)
+        copied = copy(self)
+        vars(copied).update(__data__=self.__data__ | columns, _dirty=set(columns))
+        return copied
 
     @classmethod
     def matching(cls, workspace_id: str, filters: Mapping[str, Any]) -> Any:

@@ -108,7 +108,7 @@ class Run(MailModel):
 
 
 class RunStep(OwnedModel):
-    """An entry of a run's log. `detail`: `input`, `output`, `code` and `text`."""
+    """An entry of a run's log. `detail`: `input`, `output`, `code`, `text`, and `warnings` if there are any."""
 
     id = TextField(primary_key=True)
     run_id = TextField()

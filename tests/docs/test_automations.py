@@ -85,10 +85,10 @@ def test_a_recipe_that_needs_no_event_and_no_other_automation_can_be_simulated(s
     definition = RECIPES[heading]["definition"]
     automation = Automation(id="aut_1", workspace_id=shop.workspace_id, name="Draft", definition=definition)
 
-    run, log = simulate(automation, None, Given(variables={"items": []}, replies=["Yes"]))
+    [way], _ = simulate(automation, None, Given(variables={"items": []}, replies=["Yes"]))
 
-    assert run.status == "completed", run.failure
-    assert {entry.status for entry in log} <= {"succeeded", "waiting"}
+    assert way.run.status == "completed", way.run.failure
+    assert {entry.status for entry in way.log} <= {"succeeded", "waiting"}
     assert sent() == []
 
 

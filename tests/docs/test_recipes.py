@@ -58,10 +58,10 @@ def test_one_that_needs_no_member_can_be_simulated(shop: Api, heading: str) -> N
     variables = {"items": [{"sku": "hat", "name": "Hat", "count": 2}], "question": "Well?"}
     variables |= {"callback": "https://flows.example/1", "arrives_at": "2099-11-21T16:00:00Z"}
 
-    run, log = simulate(automation, None, Given(variables=variables, replies=["9", "20", "ada@example.com"]))
+    [way], _ = simulate(automation, None, Given(variables=variables, replies=["9", "20", "ada@example.com"]))
 
-    assert run.status == "completed", run.failure
-    assert log
+    assert way.run.status == "completed", way.run.failure
+    assert way.log
     assert sent() == []
 
 

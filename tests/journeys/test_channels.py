@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests.journeys import surveys
 from tests.journeys.audit import rows
 from tests.journeys.conftest import Ends, serve
 from tests.journeys.conversing import (
@@ -150,6 +151,36 @@ def test_an_automation_asks_and_gets_its_answer(
         assert talks.shown(talker)[1] == f"reply-{talker.number}-2"
 
     report(f"message to question: {', '.join(f'{each * 1000:.0f}' for each in sorted(seconds))} ms")
+
+
+def test_each_question_is_asked_once_and_gets_its_answer_under_faults(
+    talking: Stack, providers: Providers, webhooks: Receiver, report: Callable[[object], None]
+) -> None:
+    shop = open_shop(talking, webhooks)
+    talks = begin_talks(talking, shop, providers, each=8)
+    automation = publish(
+        shop, surveys.STEPS, "Survey", triggers=[{"event": "message.received"}], reentry="after_finish"
+    )
+    asked = "SELECT count(*) FROM messages WHERE workspace_id = %s AND direction = 'out'"
+    faults: list[Callable[[], None]] = [
+        lambda: kill(talking, "automations"),
+        lambda: kill(talking, "messages", "writes", "automations"),
+        lambda: restart_postgres(talking),
+        lambda: empty_redis(talking),
+    ]
+
+    began = time.monotonic()
+    for number, (says, fault) in enumerate(zip(surveys.SAID, faults, strict=True), 1):
+        for place, talker in enumerate(talks.talkers):
+            talks.say(talker, says(talker))
+            if place == len(talks.talkers) // 2:
+                fault()
+        wanted = number * len(talks.talkers)
+        wait_until(lambda wanted=wanted: rows(talking, asked, shop.workspace_id) >= [(wanted,)], 120, "all are asked")
+    wait_until(lambda: talks.unfinished() == 0, SETTLE_SECONDS, "all is sent")
+
+    report(f"{len(talks.talkers)} runs that ask, {time.monotonic() - began:.1f} s")
+    assert list(surveys.flaws(talks, automation)) == []
 
 
 def test_an_automation_waits_while_a_member_writes(talking: Stack, providers: Providers, webhooks: Receiver) -> None:

@@ -20,6 +20,8 @@ from app.models.runs import STATUSES
 RunCountsSchema = ResponseBody.from_dict({status: fields.Integer() for status in STATUSES}, name="RunCountsSchema")
 # How long the runs of a version are counted by the hour of their creation; from then on by the day.
 HOURS_KEPT_DAYS = 7
+# The key of the count of a step's entries in logs that have warnings.
+WARNED = "warned"
 IS_ANY_NEW = "EXISTS (SELECT FROM automation_deltas)"
 
 
@@ -66,6 +68,11 @@ def refused(automation_id: str) -> dict[str, int]:
     return {key.removeprefix("refused:"): amount for key, amount in counted.items() if key.startswith("refused:")}
 
 
+def warned(automation_id: str, version: int) -> dict[str, int]:
+    """For each step of the version: how many of its entries in logs have warnings, if any."""
+    return dict(rows(_WARNED, {"id": automation_id, "version": version, "key": WARNED}))
+
+
 def _kept() -> dict[str, datetime]:
     """The oldest time of the counts to keep, by their grain: a day more than is offered, as clocks differ."""
     hour, day = first_offered()
@@ -99,6 +106,16 @@ _FOLD = """
             DO UPDATE SET amount = run_counts.amount + excluded.amount
     )
     SELECT count(*) FROM taken
+"""
+
+_WARNED = """
+    SELECT step, sum(amount)::bigint FROM (
+        SELECT step, amount FROM run_counts
+        WHERE automation_id = %(id)s AND version = %(version)s AND grain = 'all' AND key = %(key)s
+        UNION ALL
+        SELECT step, amount FROM automation_deltas
+        WHERE automation_id = %(id)s AND version = %(version)s AND key = %(key)s) AS counted
+    GROUP BY step ORDER BY step
 """
 
 _READ = """

@@ -11,6 +11,7 @@ from uuid import uuid4
 from app import bounds, mailbox
 from app.database import database
 from app.domain.automations import http_requests
+from app.domain.automations.counts import WARNED
 from app.domain.automations.definitions.programs import Program
 from app.domain.automations.steps import KINDS
 from app.domain.automations.steps.base import FailureCode, Outcome, Step, StepFailed, Stop, Wait
@@ -30,6 +31,8 @@ from app.models.runs import Run, RunRequest, RunStep
 MOST_AT_ONCE = 50
 MOST_UNBROKEN = 250  # steps without a wait
 MOST_STEPS = 10_000
+# Warnings of one entry of a log, and characters of a name in one.
+MOST_WARNINGS, LONGEST_NAME = 10, 200
 _OVERSPENT = "The templates of this step take more than {:,} steps together. Use fewer or shorter ones."
 # After these waits the step begins anew; after all others it resumes.
 _ANEW = ("quiet_hours", "member")
@@ -231,6 +234,10 @@ class Interpreter:
     def _log(
         self, step: Step, status: str, text: str, given: Any = None, output: Any = None, code: str | None = None
     ) -> None:
+        detail = {"input": given, "output": output, "code": code, "text": text}
+        if missing := list(self._budget.missing)[:MOST_WARNINGS]:
+            detail["warnings"] = [f"'{name[:LONGEST_NAME]}' printed nothing." for name in missing]
+            self._count(WARNED)
         self.run.logged += 1
         self.taken.append((step.kind, status))
         self.unit.append(
@@ -243,7 +250,7 @@ class Interpreter:
                 kind=step.kind,
                 status=status,
                 at=self.now,
-                detail={"input": given, "output": output, "code": code, "text": text},
+                detail=detail,
             )
         )
 

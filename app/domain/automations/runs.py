@@ -106,10 +106,19 @@ def find(workspace_id: str, run_id: str) -> Run:
 
 
 class StepDetailSchema(ResponseBody):
+    OPTIONAL = ("warnings",)
+
     input = fields.Raw(allow_none=True, metadata={"example": None})
     output = fields.Raw(allow_none=True, metadata={"example": None})
     code = fields.String(allow_none=True, metadata=about("Why it failed.", example=None))
     text = fields.String(metadata=about("What happened, for people.", example="Done."))
+    warnings = fields.List(
+        fields.String(),
+        metadata=about(
+            "What went on otherwise than it may have been meant: names in templates that printed nothing.",
+            example=["'steps.call.body.code' printed nothing."],
+        ),
+    )
 
 
 class LogEntrySchema(ResponseBody):

@@ -1,4 +1,4 @@
-"""Warnings of an automation: what its draft can do when it is published, and what it has done."""
+"""Warnings of an automation: what its draft can do when it is published, and what its runs have done."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from app.models.automations import Automation
 # Automations that a chain is sought among.
 MOST_FOLLOWED = 50
 MOST_WARNINGS = 20
+_MISSING = "In version {}, names in the step '{}' printed nothing, {:,} times. The logs of runs tell which."
 
 
 def of(automation: Automation) -> list[dict[str, Any]]:
@@ -29,7 +30,16 @@ def of(automation: Automation) -> list[dict[str, Any]]:
     if refused := counts.of([automation.id], ["refused:depth"])[automation.id].get("refused:depth"):
         detail = f"{refused:,} starts were refused after {MOST_DEPTH} automations in a row had started each other."
         warnings.append({"pointer": "", "detail": detail, "chain": []})
-    return warnings
+    return warnings + _of_runs(automation)
+
+
+def _of_runs(automation: Automation) -> list[dict[str, Any]]:
+    """Steps of the latest version in whose texts names printed nothing."""
+    warned = counts.warned(automation.id, automation.latest_version)
+    return [
+        {"pointer": "", "detail": _MISSING.format(automation.latest_version, step, amount), "chain": []}
+        for step, amount in list(warned.items())[:MOST_WARNINGS]
+    ]
 
 
 def _followed(automation: Automation) -> Mapping[str, Mapping[str, Any]]:

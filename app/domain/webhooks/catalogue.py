@@ -173,13 +173,14 @@ KINDS: Mapping[str, EventKind] = {
 def represent(workspace_id: str) -> list[dict[str, Any]]:
     """Every kind, with a complete delivery body as its sample."""
     return [
-        {"kind": name, "description": kind.description, "sample": _body(name, kind, workspace_id)}
+        {"kind": name, "description": kind.description, "sample": sample(name, workspace_id)}
         for name, kind in KINDS.items()
     ]
 
 
-def _body(name: str, kind: EventKind, workspace_id: str) -> Any:
-    return json.loads(events.body("evt_01kaj5bd40fx3s0v9n1d8e2m4t", name, _AT, workspace_id, kind.sample()))
+def sample(kind: str, workspace_id: str) -> Any:
+    """A complete delivery body of that kind."""
+    return json.loads(events.body("evt_01kaj5bd40fx3s0v9n1d8e2m4t", kind, _AT, workspace_id, KINDS[kind].sample()))
 
 
 def _contact(**further: Any) -> dict[str, Any]:

@@ -8,7 +8,8 @@ import pytest
 
 from app import database
 from app.database import rows
-from app.domain.automations import automations
+from app.domain.automations import automations, counts, executions
+from app.domain.automations.interpreter import MOST_WARNINGS
 from app.lib import ids
 from tests.cast import KEY, Api, all_of, in_threads, one, row_counts, working
 
@@ -493,6 +494,37 @@ def test_starts_that_were_refused_for_their_depth_are_shown(api: Api) -> None:
     [warned] = show(api, automation_id)["warnings"]
     assert (warned["pointer"], warned["chain"]) == ("", [])
     assert warned["detail"] == "3 starts were refused after 10 automations in a row had started each other."
+
+
+def test_steps_whose_texts_name_what_is_not_there_are_shown(api: Api) -> None:
+    named = ", ".join(f"{{{{ trigger.variables.v{number} }}}}" for number in range(MOST_WARNINGS + 1))
+    steps = [
+        {"id": "greet", "kind": "set_field", "field": "greeting", "value": "Hi {{ trigger.variables.name }}"},
+        {"id": "many", "kind": "set_field", "field": "many", "value": named},
+        {"id": "fine", "kind": "set_field", "field": "fine", "value": "{{ trigger.variables.name | default: 'you' }}"},
+    ]
+    automation_id, contact_id = api.published(*steps), api.contact(external_id="ada")["id"]
+    logs = []
+    for variables in ({}, {}, {"name": "Ada"}):
+        body = {"contact_id": contact_id, "variables": variables}
+        run_id = api.done(api.post(f"automations/{automation_id}/start", body))["resource"]["id"]
+        executions.work(api.workspace_id)
+        logs.append(api.get(f"runs/{run_id}").json["data"]["steps"])
+
+    assert [step["detail"].get("warnings", []) for step in logs[0]] == [
+        ["'trigger.variables.name' printed nothing."],
+        [f"'trigger.variables.v{number}' printed nothing." for number in range(MOST_WARNINGS)],
+        [],
+    ]
+    assert "warnings" not in logs[2][0]["detail"]
+    assert [each["detail"] for each in show(api, automation_id)["warnings"]] == [
+        "In version 1, names in the step 'greet' printed nothing, 2 times. The logs of runs tell which.",
+        "In version 1, names in the step 'many' printed nothing, 3 times. The logs of runs tell which.",
+    ]
+    assert counts.fold() > 0
+    assert len(show(api, automation_id)["warnings"]) == 2
+    act(api, automation_id, "publish")
+    assert show(api, automation_id)["warnings"] == []
 
 
 def test_the_search_for_a_chain_is_bounded(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

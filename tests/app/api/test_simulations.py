@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from app import bounds
+from app.domain.automations.simulations import MOST_WAYS
 from tests.bounding import set_bound
 from tests.cast import Api, row_counts
 
@@ -110,6 +111,71 @@ def test_the_event_that_starts_it_is_given(api: Api) -> None:
     assert found["steps"][0]["detail"]["input"] == {"tag": "EUR"}
 
 
+PAID = {
+    **{"id": "paid", "kind": "wait_for_event", "event": "sale.recorded", "timeout_seconds": 60, "save_as": "sale"},
+    "otherwise": [{"id": "unpaid", "kind": "add_tag", "tag": "unpaid"}],
+}
+THANKED = {"id": "thanked", "kind": "add_tag", "tag": "{{ steps.sale.data.sale.currency | default: 'nothing' }}"}
+
+
+def test_the_events_that_it_waits_for_are_given_by_step(api: Api) -> None:
+    event = {"kind": "sale.recorded", "data": {"sale": {"currency": "EUR"}}}
+
+    found = simulate(api, api.automation(PAID, THANKED)["id"], {"events": {"paid": event}})
+
+    assert [step["id"] for step in found["steps"]] == ["paid", "paid", "thanked"]
+    assert found["steps"][-1]["detail"]["input"] == {"tag": "EUR"}
+    assert "ways" not in found
+
+
+def test_it_goes_both_ways_where_a_response_or_an_event_is_missing(api: Api) -> None:
+    judge = {**JUDGE, "then": [{"id": "yes", "kind": "add_tag", "tag": "yes"}]}
+    automation_id = api.automation(CALL, judge, PAID, THANKED)["id"]
+
+    found = simulate(api, automation_id, {"both_ways": True})
+
+    assert [
+        (
+            tuple(each["outcome"] for each in way["assumed"]),
+            tuple(step["id"] for step in way["steps"] if step["kind"] == "add_tag"),
+        )
+        for way in found["ways"]
+    ] == [
+        (("answered", "happened"), ("yes", "thanked")),
+        (("answered", "timed_out"), ("yes", "unpaid", "thanked")),
+        (("timed_out", "happened"), ("no", "thanked")),
+        (("timed_out", "timed_out"), ("no", "unpaid", "thanked")),
+    ]
+    assert [each["step"] for each in found["ways"][0]["assumed"]] == ["call", "paid"]
+    assert found["ways"][2]["steps"][-1]["detail"]["input"] == {"tag": "EUR"}
+    assert {name: found[name] for name in ("status", "failure", "steps")} == {
+        name: found["ways"][0][name] for name in ("status", "failure", "steps")
+    }
+    assert found["has_more_ways"] is False
+
+
+def test_what_is_given_is_not_tried_both_ways(api: Api) -> None:
+    body = {"both_ways": True, "responses": {"call": {"status": 503}}}
+
+    [way] = simulate(api, api.automation(CALL, JUDGE)["id"], body)["ways"]
+
+    assert (way["assumed"], way["steps"][-1]["id"]) == ([], "no")
+
+
+def test_the_ways_of_a_simulation_are_limited(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = [{**CALL, "id": f"call_{number}"} for number in range(10)]
+    automation_id = api.automation(*calls)["id"]
+
+    found = simulate(api, automation_id, {"both_ways": True})
+    set_bound(monkeypatch, "COMPUTING_PER_SIMULATION", 200)
+    costly = simulate(
+        api, api.automation(*[{**call, "body": "{{ contact.id }}"} for call in calls])["id"], {"both_ways": True}
+    )
+
+    assert (len(found["ways"]), found["has_more_ways"]) == (MOST_WAYS, True)
+    assert [way["failure"]["code"] for way in costly["ways"][-2:]] == ["limit"] * 2
+
+
 @pytest.mark.parametrize(
     ("body", "pointer"),
     [
@@ -118,6 +184,10 @@ def test_the_event_that_starts_it_is_given(api: Api) -> None:
         ({"responses": {"call": {}}}, "/responses/call/status"),
         ({"responses": {"call": {"status": 99}}}, "/responses/call/status"),
         ({"responses": {"call": {"status": 200}}}, "/responses/call"),
+        ({"events": []}, "/events"),
+        ({"events": {"paid": 1}}, "/events/paid"),
+        ({"events": {"paid": {}}}, "/events/paid"),
+        ({"both_ways": 1}, "/both_ways"),
         ({"contact_id": "con_01kaj5bd40e6rr3f5y2kq0w9xz"}, "/contact_id"),
         ({"variables": []}, "/variables"),
         ({"replies": "Yes"}, "/replies"),

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from app.lib import templates
-from app.lib.templates import LONGEST_TEMPLATE, TemplateError, check, render
+from app.lib.liquids import MOST_STEPS
+from app.lib.templates import LONGEST_TEMPLATE, Budget, TemplateError, check, render
 
 VARIABLES: dict[str, Any] = {
     "contact": {
@@ -283,6 +284,27 @@ def test_what_a_template_costs_does_not_depend_on_earlier_ones() -> None:
         with pytest.raises(TemplateError):
             render(hostile, VARIABLES)
         assert render("{{ contact.first_name }}", VARIABLES) == "Ada"
+
+
+@pytest.mark.parametrize(
+    ("template", "missing"),
+    [
+        ("Hello {{ contact.first_name }}", []),
+        ("Hello {{ contact.nickname }}, {{ contact.nickname | upcase }}", ["contact.nickname"]),
+        ("{% echo contact.nickname %}", ["contact.nickname"]),
+        ("{{ contact['nick name'] }} {{ nobody }}", ["contact['nick name']", "nobody"]),
+        ("{{ contact.nickname | default: 'there' }}{{ contact.nickname | default: '' }}", []),
+        ("{% assign end = '' %}apple{{ end }}", []),
+        ("{% if contact.nickname %}{{ contact.nickname }}{% endif %}", []),
+        ("{% for each in (1..3) %}{{ contact.nickname }}{% endfor %}", ["contact.nickname"]),
+        ("{{ '' }}", []),
+    ],
+)
+def test_a_given_name_that_prints_nothing_is_noted_once(template: str, missing: list[str]) -> None:
+    budget = Budget(MOST_STEPS)
+    render(template, VARIABLES, budget)
+
+    assert list(budget.missing) == missing
 
 
 # Parsed templates

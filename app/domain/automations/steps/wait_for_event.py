@@ -35,7 +35,7 @@ def resume(moment: Moment) -> Outcome:
 
 def _occurred(moment: Moment, event: Mapping[str, Any]) -> Done:
     result = {"event": event, "timed_out": False}
-    return Done(f"The event {event['id']} happened.", output=result, saved=_saved(moment, result))
+    return Done(f"'{moment.step.fields['event']}' happened.", output=result, saved=_saved(moment, result))
 
 
 def _saved(moment: Moment, result: Mapping[str, Any]) -> dict[str, Any]:

@@ -46,6 +46,17 @@ def fail(run_id: str, code: str) -> None:
     database.rows("UPDATE runs SET status = 'failed', failure = %s WHERE id = %s", (failure, run_id))
 
 
+def test_the_log_warns_of_names_that_printed_nothing(api: Api, owner: Person) -> None:
+    text = "Hi {{ trigger.variables.name }}"
+    greet = {"id": "greet", "kind": "set_field", "field": "greeting", "value": text}
+    warned, silent = (
+        owner.page(f"dashboard/runs/{started(api, step, name=name)}") for step, name in ((greet, "A"), (MARK, "B"))
+    )
+
+    assert "Warning: 'trigger.variables.name' printed nothing." in warned
+    assert "Warning: " not in silent
+
+
 def test_filters_choose(api: Api, owner: Person) -> None:
     failed_id, waiting_id = started(api, MARK), started(api, WAIT, name="Later")
     fail(failed_id, "limit")

@@ -14,9 +14,9 @@ def texts(workspace_id: str, contact_id: str | None, *replies: str) -> list[str]
     """The texts that a run of the automation would send."""
     automation = Automation.get_by_id(make_automation(workspace_id, {"steps": [ASK, REPLY, THANK]}))
     contact = Contact.get_by_id(contact_id) if contact_id else None
-    run, log = simulate(automation, contact, Given(replies=replies))
-    assert run.status == "completed"
-    return [entry.detail["input"]["text"] for entry in log if entry.kind == "send_message"]
+    [way], _ = simulate(automation, contact, Given(replies=replies))
+    assert way.run.status == "completed"
+    return [entry.detail["input"]["text"] for entry in way.log if entry.kind == "send_message"]
 
 
 def test_a_simulated_run_gets_the_replies_given_and_sends_nothing(workspace_id: str, contact_id: str) -> None:
