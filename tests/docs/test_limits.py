@@ -14,7 +14,7 @@ from app.domain.automations.definitions import json_schemas, validation
 from app.domain.bodies import objects
 from app.domain.channels import channels, media
 from app.domain.contacts import contacts
-from app.domain.conversations import conversation_labels, snoozes
+from app.domain.conversations import conversation_labels, notes, snoozes
 from app.domain.lifecycle import import_lines
 from app.domain.people import links, members, sign_ins
 from app.domain.triggers import awaited_events, concerned_runs, run_states, start_scans
@@ -43,6 +43,9 @@ CONSTANTS = {
     "tags of a contact": contacts.MOST_TAGS,
     "custom fields of a contact": contacts.MOST_FIELDS,
     "labels of a conversation": conversation_labels.MOST_LABELS,
+    "notes of a conversation": notes.MOST_NOTES,
+    "characters of a note": notes.MOST_CHARACTERS,
+    "mentions of a note": notes.MOST_MENTIONS,
     "days for which a conversation can be snoozed": snoozes.MOST_DAYS,
     "bytes of a template": templates.LONGEST_TEMPLATE,
     "steps of a definition": json_schemas.MOST_STEPS,

@@ -95,9 +95,9 @@ def test_the_outer_form_is_checked(definition: Any, pointer: str, detail: str) -
         ({"id": 5, "kind": "stop"}, "/id", "Give the step an identifier"),
         ({"id": "a b", "kind": "stop"}, "/id", "1 to 64 letters, digits, '_' and '-'"),
         ({"id": "a\n", "kind": "stop"}, "/id", "Give the step an identifier"),
-        ({"id": "a"}, "/kind", "Give the kind of the step. The kinds are add_tag, ask, assign_conversation"),
+        ({"id": "a"}, "/kind", "Give the kind of the step. The kinds are add_note, add_tag, ask"),
         ({"id": "a", "kind": "send_mail"}, "/kind", "no kind of step 'send_mail'. Did you mean 'send_message'? The"),
-        ({"id": "a", "kind": "x"}, "/kind", "There is no kind of step 'x'. The kinds are add_tag"),
+        ({"id": "a", "kind": "x"}, "/kind", "There is no kind of step 'x'. The kinds are add_note"),
         ({"id": "a", "kind": ["stop"]}, "/kind", "Give the kind of the step"),
         (
             {"id": "a", "kind": "stop", "seconds": 5},
