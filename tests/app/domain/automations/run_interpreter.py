@@ -156,6 +156,8 @@ class World:
             if run["contact"] is contact and run["status"] in UNFINISHED:
                 run["released"] = False
         self._write(conversation, "out", text, None)
+        if contact["fields"].get("opted_out"):
+            self._record(contact, "message.failed")
 
     def close(self, conversation: Any, run: Any = None) -> None:
         if conversation["status"] == "open":
