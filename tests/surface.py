@@ -24,7 +24,7 @@ from app.api.openapi.examples import PREFIXES
 from app.lib import ids
 from tests.cast import Api, all_of, one, tables, until_written
 from tests.people import make_member
-from tests.talks import make_channel, receive
+from tests.talks import add_note, make_channel, receive
 
 # Columns that every authenticated request may change.
 VOLATILE = {"tokens": ["last_used_at"]}
@@ -188,6 +188,7 @@ def furnish(api: Api, email: str, nouns: set[str]) -> dict[str, str]:
             known["channel"] = make_channel(api.workspace_id)
             message = receive(api.workspace_id, contact["id"], known["channel"])
             known |= {"conversation": message.conversation_id, "message": message.id}
+            known["note"] = add_note(api, message.conversation_id)
     if "channel" in nouns:
         chat = {"kind": "web_chat", "name": "Shop", "settings": {"origins": ["https://shop.example"]}}
         for _ in range(2):

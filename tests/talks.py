@@ -19,7 +19,7 @@ from app.models import sets
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
 from app.models.runs import Run
-from tests.cast import until
+from tests.cast import Api, until
 from tests.wires import WIRE
 
 T = TypeVar("T")
@@ -98,6 +98,13 @@ def write(workspace_id: str, contact_id: str, member_id: str, text: str = "Hello
         return message
 
     return locked(workspace_id, contact_id, create)
+
+
+def add_note(api: Api, conversation_id: str, text: str = "Called.", **fields: Any) -> str:
+    """Somebody with a token adds a note; returns its identifier."""
+    job = api.done(api.post(f"conversations/{conversation_id}/notes", {"text": text, **fields}))
+    assert job["status"] == "succeeded", job
+    return str(job["resource"]["id"])
 
 
 def close(workspace_id: str, contact_id: str) -> Conversation:

@@ -21,7 +21,7 @@ from app.database import rows
 from app.domain.automations import automations, runs
 from app.domain.channels import channels
 from app.domain.contacts import bookings, contacts, sales
-from app.domain.conversations import channel_closings, conversation_changes, messages, workspace_changes
+from app.domain.conversations import channel_closings, conversation_changes, messages, notes, workspace_changes
 from app.domain.deliveries import deliveries, replays
 from app.domain.jobs import failed_jobs
 from app.domain.jobs.jobs import KINDS
@@ -45,6 +45,7 @@ NOUNS: dict[str, Any] = {
     "deliveries": deliveries,
     "endpoints": endpoints,
     "messages": messages,
+    "notes": notes,
     "replays": replays,
     "runs": runs,
     "sales": sales,

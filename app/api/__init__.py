@@ -29,6 +29,7 @@ from app.api import (
     media,
     members,
     messages,
+    notes,
     openapi,
     parsing,
     problem_pages,
@@ -56,7 +57,7 @@ def install(app: Flask, base_url: str) -> None:
     rate_limits.install(app)
     documented = openapi.install(app, base_url)
     modules = (me, contacts, imports, sales, bookings, jobs, event_kinds, endpoints, events, deliveries)
-    inbox = (channels, conversations, messages, uploads, members)
+    inbox = (channels, conversations, messages, notes, uploads, members)
     further = (sweeps, replays, audit_entries, billing, invoices)
     for module in (*modules, *inbox, automations, runs, workspaces, *further):
         documented.register_blueprint(module.blueprint, url_prefix="/api/v1")

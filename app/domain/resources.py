@@ -13,7 +13,7 @@ from app.domain.automations import automations, runs
 from app.domain.bodies.jobs import WHY_DISCARDED
 from app.domain.channels import channels
 from app.domain.contacts import bookings, contacts, sales
-from app.domain.conversations import conversations, messages
+from app.domain.conversations import conversations, messages, notes
 from app.domain.deliveries import deliveries, replays, sweeps
 from app.domain.jobs import jobs
 from app.domain.lifecycle import imports, merges
@@ -30,6 +30,7 @@ from app.models.deliveries import Delivery
 from app.models.endpoints import Endpoint
 from app.models.imports import Import
 from app.models.jobs import STATUSES, Job
+from app.models.notes import Note
 from app.models.replays import Replay
 from app.models.sales import Sale
 from app.models.sweeps import Sweep
@@ -61,6 +62,7 @@ TYPES: Mapping[str, ResourceType] = {
     "run": ResourceType("runs", lambda *ids: run_states.represent(runs.find(*ids))),
     "conversation": ResourceType("conversations", lambda *ids: conversations.represent(Conversation.find(*ids))),
     "message": ResourceType("messages", lambda *ids: messages.represent(Message.find(*ids))),
+    "note": ResourceType("notes", lambda *ids: notes.represent(Note.find(*ids))),
     "channel": ResourceType("channels", lambda *ids: channels.represent(Channel.find(*ids))),
     "job": ResourceType("jobs", lambda *ids: represent_job(Job.find(*ids))),
     "workspace": ResourceType(None, lambda *ids: workspaces.represent(workspaces.find(ids[0]))),

@@ -17,7 +17,14 @@ from app.database import rows, transaction
 from app.domain.automations import automations, runs
 from app.domain.channels import channels
 from app.domain.contacts import bookings, contacts, sales
-from app.domain.conversations import channel_closings, conversation_changes, messages, recipients, workspace_changes
+from app.domain.conversations import (
+    channel_closings,
+    conversation_changes,
+    messages,
+    notes,
+    recipients,
+    workspace_changes,
+)
 from app.domain.deliveries import deliveries, replays
 from app.domain.jobs import failed_jobs, jobs
 from app.domain.jobs.jobs import KINDS, MAIL
@@ -100,6 +107,8 @@ VERBS: Mapping[str, Verb] = {
     "conversations.update": Verb(conversation_changes.update, conversation_changes.needs),
     "messages.create": Verb(messages.create, recipients.needs),
     "messages.resend": Verb(messages.resend, recipients.needs),
+    "notes.create": Verb(notes.create, notes.needs),
+    "notes.delete": Verb(notes.delete, notes.needs),
     "channels.create": Verb(channels.create),
     "channels.update": Verb(channels.update),
     "channels.reauthorize": Verb(channels.reauthorize),

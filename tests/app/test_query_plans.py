@@ -161,6 +161,7 @@ PAGES = {
         *("label=all&status=open&assignee_id=none", "label=few&status=closed&assignee_id={member}&channel_id=chn_8"),
     ),
     "conversations/{conversation}/messages": ("messages", ""),
+    "conversations/{conversation}/notes": ("notes", ""),
     "messages": ("messages", ""),
     "channels": ("channels", ""),
     "members": ("members", ""),
@@ -170,7 +171,7 @@ ITEMS = (
     *("sales/{sale}", "bookings/{booking}", "invoices/{invoice}", "automations/{automation}", "runs/{run}"),
     *("webhooks/endpoints/{endpoint}", "webhooks/deliveries/{delivery}", "webhooks/sweeps/{sweep}"),
     *("events/{event}", "webhooks/replays/{replay}"),
-    *("conversations/{conversation}", "messages/{message}", "channels/{channel}", "members/{member}"),
+    *("conversations/{conversation}", "messages/{message}", "channels/{channel}", "members/{member}", "notes/{note}"),
 )
 # Pages of the logs, each with its filters. A count on them looks at as many rows as it can say.
 LOGS = (
@@ -411,7 +412,7 @@ def seed_inbox(api: Api, regular: str) -> dict[str, str]:
     member, conversation = one("SELECT min(id) FROM members"), ids.new("cnv")
     [channel, paced] = cast.all_of("SELECT id FROM channels ORDER BY id DESC LIMIT 2")
     rows("UPDATE channels SET kind = 'telegram' WHERE id = %s", (paced,))
-    with without_indexes("conversations", "messages", "arrivals"):
+    with without_indexes("conversations", "messages", "notes", "arrivals"):
         fill(
             "conversations",
             "cnv",
@@ -445,6 +446,16 @@ def seed_inbox(api: Api, regular: str) -> dict[str, str]:
             n % 20 IN (1, 3), at""",
         )
         fill(
+            "notes",
+            "nte",
+            FEWER,
+            api,
+            "conversation_id, contact_id, author, text, created_at",
+            f"""
+            CASE WHEN n % 100 = 0 THEN '{conversation}' ELSE 'cnv_' || substr(id, 5) END, 'con_' || substr(id, 5),
+            '{{}}', 'Called.', at""",
+        )
+        fill(
             "arrivals",
             "arr",
             FEWER,
@@ -455,7 +466,7 @@ def seed_inbox(api: Api, regular: str) -> dict[str, str]:
             CASE WHEN n % 4 = 2 THEN now() + interval '1 hour' END, at""",
         )
     middle = {"message": one("SELECT max(id) FROM messages"), "channel": channel, "paced_channel": paced}
-    return middle | {"member": member, "conversation": conversation}
+    return middle | {"member": member, "conversation": conversation, "note": one("SELECT max(id) FROM notes")}
 
 
 @contextmanager

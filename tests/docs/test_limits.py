@@ -15,10 +15,10 @@ from app.domain.automations.steps import fetched_files
 from app.domain.bodies import objects
 from app.domain.channels import buttons, channels, chats, media
 from app.domain.contacts import contacts
-from app.domain.conversations import conversation_labels, snoozes
+from app.domain.conversations import conversation_labels, notes, snoozes
 from app.domain.lifecycle import import_lines
 from app.domain.people import links, members, sign_ins
-from app.domain.triggers import awaited_events, concerned_runs, run_states
+from app.domain.triggers import awaited_events, concerned_runs, run_states, start_scans
 from app.domain.webhooks import endpoints
 from app.lib import liquids, templates
 from tests.docs.pages import PAGES
@@ -44,10 +44,16 @@ CONSTANTS = {
     "tags of a contact": contacts.MOST_TAGS,
     "custom fields of a contact": contacts.MOST_FIELDS,
     "labels of a conversation": conversation_labels.MOST_LABELS,
+    "notes of a conversation": notes.MOST_NOTES,
+    "characters of a note": notes.MOST_CHARACTERS,
+    "mentions of a note": notes.MOST_MENTIONS,
     "days for which a conversation can be snoozed": snoozes.MOST_DAYS,
     "bytes of a template": templates.LONGEST_TEMPLATE,
     "steps of a definition": json_schemas.MOST_STEPS,
     "triggers of an automation": json_schemas.MOST_TRIGGERS,
+    "triggers by time of published automations": start_scans.MOST_TIMED,
+    "days before a booking that a trigger may start a run": json_schemas.LONGEST_BEFORE_SECONDS // 86_400,
+    "days before or after a date that a trigger may start a run": json_schemas.MOST_OFFSET_DAYS,
     "exits of an automation": validation.MOST_EXITS,
     "runs of a contact and an automation that an event is compared with": concerned_runs.MOST_COMPARED,
     "events before the first step of a run that a wait for one looks through": awaited_events.MOST_MISSED,

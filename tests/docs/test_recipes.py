@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from app.database import rows
 from app.domain.automations.simulations import Given, simulate
+from app.domain.triggers import due_starts
 from app.lib import clock, json
 from app.models.automations import Automation
 from app.models.contacts import Contact
@@ -48,7 +50,7 @@ def ada(shop: Api) -> dict[str, Any]:
 
 
 def test_they_are_in_order() -> None:
-    assert [int(heading.partition(".")[0]) for heading in RECIPES] == list(range(11, 23))
+    assert [int(heading.partition(".")[0]) for heading in RECIPES] == list(range(11, 24))
 
 
 @pytest.mark.parametrize("heading", [heading for heading in RECIPES if not heading.startswith("19.")])
@@ -249,6 +251,27 @@ def test_21_only_those_who_have_not_bought_are_reminded(
 
 
 @pytest.mark.parametrize(
+    ("tags", "texts"),
+    [
+        (["customer"], ["Soon it is your birthday, Ada! With BIRTHDAY you get 20 % off this week."]),
+        ([], []),
+    ],
+)
+def test_22_customers_get_a_voucher_before_their_birthday(shop: Api, tags: list[str], texts: list[str]) -> None:
+    install(shop, 22)
+    fields = {"first_name": "Ada", "timezone": "Europe/Berlin", "custom_fields": {"birthday": "1992-07-21"}}
+    shop.contact(email="ada@example.com", phone="+4930123456", tags=tags, **fields)
+    [at] = all_of("SELECT at FROM waiting_starts")
+    assert f"{at.astimezone(UTC):%m-%d %H:%M}" == "07-18 07:00"
+
+    rows("UPDATE waiting_starts SET at = at - interval '1 year' RETURNING 1")
+    due_starts.start_some()
+    go_on(shop)
+
+    assert sent() == texts
+
+
+@pytest.mark.parametrize(
     ("said", "button_id", "last", "labels"),
     [
         ("Opening hours", "hours", "We are open from 9 to 18, Monday to Saturday.", []),
@@ -257,10 +280,10 @@ def test_21_only_those_who_have_not_bought_are_reminded(
         ("My parcel is late", None, "Please press a button, or write its number.", []),
     ],
 )
-def test_22_a_topic_is_picked_from_a_menu(
+def test_23_a_topic_is_picked_from_a_menu(
     shop: Api, ada: dict[str, Any], said: str, button_id: str | None, last: str, labels: list[str]
 ) -> None:
-    install(shop, 22)
+    install(shop, 23)
     write(shop, ada, "Hi")
 
     receive(shop.workspace_id, ada["id"], one("SELECT id FROM channels"), said, button_id)

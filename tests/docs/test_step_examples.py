@@ -28,6 +28,8 @@ def test_there_is_nothing_else() -> None:
     assert [sorted(block) for block in others] == [
         ["steps", "triggers"],
         ["event", "if"],
+        ["before", "seconds"],
+        ["at", "date", "every", "offset_days"],
         ["event", "if"],
         ["event", "within_seconds"],
         ["field", "is", "value"],

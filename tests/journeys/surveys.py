@@ -14,6 +14,7 @@ STEPS = [
         "retry_text": "again-{{ contact.id }}",
     },
     {"id": "mark", "kind": "label_conversation", "label": "asked"},
+    {"id": "note", "kind": "add_note", "text": "{{ steps.guests.value }} guests"},
     {"id": "name", "kind": "send_message", "text": "name-{{ contact.id }}"},
     {"id": "reply", "kind": "wait_for_reply"},
     {"id": "aside", "kind": "snooze_conversation", "seconds": 86400},
@@ -55,6 +56,9 @@ def flaws(talks: Talks, automation: str) -> Iterator[str]:
         if log != _LOG:
             yield f"{talker}: its log has {log}"
         yield from _flaws_of_messages(talks, talker, run_id, contact_id, reached)
+    notes = Counter(rows(talks.stack, "SELECT text FROM notes WHERE workspace_id = %s", talks.shop.workspace_id))
+    if notes != Counter((f"{_guests(talker)} guests",) for talker in talks.talkers):
+        yield f"the notes are {notes}"
     marked = "SELECT labels, snoozed_until IS NOT NULL FROM conversations WHERE workspace_id = %s"
     if rows(talks.stack, marked, talks.shop.workspace_id) != [(["asked"], True)] * len(talks.talkers):
         yield "conversations that are not labelled or not snoozed"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import peewee
 import pytest
@@ -8,6 +9,7 @@ from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
 from app import database, partitions
+from app.lib.json import timestamp
 from scheduler.timetable import Pass, Timetable
 from tests.cast import KEY, Api, in_threads, one, rung_on, sweep
 from tests.requesting import make_request
@@ -155,3 +157,17 @@ def test_where_no_worker_wakes_what_runs_wait_for_the_scheduler_does(api: Api) -
     assert one("SELECT due_at <= now() AND resume_at IS NULL FROM runs")
     assert one("SELECT due_at <= now() AND next_attempt_at IS NULL FROM run_requests WHERE id = %s", request_id)
     assert rung_on("runs") == rung_on("run-requests") == [api.workspace_id]
+
+
+def test_the_scheduler_begins_the_runs_of_triggers_by_time(api: Api) -> None:
+    contact_id = api.contact(email="ada@example.com")["id"]
+    before = {"before": "booking.starts_at", "seconds": 86_400}
+    api.published(definition={"triggers": [before], "steps": [{"id": "end", "kind": "stop"}]})
+    starts = datetime.now(UTC) + timedelta(hours=2)
+    api.booking(contact_id, starts_at=timestamp(starts), ends_at=timestamp(starts + timedelta(hours=1)))
+
+    in_threads([Timetable().run_due for _ in range(3)])
+    Timetable().run_due()
+
+    assert one("SELECT count(*) FROM runs") == 1
+    assert one("SELECT scanned_to IS NULL FROM timed_triggers")

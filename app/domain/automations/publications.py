@@ -8,7 +8,8 @@ from peewee import fn
 
 from app.database import delete_some, rows
 from app.domain.automations import definitions
-from app.domain.triggers import automation_listeners
+from app.domain.triggers import automation_listeners, start_scans, timed_triggers
+from app.domain.triggers.start_scans import MOST_TIMED
 from app.domain.work.units import Busy
 from app.errors import Conflict, Fault, Invalid
 from app.models.automations import Automation, AutomationVersion
@@ -19,16 +20,18 @@ PART = 1_000
 # The tables of an automation besides its runs and their logs.
 _TABLES = (
     *("enrolments", "automation_deltas", "automation_counts", "run_counts"),
-    *("automation_versions", "automation_listeners"),
+    *("automation_versions", "automation_listeners", "waiting_starts", "timed_triggers"),
 )
 
 
 def publish(automation: Automation, published_by: str | None) -> None:
     """Makes the draft the next version. A paused automation stays paused.
 
-    Raises Invalid if it starts an automation that does not exist, and Conflict if it closes a loop.
+    Raises Invalid if it starts an automation that does not exist, and Conflict if it closes a loop, or if the workspace
+    has too many triggers by time.
     """
     _check_started(automation)
+    _check_timed(automation)
     published = _published_starters(automation)
     if (closed := definitions.loop(automation.id, automation.definition, published)) is not None:
         raise Conflict(closed.detail)
@@ -78,6 +81,15 @@ def _check_started(automation: Automation) -> None:
         raise Invalid(*faults)
 
 
+def _check_timed(automation: Automation) -> None:
+    own = {timed_triggers.key_of(each) for each in timed_triggers.timed(automation.definition.get("triggers", []))}
+    if own and len(own) + start_scans.count_others(automation.workspace_id, automation.id) > MOST_TIMED:
+        raise Conflict(
+            f"Published automations have at most {MOST_TIMED} triggers by time together. Unpublish one first, or remove"
+            " some of these triggers."
+        )
+
+
 def _published_starters(automation: Automation) -> dict[str, Any]:
     """The published definitions that start other automations, except the automation's own, by automation."""
     found = rows(
@@ -95,3 +107,5 @@ def _published_starters(automation: Automation) -> dict[str, Any]:
 def _listen(automation: Automation, definition: Any) -> None:
     keys = definitions.listened_keys(definition, automation.exits, automation.goal)
     automation_listeners.listen(automation.workspace_id, automation.id, keys)
+    timed = timed_triggers.timed(definition.get("triggers", []))
+    start_scans.watch(automation.workspace_id, automation.id, timed)

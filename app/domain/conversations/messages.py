@@ -94,8 +94,7 @@ def queue(
 def create(change: Change) -> Effect:
     """Queues the message of the payload. Raises NotFound, Invalid, Conflict, Busy."""
     contact, conversation = recipients.find(change)
-    actor_id = change.actor_id or ""
-    if is_of_member := actor_id.startswith(("mem_", "vis_")):
+    if change.author["type"] == "member":
         conversation = _hold(change.unit, conversation)
     upload_ids, expires_at = recipients.upload_ids(change.payload), change.payload.get("expires_at")
     message = queue(
@@ -103,7 +102,7 @@ def create(change: Change) -> Effect:
         contact,
         conversation,
         change.payload.get("text"),
-        author={"type": "member" if is_of_member else "api", "id": actor_id},
+        author=change.author,
         template=change.payload.get("template"),
         message_id=change.target,
         attachments=media.claim_uploads(change.unit, change.workspace_id, upload_ids, change.target),

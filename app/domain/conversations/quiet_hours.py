@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import datetime, time, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from app.database import rows
 from app.domain.work.units import Busy, Unit
-from app.lib import normalization
+from app.lib import time_zones
 from app.models.contacts import Contact
 
 _DAY = timedelta(days=1)
@@ -42,11 +41,11 @@ def end(at: datetime, hours: Mapping[str, str], *timezones: str | None) -> datet
     begins, ends = time.fromisoformat(hours["from"]), time.fromisoformat(hours["to"])
     if begins == ends:
         return None
-    zone = _first_known(timezones)
+    zone = time_zones.first_known(*timezones)
     today = at.astimezone(zone).date()
     for day in (today - _DAY, today):
-        first = _moment(day, begins, zone)
-        last = max(_moment(day + _DAY * (ends < begins), ends.replace(fold=fold), zone) for fold in (0, 1))
+        first = time_zones.moment(day, begins, zone)
+        last = max(time_zones.moment(day + _DAY * (ends < begins), ends.replace(fold=fold), zone) for fold in (0, 1))
         if first <= at < last:
             return last
     return None
@@ -55,12 +54,3 @@ def end(at: datetime, hours: Mapping[str, str], *timezones: str | None) -> datet
 def _end(unit: Unit, contact: Contact, found: Sequence[Any]) -> datetime | None:
     [(hours, timezone)] = found
     return end(unit.now, hours, contact.timezone, timezone) if hours else None
-
-
-def _first_known(timezones: tuple[str | None, ...]) -> ZoneInfo:
-    return ZoneInfo(next((name for name in timezones if name and normalization.is_timezone(name)), "UTC"))
-
-
-def _moment(day: date, clock: time, zone: ZoneInfo) -> datetime:
-    # In UTC, as Python compares times of one zone by the clock.
-    return datetime.combine(day, clock, zone).astimezone(UTC)

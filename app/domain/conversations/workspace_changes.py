@@ -1,10 +1,10 @@
-"""Changes of a workspace's settings, and of when the runs go on that wait for the end of its quiet hours."""
+"""Changes of a workspace's settings, and of when runs begin or go on by its clock and quiet hours."""
 
 from __future__ import annotations
 
 from app.database import count, rows
 from app.domain.people import workspaces
-from app.domain.triggers import run_states
+from app.domain.triggers import run_states, start_scans
 from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Busy
 
@@ -21,6 +21,8 @@ def update(change: Change) -> Effect | None:
     """
     if change.progress is None:
         workspaces.update(change)
+        if "timezone" in change.payload:
+            start_scans.begin_again(change.workspace_id)
     if _DECIDES.isdisjoint(change.payload) or _wake_some(change.workspace_id):
         return Effect("changed", "workspace", change.workspace_id)
     change.keep(is_changed=True)

@@ -43,6 +43,7 @@ TYPES: Mapping[str, Type] = {
     "imp": Type("import", "imports", "total || ' lines'"),
     "cnv": Type("conversation", "conversations", "status", parent="contact_id"),
     "msg": Type("message", "messages", "direction", parent="contact_id"),
+    "nte": Type("note", "notes", "author->>'type'", parent="contact_id"),
     "sal": Type("sale", "sales", "amount || ' ' || currency", parent="contact_id"),
     "bkg": Type("booking", "bookings", "title", parent="contact_id"),
     "inv": Type("invoice", "invoices", "'No. ' || number"),

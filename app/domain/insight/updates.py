@@ -57,7 +57,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A resource that changed. `place` is behind it; `actor_id`: whose write a job is."""
+    """A resource that changed. `place` is behind it; `actor_id`: who alone hears of it, as of their own jobs."""
 
     place: Place
     workspace_id: str

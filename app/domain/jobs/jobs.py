@@ -75,6 +75,8 @@ KINDS: Mapping[str, Kind] = {
     "conversations.update": Kind("inbox", "conversation"),
     "messages.create": Kind("inbox", "message"),
     "messages.resend": Kind("inbox", "message"),
+    "notes.create": Kind("inbox", "note"),
+    "notes.delete": Kind("inbox", "note"),
     "channels.create": Kind("inbox", "channel"),
     "channels.update": Kind("inbox", "channel"),
     "channels.reauthorize": Kind("inbox", "channel"),

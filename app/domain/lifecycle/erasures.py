@@ -35,8 +35,8 @@ class _Part:
 def delete(change: Change) -> Effect | None:
     """Erases the contact's data everywhere, one part a call; returns None while there is more. Raises NotFound, Busy.
 
-    Its bookings are deleted; its sales stay for the books, without the contact. Its runs are cancelled; they and its
-    conversations and messages stay without its data.
+    Its bookings and notes are deleted; its sales stay for the books, without the contact. Its runs are cancelled; they
+    and its conversations and messages stay without its data.
     """
     if change.progress is None:
         _begin(change, contacts.find(change.workspace_id, change.target, change.unit))
@@ -172,6 +172,7 @@ _ERASE: Mapping[str, Callable[[Change, list[str]], object]] = {
     "sales": lambda change, ids: Sale.forget_contact(ids),
     "runs": _erase_runs,
     "messages": lambda change, ids: messages.erase(ids),
+    "notes": lambda change, ids: rows("DELETE FROM notes WHERE id = ANY(%s)", (ids,)),
     "conversations": lambda change, ids: conversations.erase(ids),
     "enrolments": lambda change, ids: rows("DELETE FROM enrolments WHERE id = ANY(%s)", (ids,)),
 }

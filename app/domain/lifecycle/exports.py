@@ -9,6 +9,7 @@ from app.database import batches
 from app.domain.automations import run_history
 from app.domain.channels import media
 from app.domain.contacts import bookings, sales
+from app.domain.conversations import notes
 from app.domain.deliveries import deliveries
 from app.domain.lifecycle import erasures, merges
 from app.domain.work import audit, events
@@ -17,6 +18,7 @@ from app.models.base import OwnedModel
 from app.models.bookings import Booking
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
+from app.models.notes import Note
 from app.models.sales import Sale
 
 # The members of an export beside `contact`, each a list.
@@ -28,6 +30,7 @@ SOURCES: Mapping[str, Callable[[Contact], Iterable[Any]]] = {
     "runs": lambda contact: run_history.of_contact(contact.id),
     "conversations": lambda contact: map(_all_of, _of_contact(Conversation, contact)),
     "messages": lambda contact: map(_with_files, _of_contact(Message, contact)),
+    "notes": lambda contact: map(notes.represent, _of_contact(Note, contact)),
     "jobs": erasures.kept_jobs,
     "audit_log": lambda contact: audit.of_contact(contact.id),
 }

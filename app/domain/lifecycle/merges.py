@@ -24,6 +24,7 @@ from app.models.automations import Enrolment
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
 from app.models.identities import Identity, SuggestedMerge
+from app.models.notes import Note
 from app.models.runs import Run
 
 KIND = "contacts.merge"
@@ -32,7 +33,7 @@ PART = 2_000
 # The most unfinished runs that are moved with the contact at once, and the most conversations besides theirs.
 AT_ONCE = 500
 # The tables that name a contact, besides the rows that are moved with it at once. It can have a million rows in each.
-_TABLES = ("unfinished_runs", "conversations", "messages", "runs", "sales", "bookings", "events", "deliveries")
+_TABLES = ("unfinished_runs", "conversations", "messages", "notes", "runs", "sales", "bookings", "events", "deliveries")
 _FILLED = (*contacts.IDENTIFIERS, "first_name", "last_name", "locale", "timezone")
 
 
@@ -119,6 +120,9 @@ def _merge(change: Change, kept: Contact, other: Contact) -> Contact:
     for message in unit.changed(Message):
         if message.contact_id == other.id:
             unit.put(message.altered(contact_id=kept.id))
+    for note in unit.changed(Note):
+        if note.contact_id == other.id:
+            unit.put(note.altered(contact_id=kept.id))
     _move_enrolments(unit, kept, other)
     for run in unit.changed(Run) + _owned(unit, Run, other):
         if run.contact_id == other.id:

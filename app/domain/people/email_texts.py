@@ -42,7 +42,7 @@ def reset(made: Made) -> EmailMessage:
 
 
 def notifications(account: Account, found: Sequence[Notification]) -> EmailMessage:
-    """What happened in the workspaces of an owner; `found` is in the order in which it is told."""
+    """What happened in the workspaces of somebody; `found` is in the order in which it is told."""
     names = {
         each.id: each.name for each in Workspace.select().where(Workspace.id.in_({each.workspace_id for each in found}))
     }
@@ -52,7 +52,7 @@ def notifications(account: Account, found: Sequence[Notification]) -> EmailMessa
         lines.append("There is more; see the pages.\n")
     base = settings().base_url
     unsubscribe = f"{base}/unsubscribe/{notices.unsubscribe_token(account.id)}"
-    lines.append(f"You get this because you own a workspace. To unsubscribe, open\n{unsubscribe}\n")
+    lines.append(f"You get this because you own a workspace or were mentioned. To unsubscribe, open\n{unsubscribe}\n")
     subject = notices.headline(told[0].kind, told[0].detail) if len(found) == 1 else _subject(len(told), more)
     letter = _letter(account, _short(subject), "\n".join(lines))
     # RFC 8058: the recipient's program posts to the address by itself.

@@ -132,7 +132,7 @@ def _reset(email: Email) -> links.Made | None:
 
 
 def _untold(account: Account) -> list[Notification]:
-    """The notifications that the owner has not been sent yet, newest first."""
+    """The notifications that the account has not been sent yet, newest first."""
     found = rows(_UNTOLD, _untold_bounds(account.id, clock.now()) | {"limit": email_texts.MOST_NOTIFICATIONS + 1})
     return list(
         Notification.select().where(Notification.id.in_([id for (id,) in found])).order_by(Notification.id.desc())
@@ -141,10 +141,14 @@ def _untold(account: Account) -> list[Notification]:
 
 # Only the last day's: a new owner is not sent the past.
 _UNTOLD = """
-    SELECT notifications.id FROM members JOIN notifications ON notifications.workspace_id = members.workspace_id
-    WHERE account_id = %(account_id)s AND role = 'owner'
+    SELECT notifications.id FROM members JOIN notifications USING (workspace_id)
+    WHERE account_id = %(account_id)s AND role = 'owner' AND member_id IS NULL
         AND notifications.id > greatest(mailed_until, %(since)s) AND notifications.id < %(until)s
-    ORDER BY notifications.id DESC LIMIT %(limit)s
+    UNION ALL
+    SELECT notifications.id FROM members JOIN notifications ON member_id = members.id
+    WHERE account_id = %(account_id)s
+        AND notifications.id > greatest(mailed_until, %(since)s) AND notifications.id < %(until)s
+    ORDER BY id DESC LIMIT %(limit)s
 """
 
 
@@ -161,8 +165,8 @@ def _finish(email: Email, until: str) -> None:
         rows("SELECT 1 FROM emails WHERE id = %s FOR UPDATE", (email.id,))
         if email.kind == "notifications" and until:
             Account.update(mailed_at=now).where(Account.id == email.subject_id).execute()
-            is_owner = (Member.account_id == email.subject_id) & (Member.role == "owner")
-            Member.update(mailed_until=until).where(is_owner, Member.mailed_until < until).execute()
+            theirs = Member.account_id == email.subject_id
+            Member.update(mailed_until=until).where(theirs, Member.mailed_until < until).execute()
         if email.kind == "notifications" and _is_more(str(email.subject_id), now):
             Email.update(due_at=now + EMAIL_EVERY, attempts=0).where(Email.id == email.id).execute()
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -171,6 +172,13 @@ def remove(workspace_id: str, member_id: str, actor_id: str | None) -> None:
 def exists(workspace_id: str, member_id: str) -> bool:
     """Whether the workspace has that member."""
     return bool(Member.select().where(Member.id == member_id, Member.workspace_id == workspace_id).exists())
+
+
+def existing(workspace_id: str, member_ids: Iterable[str]) -> set[str]:
+    """Those of the identifiers that members of the workspace have."""
+    if not (wanted := list(member_ids)):
+        return set()
+    return {member.id for member in Member.in_workspace(workspace_id).where(Member.id.in_(wanted))}
 
 
 def _lock(workspace_id: str, member_id: str) -> tuple[Member, bool]:

@@ -1,4 +1,4 @@
-"""Notifications to the members of a workspace, on the pages and by e-mail to owners."""
+"""Notifications to the members of a workspace, or to one of them, on the pages and by e-mail."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from typing import Any
 from app import sql
 from app.config import settings
 from app.database import count, rows
+from app.domain.work.units import Unit
 from app.lib import clock, ids, json, keys
 from app.models.accounts import Account
 from app.models.members import Member
+from app.models.notes import Note
 from app.models.notifications import Notification
 
 # An account gets at most one e-mail in that time, with all that has happened meanwhile.
@@ -38,6 +40,21 @@ def note(workspace_id: str, kind: str, once: str, detail: Mapping[str, Any]) -> 
     return made > 0
 
 
+def mention(unit: Unit, note: Note, member_id: str) -> None:
+    """Notifies one member that the note mentions them, when the unit writes the note."""
+    unit.append(
+        Notification(
+            id=ids.new("ntf"),
+            workspace_id=note.workspace_id,
+            member_id=member_id,
+            kind="mentioned",
+            once=f"{note.id} {member_id}",
+            detail={"note_id": note.id, "conversation_id": note.conversation_id},
+            created_at=unit.now,
+        )
+    )
+
+
 def headline(kind: str, detail: Mapping[str, Any]) -> str:
     """The notification in a sentence."""
     if kind == "endpoint_stopped":
@@ -47,6 +64,8 @@ def headline(kind: str, detail: Mapping[str, Any]) -> str:
     if kind == "import_ended":
         failed = f"; {detail['failed']:,} failed" if detail["failed"] else ""
         return f"An import of contacts ended: {detail['done']:,} of {detail['total']:,} lines were imported{failed}."
+    if kind == "mentioned":
+        return "You were mentioned in a note on a conversation."
     meter = str(detail["meter"]).replace("_", " ")
     return (
         f"The workspace has used {detail['used']:,} {meter} this month, {detail['percent']} % of the "
@@ -62,6 +81,8 @@ def path(notification: Notification) -> str:
         "channel_refused": "settings/channels/{channel_id}",
         "import_ended": "contacts/imports/{import_id}",
         "usage_high": "settings/billing",
+        # Finds the contact that has the conversation now: contacts are merged.
+        "mentioned": "dashboard/search?q={conversation_id}",
     }[notification.kind]
     return f"/workspaces/{notification.workspace_id}/{below.format(**detail)}"
 
@@ -79,9 +100,8 @@ def represent(notification: Notification) -> dict[str, Any]:
 
 def unread(member_id: str) -> int:
     """How many notifications the member has not read, at most MOST_UNREAD + 1."""
-    newer = Notification.select(Notification.id).join(Member, on=(Member.workspace_id == Notification.workspace_id))
-    mine = newer.where(Member.id == member_id, Notification.id > Member.read_until)
-    return int(mine.limit(MOST_UNREAD + 1).count())
+    [(number,)] = rows(_UNREAD, {"member_id": member_id, "most": MOST_UNREAD + 1})
+    return min(int(number), MOST_UNREAD + 1)
 
 
 def mark_read(member_id: str, until: str) -> None:
@@ -107,9 +127,10 @@ def want_email(account_id: str, wanted: bool) -> None:
     Account.update(wants_email=wanted).where(Account.id == account_id).execute()
 
 
-def announce(limit: int = 500) -> int:
-    """Arranges e-mail to the owners about up to `limit` new notifications; returns how many. Safe to run concurrently.
+def announce(limit: int = 5_000) -> int:
+    """Arranges e-mail about up to `limit` new notifications; returns how many. Safe to run concurrently.
 
+    Owners get those for all members, and a member their own.
     Without SMTP_URL it arranges none, and setting it later sends nothing about earlier notifications.
     """
     now = clock.now()
@@ -127,6 +148,16 @@ def forget_old(limit: int = 1_000) -> int:
     last = ids.bound("ntf", clock.now() - timedelta(days=settings().history_retention_days))
     oldest = Notification.select(Notification.id).where(Notification.id < last).order_by(Notification.id).limit(limit)
     return int(Notification.delete().where(Notification.id.in_(oldest)).execute())
+
+
+_UNREAD = """
+    SELECT count(*) FROM (
+        (SELECT FROM members JOIN notifications USING (workspace_id)
+            WHERE members.id = %(member_id)s AND member_id IS NULL AND notifications.id > read_until LIMIT %(most)s)
+        UNION ALL
+        (SELECT FROM members JOIN notifications ON member_id = members.id
+            WHERE members.id = %(member_id)s AND notifications.id > read_until LIMIT %(most)s)) AS unread
+"""
 
 
 def _signature(secret: bytes, account_id: str) -> str:

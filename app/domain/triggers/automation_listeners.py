@@ -10,6 +10,7 @@ from typing import Any
 
 from app import sql
 from app.database import count, rows
+from app.domain.triggers import timed_triggers
 from app.domain.triggers.conditions import fields, holds
 from app.domain.triggers.run_states import Reentry
 from app.domain.work.events import Happening
@@ -44,7 +45,9 @@ class Heard:
         event = self.event
         if event.contact_id is None or event.only is not None or event.kind in UNHEARD:
             return set()
-        return {_key(event.kind, None), _key(event.kind, event.tag), awaited_key(event.kind)}
+        timed = timed_triggers.heard_by(event.kind)
+        keys = {_key(event.kind, None), _key(event.kind, event.tag), awaited_key(event.kind)}
+        return keys | {timed} if timed else keys
 
     @cached_property
     def document(self) -> dict[str, Any]:
@@ -82,6 +85,10 @@ class Listener:
             is_of(trigger, heard, heard.variables) and (trigger.get("also_replies") or not heard.is_reply)
             for trigger in self.triggers
         )
+
+    def plans_on(self, heard: Heard) -> bool:
+        """Whether the event may set the time at which one of its triggers starts a run."""
+        return bool(timed_triggers.concerned(self.triggers, heard.event.kind))
 
     def may_exit_on(self, heard: Heard) -> bool:
         """Whether the event is one of its exits, or may be, as only the run can tell."""
@@ -135,6 +142,16 @@ class Listeners:
         return (listener.id, awaited_key(heard.event.kind)) in self._awaiting
 
 
+def starting(automation_ids: Collection[str]) -> dict[str, Listener]:
+    """Those of these automations that may start runs, by their identifiers."""
+    found = rows(_STARTING, {"ids": sql.array(automation_ids)})
+    triggers = _triggers({(id, version) for id, _, version, *_ in found})
+    return {
+        id: Listener(id, name, version, reentry, triggers[id, version], exits, goal)
+        for id, name, version, reentry, exits, goal in found
+    }
+
+
 def listen(workspace_id: str, automation_id: str, keys: Collection[str]) -> None:
     """Replaces what the automation listens to, except the events that runs may wait for: they keep their versions.
 
@@ -162,7 +179,7 @@ def _key(kind: str, tag: str | None) -> str:
 
 def is_of(trigger: Trigger, heard: Heard, variables: Mapping[str, Any]) -> bool:
     """Whether the event is that of the trigger. Without variables, its condition is left aside."""
-    if trigger["event"] != heard.event.kind or trigger.get("tag") not in (None, heard.event.tag):
+    if trigger.get("event") != heard.event.kind or trigger.get("tag") not in (None, heard.event.tag):
         return False
     condition = trigger.get("if")
     return condition is None or not variables or holds(condition, variables)
@@ -205,5 +222,13 @@ _FIND = sql.prepared(
         automation.version IS NOT NULL AND automation.status IN ('published', 'paused')
     FROM automation_listeners listener JOIN automations automation ON automation.id = listener.automation_id
     WHERE listener.workspace_id = %(workspace_id)s AND listener.key = ANY(%(keys)s::text[])
+    """,
+)
+
+_STARTING = sql.prepared(
+    "find_starting",
+    """
+    SELECT id, name, version, reentry, exits, goal FROM automations
+    WHERE id = ANY(%(ids)s::text[]) AND version IS NOT NULL AND status IN ('published', 'paused')
     """,
 )

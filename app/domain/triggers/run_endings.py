@@ -127,23 +127,23 @@ def adopted(unit: Unit, run: Run) -> Run:
     A merge moves some runs at once and the others in parts. Until then this moves those that are taken up or end.
     """
     while unit.get(Contact, run.workspace_id, "id", run.contact_id) is None:
-        kept_id = _kept(unit, run.contact_id)
+        kept_id = kept(unit, run.contact_id)
         if kept_id is None:
             break
         run = move(unit, run, kept_id)
     return run
 
 
-def _handed_over(contact_id: str) -> tuple[str, str]:
-    """The note of the contact that has this one's unfinished runs."""
-    return ("handed over", contact_id)
-
-
-def _kept(unit: Unit, contact_id: str) -> str | None:
+def kept(unit: Unit, contact_id: str) -> str | None:
     """The contact that this one has become a part of, if rows of it are still to follow."""
     pending = PendingMerge.select(PendingMerge.kept_id).where(PendingMerge.id == contact_id)
     kept_id: str | None = unit.noted(_handed_over(contact_id), pending.scalar)
     return kept_id
+
+
+def _handed_over(contact_id: str) -> tuple[str, str]:
+    """The note of the contact that has this one's unfinished runs."""
+    return ("handed over", contact_id)
 
 
 # A worker that has claimed one expects the other contact, so its claim ends.

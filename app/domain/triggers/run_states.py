@@ -98,6 +98,16 @@ def keeps_out(unit: Unit, start: Start, reentry: Reentry) -> str | None:
     return enrolment.run_id if reentry == "once" or enrolment.active else None
 
 
+def enter(unit: Unit, start: Start, reentry: Reentry) -> None:
+    """Begins a run that a trigger starts. One that may not begin leaves only a count. Raises Busy."""
+    if start.depth > MOST_DEPTH or is_overgrown(unit, start):
+        count_refused(unit, start, "depth")
+    elif keeps_out(unit, start, reentry):
+        count_refused(unit, start, "reentry")
+    else:
+        begin(unit, start)
+
+
 def begin(unit: Unit, start: Start) -> Run:
     """Begins a run, which is mail from the commit on."""
     run_id = start.run_id or ids.new("run")

@@ -17,7 +17,7 @@ from peewee import DatabaseError, InterfaceError
 
 from app import sql
 from app.database import rows
-from app.domain.triggers import awaited_events, concerned_runs, run_endings, run_states
+from app.domain.triggers import awaited_events, concerned_runs, run_endings, run_states, waiting_starts
 from app.domain.triggers.automation_listeners import Heard, Listener, Listeners
 from app.domain.triggers.concerned_runs import Look
 from app.domain.triggers.run_states import Start
@@ -50,7 +50,8 @@ class Consequence:
     """A consequence of an event for a listener. `run_id`: a run that it ends if `exits`, wakes, or whose goal it is.
 
     The last one of an event and a listener has no `run_id`: it is about runs begun in the same transaction, and begins
-    one if `starts`. `exits_all`: it ends each of the contact's runs, whatever the run is like.
+    one if `starts`. `exits_all`: it ends each of the contact's runs, whatever the run is like. `plans`: the event may
+    set the time at which a trigger of the listener starts a run.
     """
 
     heard: Heard
@@ -61,6 +62,7 @@ class Consequence:
     is_goal: bool = False
     wakes: bool = False
     exits_all: bool = False
+    plans: bool = False
 
     @property
     def position(self) -> Position:
@@ -118,10 +120,10 @@ def plan(heard: Sequence[Heard]) -> Plan:
                 return Plan(*_with_runs(last, position), looked)
             looked.append(position)
             exits, starts, is_goal = listener.may_exit_on(each), listener.starts(each), listener.may_reach_goal_on(each)
-            wakes = listeners.awaits(listener, each)
-            if exits or starts or is_goal or wakes:
+            wakes, plans = listeners.awaits(listener, each), listener.plans_on(each)
+            if exits or starts or is_goal or wakes or plans:
                 exits_all = exits and listener.exits_all_on(each)
-                last.append(Consequence(each, listener, None, exits, starts, is_goal, wakes, exits_all))
+                last.append(Consequence(each, listener, None, exits, starts, is_goal, wakes, exits_all, plans))
     return Plan(*_with_runs(last, None), looked)
 
 
@@ -133,11 +135,15 @@ def needs(consequences: Sequence[Consequence]) -> Iterator[Key]:
         yield Key(Enrolment, workspace_id, "id", Enrolment.id_of(contact_id, each.listener.id))
         if each.run_id is not None:
             yield Key(Run, workspace_id, "id", each.run_id)
+        if each.plans:
+            yield from waiting_starts.needs(each.heard, each.listener)
 
 
 def carry_out(consequence: Consequence, unit: Unit) -> None:
-    """Begins or changes runs of a contact; does nothing if the contact has been deleted. Raises Busy."""
+    """Begins or changes runs of a contact, now or later; does nothing if the contact has been deleted. Raises Busy."""
     heard = consequence.heard
+    if consequence.plans:  # a booking may have got another contact meanwhile, by a merge
+        waiting_starts.follow(unit, heard, consequence.listener)
     if unit.get(Contact, heard.workspace_id, "id", _contact_of(consequence)) is None:
         return
     if consequence.run_id is not None:
@@ -232,12 +238,7 @@ def _begin(unit: Unit, consequence: Consequence) -> None:
         goal=listener.goal,
         depth=event.cause.depth + 1,
     )
-    if start.depth > run_states.MOST_DEPTH or run_states.is_overgrown(unit, start):
-        run_states.count_refused(unit, start, "depth")
-    elif run_states.keeps_out(unit, start, listener.reentry or "after_finish"):
-        run_states.count_refused(unit, start, "reentry")
-    else:
-        run_states.begin(unit, start)
+    run_states.enter(unit, start, listener.reentry or "after_finish")
 
 
 def _contact_of(consequence: Consequence) -> str:

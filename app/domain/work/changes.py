@@ -38,6 +38,12 @@ class Change:
         return recorder
 
     @property
+    def author(self) -> dict[str, str]:
+        """The author of a text that the write adds: a `member`, support staff included, or the `api`."""
+        actor_id = self.actor_id or ""
+        return {"type": "member" if actor_id.startswith(("mem_", "vis_")) else "api", "id": actor_id}
+
+    @property
     def target(self) -> str:
         """The resource that the write is about. Only for kinds that know it when they are accepted."""
         assert self.resource_id is not None

@@ -52,8 +52,8 @@ class Happening:
     is_left: bool = False
 
 
-def body(event_id: str, kind: str, at: datetime, workspace_id: str, data: Mapping[str, Any]) -> bytes:
-    """The body that receivers get; the only place that makes one."""
+def body(event_id: str | None, kind: str, at: datetime, workspace_id: str, data: Mapping[str, Any]) -> bytes:
+    """The body that receivers get; the only place that makes one. Without an identifier: what runs have as an event."""
     document = {"id": event_id, "kind": kind, "created_at": at, "workspace_id": workspace_id, "data": data}
     return json.dumps(document)
 

@@ -19,8 +19,7 @@ class Quota:
 
     def check(self, workspace_id: str) -> None:
         """Raises Conflict if there is no room for another row, and no queued deletion can make room."""
-        deletes = (Job.kind == f"{self.noun}.delete") & Job.status.in_(["queued", "running"])
-        if self._is_full(workspace_id) and not Job.in_workspace(workspace_id).where(deletes).exists():
+        if self._is_full(workspace_id) and not is_deletion_queued(workspace_id, self.noun):
             raise self._full()
 
     def keep(self, workspace_id: str) -> None:
@@ -33,3 +32,9 @@ class Quota:
 
     def _full(self) -> Conflict:
         return Conflict(f"A workspace has at most {self.most:,} {self.noun}. Delete one first.")
+
+
+def is_deletion_queued(workspace_id: str, noun: str) -> bool:
+    """Whether a write that waits in the workspace may delete a row of the noun."""
+    deletes = (Job.kind == f"{noun}.delete") & Job.status.in_(["queued", "running"])
+    return bool(Job.in_workspace(workspace_id).where(deletes).exists())

@@ -23,24 +23,29 @@ from app.models.bookings import Booking
 from app.models.contacts import Contact, ContactSegment
 from app.models.conversations import Conversation, Message
 from app.models.identities import Identity, PendingMerge, SuggestedMerge
+from app.models.notes import Note
+from app.models.notifications import Notification
 from app.models.read_receipts import ReadReceipt
 from app.models.runs import Run, RunRequest, RunStep
 from app.models.sales import Sale
 from app.models.sets import Key
 from app.models.uploads import Upload
+from app.models.waiting_starts import WaitingStart
 
 Row = TypeVar("Row", bound=OwnedModel)
 T = TypeVar("T")
 
 # In the order in which they are written.
 _MODELS: tuple[type[OwnedModel], ...] = (
-    *(Contact, Identity, Sale, Booking, Conversation, Message, Upload, Enrolment, Run),
+    *(Contact, Identity, Sale, Booking, Conversation, Message, Note, Upload, Enrolment, Run, WaitingStart),
 )
 # In the order in which they are read: bookings and identities lead to contacts.
 _READ: tuple[type[OwnedModel], ...] = (
-    *(Booking, Sale, Identity, Contact, Conversation, Message, Upload, Enrolment, Run),
+    *(Booking, Sale, Identity, Contact, Conversation, Message, Note, Upload, Enrolment, Run, WaitingStart),
 )
-_APPENDED: tuple[type[OwnedModel], ...] = (RunStep, RunRequest, ReadReceipt, SuggestedMerge, PendingMerge)
+_APPENDED: tuple[type[OwnedModel], ...] = (
+    *(RunStep, RunRequest, ReadReceipt, SuggestedMerge, PendingMerge, Notification),
+)
 
 
 # A unit whose tasks compute for longer commits, which unlocks its rows. PostgreSQL ends a transaction that is idle for

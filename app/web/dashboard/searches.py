@@ -25,6 +25,7 @@ _PAGES = {
     "import": "contacts/imports/{id}",
     "conversation": "dashboard/contacts/{parent}",
     "message": "dashboard/contacts/{parent}",
+    "note": "dashboard/contacts/{parent}",
     "sale": "dashboard/contacts/{parent}",
     "booking": "dashboard/contacts/{parent}",
     "invoice": "settings/billing/invoices/{id}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from flask import Blueprint, render_template, request
 from werkzeug.wrappers import Response
 
@@ -23,9 +25,10 @@ W = "/workspaces/<workspace>/notifications"
 def index() -> str:
     """The notifications, newest first, with those that the viewer has not read marked."""
     membership = viewer().membership
+    member_id = membership.member_id if membership else None
     return render_template(
         "notifications/index.html",
-        page=lists.page_of(Notification.in_workspace(workspace_id()), Notification),
+        page=lists.sliced(partial(Notification.newest, workspace_id(), member_id)),
         read_until=Member.get_by_id(membership.member_id).read_until if membership else None,
         headline=notifications.headline,
         path=notifications.path,

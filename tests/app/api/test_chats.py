@@ -21,6 +21,7 @@ from app.models.channels import Channel
 from tests.bounding import set_bound
 from tests.cast import Api
 from tests.chatting import KEY, SHOP, make_chat, signed
+from tests.talks import add_note
 
 EVIL = "https://evil.example"
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
@@ -182,6 +183,13 @@ def test_what_was_not_sent_is_not_shown(page: Page, api: Api) -> None:
     converse(api, page, status="failed")
 
     assert [each["text"] for each in page.messages()] == ["Mine"]
+
+
+def test_notes_are_not_shown(page: Page, api: Api) -> None:
+    page.say("Mine", "m1")
+    add_note(api, converse(api, page), "Is rude")
+
+    assert [each["text"] for each in page.messages()] == ["Mine", "Answer to Mine"]
 
 
 def test_older_messages_are_asked_for_by_the_oldest_that_is_shown(page: Page, api: Api) -> None:

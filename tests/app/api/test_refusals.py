@@ -22,7 +22,7 @@ from app.lib.token_format import new as new_token
 from app.problems import PROBLEMS
 from tests.billing import close_february
 from tests.cast import Api, found, one, row_counts
-from tests.talks import make_channel, make_member, receive
+from tests.talks import add_note, make_channel, make_member, receive
 
 RESTRICTIONS = ("contacts", "inbox", "automations", "billing", "webhooks")
 HTTPS = "https://shop.example/hooks"
@@ -79,6 +79,7 @@ LISTS = [
     *both("channels", "inbox"),
     *both("conversations", "inbox"),
     *both("conversations/{conversation}/messages", "inbox"),
+    *both("conversations/{conversation}/notes", "inbox"),
     *both("messages", "inbox"),
     *both("members", "inbox"),
 ]
@@ -103,6 +104,7 @@ ITEMS = [
     Route("GET", "channels/{channel}", "inbox"),
     Route("GET", "conversations/{conversation}", "inbox"),
     Route("GET", "messages/{message}", "inbox"),
+    Route("GET", "notes/{note}", "inbox"),
     Route("GET", "members/{member}", "inbox"),
 ]
 REFERENCES = {"contact_id": "contact", "endpoint_id": "endpoint"}
@@ -119,6 +121,7 @@ MAKING = [
     Route("POST", "automations", "automations", AUTOMATION),
     Route("POST", "channels", "inbox", CHANNEL),
     Route("POST", "conversations/{conversation}/messages", "inbox", {"text": "Hello"}),
+    Route("POST", "conversations/{conversation}/notes", "inbox", {"text": "Called."}),
     *NAMING_A_CONTACT,
 ]
 CHANGING = [
@@ -156,6 +159,7 @@ CHANGING = [
     Route("POST", "channels/{channel}/reauthorize", "inbox"),
     Route("PATCH", "conversations/{conversation}", "inbox", {"status": "closed"}),
     Route("POST", "messages/{message}/resend", "inbox"),
+    Route("DELETE", "notes/{note}", "inbox"),
 ]
 # Answers in pieces, and takes other bodies than JSON.
 EXPORT = Route("GET", "contacts/{contact}/export", "contacts")
@@ -222,6 +226,7 @@ def furnish(api: Api, email: str) -> dict[str, str]:
         "channel": channel,
         "conversation": message.conversation_id,
         "message": message.id,
+        "note": add_note(api, message.conversation_id),
         "member": make_member(api.workspace_id),
         "automation": automation,
         "run": run,

@@ -85,6 +85,16 @@ def test_a_visitor_hears_the_messages_of_its_own_conversation_only(
     assert stranger.listen().heard == []
 
 
+def test_a_visitor_hears_no_notes(api: Api, channel: Channel, contact_id: str, enter: Enter) -> None:
+    own, ear = talk(channel, contact_id), enter()
+    talks.add_note(api, own.id, "Is rude")
+    say(own, "End")
+
+    ear.until(lambda heard: heard)
+    assert texts(ear) == ["End"]
+    assert b"rude" not in ear.raw
+
+
 def test_a_visitor_learns_nothing_of_who_answers(channel: Channel, contact_id: str, enter: Enter) -> None:
     own, ear = talk(channel, contact_id), enter()
     say(own, "Hello")

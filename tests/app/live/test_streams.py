@@ -101,6 +101,22 @@ def test_members_hear_of_their_own_writes_only(api: Api, listen: Listen) -> None
     assert of(other, "job") == []
 
 
+def test_a_member_hears_of_their_own_mentions_only(api: Api, listen: Listen) -> None:
+    ear, other = listen(api), listen(api, "other@shop.example")
+    member_id = one(
+        "SELECT members.id FROM members JOIN accounts ON accounts.id = account_id WHERE email = 'owner@shop.example'"
+    )
+    rows(
+        "INSERT INTO notifications (id, workspace_id, member_id, kind, once, detail)"
+        """ VALUES (%s, %s, %s, 'mentioned', 'x', '{"conversation_id": "cnv_1"}')""",
+        (ids.new("ntf"), api.workspace_id, member_id),
+    )
+    notifications.note(api.workspace_id, "usage_high", "behind", USAGE)
+
+    for each, kinds in ((ear, ["mentioned", "usage_high"]), (other, ["usage_high"])):
+        each.until(lambda _, each=each, kinds=kinds: [one.data["kind"] for one in of(each, "notification")] == kinds)
+
+
 def test_a_resource_that_changed_several_times_at_once_is_sent_once(api: Api, contact_id: str, listen: Listen) -> None:
     message = talks.receive(api.workspace_id, contact_id, talks.make_channel(api.workspace_id))
     ear = listen(api)

@@ -10,6 +10,7 @@ from app.domain.automations.definitions.json_schemas import SCHEMAS
 from app.domain.automations.definitions.loops import loop, started
 from app.domain.automations.definitions.programs import compile
 from app.domain.automations.definitions.validation import exit_faults, faults, goal_faults
+from app.domain.triggers import timed_triggers
 from app.domain.triggers.automation_listeners import awaited_key
 
 
@@ -23,4 +24,10 @@ def listened_keys(
     listed = [*definition.get("triggers", []), *exits, *([goal] if goal else [])]
     steps = compile(definition).steps.values() if definition else ()
     awaited = {awaited_key(step.fields["event"]) for step in steps if step.kind == "wait_for_event"}
-    return awaited | {f"{each['event']}:{each['tag']}" if "tag" in each else each["event"] for each in listed}
+    return awaited | {_listened(each) for each in listed}
+
+
+def _listened(trigger: Mapping[str, Any]) -> str:
+    if timed_triggers.is_timed(trigger):
+        return timed_triggers.listens_to(trigger)
+    return f"{trigger['event']}:{trigger['tag']}" if "tag" in trigger else str(trigger["event"])

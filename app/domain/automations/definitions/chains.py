@@ -11,6 +11,7 @@ from app.domain.automations.definitions.loops import pointer_to_step
 from app.domain.automations.definitions.programs import Program, compile
 from app.domain.automations.steps.base import Step
 from app.domain.automations.steps.set_field import CUSTOM
+from app.domain.triggers import timed_triggers
 
 _UNDONE_BY = {"add_tag": "remove_tag", "remove_tag": "add_tag"}
 _OF_RUNS = ("automation.started", "automation.completed")
@@ -75,6 +76,8 @@ class _Among:
         self._values: dict[tuple[str, str], set[Any]] = defaultdict(set)
         for id, program in programs.items():
             for trigger in program.triggers:
+                if timed_triggers.is_timed(trigger):
+                    continue  # time lies between, so nothing is started again and again
                 # A condition tells which automation's run is meant.
                 if not (trigger["event"] in _OF_RUNS and "if" in trigger):
                     self._listening[trigger["event"], trigger.get("tag")].add(id)

@@ -12,13 +12,15 @@ from app.domain.triggers import conditions, event_kinds
 MOST_STEPS = 500
 MOST_TRIGGERS = 64
 LONGEST_GOAL_SECONDS = 90 * 24 * 60 * 60
+LONGEST_BEFORE_SECONDS = 365 * 24 * 60 * 60
+MOST_OFFSET_DAYS = 365
 DEEPEST = 10
 ID = "^[A-Za-z0-9_-]{1,64}$"
 
 REPLY_EVENT = "message.received"
 
+_TRIGGERS = ("Trigger", "BeforeTrigger", "DateTrigger")
 _CONDITION = {"$ref": "#/components/schemas/Condition"}
-_TRIGGER = {"$ref": "#/components/schemas/Trigger"}
 _STEPS = {"type": "array", "items": {"$ref": "#/components/schemas/Step"}}
 
 
@@ -60,8 +62,8 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
             "triggers": {
                 "type": "array",
                 "maxItems": MOST_TRIGGERS,
-                "items": _TRIGGER,
-                "description": "The events that start a run. Without any, only `start` does.",
+                "items": {"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in _TRIGGERS]},
+                "description": "What starts a run: events, or times. Without any, only `start` does.",
             },
             "steps": _STEPS | {"description": f"At most {MOST_STEPS}, those inside others included."},
         },
@@ -81,6 +83,53 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
             | {"description": "Only if this holds, for `contact`, `conversation` and `trigger.event`."},
         },
         "example": {"event": "tag.added", "tag": "vip"},
+    },
+    "BeforeTrigger": {
+        "type": "object",
+        "description": "A time before each booking of a contact begins, at which a run starts.",
+        "required": ["before", "seconds"],
+        "additionalProperties": False,
+        "properties": {
+            "before": {"type": "string", "enum": ["booking.starts_at"], "description": "What the time comes before."},
+            "seconds": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": LONGEST_BEFORE_SECONDS,
+                "description": "How long before; 365 days at most.",
+            },
+            "if": _CONDITION
+            | {"description": "Only if this holds then, for `contact` and `trigger.event`, which has the booking."},
+        },
+        "example": {"before": "booking.starts_at", "seconds": 86400},
+    },
+    "DateTrigger": {
+        "type": "object",
+        "description": "A day, in a custom field of each contact, on which a run starts.",
+        "required": ["date", "at"],
+        "additionalProperties": False,
+        "properties": {
+            "date": {
+                "type": "string",
+                "pattern": r"^contact\.custom_fields\.[^\n]{1,100}$",
+                "x-form": "the path of a custom field, such as contact.custom_fields.birthday",
+                "description": "The custom field: a date such as 1990-11-21, or an RFC 3339 time.",
+            },
+            "every": {"type": "string", "enum": ["year"], "description": "Every year; otherwise once."},
+            "at": {
+                "type": "string",
+                "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9]$",
+                "x-form": "a time of day such as 09:00",
+                "description": "When, in the time zone of the contact, or of the workspace.",
+            },
+            "offset_days": {
+                "type": "integer",
+                "minimum": -MOST_OFFSET_DAYS,
+                "maximum": MOST_OFFSET_DAYS,
+                "description": "How many days later; if negative, earlier.",
+            },
+            "if": _CONDITION | {"description": "Only if this holds then, for `contact` and `trigger.event`."},
+        },
+        "example": {"date": "contact.custom_fields.birthday", "every": "year", "at": "09:00", "offset_days": -3},
     },
     "Goal": {
         "type": "object",

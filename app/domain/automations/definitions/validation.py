@@ -20,7 +20,7 @@ from app.domain.automations.definitions.json_schemas import (
 from app.domain.automations.definitions.known_names import Names
 from app.domain.automations.steps import KINDS
 from app.domain.automations.steps.base import Kind
-from app.domain.triggers import conditions
+from app.domain.triggers import conditions, timed_triggers
 from app.domain.triggers.conditions import MOST_MATCHES
 from app.domain.triggers.event_kinds import EVENTS, TAG_EVENTS
 from app.domain.work import schema_checks
@@ -77,7 +77,7 @@ def _faults(definition: Any, at: str) -> Iterator[Fault]:
     for name in sorted(definition.keys() - SCHEMAS["Definition"]["properties"].keys()):
         yield Fault(at + pointer_to(name), "Unknown field. A definition has 'triggers' and 'steps'.")
     triggers = definition.get("triggers", [])
-    yield from _trigger_faults(triggers, f"{at}/triggers", MOST_TRIGGERS, known_names.of_events)
+    yield from _trigger_faults(triggers, f"{at}/triggers", MOST_TRIGGERS, known_names.of_events, may_be_timed=True)
     if "steps" not in definition:
         yield Fault(f"{at}/steps", "Give the steps: a list.")
         return
@@ -104,9 +104,18 @@ def _results(steps: Any) -> Iterator[tuple[str, Collection[str] | None]]:
 
 
 def _events(triggers: Any) -> Sequence[str]:
-    """The kinds of events that start runs; all kinds if there are none, as nothing is known then."""
-    listed = [each.get("event") for each in triggers if isinstance(each, dict)] if isinstance(triggers, list) else []
+    """The kinds of events that start runs; all kinds if there are none, as nothing is known then.
+
+    Of a trigger by time, one whose members are those of what its runs have as an event.
+    """
+    listed = [_event(each) for each in triggers if isinstance(each, dict)] if isinstance(triggers, list) else []
     return [event for event in EVENTS if event in listed] or EVENTS
+
+
+def _event(trigger: Mapping[str, Any]) -> Any:
+    if timed_triggers.is_timed(trigger):
+        return "booking.created" if "before" in trigger else "contact.created"
+    return trigger.get("event")
 
 
 def _list_faults(steps: Any, at: str, seen: _Seen, depth: int) -> Iterator[Fault]:
@@ -198,7 +207,9 @@ def _condition_faults(condition: Any, at: str, known: Names) -> Iterator[Fault]:
                 yield Fault(at + pointer, detail)
 
 
-def _trigger_faults(triggers: Any, at: str, most: int, known: Callable[[Sequence[str]], Names]) -> Iterator[Fault]:
+def _trigger_faults(
+    triggers: Any, at: str, most: int, known: Callable[[Sequence[str]], Names], *, may_be_timed: bool = False
+) -> Iterator[Fault]:
     if not isinstance(triggers, list):
         yield Fault(at, 'Give a list, such as [{"event": "tag.added", "tag": "vip"}].')
     elif len(triggers) > most:
@@ -207,7 +218,9 @@ def _trigger_faults(triggers: Any, at: str, most: int, known: Callable[[Sequence
         yield Fault(at, f"Give at most {MOST_MATCHES} comparisons with 'matches' in all of them together.")
     else:
         for index, trigger in enumerate(triggers):
-            yield from _faults_of_trigger(trigger, f"{at}/{index}", known(_events([trigger])))
+            is_timed = may_be_timed and isinstance(trigger, dict) and timed_triggers.is_timed(trigger)
+            check = _faults_of_timed if is_timed else _faults_of_trigger
+            yield from check(trigger, f"{at}/{index}", known(_events([trigger])))
 
 
 def _faults_of_trigger(trigger: Any, at: str, known: Names) -> Iterator[Fault]:
@@ -228,6 +241,13 @@ def _faults_of_trigger(trigger: Any, at: str, known: Names) -> Iterator[Fault]:
         yield Fault(f"{at}/also_replies", f"Remove this: only {REPLY_EVENT} can be a reply.")
     elif not isinstance(trigger.get("also_replies", False), bool):
         yield Fault(f"{at}/also_replies", "Give true or false.")
+    if "if" in trigger:
+        yield from _condition_faults(trigger["if"], f"{at}/if", known)
+
+
+def _faults_of_timed(trigger: Mapping[str, Any], at: str, known: Names) -> Iterator[Fault]:
+    given = {name: value for name, value in trigger.items() if name != "if"}
+    yield from schema_checks.faults(given, SCHEMAS["BeforeTrigger" if "before" in trigger else "DateTrigger"], at)
     if "if" in trigger:
         yield from _condition_faults(trigger["if"], f"{at}/if", known)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from app.domain.automations.steps import (
+    add_note,
     ask,
     assign_conversation,
     branch,
@@ -27,6 +28,7 @@ from app.domain.automations.steps import (
 from app.domain.automations.steps.base import Kind
 
 KINDS: Mapping[str, Kind] = {
+    "add_note": add_note.KIND,
     "add_tag": tags.ADD,
     "ask": ask.KIND,
     "assign_conversation": assign_conversation.KIND,

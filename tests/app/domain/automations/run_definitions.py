@@ -27,7 +27,7 @@ _KINDS = (
     *("add_tag", "add_tag", "remove_tag", "set_field", "wait", "http_request", "close_conversation", "stop"),
     *("send_message", "send_message", "send_message", "wait_for_reply", "wait_for_reply", "start_automation", "branch"),
     *("set_variable", "set_variable", "split", "repeat", "ask", "ask", "wait_for_event", "wait_for_event"),
-    *("label_conversation", "snooze_conversation"),
+    *("label_conversation", "snooze_conversation", "add_note"),
 )
 _EVENTS = (
     *("tag.added", "tag.added", "tag.added", "tag.removed", "message.received"),
@@ -123,6 +123,7 @@ def _fields(random: Random, kind: str, startable: Sequence[str]) -> dict[str, An
         "add_tag": {"tag": text},
         "remove_tag": {"tag": random.choice(TAGS)},
         "label_conversation": {"label": text},
+        "add_note": {"text": text},
         "snooze_conversation": {"until": f"{date.today() + timedelta(days=random.randint(2, 4))}T00:00:00Z"},
         "wait": {"seconds": HOUR * random.randint(0, 2)},
         "send_message": {"text": text},

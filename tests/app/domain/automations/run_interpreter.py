@@ -156,6 +156,8 @@ class World:
             if run["contact"] is contact and run["status"] in UNFINISHED:
                 run["released"] = False
         self._write(conversation, "out", text, None)
+        if contact["fields"].get("opted_out"):
+            self._record(contact, "message.failed")
 
     def close(self, conversation: Any, run: Any = None) -> None:
         if conversation["status"] == "open":
@@ -400,6 +402,17 @@ class World:
             self._record(run["contact"], "conversation.labelled", run=run)
         return "succeeded", []
 
+    def _begin_add_note(self, run: Any, step: Any) -> Any:
+        text = self._render(run, step["text"])
+        if not text.strip():
+            raise StepFails("error")
+        conversation = run["conversation"] or self.most_recent(run["contact"])
+        if conversation is None:
+            return "failed", []
+        run["conversation"] = conversation
+        conversation["notes"].append(text)
+        return "succeeded", []
+
     def _begin_snooze_conversation(self, run: Any, step: Any) -> Any:
         conversation = run["conversation"] or self.most_recent(run["contact"])
         if conversation is None:
@@ -458,7 +471,7 @@ class World:
     def _opened(self, contact: Any, conversation: Any, channel: str, run: Any = None) -> Any:
         if conversation is None:
             conversation = {"contact": contact, "channel": channel, "status": "closed", "held": False, "waiting": None}
-            conversation |= {"number": len(contact["conversations"]), "labels": set(), "snoozed": None}
+            conversation |= {"number": len(contact["conversations"]), "labels": set(), "snoozed": None, "notes": []}
             contact["conversations"].append(conversation)
             self._touch(conversation)
         if conversation["status"] == "closed":

@@ -257,6 +257,10 @@ class Runs(RuleBasedStateMachine):
                 (each["status"], each["held"], each["channel"], sorted(each["labels"]), each["snoozed"] is not None)
                 for each in contact["conversations"]
             ]
+            noted = "SELECT channel_id, text FROM notes JOIN conversations ON conversations.id = conversation_id"
+            assert sorted(rows(f"{noted} WHERE notes.contact_id = %s", (contact["id"],))) == sorted(
+                (each["channel"], text) for each in contact["conversations"] for text in each["notes"]
+            )
 
     @invariant()
     def runs_are_equal(self) -> None:

@@ -48,6 +48,8 @@ _ROWS = {
     "cnv": "conversations (id, workspace_id, contact_id, channel_id) VALUES (%(id)s, %(ws)s, %(contact)s, %(channel)s)",
     "msg": "messages (id, workspace_id, conversation_id, contact_id, direction, status, author)"
     " VALUES (%(id)s, %(ws)s, 'cnv_1', %(contact)s, 'in', 'received', '{}')",
+    "nte": "notes (id, workspace_id, conversation_id, contact_id, author, text)"
+    """ VALUES (%(id)s, %(ws)s, 'cnv_1', %(contact)s, '{"type": "api"}', 'Called.')""",
     "swp": "sweeps (id, workspace_id, endpoint_id, action, statuses, last_id, trace_id)"
     " VALUES (%(id)s, %(ws)s, %(endpoint)s, 'resend', '{failed}', '', '')",
     "imp": "imports (id, workspace_id, job_id, total, failed) VALUES (%(id)s, %(ws)s, 'job_1', 5, 0)",

@@ -16,7 +16,7 @@ from app.database import rows
 from app.domain import writes
 from app.domain.automations import run_history
 from app.domain.contacts import contacts
-from app.domain.conversations import messages
+from app.domain.conversations import messages, notes
 from app.domain.deliveries import attempts, deliveries, lanes, sweeps
 from app.domain.deliveries.attempts import Dispatch, Outcome
 from app.domain.lifecycle import erasures
@@ -27,7 +27,7 @@ from app.outbound import Answer, answered
 from tests import cast
 from tests.automations import carry_on, deltas, make_automation
 from tests.cast import KEY, Api, all_of, elsewhere, event_bodies, in_another_process, in_threads, one, until
-from tests.talks import make_channel, make_run, receive
+from tests.talks import locked, make_channel, make_run, receive, recent
 
 PERSON = {
     "external_id": "zq-external",
@@ -67,6 +67,7 @@ MARKS = {
     "zq-file",
     "zq-reason",
     "zq-payload",
+    "zq-note",
 }
 
 
@@ -164,7 +165,12 @@ def run_and_talk(workspace_id: str, contact_id: str) -> None:
         " VALUES (%s, %s, 'automations.start', 'failed', '', NULL, %s, %s)",
         (ids.new("job"), workspace_id, json.dumps(broken), ids.new("run")),
     )
-    receive(workspace_id, contact_id, make_channel(workspace_id), "zq-message")
+    message = receive(workspace_id, contact_id, make_channel(workspace_id), "zq-message")
+    locked(
+        workspace_id,
+        contact_id,
+        lambda unit, contact: notes.add(unit, recent(unit, contact), "zq-note", message.author),
+    )
     rows(
         """
         UPDATE messages SET template = '{"name": "zq-template"}', failure = '{"code": "c", "detail": "zq-failure"}',
@@ -251,6 +257,7 @@ def test_nothing_of_a_deleted_contact_is_left_in_any_column(api: Api, monkeypatc
         "run_steps.detail",
         "run_requests.request",
         "messages.text",
+        "notes.text",
         "messages.template",
         "messages.failure",
         "messages.attachments",

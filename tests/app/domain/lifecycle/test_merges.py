@@ -80,11 +80,12 @@ def test_everything_of_the_other_moves(api: Api, kept: dict[str, Any], other: di
     api.sale(other["id"])
     api.booking(other["id"])
     channel_id = talks.make_channel(api.workspace_id)
-    talks.receive(api.workspace_id, other["id"], channel_id)
+    talks.add_note(api, talks.receive(api.workspace_id, other["id"], channel_id).conversation_id)
     talks.make_run(api.workspace_id, other["id"], status="completed", finished_at=database.now())
     identify(api, other["id"], "4915112345678")
     merge(api, kept["id"], other["id"])
-    for table in ("sales", "bookings", "conversations", "messages", "runs", "identities", "events", "deliveries"):
+    talked = ("conversations", "messages", "notes")
+    for table in ("sales", "bookings", *talked, "runs", "identities", "events", "deliveries"):
         assert owners(table) == {kept["id"]}, table
     assert api.show_contact(kept["id"])["identities"] == [{"channel_kind": "whatsapp", "external_id": "4915112345678"}]
 

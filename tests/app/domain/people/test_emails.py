@@ -6,7 +6,7 @@ import pytest
 
 from app.database import rows
 from app.domain.people import accounts, emails, links, members, notifications
-from app.lib import clock
+from app.lib import clock, ids
 from tests.cast import Api, everything_stored, in_threads, one
 from tests.mail_server import MailServer
 from tests.people import make_account, make_member
@@ -134,6 +134,26 @@ def test_what_happened_is_told_in_one_email(server: MailServer, api: Api, others
     assert "Ours: An import of contacts ended: 3 of 3 lines were imported." in text
     assert "Theirs: An import of contacts ended" in text
     assert f"https://bellhop.test/workspaces/{api.workspace_id}/contacts/imports/imp_1" in text
+    assert (waiting(), send_soon()) == (0, 0)
+
+
+def test_somebody_is_told_of_their_own_mentions_alone(server: MailServer, api: Api) -> None:
+    make_member(api.workspace_id)
+    agent, member = make_member(api.workspace_id, "agent@example.com", "agent")
+    note(api.workspace_id)
+    rows(
+        "INSERT INTO notifications (id, workspace_id, member_id, kind, once, detail)"
+        """ VALUES (%s, %s, %s, 'mentioned', 'x', '{"conversation_id": "cnv_1"}')""",
+        (ids.new("ntf"), api.workspace_id, member.id),
+    )
+
+    assert send_soon() == 2
+
+    texts = {message["To"]: message.get_content() for message in server.received}
+    told = {address: ("import" in text, "mentioned in a note" in text) for address, text in texts.items()}
+    assert told == {"ada@example.com": (True, False), agent.email: (False, True)}
+    path = f"/workspaces/{api.workspace_id}/dashboard/search?q=cnv_1"
+    assert f"https://bellhop.test{path}\r\n" in texts[agent.email]
     assert (waiting(), send_soon()) == (0, 0)
 
 

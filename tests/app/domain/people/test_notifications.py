@@ -5,12 +5,16 @@ from collections.abc import Iterator
 import pytest
 
 from app.config import settings
-from app.database import rows
+from app.database import rows, transaction
 from app.domain.billing import usage_warnings
 from app.domain.billing.months import Month
 from app.domain.people import members, notifications, workspaces
+from app.domain.work.units import Unit
 from app.lib import clock, ids
+from app.models import sets
 from app.models.endpoints import Endpoint
+from app.models.members import Member
+from app.models.notes import Note
 from app.models.notifications import Notification
 from tests.cast import Api, all_of, in_threads, make_endpoint, one
 from tests.conftest import Keys
@@ -71,6 +75,17 @@ def test_an_import_that_ended_is_notified_of(api: Api) -> None:
     )
 
 
+def mention(member: Member, number: int = 1) -> None:
+    """A note mentions the member."""
+    made = {"workspace_id": member.workspace_id, "conversation_id": "cnv_1", "contact_id": "con_1"}
+    note = Note(id=f"nte_{number}", **made)
+    with transaction():
+        unit = Unit()
+        unit.read([sets.key(Note, member.workspace_id, "id", note.id)])
+        notifications.mention(unit, note, member.id)
+        unit.write()
+
+
 def use(workspace_id: str, meter: str, amount: int) -> None:
     month = Month.of(clock.now())
     rows(
@@ -129,12 +144,30 @@ def test_what_was_before_a_member_is_not_new_to_them(api: Api) -> None:
     assert notifications.unread(member.id) == 0
 
 
+def test_a_mention_is_new_to_whom_it_mentions_alone(api: Api) -> None:
+    _, ada = make_member(api.workspace_id)
+    _, bob = make_member(api.workspace_id, "bob@example.com", "agent")
+    note(api.workspace_id)
+    mention(bob)
+
+    assert (notifications.unread(ada.id), notifications.unread(bob.id)) == (1, 2)
+    newest = [[each.kind for each in Notification.newest(api.workspace_id, id, None, 10)] for id in (None, ada.id)]
+    assert newest == [["import_ended"], ["import_ended"]]
+    [last, first] = Notification.newest(api.workspace_id, bob.id, None, 10)
+    assert (last.kind, first.kind) == ("mentioned", "import_ended")
+    assert [each.id for each in Notification.newest(api.workspace_id, bob.id, None, 1)] == [last.id]
+    assert [each.id for each in Notification.newest(api.workspace_id, bob.id, last.id, 10)] == [first.id]
+
+
 def test_very_many_are_counted_no_further(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notifications, "MOST_UNREAD", 3)
     _, member = make_member(api.workspace_id)
     for number in range(10):
         note(api.workspace_id, str(number))
 
+    assert notifications.unread(member.id) == 4
+    for number in range(10):
+        mention(member, number)
     assert notifications.unread(member.id) == 4
 
 
@@ -154,6 +187,20 @@ def test_owners_are_sent_one_email_about_all_that_is_new(api: Api, others: Api) 
     assert notifications.announce() == 0
 
     assert rows("SELECT kind, subject_id FROM emails") == [("notifications", owner.id)]
+
+
+@pytest.mark.usefixtures("smtp")
+def test_who_is_mentioned_is_sent_email_owner_or_not(api: Api) -> None:
+    make_member(api.workspace_id)
+    agent, member = make_member(api.workspace_id, "agent@example.com", "agent")
+    silent, other = make_member(api.workspace_id, "silent@example.com", "agent")
+    notifications.want_email(silent.id, wanted=False)
+    mention(member, 1)
+    mention(other, 2)
+
+    assert notifications.announce() == 2
+
+    assert rows("SELECT kind, subject_id FROM emails") == [("notifications", agent.id)]
 
 
 @pytest.mark.usefixtures("smtp")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.domain.people import notifications
 from tests.cast import Api, all_of, one
 from tests.pages import Person
+from tests.talks import add_note, make_channel, receive
 
 
 def note(api: Api, number: int = 1) -> None:
@@ -71,6 +72,24 @@ def test_support_sees_the_list_but_reads_for_nobody(support: Person, owner: Pers
     support.post("notifications/read", {"until": one("SELECT max(id) FROM notifications")})
 
     assert 'aria-label="Notifications: 1 unread"' in owner.page("notifications")
+
+
+def test_a_mention_leads_to_the_contact_also_after_a_merge(owner: Person, agent: Person, api: Api) -> None:
+    hostile = api.contact(external_id="one", first_name="<script>alert(1)</script>")["id"]
+    conversation_id = receive(api.workspace_id, hostile, make_channel(api.workspace_id)).conversation_id
+    [member_id] = all_of("SELECT id FROM members WHERE role = 'agent' AND workspace_id = %s", api.workspace_id)
+    add_note(api, conversation_id, "<script>alert(2)</script>", mentions=[member_id])
+    kept = api.contact(external_id="two")["id"]
+    api.done(api.post(f"contacts/{kept}/merge", {"contact_id": hostile}))
+
+    page = agent.page("notifications")
+
+    assert "You were mentioned in a note on a conversation." in page
+    assert "<script>alert" not in page
+    path = f"dashboard/search?q={conversation_id}"
+    assert path in page
+    assert agent.get(path).location == f"/workspaces/{api.workspace_id}/dashboard/contacts/{kept}"
+    assert "You were mentioned" not in owner.page("notifications")
 
 
 def test_what_others_wrote_is_text_not_markup(owner: Person, api: Api) -> None:

@@ -109,3 +109,12 @@ def test_large_definitions_are_judged_in_time() -> None:
     found = definitions.chains("a", large, {f"b{number}": large for number in range(50)})
 
     assert len(found) == 20
+
+
+@pytest.mark.parametrize(
+    "trigger", [{"before": "booking.starts_at", "seconds": 60}, {"date": "contact.custom_fields.ends", "at": "09:00"}]
+)
+def test_a_trigger_by_time_ends_a_chain(trigger: dict[str, Any]) -> None:
+    definition = {"triggers": [trigger], "steps": [sets("{{ trigger.event.created_at }}", "ends")]}
+
+    assert definitions.chains("a", definition, {"b": definition}) == []

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.usefixtures("app")
 
 IS_VIP = {"field": "contact.tags", "is": "contains", "value": "vip"}
 STOP = {"id": "end", "kind": "stop"}
+BIRTHDAY = "contact.custom_fields.birthday"
 
 
 def faults_of(*steps: Any, **others: Any) -> dict[str, str]:
@@ -94,9 +95,9 @@ def test_the_outer_form_is_checked(definition: Any, pointer: str, detail: str) -
         ({"id": 5, "kind": "stop"}, "/id", "Give the step an identifier"),
         ({"id": "a b", "kind": "stop"}, "/id", "1 to 64 letters, digits, '_' and '-'"),
         ({"id": "a\n", "kind": "stop"}, "/id", "Give the step an identifier"),
-        ({"id": "a"}, "/kind", "Give the kind of the step. The kinds are add_tag, ask, assign_conversation"),
+        ({"id": "a"}, "/kind", "Give the kind of the step. The kinds are add_note, add_tag, ask"),
         ({"id": "a", "kind": "send_mail"}, "/kind", "no kind of step 'send_mail'. Did you mean 'send_message'? The"),
-        ({"id": "a", "kind": "x"}, "/kind", "There is no kind of step 'x'. The kinds are add_tag"),
+        ({"id": "a", "kind": "x"}, "/kind", "There is no kind of step 'x'. The kinds are add_note"),
         ({"id": "a", "kind": ["stop"]}, "/kind", "Give the kind of the step"),
         (
             {"id": "a", "kind": "stop", "seconds": 5},
@@ -257,6 +258,60 @@ def test_triggers_and_exits_are_checked(trigger: Any, pointer: str, detail: str)
     assert exit_fault.pointer == f"/exits/0{pointer}"
     assert detail in exit_fault.detail
     assert list(faults_of(triggers=[trigger])) == [f"/definition/triggers/0{pointer}"]
+
+
+@pytest.mark.parametrize(
+    ("trigger", "pointer", "detail"),
+    [
+        ({"before": "booking.ends_at", "seconds": 60}, "/before", "Give 'booking.starts_at'."),
+        ({"before": ["booking.starts_at"], "seconds": 60}, "/before", "Give 'booking.starts_at'."),
+        ({"before": "booking.starts_at"}, "/seconds", "Give this field."),
+        ({"before": "booking.starts_at", "seconds": 0}, "/seconds", "Give a number of at least 1."),
+        ({"before": "booking.starts_at", "seconds": 31_536_001}, "/seconds", "at most 31,536,000"),
+        ({"before": "booking.starts_at", "seconds": "60"}, "/seconds", "Give a whole number."),
+        ({"before": "booking.starts_at", "seconds": 60, "event": "tag.added"}, "/event", "Unknown field."),
+        ({"before": "booking.starts_at", "seconds": 60, "tag": "vip"}, "/tag", "Unknown field."),
+        ({"before": "booking.starts_at", "seconds": 60, "date": BIRTHDAY}, "/date", "Unknown field."),
+        ({"date": "contact.created_at", "at": "09:00"}, "/date", "Give the path of a custom field"),
+        ({"date": "contact.custom_fields.", "at": "09:00"}, "/date", "Give the path of a custom field"),
+        ({"date": 5, "at": "09:00"}, "/date", "Give text."),
+        ({"date": BIRTHDAY}, "/at", "Give this field."),
+        ({"date": BIRTHDAY, "at": "9:00"}, "/at", "Give a time of day such as 09:00."),
+        ({"date": BIRTHDAY, "at": "24:00"}, "/at", "Give a time of day such as 09:00."),
+        ({"date": BIRTHDAY, "at": "09:00", "every": "month"}, "/every", "Give 'year'."),
+        ({"date": BIRTHDAY, "at": "09:00", "offset_days": 366}, "/offset_days", "at most 365"),
+        ({"date": BIRTHDAY, "at": "09:00", "offset_days": -366}, "/offset_days", "at least -365"),
+        ({"date": BIRTHDAY, "at": "09:00", "offset_days": 0.5}, "/offset_days", "Give a whole number."),
+        ({"date": BIRTHDAY, "at": "09:00", "event": "tag.added"}, "/event", "Unknown field."),
+        ({"date": BIRTHDAY, "at": "09:00", "if": {"field": "booking.id", "is": "exists"}}, "/if/field", "There is no"),
+        (
+            {"before": "booking.starts_at", "seconds": 60, "if": {"field": "contact.nme", "is": "exists"}},
+            "/if/field",
+            "There is no 'contact.nme'.",
+        ),
+    ],
+)
+def test_triggers_by_time_are_checked(trigger: Any, pointer: str, detail: str) -> None:
+    found = faults_of(triggers=[trigger])
+
+    assert detail in found[f"/definition/triggers/0{pointer}"]
+
+
+def test_what_a_trigger_by_time_brings_along_can_be_named() -> None:
+    before = {"before": "booking.starts_at", "seconds": 86400}
+    is_cut = {"field": "trigger.event.data.booking.title", "is": "equals", "value": "Haircut"}
+    step = {"id": "a", "kind": "send_message", "text": "{{ trigger.event.data.booking.starts_at }} {{ contact.email }}"}
+
+    assert faults_of(step, triggers=[before | {"if": is_cut}]) == {}
+    birthday = {"date": BIRTHDAY, "every": "year", "at": "09:00", "offset_days": -3}
+    assert (
+        "There is no 'trigger.event.data.booking'" in faults_of(step, triggers=[birthday])["/definition/steps/0/text"]
+    )
+    assert faults_of(step, triggers=[birthday, before]) == {}
+    assert faults_of(step | {"text": "{{ trigger.event.data.contact.email }}"}, triggers=[birthday]) == {}
+    named = step | {"text": "{{ trigger.event.data.sale.amount }}"}
+    assert "There is no 'trigger.event.data.sale'" in faults_of(named, triggers=[before])["/definition/steps/0/text"]
+    assert definitions.exit_faults([before], "/exits") != []
 
 
 def test_triggers_listen_to_events_that_happen_to_contacts() -> None:

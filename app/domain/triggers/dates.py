@@ -1,0 +1,67 @@
+"""Dates of contacts, and when they come: once or every year, by the contact's clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date, datetime, time, timedelta
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+from app.domain.triggers.timed_triggers import Trigger
+from app.lib import time_zones
+
+CUSTOM_FIELD = "contact.custom_fields."
+
+
+class Coming(NamedTuple):
+    """A day that comes, and when the trigger starts a run for it."""
+
+    day: date
+    at: datetime
+
+
+def field_of(trigger: Trigger) -> str:
+    """The name of the custom field that has the date."""
+    return str(trigger["date"]).removeprefix(CUSTOM_FIELD)
+
+
+def next_after(trigger: Trigger, value: Any, zone: ZoneInfo, after: datetime, fired_for: date | None) -> Coming | None:
+    """The first day after that time, of which there may be one a year; None if there is none.
+
+    `value`: of the custom field; a date or an RFC 3339 time, of which the day counts. The day for which the trigger has
+    fired does not come again; nor does its year, if the date comes every year. In years without a 29 February, that is
+    the 28th.
+    """
+    day, is_yearly = _day(value, zone), trigger.get("every") == "year"
+    if day is None:
+        return None
+    offset, clock = timedelta(days=trigger.get("offset_days", 0)), time.fromisoformat(trigger["at"])
+    for each in _anniversaries(day, after) if is_yearly else [day]:
+        at = time_zones.moment(each + offset, clock, zone)
+        if fired_for is not None and (each.year <= fired_for.year if is_yearly else each == fired_for):
+            continue
+        if at > after:
+            return Coming(each, at)
+    return None
+
+
+def _anniversaries(day: date, after: datetime) -> Iterable[date]:
+    # The offset may be a year, in both directions.
+    first = max(day.year, after.year - 2)
+    for year in range(first, first + 6):
+        try:
+            yield day.replace(year=year)
+        except ValueError:
+            yield day.replace(year=year, day=28)
+
+
+def _day(value: Any, zone: ZoneInfo) -> date | None:
+    """The day, by the clock of the zone if it is a time; None if it is none, or lies too far away."""
+    if not isinstance(value, str):
+        return None
+    try:
+        given = datetime.fromisoformat(value.strip().upper())
+        day = (given if given.tzinfo is None else given.astimezone(zone)).date()
+    except (ValueError, OverflowError):
+        return None
+    return day if 2 < day.year < 9990 else None

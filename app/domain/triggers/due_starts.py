@@ -1,0 +1,217 @@
+"""Due starts: begin the runs of triggers by time whose time has come, each exactly once.
+
+Beginning the run and noting that in the row that waited for it are one transaction, under the booking's lock.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import structlog
+
+from app import sql
+from app.database import rows, transaction
+from app.domain.contacts import bookings, contacts
+from app.domain.triggers import automation_listeners, batches, run_endings, run_states, timed_triggers, waiting_starts
+from app.domain.triggers.automation_listeners import Listener
+from app.domain.triggers.conditions import holds
+from app.domain.triggers.run_states import Start
+from app.domain.triggers.timed_triggers import Trigger
+from app.domain.work import events
+from app.domain.work.units import Busy, Unit
+from app.lib import json
+from app.lib.request_ids import kept_or_new
+from app.models import sets
+from app.models.automations import Enrolment
+from app.models.bookings import Booking
+from app.models.contacts import Contact
+from app.models.sets import Key
+from app.models.waiting_starts import WaitingStart
+
+log = structlog.get_logger(__name__)
+
+# The `kind` of what a run has as its event, for a booking and for a date of a contact.
+UPCOMING, DATE = "booking.upcoming", "contact.date"
+# Starts of one transaction, and workspaces that it is about.
+PART, MOST_TOGETHER = 200, 20
+# For how long one call goes on while there is more to do.
+SLICE_SECONDS = 0.25
+IS_ANY_DUE = "EXISTS (SELECT FROM waiting_starts WHERE at <= now())"
+
+
+class _Due(NamedTuple):
+    """A row whose time has come."""
+
+    id: str
+    workspace_id: str
+    automation_id: str
+    key: str
+    about_id: str
+
+    @property
+    def needs(self) -> Iterator[Key]:
+        return waiting_starts.needs_of(self.workspace_id, self.automation_id, self.key, self.about_id)
+
+    @property
+    def about(self) -> Key:
+        """The booking or contact."""
+        return waiting_starts.about_key(self.workspace_id, self.key, self.about_id)
+
+
+def start_some() -> int:
+    """Begins due runs until none is left or the slice is over; returns how many rows were done. Run it twice a second.
+
+    Each workspace gets as much of a slice as any other, so that one with many starts delays none. Two callers at once
+    begin each run once.
+    """
+    ends, done = time.monotonic() + SLICE_SECONDS, 0
+    owners = [owner for (owner,) in rows(sql.prepared("find_due_owners", _OWNERS))]
+    random.shuffle(owners)
+    while owners:
+        together, owners = owners[:MOST_TOGETHER], owners[MOST_TOGETHER:]
+        each = PART // len(together)
+        done_of = _start_due(together, each)
+        # One that had all of its part done may have more.
+        owners += [owner for owner in together if done_of[owner] == each]
+        done += done_of.total()
+        if time.monotonic() > ends:
+            break
+    return done
+
+
+def _start_due(workspace_ids: Sequence[str], each: int) -> Counter[str]:
+    """Does the first due rows of these workspaces; returns how many of each it has done."""
+    found = rows(sql.prepared("find_due_starts", _DUE), {"owners": sql.array(workspace_ids), "each": each})
+    batch = [_Due(*row) for row in found]
+    if not batch:
+        return Counter()
+    with transaction():
+        tasks = [partial(_start, due) for due in batch]
+        needs = [key for due in batch for key in due.needs]
+        results = batches.run(tasks, needs, then=partial(_read_further, batch), in_order=False)
+        # A fault of Bellhop's: trying again would meet it again.
+        broken = [due.id for due, result in zip(batch, results, strict=True) if _is_broken(due, result)]
+        if broken:
+            sets.delete(WaitingStart, broken)
+    done = (due for due, result in zip(batch, results, strict=True) if not isinstance(result, Busy))
+    return Counter(due.workspace_id for due in done)
+
+
+def _is_broken(due: _Due, result: object) -> bool:
+    is_so = isinstance(result, Exception) and not isinstance(result, Busy)
+    if is_so:
+        log.error("start.failed", start=due.id, exc_info=result)
+    return is_so
+
+
+def _read_further(batch: Sequence[_Due], unit: Unit) -> None:
+    """Reads the enrolments of the contacts that are locked, and the automations."""
+    keys = []
+    for due in batch:
+        about = waiting_starts.find_about(unit, due.about) if unit.is_free(due.about) else None
+        if about is None:
+            continue
+        contact_id = about.contact_id if isinstance(about, Booking) else about.id
+        if unit.is_free(sets.key(Contact, due.workspace_id, "id", contact_id)):
+            keys.append(sets.key(Enrolment, due.workspace_id, "id", Enrolment.id_of(contact_id, due.automation_id)))
+    unit.read(keys)
+    found = automation_listeners.starting({due.automation_id for due in batch})
+    unit.notes |= {_note(due.automation_id): found.get(due.automation_id) for due in batch}
+
+
+def _start(due: _Due, unit: Unit) -> None:
+    """Begins the run, unless what it is about has changed; the row is gone then, or waits. Raises Busy."""
+    about = waiting_starts.find_about(unit, due.about)
+    contact = _contact(unit, about) if about else None
+    waiting = unit.get(WaitingStart, due.workspace_id, "id", due.id)
+    if waiting is None or waiting.at is None or waiting.at > unit.now:
+        return
+    listener = unit.noted(_note(due.automation_id), partial(_find_listener, due.automation_id))
+    triggers = _triggers(listener, due.key)
+    if not (listener and triggers and about and contact) or _is_over(unit, about):
+        unit.drop(waiting)
+        return
+    if (day := waiting_starts.due_day(unit, waiting, about)) is not None:
+        unit.put(waiting.altered(fired_for=day))
+        _enter(unit, listener, contact, _document(unit, contact, about), triggers)
+    waiting_starts.plan(unit, due.automation_id, due.key, about)
+
+
+def _is_over(unit: Unit, about: Booking | Contact) -> bool:
+    return isinstance(about, Booking) and not waiting_starts.is_ahead(unit, about)
+
+
+def _triggers(listener: Listener | None, key: str) -> list[Trigger]:
+    """The triggers with that key which its automation still has; they differ only in their conditions."""
+    listed = timed_triggers.timed(listener.triggers) if listener else ()
+    return [trigger for trigger in listed if timed_triggers.key_of(trigger) == key]
+
+
+def _enter(
+    unit: Unit, listener: Listener, contact: Contact, event: dict[str, Any], triggers: Sequence[Trigger]
+) -> None:
+    named = {"contact": event["data"]["contact"], "conversation": None, "steps": {}}
+    named["trigger"] = {"event": event, "variables": {}}
+    if any("if" not in trigger or holds(trigger["if"], named) for trigger in triggers):
+        start = Start(
+            contact.workspace_id,
+            listener.id,
+            listener.version,
+            contact.id,
+            kept_or_new(None),
+            event=event,
+            goal=listener.goal,
+            depth=1,
+        )
+        run_states.enter(unit, start, listener.reentry or "after_finish")
+
+
+def _document(unit: Unit, contact: Contact, about: Booking | Contact) -> dict[str, Any]:
+    """What the run has as its event, in the form of one: the contact and the booking as they are now."""
+    kind, data = DATE, {"contact": contacts.represent(contact)}
+    if isinstance(about, Booking):
+        kind, data["booking"] = UPCOMING, bookings.represent(about)
+    return dict(json.loads(events.body(None, kind, unit.now, contact.workspace_id, data)))
+
+
+def _contact(unit: Unit, about: Booking | Contact) -> Contact | None:
+    """The contact, or the one that a booking's has become a part of; None if it has been deleted. Raises Busy."""
+    if isinstance(about, Contact):
+        return about
+    contact_id: str | None = about.contact_id
+    while contact_id is not None:
+        if (contact := unit.get(Contact, about.workspace_id, "id", contact_id)) is not None:
+            return contact
+        contact_id = run_endings.kept(unit, contact_id)
+    return None
+
+
+def _find_listener(automation_id: str) -> Listener | None:
+    return automation_listeners.starting([automation_id]).get(automation_id)
+
+
+def _note(automation_id: str) -> tuple[str, str]:
+    return ("starting automation", automation_id)
+
+
+# The workspaces where the time of any has come, found by going from one workspace with such rows to the next.
+_OWNERS = """
+    WITH RECURSIVE owner(id, earliest) AS (
+        (SELECT workspace_id, at FROM waiting_starts WHERE at IS NOT NULL ORDER BY workspace_id, at LIMIT 1)
+        UNION ALL
+        SELECT next.workspace_id, next.at FROM owner CROSS JOIN LATERAL (
+            SELECT workspace_id, at FROM waiting_starts WHERE at IS NOT NULL AND workspace_id > owner.id
+            ORDER BY workspace_id, at LIMIT 1) AS next
+    )
+    SELECT id FROM owner WHERE earliest <= now()
+"""
+_DUE = """
+    SELECT due.* FROM unnest(%(owners)s::text[]) AS owner CROSS JOIN LATERAL (
+        SELECT id, workspace_id, automation_id, key, coalesce(booking_id, contact_id) FROM waiting_starts
+        WHERE workspace_id = owner AND at <= now() ORDER BY at LIMIT %(each)s) AS due
+"""

@@ -1,0 +1,146 @@
+"""Waiting starts: made, moved and dropped as bookings and contacts change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from app.database import rows
+from app.domain.triggers import dates, timed_triggers
+from app.domain.triggers.automation_listeners import Heard, Listener
+from app.domain.triggers.dates import Coming
+from app.domain.triggers.timed_triggers import BEFORE, DATE, Trigger
+from app.domain.work.units import Unit
+from app.lib import time_zones
+from app.models import sets
+from app.models.bookings import Booking
+from app.models.contacts import Contact
+from app.models.sets import Key
+from app.models.waiting_starts import WaitingStart
+
+_MODELS: dict[str, type[Booking] | type[Contact]] = {BEFORE: Booking, DATE: Contact}
+_COLUMNS = {BEFORE: "booking_id", DATE: "contact_id"}
+
+
+def needs(heard: Heard, listener: Listener) -> Iterator[Key]:
+    """The keys that `follow` gets from its unit."""
+    for trigger in timed_triggers.concerned(listener.triggers, heard.event.kind):
+        key = timed_triggers.key_of(trigger)
+        yield from needs_of(heard.workspace_id, listener.id, key, _about_id(heard, trigger))
+
+
+def needs_of(workspace_id: str, automation_id: str, key: str, about_id: str) -> Iterator[Key]:
+    """The keys that `plan` gets from its unit, with that of the booking or contact."""
+    yield about_key(workspace_id, key, about_id)
+    yield sets.key(WaitingStart, workspace_id, "id", WaitingStart.id_of(automation_id, about_id, key))
+
+
+def about_key(workspace_id: str, key: str, about_id: str) -> Key:
+    """The key of the booking or contact that the trigger is about."""
+    return sets.key(_MODELS[timed_triggers.listens_to(timed_triggers.trigger_of(key))], workspace_id, "id", about_id)
+
+
+def find_about(unit: Unit, key: Key) -> Booking | Contact | None:
+    """The booking or contact with that key. Raises Busy."""
+    about: Any = unit.get(*key)
+    return about  # type: ignore[no-any-return]
+
+
+def follow(unit: Unit, heard: Heard, listener: Listener) -> None:
+    """Plans the starts for what the event is about, as that is now. Raises Busy."""
+    for trigger in timed_triggers.concerned(listener.triggers, heard.event.kind):
+        key = timed_triggers.key_of(trigger)
+        about = find_about(unit, about_key(heard.workspace_id, key, _about_id(heard, trigger)))
+        if about is not None:
+            plan(unit, listener.id, key, about)
+
+
+def plan(
+    unit: Unit, automation_id: str, key: str, about: Booking | Contact, published_at: datetime | None = None
+) -> None:
+    """Makes, moves or drops the start, which the unit writes; it has locked `about`. Safe to repeat. Raises Busy.
+
+    Where nothing has started for a booking yet, a time that has passed means at once; unless nothing waits and it had
+    passed when the trigger was published, if that is given. A date that has passed is left out.
+    """
+    row_id = WaitingStart.id_of(automation_id, about.id, key)
+    waiting, trigger = unit.get(WaitingStart, about.workspace_id, "id", row_id), timed_triggers.trigger_of(key)
+    known = waiting or WaitingStart(
+        id=row_id,
+        workspace_id=about.workspace_id,
+        automation_id=automation_id,
+        key=key,
+        **{_COLUMNS[timed_triggers.listens_to(trigger)]: about.id},
+    )
+    planned = (
+        _for_booking(unit, trigger, about, known, published_at if waiting is None else None)
+        if isinstance(about, Booking)
+        else _for_contact(unit, trigger, about, known)
+    )
+    if planned.at is None and planned.fired_for is None:
+        if waiting is not None:
+            unit.drop(waiting)
+    elif waiting is None or (waiting.at, waiting.fired_for) != (planned.at, planned.fired_for):
+        unit.put(planned)
+
+
+def due_day(unit: Unit, waiting: WaitingStart, about: Booking | Contact) -> date | None:
+    """The day for which the run of a row starts whose time has come; None if another time holds for `about` now."""
+    trigger = timed_triggers.trigger_of(waiting.key)
+    if isinstance(about, Booking):
+        is_its = is_ahead(unit, about) and waiting.at == _before(trigger, about)
+        return about.starts_at.date() if is_its else None
+    coming = _coming(unit, trigger, about, waiting)
+    return coming.day if coming and coming.at == waiting.at else None
+
+
+def is_ahead(unit: Unit, booking: Booking) -> bool:
+    """Whether the booking is still to come."""
+    return bool(booking.status == "booked" and booking.starts_at > unit.now)
+
+
+def _for_booking(
+    unit: Unit, trigger: Trigger, booking: Booking, known: WaitingStart, published_at: datetime | None
+) -> WaitingStart:
+    """The row as it has to be. One that has fired stays until the booking begins, so that nothing fires it again."""
+    if not is_ahead(unit, booking):
+        return known if known.fired_for else known.altered(at=None)
+    at, fired_for = _before(trigger, booking), known.fired_for
+    if published_at is not None and at <= published_at:
+        fired_for = booking.starts_at.date()
+    return known.altered(at=booking.starts_at if fired_for and at <= unit.now else at, fired_for=fired_for)
+
+
+def _for_contact(unit: Unit, trigger: Trigger, contact: Contact, known: WaitingStart) -> WaitingStart:
+    """The row as it has to be. One that has fired stays, so that a date that changes does not fire twice in a year."""
+    coming = _coming(unit, trigger, contact, known)
+    return known.altered(at=coming.at if coming else None)
+
+
+def _coming(unit: Unit, trigger: Trigger, contact: Contact, known: WaitingStart) -> Coming | None:
+    value = contact.custom_fields.get(dates.field_of(trigger))
+    if value is None:
+        return None
+    # One that is due still comes, however late it is looked at.
+    after = min(unit.now, known.at - timedelta.resolution) if known.at else unit.now
+    return dates.next_after(trigger, value, _zone(unit, contact), after, known.fired_for)
+
+
+def _zone(unit: Unit, contact: Contact) -> ZoneInfo:
+    find = "SELECT timezone FROM workspaces WHERE id = %s"
+    [(timezone,)] = unit.noted(("time zone", contact.workspace_id), lambda: rows(find, (contact.workspace_id,)))
+    return time_zones.first_known(contact.timezone, timezone)
+
+
+def _before(trigger: Trigger, booking: Booking) -> datetime:
+    at: datetime = booking.starts_at - timedelta(seconds=trigger["seconds"])
+    return at
+
+
+def _about_id(heard: Heard, trigger: Trigger) -> str:
+    if timed_triggers.listens_to(trigger) == DATE:
+        return str(heard.event.contact_id)
+    # An erasure leaves nothing of the booking in the event.
+    return str(heard.document["data"].get("booking", {}).get("id"))

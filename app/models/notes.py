@@ -1,0 +1,30 @@
+"""Notes of conversations."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from peewee import TextField
+
+from app.models.base import OwnedModel, TimeField, json_field, page_before, text_array
+
+
+class Note(OwnedModel):
+    """Only its contact changes, when contacts are merged."""
+
+    PREFIX = "nte"
+    FIXED: ClassVar[frozenset[str]] = frozenset({"conversation_id", "author", "text", "mentions", "created_at"})
+
+    id = TextField(primary_key=True)
+    conversation_id = TextField()
+    contact_id = TextField()
+    author = json_field()
+    text = TextField()
+    mentions = text_array(default=list)
+    created_at = TimeField()
+
+    @classmethod
+    def newest(cls, conversation_id: str, last_id: str | None, limit: int) -> list[Note]:
+        """The first `limit` notes of the conversation after `last_id`, newest first."""
+        query = cls.select().where(cls.conversation_id == conversation_id)
+        return list(page_before(query, cls, [last_id], limit))

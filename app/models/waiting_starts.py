@@ -1,0 +1,31 @@
+"""Waiting starts: runs that triggers by time will start."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from peewee import DateField, TextField
+
+from app.models.base import OwnedModel, TimeField
+
+
+class WaitingStart(OwnedModel):
+    """What a trigger by time does for a booking or a contact. `key`: the trigger. `at`: when to look at it, if ever.
+
+    `fired_for`: the latest day, of the booking or the date, for which it has started a run, or was published too late.
+    """
+
+    FIXED: ClassVar[frozenset[str]] = frozenset({"automation_id", "key", "booking_id", "contact_id"})
+
+    id = TextField(primary_key=True)
+    automation_id = TextField()
+    key = TextField()
+    booking_id = TextField(null=True)
+    contact_id = TextField(null=True)
+    at = TimeField(null=True)
+    fired_for = DateField(null=True)
+
+    @staticmethod
+    def id_of(automation_id: str, about_id: str, key: str) -> str:
+        """The identifier of what that trigger does for that booking or contact."""
+        return f"{about_id}/{automation_id}/{key}"
