@@ -380,9 +380,9 @@ def test_a_file_that_is_too_large_for_a_run_is_not_kept(
 
 def test_a_file_that_no_run_waits_for_is_not_fetched(fetcher: Fetcher, channel: Channel, shelf: Shelf) -> None:
     run_id = ask(channel, f"{shelf.url}/files/a")
-    rows("UPDATE runs SET waits_for = NULL, status = 'cancelled' WHERE id = %s", (run_id,))
+    rows("UPDATE runs SET waits_for = NULL, status = 'cancelled', finished_at = now() WHERE id = %s", (run_id,))
 
-    assert fetched(fetcher, channel).problem == "The run does not wait for the file any more."
+    assert fetched(fetcher, channel).problem == "The run has ended before."
     assert shelf.calls == []
 
 

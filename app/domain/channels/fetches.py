@@ -49,7 +49,7 @@ TOO_LARGE = Verdict(
     Outcome.FAILED, code="too_large", detail=f"The file has more than {media.MOST_BYTES // 1024**2} MiB."
 )
 _NO_CHANNEL = Verdict(Outcome.FAILED, code="channel_deleted", detail="The channel was deleted before.")
-_NOT_WANTED = Verdict(Outcome.FAILED, code="not_wanted", detail="The run does not wait for the file any more.")
+_NOT_WANTED = Verdict(Outcome.FAILED, code="not_wanted", detail="The run has ended before.")
 _TOO_MUCH = Verdict(Outcome.LATER, code="too_much", detail="The channel's contacts sent too much within an hour.")
 _TOO_MUCH_FOR_RUNS = replace(_TOO_MUCH, detail="The workspace stored too much within an hour.")
 _NO_ROOM = Verdict(Outcome.LATER, code="no_room", detail="There was no room for the file.")
@@ -88,8 +88,8 @@ def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Fetched]:
     wanted = list({row.owner for row in claimed})
     found = Channel.select().where(Channel.id.in_(wanted), Channel.deleted_at.is_null()) if claimed else ()
     known: dict[str, Channel] = {channel.id: channel for channel in found}
-    waiting = _waiting([row.carried.run_id for row in claimed if row.carried.run_id is not None])
-    results = [_dispatch(row, known.get(row.owner), waiting) for row in claimed]
+    unfinished = _unfinished([row.carried.run_id for row in claimed if row.carried.run_id is not None])
+    results = [_dispatch(row, known.get(row.owner), unfinished) for row in claimed]
     dispatches = [each for each in results if isinstance(each, Dispatch)]
     settled = [each for each in results if isinstance(each, Fetched)]
     return Found(dispatches, settled, more=mailbox.may_have_more(rooms, claimed))
@@ -109,9 +109,9 @@ def record(fetched: Sequence[Fetched]) -> list[Fetched]:
     return []
 
 
-def _waiting(run_ids: Sequence[str]) -> set[str]:
-    """Those of the runs that wait for their files."""
-    found = rows("SELECT id FROM runs WHERE id = ANY(%s) AND waits_for = 'file'", (list(run_ids),)) if run_ids else ()
+def _unfinished(run_ids: Sequence[str]) -> set[str]:
+    """Those of the runs that have not ended: even one that a member holds by now will send its files."""
+    found = rows("SELECT id FROM runs WHERE id = ANY(%s) AND finished_at IS NULL", (list(run_ids),)) if run_ids else ()
     return {id for (id,) in found}
 
 
@@ -122,11 +122,11 @@ def _hurry(run_ids: Sequence[str | None]) -> None:
         count(f"UPDATE runs SET resume_at = now() WHERE {is_early}", (wanted,))
 
 
-def _dispatch(claimed: Claimed, channel: Channel | None, waiting: set[str]) -> Dispatch | Fetched:
+def _dispatch(claimed: Claimed, channel: Channel | None, unfinished: set[str]) -> Dispatch | Fetched:
     source = claimed.carried.source
     if channel is None or source is None:
         return Fetched(claimed, verdict=_NO_CHANNEL)
-    if claimed.carried.run_id is not None and claimed.carried.run_id not in waiting:
+    if claimed.carried.run_id is not None and claimed.carried.run_id not in unfinished:
         return Fetched(claimed, verdict=_NOT_WANTED)
     wanted = Media(**source)
     if (wanted.bytes or 0) > media.MOST_BYTES:

@@ -159,7 +159,6 @@ def test_a_simulation_shows_the_address_and_fetches_nothing(run_id: str) -> None
 
 def test_the_mail_of_files_knows_the_run(channel_id: str, run_id: str) -> None:
     begin(run_id, "send_message", BILL, **SEVEN)
-    rows("UPDATE runs SET waits_for = 'file'")
 
     [dispatch] = fetches.claim({channel_id: 5}).dispatches
 
