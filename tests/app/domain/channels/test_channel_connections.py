@@ -62,8 +62,8 @@ def test_no_transaction_is_open_while_a_provider_is_asked(api: Api) -> None:
     open_ones: list[int] = []
 
     def ask(_: Request) -> Answer:
-        idle = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL"
-        open_ones.append(one(f"{idle} AND pid <> pg_backend_pid()"))
+        ours = "datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        open_ones.append(one(f"SELECT count(*) FROM pg_stat_activity WHERE xact_start IS NOT NULL AND {ours}"))
         return answered(200)
 
     ask_providers(api.workspace_id, ask)
