@@ -9,6 +9,7 @@ from tests.journeys.audit import rows
 from tests.journeys.conversing import Talker, Talks
 
 STEPS = [
+    {"id": "begun", "kind": "add_tag", "tag": "asked"},
     {
         **{"id": "guests", "kind": "ask", "text": "guests-{{ contact.id }}", "format": "number"},
         "retry_text": "again-{{ contact.id }}",
@@ -19,6 +20,8 @@ STEPS = [
     {"id": "reply", "kind": "wait_for_reply"},
     {"id": "aside", "kind": "snooze_conversation", "seconds": 86400},
     {"id": "thanks", "kind": "send_message", "text": "{{ steps.reply.text }}: {{ steps.guests.value }}"},
+    {"id": "ended", "kind": "remove_tag", "tag": "asked"},
+    {"id": "close", "kind": "close_conversation"},
 ]
 _LOG = Counter([*((step["id"], "succeeded") for step in STEPS), *[("guests", "waiting")] * 2, ("reply", "waiting")])
 
@@ -59,9 +62,13 @@ def flaws(talks: Talks, automation: str) -> Iterator[str]:
     notes = Counter(rows(talks.stack, "SELECT text FROM notes WHERE workspace_id = %s", talks.shop.workspace_id))
     if notes != Counter((f"{_guests(talker)} guests",) for talker in talks.talkers):
         yield f"the notes are {notes}"
-    marked = "SELECT labels, snoozed_until IS NOT NULL FROM conversations WHERE workspace_id = %s"
-    if rows(talks.stack, marked, talks.shop.workspace_id) != [(["asked"], True)] * len(talks.talkers):
-        yield "conversations that are not labelled or not snoozed"
+    marked = "SELECT labels, status, count(*) FROM conversations WHERE workspace_id = %s GROUP BY 1, 2"
+    if (talked := rows(talks.stack, marked, talks.shop.workspace_id)) != [(["asked"], "closed", len(talks.talkers))]:
+        yield f"the conversations are {talked}"
+    told = Counter(rows(talks.stack, "SELECT kind FROM events WHERE workspace_id = %s", talks.shop.workspace_id))
+    for kind in ("tag.added", "tag.removed", "conversation.labelled", "conversation.snoozed", "conversation.closed"):
+        if told[(kind,)] != len(talks.talkers):
+            yield f"{kind} happened {told[(kind,)]} times"
 
 
 def _flaws_of_messages(
