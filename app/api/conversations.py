@@ -57,6 +57,10 @@ class ConversationQuery(PageQuery):
     channel_id = fields.String()
     label = fields.String()
     snoozed = fields.Boolean()
+    order = fields.String(
+        validate=validate.OneOf(["newest", "waiting"]),
+        metadata=about("`waiting`: those whose contact waits for an answer, who has waited longest first."),
+    )
 
 
 @blueprint.route("/workspaces/<workspace>/conversations", methods=["GET"])
@@ -64,9 +68,12 @@ class ConversationQuery(PageQuery):
 @blueprint.arguments(ConversationQuery)
 @blueprint.response(200, envelope(ConversationSchema, many=True))
 def list_conversations(query: dict[str, Any]) -> Response:
-    """List conversations, the latest begun first."""
-    find = partial(Conversation.newest, caller().workspace_id, query)
-    return respond(200, page_of(find, query, conversations.represent))
+    """List conversations, the latest begun first; with `order=waiting`, those that wait for an answer."""
+    workspace_id = caller().workspace_id
+    if query.get("order") == "waiting":
+        find = partial(Conversation.longest_waiting, workspace_id, query)
+        return respond(200, page_of(find, query, conversations.represent, ("waiting_since", "id")))
+    return respond(200, page_of(partial(Conversation.newest, workspace_id, query), query, conversations.represent))
 
 
 @blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>", methods=["GET"])

@@ -35,6 +35,8 @@ class Conversation(OwnedModel):
     unread = IntegerField(default=0)
     window_ends_at = TimeField(null=True)
     paced_until = TimeField(null=True)
+    waiting_since = TimeField(null=True)
+    first_answered_at = TimeField(null=True)
     last_message_at = TimeField(null=True)
     created_at = TimeField()
 
@@ -48,14 +50,32 @@ class Conversation(OwnedModel):
         `snoozed` (a boolean).
         """
         query = cls.matching(workspace_id, filters)
+        if "label" in filters:
+            query = query.where(cls.id.in_(_labelled(workspace_id, filters, last_id, limit)))
+        return list(page_before(query, cls, [last_id], limit))
+
+    @classmethod
+    def longest_waiting(
+        cls, workspace_id: str, filters: Mapping[str, Any], last_at: str | None, last_id: str | None, limit: int
+    ) -> list[Conversation]:
+        """Like `newest`, of those that wait for an answer, after that position: the longest waiting first."""
+        query = cls.matching(workspace_id, filters).where(cls.waiting_since.is_null(False))
+        if "label" in filters:
+            query = query.where(cls.labels.contains(filters["label"]))
+        if last_at is not None:
+            query = query.where(Tuple(cls.waiting_since, cls.id) > Tuple(last_at, last_id))
+        return list(query.order_by(cls.waiting_since, cls.id).limit(limit))
+
+    @classmethod
+    def matching(cls, workspace_id: str, filters: Mapping[str, Any]) -> Any:
+        """A query for the conversations that match all filters but `label`."""
+        query = super().matching(workspace_id, filters)
         if "assignee_id" in filters:
             assignee_id = filters["assignee_id"]
             query = query.where(cls.assignee_id.is_null() if assignee_id == "none" else cls.assignee_id == assignee_id)
-        if "label" in filters:
-            query = query.where(cls.id.in_(_labelled(workspace_id, filters, last_id, limit)))
         if "snoozed" in filters:
             query = query.where(cls.snoozed_until.is_null(not filters["snoozed"]))
-        return list(page_before(query, cls, [last_id], limit))
+        return query
 
 
 class ConversationLabel(OwnedModel):

@@ -158,6 +158,7 @@ PAGES = {
         *("label=early&status=open", "label=few&assignee_id={member}", "label=all&assignee_id=none"),
         *("label=all&channel_id=chn_8", "label=few&channel_id=chn_8", "label=all&contact_id={regular}"),
         *("snoozed=true", "snoozed=false", "snoozed=true&status=open", "snoozed=false&status=open"),
+        *("order=waiting", "order=waiting&assignee_id=none", "order=waiting&label=few&snoozed=false&status=open"),
         *("label=all&status=open&assignee_id=none", "label=few&status=closed&assignee_id={member}&channel_id=chn_8"),
     ),
     "conversations/{conversation}/messages": ("messages", ""),
@@ -418,12 +419,13 @@ def seed_inbox(api: Api, regular: str) -> dict[str, str]:
             "cnv",
             SOME,
             api,
-            "contact_id, channel_id, peer, status, assignee_id, labels, snoozed_until, last_message_at, created_at",
+            "contact_id, channel_id, peer, status, assignee_id, labels, snoozed_until, waiting_since,"
+            " last_message_at, created_at",
             f"""
             CASE WHEN n % 1000 = 0 THEN '{regular}' ELSE 'con_' || substr(id, 5) END, 'chn_' || n % 50, 'chat-' || n,
             CASE WHEN n % 5000 = 7 THEN 'open' ELSE 'closed' END, CASE WHEN n % 2 = 0 THEN '{member}' END,
             ARRAY['all'] || CASE WHEN n < {SOME} / 20 THEN ARRAY['early'] WHEN n % 5000 = 8 THEN ARRAY['few'] END,
-            CASE WHEN n % 5000 = 9 THEN at END, at, at""",
+            CASE WHEN n % 5000 = 9 THEN at END, CASE WHEN n % 5000 = 7 THEN at END, at, at""",
         )
         rows("UPDATE conversations SET id = %s WHERE id = (SELECT max(id) FROM conversations)", (conversation,))
         rows(

@@ -105,7 +105,8 @@ def close(change: Change, contact: Contact, conversation: Conversation) -> Conve
     """Closes the conversation, and lets the runs go on that a member's message holds. Does nothing if it is closed."""
     if conversation.status == "closed":
         return conversation
-    closed = alter(change.unit, conversation, status="closed", held_at=None, snoozed_until=None)
+    ended = dict.fromkeys(("held_at", "snoozed_until", "waiting_since"))
+    closed = alter(change.unit, conversation, status="closed", **ended)
     if conversation.held_at is not None:
         _release(change.unit, closed)
     record(change, "conversation.closed", contact, closed)
@@ -125,10 +126,18 @@ def assign(change: Change, contact: Contact, conversation: Conversation, assigne
     return assigned
 
 
-def touch(unit: Unit, conversation: Conversation) -> Conversation:
+def touch(unit: Unit, conversation: Conversation, **fields: Any) -> Conversation:
     """Notes that a message has been added now, which makes it the contact's most recent conversation."""
     unit.notes[_latest_of(conversation.contact_id)] = conversation.id
-    return alter(unit, conversation, last_message_at=unit.now)
+    return alter(unit, conversation, last_message_at=unit.now, **fields)
+
+
+def answer(unit: Unit, conversation: Conversation) -> Conversation:
+    """Notes that somebody, not an automation, has written to the contact, who does not wait any more."""
+    if conversation.waiting_since is None:
+        return conversation
+    first_answered_at = conversation.first_answered_at or unit.now
+    return alter(unit, conversation, waiting_since=None, first_answered_at=first_answered_at)
 
 
 def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversation:
@@ -187,7 +196,7 @@ def erase(conversation_ids: Sequence[str]) -> None:
     rows(
         """
         UPDATE conversations SET status = 'closed', held_at = NULL, peer = NULL, unread = 0, window_ends_at = NULL,
-            labels = '{}', snoozed_until = NULL
+            labels = '{}', snoozed_until = NULL, waiting_since = NULL
         WHERE id = ANY(%s)
         """,
         (list(conversation_ids),),
@@ -203,6 +212,10 @@ class ConversationSchema(ResponseBody):
     labels = fields.List(fields.String(), metadata=about("Sorted.", example=["refund"]))
     snoozed_until = time("When it wakes at the latest; null: it is not snoozed.", allow_none=True)
     unread = fields.Integer(metadata=about("How many messages of the contact no member has read.", example=2))
+    waiting_since = time(
+        "When the contact wrote the first message that nobody has answered; null: there is none.", allow_none=True
+    )
+    first_answered_at = time("When the contact was first answered; null: never.", allow_none=True)
     last_message_at = time("When the latest message was added; null: there is none.", allow_none=True)
     window_ends_at = time(
         "Until when the provider lets free text through; null: it has no such window, or it has not begun.",

@@ -154,7 +154,8 @@ def receive(
     """
     unit = change.unit
     conversation = conversation or conversations.open_for(change, contact, channel_id)
-    conversation = conversations.touch(unit, snoozes.wake(change, contact, conversation))
+    woken = snoozes.wake(change, contact, conversation)
+    conversation = conversations.touch(unit, woken, waiting_since=woken.waiting_since or unit.now)
     author = {"type": "contact", "id": contact.id}
     received = _made(unit, conversation, text, direction="in", status="received", author=author)
     message = unit.put(replies.take(unit, conversation, received.altered(**fields)))
@@ -236,6 +237,8 @@ def _set_off(
     )
     if refusal is None and not kind.has_provider and conversation.peer is None:
         refusal = sending_checks.NO_ADDRESS  # channels with a provider say so when the message is sent
+    if refusal is None and not message.is_automated:
+        conversation = conversations.answer(unit, conversation)
     fields: Mapping[str, Any]
     if refusal is not None:
         fields = {"status": "failed", "failure": {"code": refusal.code, "detail": refusal.detail}}

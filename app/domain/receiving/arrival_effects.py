@@ -105,7 +105,7 @@ def _echo(change: Change, channel: Channel, item: Echoed) -> None:
         return
     contact = senders.contact_of(change, channel, item.recipient, phone=item.phone)
     conversation = peers.conversation_with(change, contact, channel.id, item.peer, reopens=None)
-    conversation = conversations.touch(unit, conversation)
+    conversation = conversations.answer(unit, conversations.touch(unit, conversation))
     message_id = ids.new("msg")
     message = Message(
         id=message_id,

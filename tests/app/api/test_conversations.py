@@ -9,7 +9,9 @@ import pytest
 from app import realtime
 from app.database import rows
 from app.lib import ids
+from app.lib.json import timestamp
 from app.realtime import Sign
+from tests.automations import carry_on
 from tests.cast import Api, event_kinds, one
 from tests.talks import close, make_channel, make_member, receive
 
@@ -51,6 +53,8 @@ def test_a_conversation_is_shown_with_all_its_fields(api: Api, contact_id: str, 
         "labels": [],
         "snoozed_until": None,
         "unread": shown["unread"],
+        "waiting_since": shown["last_message_at"],
+        "first_answered_at": None,
         "last_message_at": shown["last_message_at"],
         "window_ends_at": None,
         "created_at": shown["created_at"],
@@ -101,6 +105,56 @@ def test_a_list_by_label_goes_on_where_its_page_ended(api: Api, contact_id: str)
 
     assert [each["id"] for each in first["data"]] == found[:0:-1]
     assert listed(api, f"?label=refund&limit=2&cursor={cursor}") == found[:1]
+
+
+def test_a_contact_waits_from_the_first_message_that_nobody_has_answered(
+    api: Api, contact_id: str, conversation_id: str
+) -> None:
+    def waiting() -> tuple[str | None, str | None]:
+        shown = show(api, conversation_id)
+        return shown["waiting_since"], shown["first_answered_at"]
+
+    def say(path: str, **body: Any) -> dict[str, Any]:
+        job = api.done(api.post(path, body))
+        assert job["status"] == "succeeded", job
+        return dict(api.get(f"messages/{job['resource']['id']}").json["data"])
+
+    since, _ = waiting()
+    channel_id = show(api, conversation_id)["channel_id"]
+    receive(api.workspace_id, contact_id, channel_id)
+    automation_id = api.published({"id": "hello", "kind": "send_message", "text": "One moment, please."})
+    api.done(api.post(f"automations/{automation_id}/start", {"contact_id": contact_id}))
+    carry_on(api.workspace_id)
+    assert one("SELECT count(*) FROM messages WHERE direction = 'out'") == 1
+    assert waiting() == (since, None)
+
+    first = say(f"conversations/{conversation_id}/messages", text="Yes?")
+    assert waiting() == (None, first["created_at"])
+    again = receive(api.workspace_id, contact_id, channel_id)
+    assert waiting() == (timestamp(again.created_at), first["created_at"])
+    api.done(api.patch(f"contacts/{contact_id}", {"opted_out": True}))
+    assert say("messages", contact_id=contact_id, text="Sorry?")["status"] == "failed"
+    assert waiting() == (timestamp(again.created_at), first["created_at"])
+    change(api, conversation_id, status="closed")
+    assert waiting() == (None, first["created_at"])
+
+
+def test_who_has_waited_longest_comes_first(api: Api, others: Api, contact_id: str) -> None:
+    channel_ids = [make_channel(api.workspace_id) for _ in range(4)]
+    found = [receive(api.workspace_id, contact_id, each).conversation_id for each in channel_ids]
+    receive(api.workspace_id, contact_id, channel_ids[0])
+    change(api, found[1], status="closed")
+    change(api, found[2], labels=["refund"])
+
+    assert listed(api, "?order=waiting") == [found[0], found[2], found[3]]
+    assert listed(api, "?order=waiting&label=refund&status=open") == [found[2]]
+    assert listed(api, f"?order=waiting&channel_id={channel_ids[3]}") == [found[3]]
+    assert listed(api, "?order=newest") == found[::-1]
+    first = api.get("conversations?order=waiting&limit=2").json
+    assert [each["id"] for each in first["data"]] == [found[0], found[2]]
+    assert listed(api, f"?order=waiting&limit=2&cursor={first['meta']['nextCursor']}") == [found[3]]
+    assert others.get("conversations?order=waiting").json["data"] == []
+    assert api.get("conversations?order=oldest").status_code == 422
 
 
 def test_labels_are_replaced(api: Api, conversation_id: str) -> None:

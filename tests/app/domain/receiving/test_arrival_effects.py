@@ -368,6 +368,7 @@ def test_an_echo_is_a_message_of_the_business(channel: Channel) -> None:
     assert message.author == {"type": "provider", "id": channel.id}
     assert one("SELECT count(*) FROM messages") == 2
     assert one("SELECT unread FROM conversations") == 1
+    assert one("SELECT waiting_since IS NULL AND first_answered_at IS NOT NULL FROM conversations")
     assert event_kinds(channel.workspace_id)[-1] == "message.sent"
 
 
