@@ -17,7 +17,13 @@ from app.domain import writes
 from app.domain.automations import controls, counts, http_requests, run_history
 from app.domain.billing import invoices, usage
 from app.domain.channels import allowances, arrivals, channel_requests, fetches, media, outboxes, visitors
-from app.domain.conversations import channel_closings, interrupted_messages, read_receipts, snoozes
+from app.domain.conversations import (
+    channel_closings,
+    conversation_counts,
+    interrupted_messages,
+    read_receipts,
+    snoozes,
+)
 from app.domain.deliveries import fan_out, lanes, replays, sweeps
 from app.domain.insight import checks, figures, queues, updates
 from app.domain.jobs import idempotency_keys, jobs
@@ -121,6 +127,7 @@ class Timetable:
             Pass("old_sweeps", 60, sweeps.forget_old),
             Pass("old_replays", 10, replays.forget_old),
             Pass("counts", 1, counts.fold, counts.IS_ANY_NEW),
+            Pass("conversation_counts", 1, conversation_counts.fold, conversation_counts.IS_ANY_NEW),
             Pass("old_counts", 60, counts.forget_old),
             Pass("usage_warnings", 30, UsageWatch()),
             Pass("new_notifications", 5, notifications.announce),

@@ -14,7 +14,8 @@ from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import BareResponse, respond
 from app.api.writes import accept
-from app.domain.conversations import conversation_changes, conversation_labels, conversations
+from app.domain.conversations import conversation_changes, conversation_counts, conversation_labels, conversations
+from app.domain.conversations.conversation_counts import ConversationCountsSchema
 from app.domain.conversations.conversations import STATUSES, ConversationSchema
 from app.lib import normalization
 from app.lib.schemas import Formatted, RequestBody, StrictBoolean, about, moment
@@ -74,6 +75,14 @@ def list_conversations(query: dict[str, Any]) -> Response:
         find = partial(Conversation.longest_waiting, workspace_id, query)
         return respond(200, page_of(find, query, conversations.represent, ("waiting_since", "id")))
     return respond(200, page_of(partial(Conversation.newest, workspace_id, query), query, conversations.represent))
+
+
+@blueprint.route("/workspaces/<workspace>/conversations/counts", methods=["GET"])
+@authorize("inbox")
+@blueprint.response(200, envelope(ConversationCountsSchema))
+def count_conversations() -> Response:
+    """Count the open conversations: exactly, and at the same cost however many there are."""
+    return respond(200, {"data": conversation_counts.of(caller().workspace_id)})
 
 
 @blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>", methods=["GET"])

@@ -173,6 +173,7 @@ ITEMS = (
     *("webhooks/endpoints/{endpoint}", "webhooks/deliveries/{delivery}", "webhooks/sweeps/{sweep}"),
     *("events/{event}", "webhooks/replays/{replay}"),
     *("conversations/{conversation}", "messages/{message}", "channels/{channel}", "members/{member}", "notes/{note}"),
+    "conversations/counts",
 )
 # Pages of the logs, each with its filters. A count on them looks at as many rows as it can say.
 LOGS = (
@@ -603,6 +604,8 @@ def row_far_back(path: str, table: str, query: str) -> list[str]:
     times = [f"{time}_at" for time in ("occurred", "starts") if f"{time}_" in query]
     if path.endswith("/messages"):
         times = ["coalesce(provider_time, created_at)"]
+    if query.startswith("order=waiting"):
+        table, times = "(SELECT * FROM conversations WHERE waiting_since IS NOT NULL) AS waiting", ["waiting_since"]
     order = ", ".join([*times, "number" if table in ("import_errors", "replay_rows") else "id"])
     [found] = rows(f"SELECT {order} FROM {table} ORDER BY {order} OFFSET (SELECT count(*) / 5 FROM {table}) LIMIT 1")
     return [str(value) for value in found]

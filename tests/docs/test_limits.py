@@ -15,7 +15,7 @@ from app.domain.automations.steps import fetched_files
 from app.domain.bodies import objects
 from app.domain.channels import buttons, channels, chats, media
 from app.domain.contacts import contacts
-from app.domain.conversations import conversation_labels, notes, snoozes
+from app.domain.conversations import conversation_counts, conversation_labels, notes, snoozes
 from app.domain.lifecycle import import_lines
 from app.domain.people import links, members, sign_ins
 from app.domain.triggers import awaited_events, concerned_runs, run_states, start_scans
@@ -44,6 +44,7 @@ CONSTANTS = {
     "tags of a contact": contacts.MOST_TAGS,
     "custom fields of a contact": contacts.MOST_FIELDS,
     "labels of a conversation": conversation_labels.MOST_LABELS,
+    "labels that counts of conversations show": conversation_counts.MOST_LABELS,
     "notes of a conversation": notes.MOST_NOTES,
     "characters of a note": notes.MOST_CHARACTERS,
     "mentions of a note": notes.MOST_MENTIONS,

@@ -52,6 +52,7 @@ def test_a_run_starts_once_a_year(workspace_id: str) -> None:
     make_due()
 
     in_threads([start_all] * 3)
+    start_all()  # each may have found that another held it
     assert start_all() == 0
 
     [run] = runs_of(contact_id)

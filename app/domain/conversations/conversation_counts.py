@@ -1,0 +1,90 @@
+"""Counts of a workspace's open conversations: all, unassigned, snoozed, waiting, and by label and assignee.
+
+A trigger of the database notes what each transaction changes; the scheduler adds that up. A read costs the same however
+many conversations there are, and is exact: it includes what has not been added up yet.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow import fields
+
+from app.database import count, rows, transaction
+from app.lib.schemas import ResponseBody, about
+
+IS_ANY_NEW = "EXISTS (SELECT FROM conversation_deltas)"
+# Of a workspace that has more labels, the counts show the first.
+MOST_LABELS = 1_000
+_PLAIN = ("open", "unassigned", "snoozed", "waiting")
+
+
+def fold(limit: int = 10_000) -> int:
+    """Adds up to `limit` changes to their counts; returns how many. Safe to run concurrently."""
+    with transaction():
+        [(folded, emptied)] = rows(_FOLD, {"limit": limit})
+        if emptied:
+            pairs = tuple(tuple(each) for each in emptied)
+            count("DELETE FROM conversation_counts WHERE (workspace_id, key) IN %s AND amount = 0", (pairs,))
+    return int(folded)
+
+
+def of(workspace_id: str) -> dict[str, Any]:
+    """The counts as the API shows them, from one snapshot; the first MOST_LABELS labels by name."""
+    values = {"workspace_id": workspace_id, "most": MOST_LABELS}
+    found = {key: amount for key, amount in rows(_READ, values) if amount}
+    by_kind: dict[str, dict[str, int]] = {"label": {}, "assignee": {}}
+    for key, amount in found.items():
+        kind, is_one, name = key.partition(":")
+        if is_one:
+            by_kind[kind][name] = amount
+    plain = {key: found.get(key, 0) for key in _PLAIN}
+    return {**plain, "labels": by_kind["label"], "assignees": by_kind["assignee"]}
+
+
+class ConversationCountsSchema(ResponseBody):
+    open = fields.Integer(metadata=about("Open conversations, snoozed ones too.", example=12))
+    unassigned = fields.Integer(metadata=about("Of these, those without an assignee.", example=3))
+    snoozed = fields.Integer(metadata=about("Those that are snoozed.", example=1))
+    waiting = fields.Integer(metadata=about("Those whose contact waits for an answer.", example=4))
+    labels = fields.Dict(
+        values=fields.Integer(), metadata=about(f"By label; {MOST_LABELS:,} at most.", example={"refund": 2})
+    )
+    assignees = fields.Dict(values=fields.Integer(), metadata=about("By member.", example={}))
+
+
+# In the order of their keys, so that two schedulers that change the same counts do not deadlock.
+_FOLD = """
+    WITH taken AS (
+        DELETE FROM conversation_deltas
+        WHERE id IN (SELECT id FROM conversation_deltas ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+        RETURNING workspace_id, key, amount
+    ), added AS (
+        INSERT INTO conversation_counts (workspace_id, key, amount)
+        SELECT workspace_id, key, sum(amount) FROM taken GROUP BY 1, 2 HAVING sum(amount) <> 0 ORDER BY 1, 2
+        ON CONFLICT (workspace_id, key) DO UPDATE SET amount = conversation_counts.amount + excluded.amount
+        RETURNING workspace_id, key, amount
+    )
+    SELECT (SELECT count(*) FROM taken),
+        (SELECT json_agg(json_build_array(workspace_id, key)) FROM added WHERE amount = 0)
+"""
+
+# Labels lie between 'label:' and 'label;'. Of changes, only those up to the last one that is read are added.
+_READ = """
+    WITH labels AS MATERIALIZED (
+        SELECT key, amount FROM conversation_counts
+        WHERE workspace_id = %(workspace_id)s AND key >= 'label:' AND key < 'label;' ORDER BY key LIMIT %(most)s
+    ), last AS (
+        SELECT CASE WHEN count(*) = %(most)s THEN max(key) ELSE 'label;' END AS key FROM labels
+    )
+    SELECT key, sum(amount)::bigint FROM (
+        SELECT key, amount FROM labels
+        UNION ALL
+        SELECT key, amount FROM conversation_counts
+        WHERE workspace_id = %(workspace_id)s AND (key < 'label:' OR key >= 'label;')
+        UNION ALL
+        SELECT key, amount FROM conversation_deltas
+        WHERE workspace_id = %(workspace_id)s
+            AND (key < 'label:' OR key >= 'label;' OR key <= (SELECT last.key FROM last))) AS counted
+    GROUP BY key ORDER BY key
+"""
