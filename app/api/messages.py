@@ -22,7 +22,7 @@ from app.domain.conversations.messages import MOST_CHARACTERS, MessageSchema
 from app.domain.people import message_access
 from app.errors import NotFound
 from app.lib import ids, normalization
-from app.lib.schemas import STORABLE, RequestBody, Time, about
+from app.lib.schemas import BLANK, STORABLE, RequestBody, Time, about
 from app.models.conversations import Conversation, Message
 from app.models.jobs import Job
 
@@ -35,12 +35,12 @@ _ABSENT: dict[str, Any] = {"not": {}}
 # Bodies that are refused.
 _EMPTY = {
     "type": "object",
-    "properties": {"text": {"pattern": r"^\s*$"}, "template": {"maxProperties": 0}, "attachments": {"maxItems": 0}},
+    "properties": {"text": {"pattern": BLANK}, "template": {"maxProperties": 0}, "attachments": {"maxItems": 0}},
 }
 _BUTTONS_ALONE = {
     "type": "object",
     "required": ["buttons"],
-    "properties": {"text": {"pattern": r"^\s*$"}, "buttons": {"minItems": 1}},
+    "properties": {"text": {"pattern": BLANK}, "buttons": {"minItems": 1}},
 }
 _BUTTONS_OF_TEMPLATE = {
     "type": "object",
@@ -82,7 +82,10 @@ class MessageCreate(RequestBody):
     """The body that writes in a conversation."""
 
     # With the simpler anyOf, generated clients would lose the fields.
-    described: ClassVar[dict[str, Any]] = {"not": {"anyOf": [_EMPTY, _BUTTONS_ALONE, _BUTTONS_OF_TEMPLATE]}}
+    described: ClassVar[dict[str, Any]] = {
+        "not": {"anyOf": [_EMPTY, _BUTTONS_ALONE, _BUTTONS_OF_TEMPLATE]},
+        "example": {"text": "Does Friday suit you?", "buttons": [{"id": "yes", "label": "Yes, please"}]},
+    }
     text = fields.String(
         validate=validate.Length(1, MOST_CHARACTERS),
         metadata=about("The text of the message; beside a file, its caption.", example="It is on its way."),

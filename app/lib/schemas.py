@@ -12,6 +12,9 @@ from marshmallow import EXCLUDE, RAISE, ValidationError, fields, missing, pre_lo
 
 # Text that PostgreSQL can store, as JSON Schema describes it.
 STORABLE_TEXT = r"^[^\u0000]*$"
+# The characters that `str.strip` takes away, inside brackets, and a text of them; other languages' `\s` has fewer.
+SPACES = r"\s\x1c-\x1f\x85"
+BLANK = f"^[{SPACES}]*$"
 # Times that PostgreSQL, and everything that reads from it, can represent in any time zone.
 STORABLE = validate.Range(datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
 EMPTY = "Leave it out, or give a value."

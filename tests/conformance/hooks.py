@@ -94,7 +94,8 @@ def _mend(body: dict[str, Any]) -> None:
     if "exits" in body:
         body["exits"] = []
     body.pop("from_step", None)
-    body.pop("responses", None)  # by steps of the draft
+    for by_step in ("responses", "events"):
+        body.pop(by_step, None)
     if "address" in body:
         body["address"] = ADDRESS
     if body.get("phone") and not PHONE.fullmatch(body["phone"]):

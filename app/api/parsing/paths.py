@@ -19,9 +19,9 @@ class Rest(PathConverter):
 
 
 class Identifier(BaseConverter):
-    """One part of a path, except `import`: `contacts/import` is a route of its own with its own methods."""
+    """One part of a path, except the last one of `contacts/import` and `conversations/counts`, routes of their own."""
 
-    regex = "(?!import$)[^/]+"
+    regex = "(?!(?:import|counts)$)[^/]+"
     part_isolating = True  # werkzeug would not infer it from this regex, and would try all rules one by one
 
 

@@ -560,7 +560,7 @@ BELOW_A_WORKSPACE = [
     ("channels/{channel}", "DELETE GET PATCH"),
     ("channels/{channel}/reauthorize", "POST"),
     ("conversations", "GET"),
-    ("conversations/counts", "GET PATCH"),  # an identifier, as far as the router knows
+    ("conversations/counts", "GET"),
     ("conversations/{conversation}", "GET PATCH"),
     ("conversations/{conversation}/messages", "GET POST"),
     ("messages", "GET POST"),
