@@ -118,7 +118,7 @@ def test_contacts_are_imported_and_bad_lines_listed(
 
     reload_until(page, lambda: "This is not an e-mail address" in main_text(page))
     page.goto(workspace.path("contacts"))
-    expect(page.get_by_role("main")).to_contain_text("ada@example.com")
+    reload_until(page, lambda: "ada@example.com" in main_text(page))  # the bad line may be known before
 
 
 def test_support_is_the_only_one_who_sees_all_workspaces(visit: Visit, workspace: Workspace) -> None:
