@@ -79,5 +79,5 @@ def show_note(note_id: str) -> Response:
 @authorize(message_access.MESSAGES)
 @accepts_write()
 def delete_note(note_id: str) -> Response:
-    """Delete a note, whoever wrote it."""
+    """Delete a note: your own or anybody else's."""
     return act("notes.delete", note_id)

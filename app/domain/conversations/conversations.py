@@ -213,7 +213,7 @@ class ConversationSchema(ResponseBody):
     snoozed_until = time("When it wakes at the latest; null: it is not snoozed.", allow_none=True)
     unread = fields.Integer(metadata=about("How many messages of the contact no member has read.", example=2))
     waiting_since = time(
-        "When the contact wrote the first message that nobody has answered; null: there is none.", allow_none=True
+        "When the contact wrote the first message that is still unanswered; null: none is.", allow_none=True
     )
     first_answered_at = time("When the contact was first answered; null: never.", allow_none=True)
     last_message_at = time("When the latest message was added; null: there is none.", allow_none=True)

@@ -1,4 +1,4 @@
-"""Notes in the API: added, listed, shown and deleted, and seen by nobody outside the workspace."""
+"""Notes in the API: adding, listing, showing and deleting them, and keeping them inside the workspace."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def write(api: Api, conversation_id: str, actor_id: str | None, mentions: Sequen
 
 
 def fill(conversation_id: str, number: int) -> None:
-    """Gives the conversation so many notes more."""
+    """Adds this many notes to the conversation."""
     rows(
         """
         INSERT INTO notes (id, workspace_id, conversation_id, contact_id, author, text)

@@ -1,4 +1,4 @@
-"""Start scans: what is there when a trigger by time is published, and what waits when it is no more."""
+"""Start scans: what exists already when a trigger by time is published, and what waits once it is gone."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def publish_again(api: Api, automation_id: str, *triggers: dict[str, Any]) -> No
 
 
 def book(workspace_id: str, contact_id: str, **ahead: float) -> str:
-    """Makes a booking that begins in so many hours, days or the like; returns its identifier."""
+    """Makes a booking that begins after this time, given as for `timedelta`; returns its identifier."""
     known = set(all_of("SELECT id FROM bookings"))
     starts = datetime.now(UTC) + timedelta(**ahead)
     times = {"starts_at": starts.isoformat(), "ends_at": (starts + timedelta(hours=1)).isoformat()}
@@ -70,7 +70,7 @@ def merge(workspace_id: str, kept_id: str, other_id: str) -> None:
 
 
 def pass_time(**units: float) -> None:
-    """Brings everything nearer by so many hours, days or the like."""
+    """Brings every time closer by this much, given as for `timedelta`."""
     by = timedelta(**units)
     rows("UPDATE bookings SET starts_at = starts_at - %s, ends_at = ends_at - %s RETURNING 1", (by, by))
     rows("UPDATE waiting_starts SET at = at - %s RETURNING 1", (by,))
