@@ -102,6 +102,7 @@ def test_a_button_is_pressed_with_the_keyboard(widget: Widget, chat: Chat) -> No
 
     widget.expect("Hello", "Tulips?", "Yes, please")
     expect(widget.box).to_be_focused()
+    widget.expect_sent()
     assert chat.texts() == ["Hello", "Yes, please"]
 
 

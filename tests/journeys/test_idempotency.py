@@ -39,18 +39,34 @@ def upsert(caller: Caller, key: str, request_id: str = "", **further: str) -> An
     return caller.call("POST", "contacts", ADA, {"Idempotency-Key": key, "X-Request-Id": request_id, **further})
 
 
-def at_once(shop: Shop, key: str, request_id: str = "") -> list[Answer]:
+def at_once(stack: Stack, shop: Shop, key: str, request_id: str = "") -> list[Answer]:
     """Sends REQUESTS requests with one key at the same moment, each on its own connection."""
+    callers = connected(stack, shop)
     together = threading.Barrier(REQUESTS)
 
-    def ask(_: int) -> Answer:
-        caller = shop.caller()
-        caller.get("contacts?limit=1")
+    def ask(caller: Caller) -> Answer:
         together.wait(30)
         return upsert(caller, key, request_id)
 
     with ThreadPoolExecutor(REQUESTS) as pool:
-        return list(pool.map(ask, range(REQUESTS)))
+        return list(pool.map(ask, callers))
+
+
+def connected(stack: Stack, shop: Shop) -> list[Caller]:
+    """REQUESTS callers, whose connections are open and do not all end at the same process."""
+    callers = [shop.caller() for _ in range(REQUESTS)]
+    first = str(uuid.uuid4())
+    assert callers[0].call("GET", "contacts?limit=1", None, {"X-Request-Id": first}).status == 200
+    wait_until(lambda: served(stack, first), 20, "the request is logged")
+    holder = psutil.Process(int(served(stack, first)[0].removeprefix("web:")))
+    holder.suspend()  # so that it cannot accept the second connection too
+    try:
+        callers[1].get("contacts?limit=1")
+    finally:
+        holder.resume()
+    for caller in callers[2:]:
+        caller.get("contacts?limit=1")
+    return callers
 
 
 def made_one_job(stack: Stack, shop: Shop, answers: list[Answer]) -> bool:
@@ -75,7 +91,7 @@ def test_fifty_requests_at_once_to_several_processes_make_one_job(
 ) -> None:
     request_id = f"at-once-{shop.workspace_id}"
 
-    answers = at_once(shop, key, request_id)
+    answers = at_once(broad, shop, key, request_id)
 
     assert made_one_job(broad, shop, answers)
     assert len(receiver.received) == 1
@@ -97,7 +113,7 @@ def test_fifty_requests_at_once_make_one_job_without_redis(
     without_redis: Callable[[Stack], AbstractContextManager[None]], broad: Stack, shop: Shop, key: str
 ) -> None:
     with without_redis(broad):
-        answers = at_once(shop, key)
+        answers = at_once(broad, shop, key)
 
     assert made_one_job(broad, shop, answers)
 
