@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
-from peewee import BooleanField, CompositeKey, IntegerField, TextField, Tuple, fn
+from peewee import SQL, BooleanField, CompositeKey, IntegerField, TextField, Tuple, fn
 
 from app.models.base import MailModel, OwnedModel, TimeField, json_field, page_before, text_array
+
+# Of open conversations, as many are looked through for those with a label or on a channel.
+MOST_LOOKED_AT = 5_000
 
 
 class Conversation(OwnedModel):
@@ -67,6 +70,44 @@ class Conversation(OwnedModel):
         return list(query.order_by(cls.waiting_since, cls.id).limit(limit))
 
     @classmethod
+    def awake(
+        cls, workspace_id: str, filters: Mapping[str, Any], last_at: str | None, last_id: str | None, limit: int
+    ) -> list[Conversation]:
+        """Those that are open and not snoozed, each with `at`, after that position: the latest message first.
+
+        `at`: when the latest message was added, or the conversation began. Filters: as of `newest`. Of those of an
+        assignee, or of all, no more than MOST_LOOKED_AT are compared with the others.
+        """
+        at = fn.COALESCE(cls.last_message_at, cls.created_at).alias("at")
+        of_assignee = {"assignee_id": filters["assignee_id"]} if "assignee_id" in filters else {}
+        looked_at = cls.matching(workspace_id, {"status": "open", "snoozed": False, **of_assignee})
+        looked_at = looked_at.select(cls, at)
+        if last_at is not None:
+            looked_at = looked_at.where(Tuple(at.unalias(), cls.id) < Tuple(last_at, last_id))
+        looked_at = looked_at.order_by(at.unalias().desc(), cls.id.desc()).limit(MOST_LOOKED_AT).alias("looked_at")
+        query = cls.select(SQL("*")).from_(looked_at).order_by(SQL("at DESC, id DESC")).limit(limit)
+        if "channel_id" in filters:
+            query = query.where(looked_at.c.channel_id == filters["channel_id"])
+        if "label" in filters:
+            query = query.where(SQL("%s = ANY(labels)", (filters["label"],)))
+        return list(query)
+
+    @classmethod
+    def snoozed(cls, workspace_id: str, last_at: str | None, last_id: str | None, limit: int) -> list[Conversation]:
+        """Those that are snoozed, after that position: the one that wakes first, first."""
+        query = cls.in_workspace(workspace_id).where(cls.snoozed_until.is_null(False))
+        if last_at is not None:
+            query = query.where(Tuple(cls.snoozed_until, cls.id) > Tuple(last_at, last_id))
+        return list(query.order_by(cls.snoozed_until, cls.id).limit(limit))
+
+    @classmethod
+    def of_contact(cls, workspace_id: str, contact_id: str, limit: int) -> list[Conversation]:
+        """Those of the contact, open or closed: the latest message first."""
+        at = fn.COALESCE(cls.last_message_at, cls.created_at)
+        query = cls.in_workspace(workspace_id).where(cls.contact_id == contact_id)
+        return list(query.order_by(at.desc(), cls.id.desc()).limit(limit))
+
+    @classmethod
     def matching(cls, workspace_id: str, filters: Mapping[str, Any]) -> Any:
         """A query for the conversations that match all filters but `label`."""
         query = super().matching(workspace_id, filters)
@@ -120,6 +161,19 @@ class Message(MailModel):
     put_off_at = TimeField(null=True)
     expires_at = TimeField(null=True)
     created_at = TimeField()
+
+    @classmethod
+    def last_of(cls, conversation_ids: Collection[str]) -> dict[str, Message]:
+        """The last message of each of these conversations that has one, by `at` as in `latest`."""
+        if not conversation_ids:
+            return {}
+        one = """
+            SELECT last.id FROM unnest(%s::text[]) AS wanted(id) CROSS JOIN LATERAL (
+                SELECT id FROM messages WHERE conversation_id = wanted.id
+                ORDER BY coalesce(provider_time, created_at) DESC, id DESC LIMIT 1) AS last
+        """
+        found = cls.select().where(cls.id.in_(SQL(f"({one})", (list(conversation_ids),))))
+        return {message.conversation_id: message for message in found}
 
     @classmethod
     def latest(cls, conversation_id: str, last_at: str | None, last_id: str | None, limit: int) -> list[Message]:

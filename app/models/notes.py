@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import ClassVar
 
 from peewee import TextField
@@ -28,3 +29,13 @@ class Note(OwnedModel):
         """The first `limit` notes of the conversation after `last_id`, newest first."""
         query = cls.select().where(cls.conversation_id == conversation_id)
         return list(page_before(query, cls, [last_id], limit))
+
+    @classmethod
+    def between(cls, conversation_id: str, since: datetime | None, until: datetime | None, limit: int) -> list[Note]:
+        """The newest `limit` notes of the conversation, written from `since` on and before `until`, oldest first."""
+        query = cls.select().where(cls.conversation_id == conversation_id)
+        if since is not None:
+            query = query.where(cls.created_at >= since)
+        if until is not None:
+            query = query.where(cls.created_at < until)
+        return list(query.order_by(cls.id.desc()).limit(limit))[::-1]

@@ -28,6 +28,7 @@ from app.web.dashboard import (
     workspace_pages,
 )
 from app.web.forms import FormRequest
+from app.web.inbox import conversation_forms, inbox_pages
 from app.web.people import account_pages, password_pages, sign_ins, start, visit_pages
 from app.web.settings import (
     audit_pages,
@@ -59,6 +60,7 @@ MODULES = (
     billing_pages,
     channel_pages,
     contact_pages,
+    conversation_forms,
     delivery_pages,
     developer_endpoints,
     endpoint_pages,
@@ -66,6 +68,7 @@ MODULES = (
     export_pages,
     failures,
     import_pages,
+    inbox_pages,
     invoice_pages,
     job_pages,
     member_pages,

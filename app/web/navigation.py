@@ -28,6 +28,13 @@ Group = tuple[str, Sequence[Place]]
 
 WORKSPACE: Sequence[Group] = (
     (
+        "Customers",
+        (
+            Place("Inbox", "inbox_pages.index", "i", ("conversation_forms",)),
+            Place("Contacts", "contact_pages.index", "c", ("import_pages", "timeline_pages")),
+        ),
+    ),
+    (
         "Dashboard",
         (
             Place("Overview", "overviews.show", "o"),
@@ -39,7 +46,6 @@ WORKSPACE: Sequence[Group] = (
             Place("Runs", "run_pages.index", "u"),
         ),
     ),
-    ("Customers", (Place("Contacts", "contact_pages.index", "c", ("import_pages", "timeline_pages")),)),
     (
         "Settings",
         (

@@ -31,15 +31,29 @@ def fold(limit: int = 10_000) -> int:
 
 def of(workspace_id: str) -> dict[str, Any]:
     """The counts as the API shows them, from one snapshot; the first MOST_LABELS labels by name."""
-    values = {"workspace_id": workspace_id, "most": MOST_LABELS}
-    found = {key: amount for key, amount in rows(_READ, values) if amount}
-    by_kind: dict[str, dict[str, int]] = {"label": {}, "assignee": {}}
-    for key, amount in found.items():
-        kind, is_one, name = key.partition(":")
-        if is_one:
-            by_kind[kind][name] = amount
-    plain = {key: found.get(key, 0) for key in _PLAIN}
-    return {**plain, "labels": by_kind["label"], "assignees": by_kind["assignee"]}
+    found = _amounts(workspace_id)
+    return {
+        **{key: found.get(key, 0) for key in _PLAIN},
+        "labels": _by(found, "label"),
+        "assignees": _by(found, "assignee"),
+    }
+
+
+def of_views(workspace_id: str, member_id: str | None) -> dict[str, Any]:
+    """The counts of the views of the inbox, of which all but `snoozed` and `waiting` leave out snoozed conversations.
+
+    `mine` is there for a member. `labels` as in `of`.
+    """
+    found = _amounts(workspace_id)
+    views = {
+        "unassigned": found.get("unassigned", 0) - found.get("asleep", 0),
+        "all": found.get("open", 0) - found.get("snoozed", 0),
+        **{key: found.get(key, 0) for key in ("waiting", "snoozed")},
+        "labels": _by(found, "label"),
+    }
+    if member_id is not None:
+        views["mine"] = found.get(f"assignee:{member_id}", 0) - found.get(f"asleep:{member_id}", 0)
+    return views
 
 
 class ConversationCountsSchema(ResponseBody):
@@ -51,6 +65,16 @@ class ConversationCountsSchema(ResponseBody):
         values=fields.Integer(), metadata=about(f"By label; {MOST_LABELS:,} at most.", example={"refund": 2})
     )
     assignees = fields.Dict(values=fields.Integer(), metadata=about("By member.", example={}))
+
+
+def _amounts(workspace_id: str) -> dict[str, int]:
+    values = {"workspace_id": workspace_id, "most": MOST_LABELS}
+    return {key: amount for key, amount in rows(_READ, values) if amount}
+
+
+def _by(found: dict[str, int], kind: str) -> dict[str, int]:
+    """The amounts of one kind, by name."""
+    return {key.removeprefix(f"{kind}:"): amount for key, amount in found.items() if key.startswith(f"{kind}:")}
 
 
 # In the order of their keys, so that two schedulers that change the same counts do not deadlock.

@@ -13,6 +13,7 @@ _OWNERS = frozenset({"owner"})
 ACTIONS: Mapping[str, frozenset[str]] = {
     "dashboard.see": _ALL,
     "messages.see": _ALL,
+    "conversations.answer": _ALL,
     "deliveries.resend": _ALL,
     "replays.manage": _ADMINS,
     "jobs.manage": _ADMINS,

@@ -69,7 +69,7 @@ const refresh = async (id) => {
 for (const each of all("[data-refresh]")) setTimeout(refresh, Number(each.dataset.refresh) * 1000, each.id);
 
 // Keys. `g` waits a second for the letter of a place.
-const rows = () => all("table[data-rows] tbody tr");
+const rows = () => all("table[data-rows] tbody tr, ol[data-rows] > li");
 const step = (by) => {
   const found = rows();
   const at = found.findIndex((each) => each.getAttribute("aria-selected") === "true");

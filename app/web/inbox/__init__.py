@@ -1,0 +1,1 @@
+"""The inbox: where members answer contacts."""

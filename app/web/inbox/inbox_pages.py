@@ -1,0 +1,121 @@
+"""The inbox: a list of conversations, the one that is chosen, and its contact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, jsonify, render_template, request
+from werkzeug.wrappers import Response
+
+from app import config
+from app.channels.kinds import KINDS
+from app.domain.conversations import conversation_counts, conversation_labels, conversations, notes
+from app.domain.conversations.messages import MOST_CHARACTERS
+from app.domain.people import members, message_access
+from app.lib import clock
+from app.models.automations import Automation
+from app.models.channels import Channel
+from app.models.contacts import Contact
+from app.models.conversations import Conversation
+from app.models.runs import Run
+from app.web.access import page, viewer, workspace_id
+from app.web.contacts import contact_names
+from app.web.inbox import snooze_times, threads, views
+
+blueprint = Blueprint("inbox_pages", __name__, url_prefix="/workspaces/<workspace>/inbox")
+
+# What the pane beside a conversation shows of its contact.
+MOST_OTHERS, MOST_RUNS, MOST_FIELDS = 5, 5, 12
+
+
+@blueprint.get("")
+@page(message_access.SEE)
+def index() -> str:
+    """The list that the address asks for."""
+    return page_of(None)
+
+
+@blueprint.get("/counts")
+@page(message_access.SEE)
+def show_counts() -> Response:
+    """How many conversations each view has, as JSON."""
+    return jsonify(_counts())
+
+
+@blueprint.get("/<conversation_id>")
+@page(message_access.SEE)
+def show(conversation_id: str) -> str:
+    """A conversation beside the list."""
+    return page_of(Conversation.find(workspace_id(), conversation_id))
+
+
+@blueprint.get("/<conversation_id>/row")
+@page(message_access.SEE)
+def show_row(conversation_id: str) -> str:
+    """A conversation as a row of a list, which the script adds when it begins to belong there."""
+    [row] = views.rows_of([Conversation.find(workspace_id(), conversation_id)])
+    return render_template("inbox/row.html", row=row, view=views.asked_for(), chosen=None, people=people())
+
+
+def people() -> dict[str, str]:
+    """The names of the members, by their identifiers: what their e-mail addresses have before the @."""
+    return {person.member_id: person.email.partition("@")[0] for person in members.of_workspace(workspace_id())}
+
+
+def page_of(conversation: Conversation | None, **typed: Any) -> str:
+    """The page. `typed`: what a refused form had, and its `errors`."""
+    view = views.asked_for()
+    return render_template(
+        "inbox/index.html",
+        view=view,
+        labels_of_views={name: views.LABELS[name] for name in views.names()},
+        counts=_counts(),
+        channels=list(Channel.in_workspace(workspace_id()).order_by(Channel.id)),
+        page=view.page(),
+        people=people(),
+        pane=request.args.get("pane"),
+        live_url=config.settings().realtime_url,
+        **(_shown_of(conversation, **typed) if conversation else {"conversation": None}),
+    )
+
+
+def _shown_of(conversation: Conversation, **typed: Any) -> dict[str, Any]:
+    contact = Contact.one(workspace_id(), conversation.contact_id)
+    channel = Channel.get_by_id(conversation.channel_id)
+    others = Conversation.of_contact(workspace_id(), conversation.contact_id, MOST_OTHERS + 1)
+    return {
+        "conversation": conversation,
+        "shown": conversations.represent(conversation),
+        "contact": contact,
+        "name": contact_names.name_of(contact) if contact else "Deleted contact",
+        "channel": channel,
+        "is_window_closed": KINDS[channel.kind].window is not None and not _is_open(conversation),
+        "thread": threads.read(conversation, request.args.get("before")),
+        "others": views.rows_of([each for each in others if each.id != conversation.id][:MOST_OTHERS]),
+        "runs": _runs(conversation),
+        "snoozes": snooze_times.CHOICES,
+        "most_characters": MOST_CHARACTERS,
+        "most_note": notes.MOST_CHARACTERS,
+        "most_labels": conversation_labels.MOST_LABELS,
+        "most_fields": MOST_FIELDS,
+        "typed": typed.get("typed", {}),
+        "errors": typed.get("errors", {}),
+    }
+
+
+def _counts() -> dict[str, Any]:
+    membership = viewer().membership
+    return conversation_counts.of_views(workspace_id(), membership.member_id if membership else None)
+
+
+def _is_open(conversation: Conversation) -> bool:
+    return conversation.window_ends_at is not None and conversation.window_ends_at > clock.now()
+
+
+def _runs(conversation: Conversation) -> list[tuple[Run, str]]:
+    """The contact's latest runs, and the names of their automations."""
+    found = Run.newest(workspace_id(), {"contact_id": conversation.contact_id}, None, MOST_RUNS)
+    ids = {run.automation_id for run in found}
+    named = Automation.select(Automation.id, Automation.name).where(Automation.id.in_(ids)) if ids else ()
+    names = {each.id: each.name for each in named}
+    return [(run, names.get(run.automation_id, "a deleted automation")) for run in found]

@@ -1,0 +1,43 @@
+"""Times in words: until when a conversation is snoozed."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from zoneinfo import ZoneInfo, available_timezones
+
+import dateparser
+
+from app.domain.conversations import snoozes
+from app.errors import Fault, Invalid
+
+# What the form offers; any other time is typed.
+CHOICES = ("in 1 hour", "in 4 hours", "tomorrow 9:00", "monday 9:00", "in 1 week")
+LONGEST = 60
+_UNKNOWN = "This is no time that is understood. Write it as “tomorrow 9:00”, “in 2 hours” or “2026-12-24 10:00”."
+# "tomorrow 9", "monday at 17": an hour alone.
+_HOUR = re.compile(r"^(?!in\b)(.*[a-z] )(?:at )?(\d{1,2})$", re.ASCII)
+
+
+def read(text: str, zone: str, now: datetime) -> datetime:
+    """The time that the text means in the zone, seen from `now`. Raises Invalid."""
+    if len(text) > LONGEST:
+        raise Invalid(Fault("/until", _UNKNOWN))
+    wanted = _HOUR.sub(r"\1\2:00", text.strip().lower())
+    settings = {
+        "PREFER_DATES_FROM": "future",
+        "RELATIVE_BASE": now.astimezone(ZoneInfo(zone)).replace(tzinfo=None),
+        "TIMEZONE": zone,
+        "RETURN_AS_TIMEZONE_AWARE": True,
+    }
+    found = dateparser.parse(wanted, languages=["en"], settings=settings)
+    if found is None:
+        raise Invalid(Fault("/until", _UNKNOWN))
+    if not snoozes.is_possible(found, now):
+        raise Invalid(Fault("/until", f"Give a time that is to come, within {snoozes.MOST_DAYS} days."))
+    return found
+
+
+def zone_of(name: str, default: str) -> str:
+    """The zone of that name; the default for one that is not known."""
+    return name if name in available_timezones() else default
