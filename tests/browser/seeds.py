@@ -24,6 +24,17 @@ LONG = (
     + "& so on, the end…"
 )
 RIGHT_TO_LEFT = "متجر الزهور والهدايا في وسط المدينة القديمة"
+SAID = (
+    ("contact", "Good morning! Do you have tulips?", "received"),
+    ("automation", "Which colour would you like?", "read"),
+    ("contact", "Red", "received"),
+    ("member", "We do, in red and yellow. They came in this morning and will be fresh for a week.", "read"),
+    ("contact", RIGHT_TO_LEFT, "received"),
+    ("member", LONG * 3, "delivered"),
+    ("member", "Shall I put two bunches aside for you?", "failed"),
+    ("member", "I have put two bunches aside for you.", "unknown"),
+    ("contact", "Yes, please. Where can I find the invoice for the last order?", "received"),
+)
 STEPS = [{"id": "mark", "kind": "add_tag", "tag": "welcomed"}, {"id": "rest", "kind": "wait", "seconds": 86_400}]
 
 
@@ -40,8 +51,10 @@ def usual(service: Service) -> Workspace:
     starts, ends = (datetime.now(UTC) + timedelta(days=days) for days in (1, 2))
     booking = {"contact_id": contacts[1], "title": "Bouquet", "starts_at": _iso(starts), "ends_at": _iso(ends)}
     caller.apply("POST", "bookings", booking)
-    make_web_chat(caller, "Flowers")
+    channel = make_web_chat(caller, "Flowers")
     caller.apply("POST", f"automations/{automation}/start", {"contact_id": contacts[2]})
+    for number, contact in enumerate(reversed(contacts)):
+        make_conversation(service, workspace, channel, contact, len(contacts) - number)
     # Refused when it runs: the address belongs to another contact.
     caller.call("PATCH", f"contacts/{contacts[3]}", {"email": "grace.hopper@example.com"})
     import_lines(workspace, service, [f"no address {number}" for number in range(2)])
@@ -95,10 +108,51 @@ def make_endpoint(service: Service, workspace: Workspace, name: str, description
     workspace.caller().apply("POST", "webhooks/endpoints", wanted)
 
 
-def make_web_chat(caller: Caller, name: str) -> None:
-    """A web chat of that name."""
+def make_web_chat(caller: Caller, name: str) -> str:
+    """A web chat of that name; returns its identifier."""
     settings = {"origins": ["https://shop.example"]}
-    caller.apply("POST", "channels", {"kind": "web_chat", "name": name, "settings": settings})
+    made = caller.apply("POST", "channels", {"kind": "web_chat", "name": name, "settings": settings})
+    return str(made.data["id"])
+
+
+def make_conversation(service: Service, workspace: Workspace, channel: str, contact: str, hours_ago: int) -> None:
+    """A conversation with messages of every status, a note and labels; every third is assigned, the fourth snoozed."""
+    [(agent,)] = service.query("SELECT id FROM members WHERE workspace_id = %s AND role = 'agent'", workspace.id)
+    talk = ids.new("cnv")
+    service.query(
+        "INSERT INTO conversations (id, workspace_id, contact_id, channel_id, status, unread, labels, assignee_id,"
+        " snoozed_until, waiting_since, last_message_at, created_at) VALUES (%s, %s, %s, %s, 'open', %s, %s, %s,"
+        " CASE WHEN %s = 4 THEN now() + interval '1 day' END, now() - %s * interval '1 h', now() - %s * interval '1 h',"
+        " now() - interval '1 day')",
+        *(talk, workspace.id, contact, channel, hours_ago % 3, ["refund", "vip"][: hours_ago % 3]),
+        *(agent if hours_ago % 3 == 0 else None, hours_ago, hours_ago, hours_ago),
+    )
+    said = [(author, text, status) for author, text, status in SAID if hours_ago > 1 or len(text) < 300]
+    for number, (author, text, status) in enumerate(said):
+        service.query(
+            "INSERT INTO messages (id, workspace_id, conversation_id, contact_id, channel_id, direction, text, status,"
+            " failure, author, buttons, created_at)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, now() - %s * interval '1 h' - %s * interval '1 min')",
+            *(
+                ids.new("msg"),
+                workspace.id,
+                talk,
+                contact,
+                channel,
+                "in" if author == "contact" else "out",
+                text,
+                status,
+            ),
+            json.dumps({"code": "blocked", "detail": "The contact has blocked the bot."})
+            if status == "failed"
+            else None,
+            json.dumps({"type": author, "id": {"contact": contact, "member": agent}.get(author, "aut_1")}),
+            json.dumps([{"id": "a", "label": "Red"}, {"id": "b", "label": "Yellow"}])
+            if author == "automation"
+            else None,
+            *(hours_ago, len(said) - number),
+        )
+    workspace.caller().apply("POST", f"conversations/{talk}/notes", {"text": "Called: wants the refund in cash."})
 
 
 def make_automation(caller: Caller, name: str) -> str:

@@ -4,9 +4,20 @@
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
 // [data-local]: times in the reader's zone; UTC stays in the title.
+// ="short": as much of it as tells today's from others.
 const zoned = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const ofDay = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
+const ofYear = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
+const inShort = (at) => {
+  const isToday = at.toDateString() === new Date().toDateString();
+  const isThisYear = at.getFullYear() === new Date().getFullYear();
+  return isToday ? ofDay.format(at) : isThisYear ? ofYear.format(at) : at.toLocaleDateString();
+};
 const localize = (within) => {
-  for (const each of all("time[data-local]", within)) each.textContent = zoned.format(new Date(each.dateTime));
+  for (const each of all("time[data-local]", within)) {
+    const at = new Date(each.dateTime);
+    each.textContent = each.dataset.local === "short" ? inShort(at) : zoned.format(at);
+  }
 };
 
 // form[data-once]: one click counts. The server knows a second one by its key; this only shows it.

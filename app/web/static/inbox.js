@@ -249,6 +249,7 @@ const raise = (message) => {
   if (!row) return;
   row.querySelector(".gist").textContent = (message.direction === "out" ? "↩ " : "") + (message.text ?? "…").slice(0, 140);
   const time = clock(message.created_at);
+  time.dataset.local = "short";
   row.querySelector("time").replaceWith(time);
   localize(row);
   // Not under somebody's pointer or focus.
@@ -352,7 +353,7 @@ const attach = (composer, files) => {
 };
 const nameFiles = (composer) => {
   const names = [...composer.elements.files.files].map((file) => file.name);
-  byId("chosen").textContent = names.length > 1 ? names.join(", ") : "";
+  byId("chosen").textContent = names.join(", ");
 };
 const markRead = () => {
   const composer = byId("composer");
