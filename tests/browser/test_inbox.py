@@ -44,7 +44,7 @@ class Inbox:
 
     def expect_sent(self) -> None:
         """Waits until nothing waits to be sent."""
-        expect(self.page.locator("#thread [data-once]")).to_have_count(0, timeout=30_000)
+        expect(self.page.locator("#thread [data-pending]")).to_have_count(0, timeout=30_000)
 
     def count(self, view: str) -> str:
         return str(self.page.locator(f"[data-count={view}]").inner_text())
@@ -112,7 +112,7 @@ def test_an_hour_of_an_agent_by_keyboard_alone(talk: Inbox, chat: Chat) -> None:
     talk.expect_sent()
     keyboard.press("Escape")
     keyboard.press("h")
-    keyboard.press("Tab")
+    expect(talk.page.get_by_role("button", name="In 1 hour")).to_be_focused()
     keyboard.press("Enter")
     expect(talk.page.get_by_role("status").filter(has_text="The conversation is snoozed")).to_be_visible()
     keyboard.press("e")
@@ -127,7 +127,7 @@ def test_what_is_written_while_the_network_is_away_arrives_once_and_in_order(
     talk.page.context.set_offline(True)
     for number in range(4):
         talk.answer(f"Answer {number}")
-    expect(talk.page.locator("#thread [data-once]")).to_have_count(4)
+    expect(talk.page.locator("#thread [data-pending]")).to_have_count(4)
     talk.page.wait_for_timeout(3_000)
     talk.page.context.set_offline(False)
     talk.expect_sent()
@@ -159,7 +159,7 @@ def test_what_is_refused_is_back_in_the_box(talk: Inbox) -> None:
 
     expect(talk.page.get_by_role("alert")).to_contain_text("4,097")
     expect(talk.box).to_have_value("x" * 4_097)
-    expect(talk.page.locator("#thread [data-once]")).to_have_count(0)
+    expect(talk.page.locator("#thread [data-pending]")).to_have_count(0)
 
 
 def test_a_picture_is_sent_and_shown(talk: Inbox, widget: Widget) -> None:

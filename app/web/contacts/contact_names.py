@@ -19,4 +19,4 @@ def names_of(workspace_id: str, contact_ids: Collection[str]) -> dict[str, str]:
 def name_of(contact: Contact) -> str:
     """The contact's name, or else what it is known by."""
     name = " ".join(part for part in (contact.first_name, contact.last_name) if part)
-    return str(name or contact.email or contact.phone or contact.external_id or contact.id)
+    return str(name or contact.email or contact.phone or contact.external_id or f"Visitor {contact.id[-4:]}")

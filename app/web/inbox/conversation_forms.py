@@ -16,7 +16,7 @@ from app.domain.channels import allowances, disk, media
 from app.domain.conversations import conversation_changes, conversations, messages, notes, recipients
 from app.domain.people import workspaces
 from app.errors import Conflict, Fault, Invalid
-from app.lib import clock, ids, normalization
+from app.lib import clock, ids, json, normalization
 from app.models.conversations import Conversation, Message
 from app.models.notes import Note
 from app.web import writes
@@ -47,7 +47,7 @@ def write(conversation_id: str) -> Answer:
         if _is_script():
             return jsonify(errors=errors), status_of(error)
         return inbox_pages.page_of(conversation, typed=given, errors=errors), status_of(error)
-    return jsonify(made) if _is_script() else _back(conversation)
+    return Response(json.dumps(made), mimetype="application/json") if _is_script() else _back(conversation)
 
 
 @blueprint.post("/change")

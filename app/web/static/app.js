@@ -96,6 +96,7 @@ const follow = (selector) => {
   const found = document.querySelector(selector);
   if (!found) return false;
   found.click();
+  if (found.matches("summary")) found.parentElement.querySelector("div :is(input:not([type=hidden]), select, button)")?.focus();
   return true;
 };
 addEventListener("keydown", (event) => {

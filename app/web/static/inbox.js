@@ -120,7 +120,7 @@ const OUTBOX = `outbox ${me}`;
 const unsent = () => JSON.parse(localStorage.getItem(OUTBOX) ?? "[]");
 const store = (entries) => localStorage.setItem(OUTBOX, JSON.stringify(entries));
 const pendingOf = (entry) =>
-  made("li", { class: `message ${entry.kind === "note" ? "note" : "out"}`, "data-status": "sending", "data-once": entry.once },
+  made("li", { class: `message ${entry.kind === "note" ? "note" : "out"}`, "data-status": "sending", "data-pending": entry.once },
     made("p", { class: "by" }, made("bdi", { class: "author" }, people[me] ?? "Support")),
     made("div", { class: "bubble", dir: "auto" }, made("p", { class: "text" }, entry.text || "Files")),
     made("p", { class: "status" }, "Sending"));
@@ -156,7 +156,7 @@ const settle = async (entry, data) => {
   } else if (isHere) {
     await reload();
   }
-  document.querySelector(`[data-once="${entry.once}"]`)?.remove();
+  document.querySelector(`[data-pending="${entry.once}"]`)?.remove();
 };
 const giveBack = (entry, problem) => {
   const box = talk().id === entry.id && byId("f-text");
@@ -297,7 +297,7 @@ const begin = () => {
   for (const each of all("[data-zone]")) each.value = Intl.DateTimeFormat().resolvedOptions().timeZone;
   if (!scrolled()) return;
   for (const entry of unsent()) {
-    if (entry.id === talk().id && !document.querySelector(`[data-once="${entry.once}"]`)) showPending(entry);
+    if (entry.id === talk().id && !document.querySelector(`[data-pending="${entry.once}"]`)) showPending(entry);
   }
   toEnd();
   scrolled().addEventListener("scroll", () => {

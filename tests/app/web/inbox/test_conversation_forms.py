@@ -43,11 +43,13 @@ def test_an_answer_is_sent_in_the_name_of_its_member(agent: Person, talk: str) -
     assert one("SELECT author FROM messages WHERE direction = 'out'") == {"type": "member", "id": member_id}
 
 
-def test_the_script_gets_the_message(agent: Person, talk: str) -> None:
+def test_the_script_gets_the_message_as_the_api_shows_it(api: Api, agent: Person, talk: str) -> None:
     answer = agent.post(f"inbox/{talk}/write", {"kind": "reply", "text": "On its way."}, **SCRIPT)
 
     assert answer.status_code == 200
-    assert (answer.json["text"], answer.json["status"]) == ("On its way.", "queued")
+    shown = api.get(f"messages/{answer.json['id']}").json["data"]
+    assert (shown["text"], shown["status"]) == ("On its way.", "queued")
+    assert answer.json == shown
 
 
 def test_an_answer_that_is_sent_twice_goes_out_once(agent: Person, talk: str) -> None:

@@ -14,6 +14,7 @@ from app.database import rows
 from app.domain.webhooks import catalogue, endpoints
 from app.lib import ids, vault
 from tests.cast import Api, all_of, everything_stored, one
+from tests.forms import forms_of
 from tests.pages import Person
 
 ENDPOINTS = "settings/developers/endpoints"
@@ -189,9 +190,12 @@ def test_an_unknown_kind_is_not_sent(owner: Person) -> None:
 def test_a_stopped_endpoint_says_why_and_is_enabled(owner: Person, release: bool) -> None:
     endpoint_id, _ = made(owner)
     stop(endpoint_id)
-    assert "50 attempts failed." in owner.page(f"{ENDPOINTS}/{endpoint_id}")
+    page = owner.page(f"{ENDPOINTS}/{endpoint_id}")
+    assert "50 attempts failed." in page
 
-    owner.post(f"{ENDPOINTS}/{endpoint_id}/enable", {"release_held": "true"} if release else {})
+    enabling = [dict(form.fields) for form in forms_of(page) if form.action.endswith("/enable")]
+    [fields] = [each for each in enabling if (each.get("release_held") == "true") == release]
+    owner.post(f"{ENDPOINTS}/{endpoint_id}/enable", fields)
 
     assert one("SELECT state FROM endpoints WHERE id = %s", endpoint_id) == "active"
     assert one("SELECT count(*) FROM sweeps WHERE action = 'release'") == (1 if release else 0)
