@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, R
 
 from tests.browser.services import PASSWORD
 
-# An answer of 4xx or 5xx to the page itself: some stories ask for one, and its text tells; others take the network away.
+# An answer of 4xx or 5xx, which some stories ask for and whose text tells, or none while the network is away.
 _ANSWER = re.compile(r"Failed to load resource: (the server responded with a status of \d+|net::ERR_INTERNET_DISCONN)")
 
 

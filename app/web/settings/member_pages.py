@@ -18,7 +18,7 @@ blueprint = Blueprint("member_pages", __name__, url_prefix="/workspaces/<workspa
 OPENS = {
     "owner": "everything, members included",
     "admin": "everything but members: tokens, endpoints, replays, imports and exports, billing",
-    "agent": "the dashboard, contacts, runs, and resending single deliveries",
+    "agent": "the inbox, contacts, the dashboard, runs, and resending single deliveries",
 }
 
 
