@@ -122,6 +122,21 @@ class Stop:
 Outcome = Done | Wait | Stop
 
 
+# The JSON Schema of a name by which templates can read what a step keeps.
+NAME: Mapping[str, Any] = {
+    "type": "string",
+    "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$",
+    "x-form": "a name of up to 64 letters, digits and underscores that does not begin with a digit",
+}
+
+
+def saved(moment: Moment, result: Mapping[str, Any], value: Any) -> dict[str, Any]:
+    """The new members of `steps`: the result under the step's own name, the value under `save_as`."""
+    fields = moment.step.fields
+    named = {fields["save_as"]: value} if "save_as" in fields else {}
+    return {**named, moment.step.id: result}
+
+
 def _resume_by_going_on(moment: Moment) -> Outcome:
     return Done("The wait is over.")
 
