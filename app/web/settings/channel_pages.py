@@ -62,14 +62,14 @@ def create(kind: str) -> Answer:
         body["credentials"] = secrets
     try:
         fields = checked(ChannelCreate(), body)
-        credentials = channels.fresh_credentials(KINDS[kind], fields.pop("credentials", None))
-        payload = {**fields, "sealed_secret": channels.sealed(credentials).decode()}
+        sealed, shown = channels.fresh_credentials(KINDS[kind], fields.pop("credentials", None))
+        payload = {**fields, "sealed_secret": sealed}
         job, was_there = writes.submit_once("channels.create", payload, ids.new("chn"))
     except (Invalid, Conflict) as error:
         return _form(form, given, channel_forms.errors_of(form, error)), status_of(error)
     if KINDS[kind].has_provider:
         return to("channel_pages.show", _ASKED, channel_id=str(job.resource_id))
-    return _secret(str(job.resource_id), None if was_there else channels.shown_once(KINDS[kind], credentials)["secret"])
+    return _secret(str(job.resource_id), None if was_there else shown["secret"])
 
 
 @blueprint.get("/<channel_id>")
@@ -117,14 +117,13 @@ def reauthorize(channel_id: str) -> Answer:
     try:
         if faults := channels.credentials_faults(kind, given):
             raise Invalid(*faults)
-        credentials = channels.fresh_credentials(kind, given)
-        payload = {"sealed_secret": channels.sealed(credentials).decode()}
-        _, was_there = writes.submit_once("channels.reauthorize", payload, channel.id)
+        sealed, shown = channels.fresh_credentials(kind, given)
+        _, was_there = writes.submit_once("channels.reauthorize", {"sealed_secret": sealed}, channel.id)
     except (Invalid, Conflict) as error:
         return _show(channel, channel_forms.errors_of(form, error)), status_of(error)
     if kind.has_provider:
         return to("channel_pages.show", _ASKED, channel_id=channel.id)
-    return _secret(channel.id, None if was_there else channels.shown_once(kind, credentials)["secret"])
+    return _secret(channel.id, None if was_there else shown["secret"])
 
 
 @blueprint.post("/<channel_id>/delete")
