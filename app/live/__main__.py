@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import resource
 import signal
 import sys
 
@@ -15,6 +14,7 @@ from app import database, logs, metrics, presence
 from app.config import settings
 from app.errors import SettingsError
 from app.lib import vitals
+from app.lib.descriptors import raise_limit
 from app.live import signs
 from app.live.server import Server
 
@@ -32,7 +32,8 @@ def main() -> None:
     logs.configure("realtime")
     database.connect()
     database.watch()
-    descriptors = _raise_limit()
+    # As far as possible: systems often allow 1,024 unless asked for more.
+    descriptors = raise_limit(sys.maxsize)
     metrics.serve(configured.metrics_host, configured.metrics_port, "realtime")
     try:
         uvloop.run(_serve(configured.realtime_port, descriptors))
@@ -60,13 +61,6 @@ async def _serve(port: int, descriptors: int) -> None:
     listening.close()
     server.hub.stop()
     log.info("realtime.stopped")
-
-
-def _raise_limit() -> int:
-    """Raises how many files may be open as far as possible: systems often allow 1,024 unless asked for more."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    return most if most != resource.RLIM_INFINITY else sys.maxsize
 
 
 if __name__ == "__main__":
