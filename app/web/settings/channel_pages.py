@@ -17,7 +17,7 @@ from app.lib import ids
 from app.models.channels import Channel
 from app.web import lists, writes
 from app.web.access import page, workspace_id
-from app.web.forms import checked, status_of, typed
+from app.web.forms import Answer, checked, status_of, typed
 from app.web.redirects import to
 from app.web.settings import channel_forms
 from app.web.settings.channel_forms import Form
@@ -25,8 +25,6 @@ from app.web.settings.channel_forms import Form
 blueprint = Blueprint("channel_pages", __name__, url_prefix="/workspaces/<workspace>/settings/channels")
 
 _ASKED = "The provider is being asked. Reload the page in a moment."
-
-Answer = str | tuple[str, int] | Response
 
 
 @blueprint.get("")
