@@ -11,8 +11,7 @@ import structlog
 import uvloop
 
 from app import database, logs, metrics, presence
-from app.config import settings
-from app.errors import SettingsError
+from app.config import settings, settings_or_exit
 from app.lib import vitals
 from app.lib.descriptors import raise_limit
 from app.live import signs
@@ -25,10 +24,7 @@ BACKLOG = 4_096  # all listeners of a process that died come back at once
 
 def main() -> None:
     """Serves live updates until SIGTERM or SIGINT. Exits with a line that names a wrong setting."""
-    try:
-        configured = settings()
-    except SettingsError as error:
-        sys.exit(f"bellhop: {error.detail}")
+    configured = settings_or_exit()
     logs.configure("realtime")
     database.connect()
     database.watch()
