@@ -22,6 +22,6 @@ from workers.requester import Requester
 
 serve_by(Courier())
 serve_by(Requester(read_receipts))
-serve_by(Fetcher())
+serve_by(Fetcher(fetches))
 serve_together(arrivals.MAIL, arrival_processing.work)
 dramatiq.get_broker().add_middleware(Waking(partial(mailbox.wake_all, arrivals.WAITING, fetches.WAITING)))
