@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -43,7 +43,7 @@ class Group:
     status: int | None
     first_seen_at: datetime
     last_seen_at: datetime
-    goes_on: bool
+    goes_on: bool = False
     failed: int = 0
     final: int = 0
     counts: Sequence[int] = ()
@@ -129,8 +129,8 @@ def _group(
 ) -> Group:
     _, kind, *_, last_seen_at = row
     is_delivery = kind == "delivery"
-    return Group(
-        *row,
+    return replace(
+        Group(*row),
         goes_on=last_seen_at > at - GOES_ON,
         failed=counted.failed,
         final=counted.final,

@@ -61,12 +61,12 @@ class Found:
     """
 
     type: str
+    matched: str
     id: str
     workspace_id: str
     workspace_name: str
     title: str | None
     parent: str | None
-    matched: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def find(text: str, workspace_id: str | None = None) -> Findings:
 
 def _by_id(type: Type, identifier: str, workspace_id: str | None) -> list[Found]:
     shown = rows(_shown(type, "id = %s"), (identifier, workspace_id, workspace_id))
-    return [Found(type.name, *row, "id") for row in shown]
+    return [Found(type.name, "id", *row) for row in shown]
 
 
 def _by_keys(text: str, workspace_id: str | None) -> tuple[list[Found], bool]:
@@ -113,7 +113,7 @@ def _by_keys(text: str, workspace_id: str | None) -> tuple[list[Found], bool]:
         by_id = {id: by for name, id, by in reversed(matched) if name == prefix}
         if by_id:
             shown = rows(_shown(TYPES[prefix], "id = ANY(%s)"), (list(by_id), workspace_id, workspace_id))
-            found += [Found(TYPES[prefix].name, *row, by_id[row[0]]) for row in shown]
+            found += [Found(TYPES[prefix].name, by_id[row[0]], *row) for row in shown]
     [(workspaces,)] = rows(_WORKSPACES, (MOST_WORKSPACES + 1,)) if workspace_id is None else [(1,)]
     return found, workspaces <= MOST_WORKSPACES
 

@@ -161,7 +161,7 @@ Outcome = Done | Wait | Stop
 
 
 # The JSON Schema of a name by which templates can read what a step keeps.
-NAME: Mapping[str, Any] = {
+NAME: dict[str, Any] = {
     "type": "string",
     "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$",
     "x-form": "a name of up to 64 letters, digits and underscores that does not begin with a digit",
