@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 import ssl
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -238,6 +239,14 @@ class Settings:
 def settings() -> Settings:
     """The process's settings. Raises SettingsError naming the first one that is missing or wrong."""
     return read(os.environ)
+
+
+def settings_or_exit() -> Settings:
+    """The process's settings. Ends the process with a line that names the first one that is missing or wrong."""
+    try:
+        return settings()
+    except SettingsError as error:
+        sys.exit(f"bellhop: {error.detail}")
 
 
 def read(environment: Mapping[str, str]) -> Settings:

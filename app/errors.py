@@ -27,8 +27,6 @@ class BellhopError(Exception):
 class SettingsError(BellhopError):
     """A setting is missing or wrong; `detail` names it. Only operators see this error."""
 
-    slug = "internal-error"
-
 
 class Malformed(BellhopError):
     """The request cannot be read; `detail` says where."""
@@ -120,16 +118,11 @@ class Overloaded(BellhopError):
     retry_after_seconds = 1
 
 
-class TooManyArrivals(BellhopError):
-    """Webhooks bring more than they may within a minute, which ends in `retry_after_seconds`."""
-
-    slug = "rate-limited"
+class TooManyArrivals(Throttled):
+    """Webhooks bring more than they may within a minute."""
 
     def __init__(self, most: int, retry_after_seconds: int) -> None:
-        super().__init__(
-            f"A workspace takes {most:,} items of webhooks a minute. Try again in {retry_after_seconds} s."
-        )
-        self.retry_after_seconds = retry_after_seconds
+        super().__init__(f"A workspace takes {most:,} items of webhooks a minute.", retry_after_seconds)
 
 
 class SignInRefused(BellhopError):

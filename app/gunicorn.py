@@ -6,21 +6,17 @@ import fcntl
 import gc
 import os
 import shutil
-import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from app.config import settings
-from app.errors import SettingsError
+from app.config import settings_or_exit
 from app.serving.patience import PatientWorker
 
-try:
-    host = settings().listen_host
-    bind = f"[{host}]:{settings().port}" if ":" in host else f"{host}:{settings().port}"
-except SettingsError as error:
-    sys.exit(f"bellhop: {error.detail}")
+configured = settings_or_exit()
+host = configured.listen_host
+bind = f"[{host}]:{configured.port}" if ":" in host else f"{host}:{configured.port}"
 
 
 def _directory() -> str:
@@ -46,7 +42,7 @@ def _lock(directory: str | Path) -> None:
 figures = os.environ["PROMETHEUS_MULTIPROC_DIR"] = _directory()
 
 # gunicorn reads WEB_CONCURRENCY too, before this file, and would start no worker for 0.
-workers = settings().web_concurrency
+workers = configured.web_concurrency
 worker_class = PatientWorker
 threads = 16
 # Longer than load balancers keep an idle connection, so that they never use one that is being closed.
@@ -68,7 +64,6 @@ def post_worker_init(worker: Any) -> None:
     database.watch()
     presence.announce("web")
     metrics.PROCESSES.labels("web").set(1)
-    configured = settings()
     vitals.start(metrics.serve_shared, "metrics", configured.metrics_host, configured.metrics_port, "web")
     # Objects from startup stay alive, so keep the collector from scanning them.
     gc.collect()

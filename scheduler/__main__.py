@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 import time
 
 import structlog
 
 from app import bells, database, logs, metrics, presence
-from app.config import settings
-from app.errors import SettingsError
+from app.config import settings_or_exit
 from app.outbound import smtp
 from scheduler import mailing
 from scheduler.leadership import Leadership
@@ -24,10 +22,7 @@ TICK_SECONDS = 0.5
 
 def main() -> None:
     """Runs the scheduler until SIGTERM or SIGINT. Exits with a line that names a wrong setting."""
-    try:
-        configured = settings()
-    except SettingsError as error:
-        sys.exit(f"bellhop: {error.detail}")
+    configured = settings_or_exit()
     logs.configure("scheduler")
     database.connect()
     presence.announce("scheduler")

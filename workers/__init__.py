@@ -1,1 +1,1 @@
-"""The worker processes: a file of actors for each queue. A bell says where to look; the domain does the work."""
+"""The worker processes: a file with the actors of each. A bell says where to look; the domain does the work."""

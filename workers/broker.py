@@ -11,8 +11,7 @@ from dramatiq import Broker
 from dramatiq.brokers.rabbitmq import RabbitmqBroker
 
 from app import database, logs
-from app.config import settings
-from app.errors import SettingsError
+from app.config import settings_or_exit
 from workers.middleware.hearing import Hearing
 from workers.middleware.metrics import Figures
 from workers.middleware.presence import Presence
@@ -22,10 +21,7 @@ from workers.waiting import WaitingBroker
 
 def set_up() -> Broker:
     """Sets up the process's logs and database, and returns its broker; exits if a setting is wrong. Call it once."""
-    try:
-        configured = settings()
-    except SettingsError as error:
-        sys.exit(f"bellhop: {error.detail}")
+    configured = settings_or_exit()
     # Not sys.stderr: here it is a pipe of Dramatiq's master, which closes before the process ends.
     logs.configure("worker", gather=True, stream=sys.__stderr__)
     database.connect()

@@ -21,9 +21,6 @@ class Connector(FairDesk[Dispatch, Result]):
 
     asks_providers = True
 
-    def __init__(self) -> None:
-        super().__init__(channel_connections)
-
     def send(self, dispatch: Dispatch) -> None:
         """Asks the provider."""
         self.loop.create_task(self._ask(dispatch))

@@ -21,9 +21,6 @@ class Fetcher(FairDesk[Dispatch, Fetched]):
 
     asks_providers = True
 
-    def __init__(self) -> None:
-        super().__init__(fetches)
-
     def send(self, dispatch: Dispatch) -> None:
         """Fetches the file."""
         self.loop.create_task(self._fetch(dispatch))

@@ -1,8 +1,27 @@
-"""The `messages` queue: sends the outbound messages of channels."""
+"""The `messages` process: sends the outbound messages of channels, and processes what comes in over them.
+
+Its queues are `messages`, `read-receipts`, which tell providers what members have read, `arrivals`, and `fetches`, for
+the files that arrivals name.
+"""
 
 from __future__ import annotations
 
+from functools import partial
+
+import dramatiq
+
+from app import mailbox
+from app.domain.channels import arrivals, fetches
+from app.domain.conversations import read_receipts
+from app.domain.receiving import arrival_processing
 from workers.courier import Courier
-from workers.mailboxes import serve_by
+from workers.fetcher import Fetcher
+from workers.mailboxes import serve_by, serve_together
+from workers.middleware.waking import Waking
+from workers.requester import Requester
 
 serve_by(Courier())
+serve_by(Requester(read_receipts))
+serve_by(Fetcher(fetches))
+serve_together(arrivals.MAIL, arrival_processing.work)
+dramatiq.get_broker().add_middleware(Waking(partial(mailbox.wake_all, arrivals.WAITING, fetches.WAITING)))

@@ -44,13 +44,13 @@ def create_channel(body: dict[str, Any]) -> Response:
     Only this response shows the secret with which a web chat's visitors are signed. Other kinds have none.
     """
     workspace_id = caller().workspace_id
-    credentials = channels.fresh_credentials(KINDS[body["kind"]], body.pop("credentials", None))
+    sealed, shown = channels.fresh_credentials(KINDS[body["kind"]], body.pop("credentials", None))
     return accept(
         "channels.create",
-        {**body, "sealed_secret": channels.sealed(credentials).decode()},
+        {**body, "sealed_secret": sealed},
         ids.new("chn"),
         check=lambda: channels.QUOTA.check(workspace_id),
-        beside=channels.shown_once(KINDS[body["kind"]], credentials),
+        beside=shown,
     )
 
 
@@ -103,8 +103,7 @@ def reauthorize_channel(body: dict[str, Any], channel_id: str) -> Response:
         kind = channels.kind_to_be(workspace_id, channel_id)
         if faults := channels.credentials_faults(kind, given):
             raise Invalid(*faults)
-        credentials = channels.fresh_credentials(kind, given)
-        payload["sealed_secret"] = channels.sealed(credentials).decode()
-        beside.update(channels.shown_once(kind, credentials))
+        payload["sealed_secret"], shown = channels.fresh_credentials(kind, given)
+        beside.update(shown)
 
     return accept("channels.reauthorize", payload, channel_id, check, beside)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import redis
 import structlog
 from flask import Blueprint, Response
@@ -24,25 +27,19 @@ def alive() -> Response:
 @blueprint.get("/readyz")
 def ready() -> Response:
     """200 if the database and the broker respond. Raises Unavailable, naming the one that does not."""
-    answering = {"database": _database_answers(), "broker": _broker_answers()}
+    answering = {
+        "database": _answers("database", partial(rows, "SELECT 1"), *DatabaseAway),
+        "broker": _answers("broker", bells.ping, redis.RedisError, ConnectionError),
+    }
     if away := [name for name, answers in answering.items() if not answers]:
         raise Unavailable(f"No response from the {' and the '.join(away)}.", answering=answering)
     return respond(200, {"status": "ready", "answering": answering})
 
 
-def _database_answers() -> bool:
+def _answers(name: str, ask: Callable[[], object], *errors: type[Exception]) -> bool:
     try:
-        rows("SELECT 1")
-    except DatabaseAway as error:
-        log.warning("ready.database_away", error=str(error).strip())
-        return False
-    return True
-
-
-def _broker_answers() -> bool:
-    try:
-        bells.ping()
-    except (redis.RedisError, ConnectionError) as error:
-        log.warning("ready.broker_away", error=str(error))
+        ask()
+    except errors as error:
+        log.warning(f"ready.{name}_away", error=str(error).strip())
         return False
     return True

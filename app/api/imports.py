@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from flask import Response, request
-from marshmallow import fields, validate
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
 from app.api.authentication import authorize, caller
@@ -20,9 +19,8 @@ from app.domain.channels import disk
 from app.domain.jobs import jobs
 from app.domain.lifecycle import import_lines, imports
 from app.domain.lifecycle.import_lines import LONGEST_LINE_BYTES, MOST_BYTES, MOST_LINES, memory_for
-from app.domain.resources import ProgressSchema
+from app.domain.lifecycle.imports import ImportSchema, LineErrorSchema
 from app.lib import ids
-from app.lib.schemas import ResponseBody, about, time
 from app.models.imports import Import, LineError
 from app.models.jobs import Job
 
@@ -31,19 +29,6 @@ blueprint = Blueprint("imports", __name__, description="Many contacts in one job
 MEDIA_TYPES = ("application/x-ndjson", "application/jsonl")
 
 _EXAMPLE = '{"email": "ada@example.com", "tags": ["vip"]}\n{"external_id": "customer-1042", "first_name": "Ada"}\n'
-
-
-class ImportSchema(ProgressSchema):
-    id = fields.String()
-    job_id = fields.String()
-    status = fields.String(validate=validate.OneOf(["running", "finished"]))
-    created_at = time("When the import was accepted.")
-    finished_at = time("When the import ended.", allow_none=True)
-
-
-class LineErrorSchema(ResponseBody):
-    line = fields.Integer(metadata=about("The line's number in the body; the first is 1."))
-    problem = fields.Dict(metadata=about("The problem document that the line would get as a request of its own."))
 
 
 @blueprint.route("/workspaces/<workspace>/contacts/import", methods=["POST"])

@@ -42,4 +42,6 @@ class MeSchema(ResponseBody):
 @blueprint.response(200, envelope(MeSchema))
 def show_me() -> Response:
     """Show the token and its workspace."""
-    return respond(200, {"data": tokens.represent(caller())})
+    who = caller()
+    token = TokenSchema.of(who, id=who.token_id, name=who.token_name)
+    return respond(200, {"data": {"token": token, "workspace": {"id": who.workspace_id, "name": who.workspace_name}}})

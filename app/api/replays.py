@@ -15,27 +15,12 @@ from app.api.responses import respond
 from app.api.writes import accept, idempotency_key, must_exist
 from app.domain.bodies.replays import ReplayCreate, ReplayFilter
 from app.domain.deliveries import replays
-from app.domain.deliveries.deliveries import DeliverySchema
-from app.domain.deliveries.replays import ReplayRowSchema, ReplaySchema
+from app.domain.deliveries.replays import ReplayPreviewSchema, ReplayRowSchema, ReplaySchema
 from app.errors import NotFound
 from app.lib import ids
-from app.lib.schemas import ResponseBody, about
 from app.models.replays import OUTCOMES, Replay, ReplayRow
 
 blueprint = Blueprint("replays", __name__, description="Chosen deliveries sent again, over any number of endpoints.")
-
-
-class ReplayPreviewSchema(ResponseBody):
-    count = fields.Integer(metadata=about("How many would go out; exact."))
-    left_out = fields.Dict(
-        keys=fields.String(),
-        values=fields.Integer(),
-        metadata=about("How many more match and cannot be sent, by reason.", example={"body_gone": 12}),
-    )
-    may_arrive_twice = fields.Integer(
-        metadata=about("How many of the count may have arrived before: delivered, timed out or reset.")
-    )
-    sample = fields.List(fields.Nested(DeliverySchema), metadata=about("The first that would go out."))
 
 
 class RowQuery(PageQuery):

@@ -108,7 +108,8 @@ class ChannelKind(ABC):
     """A kind of channel. Subclasses are stateless; there is one instance of each in `app/channels/kinds.py`."""
 
     name: ClassVar[str]
-    # False: messages reach the contact through our own pages, and no provider is asked to send them.
+    # False: messages reach the contact through our own pages. No provider is asked for anything, so the methods that
+    # make requests, and read answers and webhooks, are never called; only `fresh_credentials` is needed.
     has_provider: ClassVar[bool] = True
     most_characters: ClassVar[int]
     most_caption: ClassVar[int]
@@ -147,13 +148,13 @@ class ChannelKind(ABC):
     def fresh_credentials(self, given: Mapping[str, str]) -> dict[str, str]:
         """The credentials to store: those given, and the secrets that Bellhop makes up itself."""
 
-    @abstractmethod
     def connecting(self, account: Account) -> Sequence[Request]:
         """The requests that connect the channel, to be made in order until one fails. Safe to repeat."""
+        raise NotImplementedError
 
-    @abstractmethod
     def connected(self, account: Account, answers: Sequence[Answer]) -> tuple[Verdict, str | None]:
         """The meaning of the answers to `connecting` so far, and the provider's identifier of the account."""
+        raise NotImplementedError
 
     def disconnecting(self, account: Account) -> Sequence[Request]:
         """The requests that end the connection, if the provider has any. Failures are ignored."""
@@ -167,33 +168,33 @@ class ChannelKind(ABC):
         """The part of the answer to `preparing` that `sending` needs, or why there is none; never UNKNOWN."""
         raise NotImplementedError
 
-    @abstractmethod
     def sending(self, account: Account, outgoing: Outgoing, prepared: str | None) -> Request:
         """The request that sends the message."""
+        raise NotImplementedError
 
-    @abstractmethod
     def sent(self, outgoing: Outgoing, answer: Answer) -> Verdict:
         """The meaning of the answer to `sending`. LATER only if the message cannot have been taken."""
+        raise NotImplementedError
 
     def challenged(self, account: Account, query: Mapping[str, str]) -> str | None:
         """The answer to a GET of the hook's address, which proves that it is ours; None if it is refused."""
         return None
 
-    @abstractmethod
     def is_genuine(self, account: Account, headers: Mapping[str, str], body: bytes) -> bool:
         """Whether the provider sent this webhook. Names of headers are in lower case. False without a secret."""
+        raise NotImplementedError
 
-    @abstractmethod
     def arrivals(self, account: Account, body: bytes) -> Sequence[Arrival]:
         """The arrivals in a genuine webhook, in its order; unknown kinds and groups are left out. Raises BadPayload."""
+        raise NotImplementedError
 
-    @abstractmethod
     def locating(self, account: Account, media: Media) -> Request:
         """The request that asks where a file is."""
+        raise NotImplementedError
 
-    @abstractmethod
     def located(self, account: Account, answer: Answer) -> Request | Verdict:
         """The request that fetches the file, or why there is none; never SENT."""
+        raise NotImplementedError
 
     def reading(self, account: Account, peer: str, provider_id: str) -> Request | None:
         """The request that tells the contact that a message, or a press, was read; None if the provider has none."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 from app.channels.base import Outcome, Verdict
 from app.channels.said import pause_of
-from app.channels.verdicts import PAUSE_SECONDS, broken, unanswered, unreadable
-from app.lib import json
+from app.channels.verdicts import PAUSE_SECONDS, broken, document_of, unanswered, unreadable
 from app.outbound import Answer
 
 # Characters kept of an answer's sentence.
@@ -18,7 +16,7 @@ MOST_DETAIL = 300
 
 def result_of(answer: Answer) -> Any:
     """The result that a successful answer carries; None if it is none."""
-    said = _read(answer)
+    said = document_of(answer)
     return said.get("result") if answer.ok and said.get("ok") is True else None
 
 
@@ -26,7 +24,7 @@ def verdict_of(answer: Answer, chat: str = "") -> Verdict:
     """The outcome of a request. If it sent a message to `chat`, SENT has the message's identifier."""
     if answer.status is None:
         return unanswered(answer)
-    said = _read(answer)
+    said = document_of(answer)
     if answer.ok:
         if said.get("ok") is not True:
             return unreadable("Telegram")
@@ -66,12 +64,3 @@ def _asked_pause(answer: Answer, said: Mapping[str, Any]) -> object:
 def _identifier(result: Any, chat: str) -> str | None:
     number = result.get("message_id") if isinstance(result, dict) else None
     return None if number is None else f"{chat}:{number}"
-
-
-def _read(answer: Answer) -> dict[str, Any]:
-    """The object in the body; empty if there is none."""
-    with suppress(ValueError):
-        said = json.loads(answer.body)
-        if isinstance(said, dict):
-            return said
-    return {}

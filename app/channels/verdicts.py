@@ -1,17 +1,27 @@
-"""Verdicts on answers that mean the same with every provider, and the codes of outcomes that are not known."""
+"""What is the same with every provider: how answers are read, and the verdicts on some of them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from app.channels.base import Outcome, Verdict
+from app.lib import json
 from app.outbound import Answer
 
 # The pause after a failed connection, or an answer that asks for a retry without a time.
 PAUSE_SECONDS = 5.0
 # The code if not a byte has left.
 UNREACHABLE = "unreachable"
+
+
+def document_of(answer: Answer) -> dict[str, Any]:
+    """The JSON object in the body; empty if there is none."""
+    try:
+        document = json.loads(answer.body)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
 
 
 def unanswered(answer: Answer) -> Verdict:

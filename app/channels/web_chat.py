@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from app.channels.base import Account, ChannelKind, Outcome, Outgoing, Request, Verdict
-from app.channels.inbound import Arrival, Media
-from app.outbound import Answer
+from app.channels.base import Account, ChannelKind
 
 _ORIGIN = r"^https?://([a-z0-9-]+(\.[a-z0-9-]+)*|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$"
 
@@ -61,35 +59,3 @@ class WebChat(ChannelKind):
         if not account.credentials.get("secret"):
             return False
         return hmac.compare_digest(self.signature(account, user).encode(), signature.lower().encode())
-
-    def connecting(self, account: Account) -> Sequence[Request]:
-        """Nothing: there is no provider."""
-        return ()
-
-    def connected(self, account: Account, answers: Sequence[Answer]) -> tuple[Verdict, str | None]:
-        """Always connected."""
-        return Verdict(Outcome.SENT), None
-
-    def sending(self, account: Account, outgoing: Outgoing, prepared: str | None) -> Request:
-        """Never called."""
-        raise NotImplementedError
-
-    def sent(self, outgoing: Outgoing, answer: Answer) -> Verdict:
-        """Always sent: the visitor's page fetches it."""
-        return Verdict(Outcome.SENT)
-
-    def is_genuine(self, account: Account, headers: Mapping[str, str], body: bytes) -> bool:
-        """False: there are no webhooks."""
-        return False
-
-    def arrivals(self, account: Account, body: bytes) -> Sequence[Arrival]:
-        """Nothing: there are no webhooks."""
-        return ()
-
-    def locating(self, account: Account, media: Media) -> Request:
-        """Never called."""
-        raise NotImplementedError
-
-    def located(self, account: Account, answer: Answer) -> Request | Verdict:
-        """Never called."""
-        raise NotImplementedError

@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 from app.channels.base import Outcome, Verdict
 from app.channels.said import pause_of
-from app.channels.verdicts import broken, repeatable, unanswered, unreadable
-from app.lib import json
+from app.channels.verdicts import broken, document_of, repeatable, unanswered, unreadable
 from app.outbound import Answer
 
 # The pause in seconds where the API does not name one.
@@ -95,7 +94,7 @@ def judge(answer: Answer, is_unclear: bool, expect: Callable[[Mapping[str, Any]]
 def _verdict(answer: Answer, expect: Callable[[Mapping[str, Any]], str | None]) -> Verdict:
     if answer.status is None:
         return unanswered(answer)
-    document = _document(answer)
+    document = document_of(answer)
     if answer.ok:
         found = expect(document)
         return unreadable("WhatsApp") if found is None else Verdict(Outcome.SENT, found)
@@ -131,11 +130,3 @@ def _status(answer: Answer) -> Verdict:
 
 def _pause(answer: Answer, otherwise: float) -> float:
     return pause_of(next((value for name, value in answer.headers if name == "retry-after"), None), otherwise)
-
-
-def _document(answer: Answer) -> Mapping[str, Any]:
-    try:
-        document = json.loads(answer.body)
-    except ValueError:
-        return {}
-    return document if isinstance(document, dict) else {}

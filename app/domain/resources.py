@@ -17,6 +17,7 @@ from app.domain.conversations import conversations, messages, notes
 from app.domain.deliveries import deliveries, replays, sweeps
 from app.domain.jobs import jobs
 from app.domain.lifecycle import imports, merges
+from app.domain.lifecycle.imports import ProgressSchema
 from app.domain.people import workspaces
 from app.domain.triggers import run_states
 from app.domain.webhooks import endpoints
@@ -80,12 +81,6 @@ class ResourceSchema(ResponseBody):
     type = fields.String()
     id = fields.String()
     url = fields.URL(require_tld=False, metadata={"format": "uri"})
-
-
-class ProgressSchema(ResponseBody):
-    total = fields.Integer(metadata=about("How many lines the import has."))
-    done = fields.Integer(metadata=about("How many lines have taken effect so far."))
-    failed = fields.Integer(metadata=about("How many lines have failed so far."))
 
 
 class JobSchema(ResponseBody):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import resource
 import signal
 import sys
 
@@ -12,9 +11,9 @@ import structlog
 import uvloop
 
 from app import database, logs, metrics, presence
-from app.config import settings
-from app.errors import SettingsError
+from app.config import settings, settings_or_exit
 from app.lib import vitals
+from app.lib.descriptors import raise_limit
 from app.live import signs
 from app.live.server import Server
 
@@ -25,14 +24,12 @@ BACKLOG = 4_096  # all listeners of a process that died come back at once
 
 def main() -> None:
     """Serves live updates until SIGTERM or SIGINT. Exits with a line that names a wrong setting."""
-    try:
-        configured = settings()
-    except SettingsError as error:
-        sys.exit(f"bellhop: {error.detail}")
+    configured = settings_or_exit()
     logs.configure("realtime")
     database.connect()
     database.watch()
-    descriptors = _raise_limit()
+    # As far as possible: systems often allow 1,024 unless asked for more.
+    descriptors = raise_limit(sys.maxsize)
     metrics.serve(configured.metrics_host, configured.metrics_port, "realtime")
     try:
         uvloop.run(_serve(configured.realtime_port, descriptors))
@@ -60,13 +57,6 @@ async def _serve(port: int, descriptors: int) -> None:
     listening.close()
     server.hub.stop()
     log.info("realtime.stopped")
-
-
-def _raise_limit() -> int:
-    """Raises how many files may be open as far as possible: systems often allow 1,024 unless asked for more."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    return most if most != resource.RLIM_INFINITY else sys.maxsize
 
 
 if __name__ == "__main__":

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
 from app import bounds
-from app.bounds import Bound, Rates
+from app.bounds import Bound, Places, Rates
 from app.errors import TooManyStreams, Unavailable
 
 Result = TypeVar("Result")
@@ -27,7 +27,7 @@ class Crowd:
     def __init__(self, descriptors: int) -> None:
         self._descriptors = max(descriptors - OWN_DESCRIPTORS, 1)
         self._requests = 0
-        self._taken: Counter[tuple[str, Hashable]] = Counter()
+        self._places: dict[Bound, Places] = {}
         self._of_addresses = Rates()
         self._of_actors = Rates()
 
@@ -57,12 +57,10 @@ class Crowd:
 
     def take(self, bound: Bound, key: Hashable, owner: str) -> Callable[[], None]:
         """Takes a place of this key; returns what gives it back. `owner` is for people. Raises TooManyStreams."""
-        place = bound.name, key
-        if self._taken[place] >= bound.most:
-            bound.reached()
+        places = self._places.setdefault(bound, Places(bound))
+        if not places.take(key):
             raise TooManyStreams(f"{owner} has {bound.most:,} live streams open, the most it may have.", RETRY_SECONDS)
-        self._taken[place] += 1
-        return partial(self._give_back, place)
+        return partial(places.leave, key)
 
     def count_opening(self, address: str, credential: str) -> None:
         """Raises TooManyStreams if this address or credential opens streams too fast."""
@@ -72,11 +70,6 @@ class Crowd:
 
     def _leave(self) -> None:
         self._requests -= 1
-
-    def _give_back(self, place: tuple[str, Hashable]) -> None:
-        self._taken[place] -= 1
-        if self._taken[place] <= 0:
-            del self._taken[place]
 
 
 class Checks:

@@ -8,7 +8,6 @@ from app.models.base import BaseModel, TimeField
 
 
 class Account(BaseModel):
-    id = TextField(primary_key=True)
     email = TextField()
     password_hash = TextField(null=True)
     is_support = BooleanField(default=False)
@@ -18,7 +17,6 @@ class Account(BaseModel):
 
 
 class PasswordLink(BaseModel):
-    id = TextField(primary_key=True)
     token_hash = BlobField()
     account_id = TextField()
     purpose = TextField()

@@ -8,7 +8,6 @@ from app.models.base import MailModel, TimeField, json_field
 
 
 class Arrival(MailModel):
-    id = TextField(primary_key=True)
     position = BigIntegerField()
     channel_id = TextField()
     sender_key = TextField()

@@ -10,7 +10,6 @@ from app.models.base import OwnedModel, TimeField, json_field
 class AuditEntry(OwnedModel):
     FILTERS = ("endpoint_id", "action")
 
-    id = TextField(primary_key=True)
     action = TextField()
     actor_type = TextField()
     actor_id = TextField(null=True)

@@ -18,7 +18,6 @@ class Automation(OwnedModel):
 
     PREFIX = "aut"
 
-    id = TextField(primary_key=True)
     name = TextField()
     status = TextField(default="draft")
     version = IntegerField(null=True)
@@ -67,7 +66,6 @@ class Counted(NamedTuple):
 class AutomationDelta(OwnedModel):
     """A change of a count that has not been added up yet; its columns are those of `Counted`."""
 
-    id = TextField(primary_key=True)
     automation_id = TextField()
     key = TextField()
     version = IntegerField(null=True)
@@ -91,7 +89,6 @@ class Enrolment(OwnedModel):
 
     FIXED: ClassVar[frozenset[str]] = frozenset({"contact_id", "automation_id"})
 
-    id = TextField(primary_key=True)
     contact_id = TextField()
     automation_id = TextField()
     run_id = TextField()

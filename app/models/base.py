@@ -26,7 +26,12 @@ def _table_of(model: type[Model]) -> str:
 
 
 class BaseModel(Model):
-    """A table, named by the plural of the model. `app/migrations` creates it; the model only describes it."""
+    """A table, named by the plural of the model. `app/migrations` creates it; the model only describes it.
+
+    Its rows have an `id`, unless its Meta names another primary key, or none.
+    """
+
+    id = TextField(primary_key=True)
 
     class Meta:
         database = database

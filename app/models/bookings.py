@@ -12,7 +12,6 @@ class Booking(OwnedModel):
     FILTERS = ("contact_id", "status")
     TIME = "starts"
 
-    id = TextField(primary_key=True)
     contact_id = TextField()
     title = TextField()
     starts_at = TimeField()

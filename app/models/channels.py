@@ -17,7 +17,6 @@ class Channel(OwnedModel):
 
     PREFIX = "chn"
 
-    id = TextField(primary_key=True)
     kind = TextField()
     name = TextField()
     state = TextField(default="connected")

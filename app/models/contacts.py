@@ -38,7 +38,6 @@ class Contact(OwnedModel):
             ORDER BY number DESC LIMIT 1), 0)"""
     }
 
-    id = TextField(primary_key=True)
     external_id = TextField(null=True)
     email = TextField(null=True)
     phone = TextField(null=True)

@@ -25,7 +25,6 @@ class Conversation(OwnedModel):
     FIXED: ClassVar[frozenset[str]] = frozenset({"channel_id", "created_at", "paced_until"})
     FILTERS: ClassVar[tuple[str, ...]] = ("status", "channel_id", "contact_id")
 
-    id = TextField(primary_key=True)
     contact_id = TextField()
     channel_id = TextField()
     peer = TextField(null=True)
@@ -138,7 +137,6 @@ class Message(MailModel):
         {"channel_id", "direction", "buttons", "button_id", "author", "sent_at", "expires_at", "created_at"}
     )
 
-    id = TextField(primary_key=True)
     conversation_id = TextField()
     contact_id = TextField()
     channel_id = TextField(null=True)

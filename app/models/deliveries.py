@@ -25,7 +25,6 @@ class Delivery(MailModel):
     PREFIX = "dlv"
     FILTERS = ("endpoint_id", "status", "kind")
 
-    id = TextField(primary_key=True)
     event_id = TextField()
     endpoint_id = TextField()
     kind = TextField()

@@ -13,7 +13,6 @@ from app.models.base import OwnedModel, TimeField, text_array
 class Endpoint(OwnedModel):
     PREFIX = "whe"
 
-    id = TextField(primary_key=True)
     address = TextField()
     events = text_array()
     description = TextField(null=True)

@@ -15,7 +15,6 @@ from app.models.base import MailModel, TimeField
 class Event(MailModel):
     PREFIX = "evt"
 
-    id = TextField(primary_key=True)
     kind = TextField()
     contact_id = TextField(null=True)
     job_id = TextField(null=True)

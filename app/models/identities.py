@@ -15,7 +15,6 @@ class Identity(OwnedModel):
     KEYS: ClassVar[dict[str, str]] = {"address": "{}"}
     FIXED: ClassVar[frozenset[str]] = frozenset({"channel_kind", "external_id", "address", "created_at"})
 
-    id = TextField(primary_key=True)
     contact_id = TextField()
     channel_kind = TextField()
     external_id = TextField()
@@ -24,7 +23,6 @@ class Identity(OwnedModel):
 
 
 class SuggestedMerge(OwnedModel):
-    id = TextField(primary_key=True)
     contact_id = TextField()
     other_id = TextField()
     reason = TextField()
@@ -34,5 +32,4 @@ class SuggestedMerge(OwnedModel):
 class PendingMerge(OwnedModel):
     """`id`: a contact that has become part of `kept_id` while rows of it are still to follow."""
 
-    id = TextField(primary_key=True)
     kept_id = TextField()

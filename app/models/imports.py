@@ -10,7 +10,6 @@ from app.models.base import BaseModel, OwnedModel, TimeField, json_field
 class Import(OwnedModel):
     PREFIX = "imp"
 
-    id = TextField(primary_key=True)
     job_id = TextField()
     total = IntegerField()
     done = IntegerField(default=0)

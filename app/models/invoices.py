@@ -10,7 +10,6 @@ from app.models.base import OwnedModel, TimeField, json_field
 class Invoice(OwnedModel):
     PREFIX = "inv"
 
-    id = TextField(primary_key=True)
     number = BigIntegerField()
     status = TextField(default="open")
     plan = TextField()

@@ -15,7 +15,6 @@ STATUSES = ["queued", "running", "succeeded", "failed"]
 class Job(MailModel):
     PREFIX = "job"
 
-    id = TextField(primary_key=True)
     position = BigIntegerField()
     # A token (`tok_…`), a member on a page (`mem_…`) or a visit of support staff (`vis_…`); null for a command.
     actor_id = TextField(null=True, column_name="token_id")

@@ -8,7 +8,6 @@ from app.models.base import OwnedModel, TimeField
 
 
 class Member(OwnedModel):
-    id = TextField(primary_key=True)
     account_id = TextField()
     role = TextField()
     read_until = TextField(default="")

@@ -16,7 +16,6 @@ class Note(OwnedModel):
     PREFIX = "nte"
     FIXED: ClassVar[frozenset[str]] = frozenset({"conversation_id", "author", "text", "mentions", "created_at"})
 
-    id = TextField(primary_key=True)
     conversation_id = TextField()
     contact_id = TextField()
     author = json_field()

@@ -10,7 +10,6 @@ from app.models.base import BaseModel, OwnedModel, TimeField, json_field, page_b
 class Notification(OwnedModel):
     """`member_id`: whom it is for; None: all members."""
 
-    id = TextField(primary_key=True)
     member_id = TextField(null=True)
     kind = TextField()
     once = TextField()
@@ -29,7 +28,6 @@ class Notification(OwnedModel):
 
 
 class Email(BaseModel):
-    id = TextField(primary_key=True)
     kind = TextField()
     subject_id = TextField(null=True)
     address = TextField(null=True)

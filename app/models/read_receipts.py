@@ -8,7 +8,6 @@ from app.models.base import MailModel, TimeField
 
 
 class ReadReceipt(MailModel):
-    id = TextField(primary_key=True)
     channel_id = TextField()
     conversation_id = TextField()
     provider_id = TextField()

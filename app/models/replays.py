@@ -14,7 +14,6 @@ OUTCOMES = ("sent", "skipped")
 class Replay(MailModel):
     PREFIX = "rpl"
 
-    id = TextField(primary_key=True)
     state = TextField(default="running")
     filter = json_field()
     count = IntegerField()

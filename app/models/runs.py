@@ -38,7 +38,6 @@ class Run(MailModel):
         }
     )
 
-    id = TextField(primary_key=True)
     automation_id = TextField()
     version = IntegerField()
     contact_id = TextField()
@@ -110,7 +109,6 @@ class Run(MailModel):
 class RunStep(OwnedModel):
     """An entry of a run's log. `detail`: `input`, `output`, `code`, `text`, and `warnings` if there are any."""
 
-    id = TextField(primary_key=True)
     run_id = TextField()
     number = IntegerField()
     step = TextField()
@@ -130,7 +128,6 @@ class RunStep(OwnedModel):
 class RunRequest(MailModel):
     """A request that a run waits for. `wait`: the wait of the run that its response ends."""
 
-    id = TextField(primary_key=True)
     run_id = TextField()
     wait = IntegerField()
     key = UUIDField()

@@ -16,7 +16,6 @@ class Sale(OwnedModel):
     TIME = "occurred"
     KEYS: ClassVar[Mapping[str, str]] = {"reference": "{}"}
 
-    id = TextField(primary_key=True)
     contact_id = TextField(null=True)
     amount = DecimalField()
     currency = TextField()

@@ -8,7 +8,6 @@ from app.models.base import BaseModel, TimeField
 
 
 class Session(BaseModel):
-    id = TextField(primary_key=True)
     token_hash = BlobField()
     account_id = TextField()
     address = TextField()

@@ -11,7 +11,6 @@ class Sweep(MailModel):
     PREFIX = "swp"
     FILTERS = ("endpoint_id", "action")
 
-    id = TextField(primary_key=True)
     endpoint_id = TextField()
     action = TextField()
     statuses = text_array()

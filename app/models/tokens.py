@@ -8,7 +8,6 @@ from app.models.base import BaseModel, TimeField, text_array
 
 
 class Token(BaseModel):
-    id = TextField(primary_key=True)
     workspace_id = TextField()
     name = TextField()
     digest = BlobField()

@@ -8,7 +8,6 @@ from app.models.base import MailModel, TimeField, json_field
 
 
 class Upload(MailModel):
-    id = TextField(primary_key=True)
     channel_id = TextField(null=True)
     message_id = TextField(null=True)
     visitor_id = TextField(null=True)

@@ -8,7 +8,6 @@ from app.models.base import OwnedModel, TimeField
 
 
 class Visit(OwnedModel):
-    id = TextField(primary_key=True)
     account_id = TextField()
     reason = TextField()
     ticket = TextField()

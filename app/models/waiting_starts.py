@@ -17,7 +17,6 @@ class WaitingStart(OwnedModel):
 
     FIXED: ClassVar[frozenset[str]] = frozenset({"automation_id", "key", "booking_id", "contact_id"})
 
-    id = TextField(primary_key=True)
     automation_id = TextField()
     key = TextField()
     booking_id = TextField(null=True)

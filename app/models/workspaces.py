@@ -11,7 +11,6 @@ MOST_SEARCHED = 20_000
 
 
 class Workspace(BaseModel):
-    id = TextField(primary_key=True)
     name = TextField()
     timezone = TextField(default="UTC")
     quiet_hours = json_field(null=True)

@@ -13,9 +13,9 @@ import structlog
 
 from app import metrics
 from app.lib.addresses import Network
+from app.lib.descriptors import raise_limit
 from app.outbound.answers import Answer, Reason, answered, failed
 from app.outbound.deadlines import MOST_QUEUED_SECONDS, Deadlines
-from app.outbound.descriptors import raise_limit
 from app.outbound.dialling import Dialler
 from app.outbound.exchanges import Exchange
 from app.outbound.failure_reasons import judge

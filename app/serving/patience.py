@@ -6,9 +6,9 @@ waits without a thread until more arrives. Large bodies, and those whose end is 
 
 from __future__ import annotations
 
-import resource
 import selectors
 import socket
+import sys
 import time
 from contextlib import suppress
 from functools import partial
@@ -18,6 +18,7 @@ from gunicorn.workers.gthread import _DEFER
 
 from app.config import settings
 from app.lib.addresses import network_of
+from app.lib.descriptors import raise_limit
 from app.serving.turns import Turns
 from app.serving.unreadable import RefusingWorker
 from app.serving.unreader import Arrived, Unreader
@@ -59,8 +60,7 @@ class PatientWorker(RefusingWorker):
         self.max_keepalived = self.worker_connections - self.cfg.threads
         self._turns = Turns(min(bounds.WEB_PER_CALLER.most, self.cfg.threads * 3 // 4))
         self._most_readers = min(bounds.WEB_BODIES.most, self.cfg.threads // 2)
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # accepting without a descriptor ends a worker
+        raise_limit(sys.maxsize)  # accepting without a descriptor ends a worker
         super().init_process()
 
     def accept(self, listener: Any) -> None:

@@ -8,38 +8,13 @@ from functools import partial
 from flask import Flask, Response
 from flask_wtf import CSRFProtect
 from werkzeug.middleware.proxy_fix import ProxyFix
+from werkzeug.utils import find_modules, import_string
 
 from app import config
 from app.serving import cookies
 from app.web import access, assets, errors, formats, navigation
-from app.web.contacts import contact_pages, export_pages, import_pages
-from app.web.dashboard import (
-    delivery_pages,
-    endpoint_pages,
-    event_pages,
-    failures,
-    job_pages,
-    overviews,
-    replay_pages,
-    run_pages,
-    searches,
-    timeline_pages,
-    verify_pages,
-    workspace_pages,
-)
 from app.web.forms import FormRequest
-from app.web.inbox import conversation_forms, inbox_pages
-from app.web.people import account_pages, password_pages, sign_ins, start, visit_pages
-from app.web.settings import (
-    audit_pages,
-    billing_pages,
-    channel_pages,
-    developer_endpoints,
-    invoice_pages,
-    member_pages,
-    notification_pages,
-    token_pages,
-)
+from app.web.settings import notification_pages
 
 # Nothing from elsewhere, no inline script or style, no frames: a page shows what strangers wrote.
 _POLICY = (
@@ -54,42 +29,10 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 MOST_FORM_BYTES = 1024 * 1024
-MODULES = (
-    account_pages,
-    audit_pages,
-    billing_pages,
-    channel_pages,
-    contact_pages,
-    conversation_forms,
-    delivery_pages,
-    developer_endpoints,
-    endpoint_pages,
-    event_pages,
-    export_pages,
-    failures,
-    import_pages,
-    inbox_pages,
-    invoice_pages,
-    job_pages,
-    member_pages,
-    notification_pages,
-    overviews,
-    password_pages,
-    replay_pages,
-    run_pages,
-    searches,
-    sign_ins,
-    start,
-    timeline_pages,
-    token_pages,
-    verify_pages,
-    visit_pages,
-    workspace_pages,
-)
 
 
 def create_pages() -> Flask:
-    """The WSGI application of the pages."""
+    """The WSGI application of the pages: those of every module below this one that has a `blueprint`."""
     pages = Flask("app.web", static_folder=None)
     pages.request_class = FormRequest
     # No redirects to a path that is spelled better: they would name the host that the request names.
@@ -103,8 +46,9 @@ def create_pages() -> Flask:
     assets.install(pages)
     formats.install(pages)
     navigation.install(pages)
-    for module in MODULES:
-        pages.register_blueprint(module.blueprint)
+    for name in find_modules(__name__, recursive=True):
+        if blueprint := vars(import_string(name)).get("blueprint"):
+            pages.register_blueprint(blueprint)
     headers = {**_HEADERS, "Content-Security-Policy": _policy()}
     pages.after_request(partial(_secure, headers))
     if proxies := config.settings().trusted_proxies:

@@ -7,11 +7,15 @@ from typing import Any
 
 from flask import Request, request
 from werkzeug.exceptions import BadRequest, HTTPException
+from werkzeug.wrappers import Response
 
 from app.domain.bodies.pointers import load, refuse_bad_text
 from app.errors import Conflict, Invalid
 from app.lib.schemas import Schema
 from app.problems import PROBLEMS
+
+# What the view of a form returns: a page, perhaps with its status, or a redirect.
+Answer = str | tuple[str, int] | Response
 
 
 class FormRequest(Request):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from app import database
+from app.domain.channels import channel_connections
 from tests import playing
 from tests.cast import Api, one, until
 from tests.playing import create, state
@@ -22,7 +23,7 @@ def provider(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> Receiver:
 
 @pytest.fixture
 def connector(empty: None) -> Iterator[Connector]:
-    made = Connector()
+    made = Connector(channel_connections)
     yield made
     made.stop()
     database.database.close()

@@ -67,7 +67,7 @@ def fetcher(empty: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ite
     monkeypatch.setenv("MEDIA_DIR", str(tmp_path))
     monkeypatch.setattr(fetches, "PAUSES_SECONDS", (0.05, 0.05))
     settings.cache_clear()
-    made = Fetcher()
+    made = Fetcher(fetches)
     yield made
     made.stop()
     database.database.close()

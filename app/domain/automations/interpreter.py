@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -14,17 +13,12 @@ from app.domain.automations import http_requests
 from app.domain.automations.counts import WARNED
 from app.domain.automations.definitions.programs import Program
 from app.domain.automations.steps import KINDS
-from app.domain.automations.steps.base import FailureCode, Outcome, Step, StepFailed, Stop, Wait
-from app.domain.contacts import contacts
-from app.domain.conversations import conversations
-from app.domain.triggers import conditions, run_endings, run_states
-from app.domain.work.changes import Change
+from app.domain.automations.steps.base import FailureCode, Moment, Outcome, Step, StepFailed, Stop, Wait
+from app.domain.triggers import run_endings, run_states
 from app.domain.work.units import Unit
 from app.errors import BellhopError
-from app.lib import ids, templates
-from app.lib.json import timestamp
-from app.lib.templates import Budget, Overspent, TemplateError
-from app.models.contacts import Contact
+from app.lib import ids
+from app.lib.templates import Budget
 from app.models.runs import Run, RunRequest, RunStep
 
 # Steps that a run takes in one transaction.
@@ -33,70 +27,18 @@ MOST_UNBROKEN = 250  # steps without a wait
 MOST_STEPS = 10_000
 # Warnings of one entry of a log, and characters of a name in one.
 MOST_WARNINGS, LONGEST_NAME = 10, 200
-_OVERSPENT = "The templates of this step take more than {:,} steps together. Use fewer or shorter ones."
 # After these waits the step begins anew; after all others it resumes.
 _ANEW = ("quiet_hours", "member", "file")
 
 
-class Interpreter:
+class Interpreter(Moment):
     """Carries one run on. It is the `Moment` of each step that the run takes."""
 
     def __init__(self, unit: Unit, run: Run, automation_name: str, *, is_simulated: bool = False) -> None:
-        self.unit = unit
-        self.run = run.altered()  # as the steps change it; its status changes last
-        self.is_simulated = is_simulated
-        self.step: Step
-        self.answer: Mapping[str, Any] | None = None
+        super().__init__(unit, run, is_simulated=is_simulated)
         self.taken: list[tuple[str, str]] = []  # the kind and the status of each entry of the log
         self.ended_as: str | None = None
-        self._budget = Budget(0)
         self._automation_name = automation_name
-        self._talks = False
-
-    @property
-    def now(self) -> datetime:
-        """The database's time."""
-        return self.unit.now
-
-    @property
-    def contact(self) -> Contact:
-        """The run's contact. Raises StepFailed and Busy."""
-        contact = self.unit.get(Contact, self.run.workspace_id, "id", self.run.contact_id)
-        if contact is None:
-            raise StepFailed("gone", "The contact has been deleted.")
-        return contact
-
-    @property
-    def variables(self) -> Mapping[str, Any]:
-        """The values that templates and conditions can name."""
-        return {
-            "contact": _with_times_as_text(contacts.represent(self.contact)),
-            "conversation": self._conversation(),
-            "trigger": {"event": self.run.event, "variables": self.run.variables},
-            "steps": self.run.saved,
-            "run": {"id": self.run.id, "variables": {**self.run.variables, **self.run.own_variables}},
-        }
-
-    def render(self, template: str) -> str:
-        """The text of a template. Raises StepFailed `template` and `limit`."""
-        if "{" not in template:
-            return template
-        try:
-            return templates.render(template, self.variables, self._budget)
-        except Overspent as error:
-            bounds.COMPUTING_PER_STEP.reached()
-            raise StepFailed("limit", _OVERSPENT.format(self._budget.most)) from error
-        except TemplateError as error:
-            raise StepFailed("template", str(error)) from error
-
-    def holds(self, condition: Mapping[str, Any]) -> bool:
-        """Whether the condition holds now."""
-        return conditions.holds(condition, self.variables)
-
-    def change(self, payload: Mapping[str, Any], resource_id: str | None = None) -> Change:
-        """A change with the run as its cause."""
-        cause = run_states.cause_of(self.run)
-        return Change(self.run.workspace_id, payload, resource_id, "runs", None, cause, self.unit)
 
     def go(self, program: Program) -> None:
         """Takes steps until the run waits, ends, or has taken MOST_AT_ONCE, and puts it into the unit.
@@ -130,10 +72,6 @@ class Interpreter:
         if self.run.step is not None and self.run.waits_for is None:
             self._count("entered")
         self._fail(code, text)
-
-    def _conversation(self) -> Mapping[str, Any]:
-        found = conversations.of_run(self.unit, self.run) if self._talks else None
-        return _with_times_as_text(conversations.represent(found)) if found else {}
 
     def _start(self, program: Program) -> None:
         # A run that replays another may begin with a later step.
@@ -264,8 +202,3 @@ class Interpreter:
 
     def _put(self, **fields: Any) -> None:
         run_states.change(self.unit, self.run, leased_until=None, **fields)
-
-
-def _with_times_as_text(resource: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The resource as JSON has it, which templates show and conditions compare."""
-    return {name: timestamp(value) if isinstance(value, datetime) else value for name, value in resource.items()}

@@ -69,8 +69,12 @@ class LineSchema(ResponseBody):
 
 def represent(line: Line) -> dict[str, Any]:
     """The line as the API shows it."""
-    unit_price = None if line.unit_price is None else f"{line.unit_price:f}"
-    return LineSchema.of(line, unit_price=unit_price, amount=f"{line.amount:f}")
+    return LineSchema.of(line, **prices(line))
+
+
+def prices(line: Line) -> dict[str, str | None]:
+    """The amounts of the line as the API shows them."""
+    return {"unit_price": None if line.unit_price is None else f"{line.unit_price:f}", "amount": f"{line.amount:f}"}
 
 
 def _overage(meter: str, allowance: Allowance, used: int) -> Line:

@@ -99,14 +99,13 @@ def credentials_faults(kind: ChannelKind, given: Mapping[str, Any] | None) -> li
     return list(schema_checks.faults(given, kind.credentials_schema, "/credentials"))
 
 
-def fresh_credentials(kind: ChannelKind, given: Mapping[str, str] | None) -> dict[str, str]:
-    """The credentials to store for a channel: those given, and what Bellhop makes up."""
-    return kind.fresh_credentials(given or {})
+def fresh_credentials(kind: ChannelKind, given: Mapping[str, str] | None) -> tuple[str, dict[str, str]]:
+    """The credentials to store for a channel, sealed: those given, and what Bellhop makes up.
 
-
-def shown_once(kind: ChannelKind, credentials: Mapping[str, str]) -> dict[str, str]:
-    """What of the credentials its maker is shown, once: the secret of a web chat. A provider's never leave."""
-    return {} if kind.has_provider else {"secret": credentials["secret"]}
+    And what of them its maker is shown, once: the `secret` of a web chat. A provider's never leave.
+    """
+    made = kind.fresh_credentials(given or {})
+    return sealed(made).decode(), {} if kind.has_provider else {"secret": made["secret"]}
 
 
 def create(change: Change) -> Effect:

@@ -266,13 +266,7 @@ def _missing(index: int) -> Fault:
 
 
 def _attachment(upload: Upload) -> dict[str, Any]:
-    is_here = upload.file is not None
-    return {
-        "id": upload.id,
-        "name": upload.name,
-        "content_type": upload.content_type,
-        "bytes": upload.bytes if is_here else None,
-    }
+    return {name: getattr(upload, name) for name in ("id", "name", "content_type", "bytes")}
 
 
 def _relative(upload_id: str) -> str:

@@ -88,12 +88,8 @@ def preview(workspace_id: str, given: dict[str, Any]) -> dict[str, Any]:
     """The deliveries that a replay with this filter would send now, as the API shows them. Raises Conflict."""
     found = replay_choices.preview(workspace_id, given)
     sample = Delivery.in_workspace(workspace_id).where(Delivery.id.in_(found.sample)).order_by(Delivery.id)
-    return {
-        "count": found.count,
-        "left_out": found.left_out,
-        "may_arrive_twice": found.may_arrive_twice,
-        "sample": [deliveries.represent(each) for each in (sample if found.sample else ())],
-    }
+    shown = [deliveries.represent(each) for each in (sample if found.sample else ())]
+    return ReplayPreviewSchema.of(found, sample=shown)
 
 
 def forget_old(limit: int = 10_000) -> int:
@@ -119,6 +115,19 @@ def forget_old(limit: int = 10_000) -> int:
         count("DELETE FROM replay_parts WHERE replay_id = %s", oldest[0])
         forgotten += count("DELETE FROM replays WHERE id = %s", oldest[0])
     return forgotten
+
+
+class ReplayPreviewSchema(ResponseBody):
+    count = fields.Integer(metadata=about("How many would go out; exact."))
+    left_out = fields.Dict(
+        keys=fields.String(),
+        values=fields.Integer(),
+        metadata=about("How many more match and cannot be sent, by reason.", example={"body_gone": 12}),
+    )
+    may_arrive_twice = fields.Integer(
+        metadata=about("How many of the count may have arrived before: delivered, timed out or reset.")
+    )
+    sample = fields.List(fields.Nested(deliveries.DeliverySchema), metadata=about("The first that would go out."))
 
 
 class ChosenSchema(ResponseBody):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -43,7 +43,7 @@ class Group:
     status: int | None
     first_seen_at: datetime
     last_seen_at: datetime
-    goes_on: bool
+    goes_on: bool = False
     failed: int = 0
     final: int = 0
     counts: Sequence[int] = ()
@@ -127,19 +127,10 @@ def stopped(workspace_id: str | None = None, limit: int = 50) -> list[Stopped]:
 def _group(
     row: Sequence[Any], at: datetime, counted: _Counted, steps: Sequence[datetime], present: Mapping[str, int]
 ) -> Group:
-    id, kind, workspace_id, workspace_name, subject, subject_name, code, status, first_seen_at, last_seen_at = row
+    _, kind, *_, last_seen_at = row
     is_delivery = kind == "delivery"
-    return Group(
-        id=id,
-        kind=kind,
-        workspace_id=workspace_id,
-        workspace_name=workspace_name or workspace_id,
-        subject=subject,
-        subject_name=subject_name,
-        code=code,
-        status=status or None,
-        first_seen_at=first_seen_at,
-        last_seen_at=last_seen_at,
+    return replace(
+        Group(*row),
         goes_on=last_seen_at > at - GOES_ON,
         failed=counted.failed,
         final=counted.final,
@@ -167,7 +158,7 @@ def _now(groups: Collection[Sequence[Any]], most: int) -> dict[int, dict[str, in
         "ids": [row[0] for row in groups],
         "subjects": [row[4] for row in groups],
         "codes": [row[6] for row in groups],
-        "answers": [row[7] for row in groups],
+        "answers": [row[7] or 0 for row in groups],
         "most": most + 1,
     }
     found: dict[int, dict[str, int]] = {}
@@ -179,8 +170,8 @@ def _now(groups: Collection[Sequence[Any]], most: int) -> dict[int, dict[str, in
 _NEWEST = """
     WITH newest AS (
         SELECT * FROM failure_groups WHERE {conditions} ORDER BY last_seen_at DESC LIMIT %(limit)s)
-    SELECT newest.id, newest.kind, newest.workspace_id, workspaces.name, subject, coalesce(address, automations.name),
-        code, newest.status, first_seen_at, last_seen_at
+    SELECT newest.id, newest.kind, newest.workspace_id, coalesce(workspaces.name, newest.workspace_id), subject,
+        coalesce(address, automations.name), code, nullif(newest.status, 0), first_seen_at, last_seen_at
     FROM newest
     LEFT JOIN workspaces ON workspaces.id = newest.workspace_id
     LEFT JOIN endpoints ON newest.kind = 'delivery' AND endpoints.id = subject

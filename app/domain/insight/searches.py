@@ -61,12 +61,12 @@ class Found:
     """
 
     type: str
+    matched: str
     id: str
     workspace_id: str
     workspace_name: str
     title: str | None
     parent: str | None
-    matched: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,8 @@ def find(text: str, workspace_id: str | None = None) -> Findings:
 
 
 def _by_id(type: Type, identifier: str, workspace_id: str | None) -> list[Found]:
-    return [_found(type, "id", *row) for row in rows(_shown(type, "id = %s"), (identifier, workspace_id, workspace_id))]
+    shown = rows(_shown(type, "id = %s"), (identifier, workspace_id, workspace_id))
+    return [Found(type.name, "id", *row) for row in shown]
 
 
 def _by_keys(text: str, workspace_id: str | None) -> tuple[list[Found], bool]:
@@ -112,7 +113,7 @@ def _by_keys(text: str, workspace_id: str | None) -> tuple[list[Found], bool]:
         by_id = {id: by for name, id, by in reversed(matched) if name == prefix}
         if by_id:
             shown = rows(_shown(TYPES[prefix], "id = ANY(%s)"), (list(by_id), workspace_id, workspace_id))
-            found += [_found(TYPES[prefix], by_id[row[0]], *row) for row in shown]
+            found += [Found(TYPES[prefix].name, by_id[row[0]], *row) for row in shown]
     [(workspaces,)] = rows(_WORKSPACES, (MOST_WORKSPACES + 1,)) if workspace_id is None else [(1,)]
     return found, workspaces <= MOST_WORKSPACES
 
@@ -137,12 +138,6 @@ def _shown(type: Type, condition: str) -> str:
         WHERE %s::text IS NULL OR shown.workspace_id = %s
         ORDER BY shown.id DESC
     """
-
-
-def _found(
-    type: Type, matched: str, id: str, workspace_id: str, workspace_name: str, title: str | None, parent: str | None
-) -> Found:
-    return Found(type.name, id, workspace_id, workspace_name, title, parent, matched)
 
 
 # The unique indexes of contacts compare them in the same way.

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import structlog
+from marshmallow import fields, validate
 
 from app.config import settings
 from app.database import count, delete_some, rows
@@ -18,6 +19,7 @@ from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Busy, Unit
 from app.errors import BellhopError
 from app.lib import json
+from app.lib.schemas import ResponseBody, about, time
 from app.models.imports import Import, LineError
 from app.problems import problem_of_error
 
@@ -103,24 +105,36 @@ def forget_old(limit: int = 100) -> int:
 def progress(import_id: str) -> dict[str, int] | None:
     """The number of lines in total, done and failed. None if the import is no longer stored."""
     found = Import.get_or_none(Import.id == import_id)
-    return _progress(found) if found else None
+    return ProgressSchema.of(found) if found else None
+
+
+class ProgressSchema(ResponseBody):
+    total = fields.Integer(metadata=about("How many lines the import has."))
+    done = fields.Integer(metadata=about("How many lines have taken effect so far."))
+    failed = fields.Integer(metadata=about("How many lines have failed so far."))
+
+
+class ImportSchema(ProgressSchema):
+    id = fields.String()
+    job_id = fields.String()
+    status = fields.String(validate=validate.OneOf(["running", "finished"]))
+    created_at = time("When the import was accepted.")
+    finished_at = time("When the import ended.", allow_none=True)
+
+
+class LineErrorSchema(ResponseBody):
+    line = fields.Integer(metadata=about("The line's number in the body; the first is 1."))
+    problem = fields.Dict(metadata=about("The problem document that the line would get as a request of its own."))
 
 
 def represent(found: Import) -> dict[str, Any]:
     """The import as the API shows it."""
-    return {
-        "id": found.id,
-        "job_id": found.job_id,
-        "status": "running" if found.finished_at is None else "finished",
-        **_progress(found),
-        "created_at": found.created_at,
-        "finished_at": found.finished_at,
-    }
+    return ImportSchema.of(found, status="running" if found.finished_at is None else "finished")
 
 
 def represent_error(error: LineError) -> dict[str, Any]:
     """The error of a line as the API shows it."""
-    return {"line": error.number, "problem": error.problem}
+    return LineErrorSchema.of(error, line=error.number)
 
 
 def _upsert(change: Change, body: Mapping[str, Any], unit: Unit) -> Effect:
@@ -139,7 +153,3 @@ def _keep(columns: str, import_id: str, lines: Sequence[Line]) -> None:
             f"INSERT INTO {columns} SELECT %s, * FROM unnest(%s::int[], %s::text[]::json[])",
             (import_id, [line.number for line in lines], [line.content for line in lines]),
         )
-
-
-def _progress(found: Import) -> dict[str, int]:
-    return {"total": found.total, "done": found.done, "failed": found.failed}

@@ -128,20 +128,6 @@ def authenticate(token: str, may_remember: bool = True) -> Caller:
     return caller
 
 
-def represent(caller: Caller) -> dict[str, Any]:
-    """The caller as `auth/me` shows it."""
-    return {
-        "token": {
-            "id": caller.token_id,
-            "name": caller.token_name,
-            "restrictions": list(caller.restrictions) if caller.restrictions is not None else None,
-            "expires_at": caller.expires_at,
-            "last_used_at": caller.last_used_at,
-        },
-        "workspace": {"id": caller.workspace_id, "name": caller.workspace_name},
-    }
-
-
 def _check(name: str, restrictions: Sequence[str] | None) -> None:
     try:
         normalization.name(name)

@@ -18,15 +18,13 @@ from app.web import lists, writes
 from app.web.access import Forbidden, page, viewer, workspace_id
 from app.web.contacts import contact_forms
 from app.web.formats import MOST_COUNTED
-from app.web.forms import checked, errors_of, status_of, typed
+from app.web.forms import Answer, checked, errors_of, status_of, typed
 from app.web.redirects import to
 
 blueprint = Blueprint("contact_pages", __name__, url_prefix="/workspaces/<workspace>/contacts")
 
 FILTERS = ("q", "email", "phone", "external_id", "tag")
 _STALE = "Somebody has changed this contact since you opened the form. Check what is below, then save it again."
-
-Answer = str | tuple[str, int] | Response
 
 
 @blueprint.get("")

@@ -7,7 +7,6 @@ from functools import partial
 from typing import IO, Any
 
 from flask import Blueprint, render_template, request
-from werkzeug.wrappers import Response
 
 from app.domain.lifecycle import import_lines, import_tables, imports
 from app.domain.lifecycle.import_lines import MOST_BYTES, MOST_LINES, Lines
@@ -17,15 +16,13 @@ from app.models.imports import Import, LineError
 from app.models.jobs import Job
 from app.web import lists, writes
 from app.web.access import page, workspace_id
-from app.web.forms import errors_of
+from app.web.forms import Answer, errors_of
 from app.web.redirects import to
 
 blueprint = Blueprint("import_pages", __name__, url_prefix="/workspaces/<workspace>/contacts")
 
 MOST_RECENT = 10
 _BOM = b"\xef\xbb\xbf"
-
-Answer = str | tuple[str, int] | Response
 
 
 @blueprint.get("/import")

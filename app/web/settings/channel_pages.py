@@ -17,7 +17,7 @@ from app.lib import ids
 from app.models.channels import Channel
 from app.web import lists, writes
 from app.web.access import page, workspace_id
-from app.web.forms import checked, status_of, typed
+from app.web.forms import Answer, checked, status_of, typed
 from app.web.redirects import to
 from app.web.settings import channel_forms
 from app.web.settings.channel_forms import Form
@@ -25,8 +25,6 @@ from app.web.settings.channel_forms import Form
 blueprint = Blueprint("channel_pages", __name__, url_prefix="/workspaces/<workspace>/settings/channels")
 
 _ASKED = "The provider is being asked. Reload the page in a moment."
-
-Answer = str | tuple[str, int] | Response
 
 
 @blueprint.get("")
@@ -62,14 +60,14 @@ def create(kind: str) -> Answer:
         body["credentials"] = secrets
     try:
         fields = checked(ChannelCreate(), body)
-        credentials = channels.fresh_credentials(KINDS[kind], fields.pop("credentials", None))
-        payload = {**fields, "sealed_secret": channels.sealed(credentials).decode()}
+        sealed, shown = channels.fresh_credentials(KINDS[kind], fields.pop("credentials", None))
+        payload = {**fields, "sealed_secret": sealed}
         job, was_there = writes.submit_once("channels.create", payload, ids.new("chn"))
     except (Invalid, Conflict) as error:
         return _form(form, given, channel_forms.errors_of(form, error)), status_of(error)
     if KINDS[kind].has_provider:
         return to("channel_pages.show", _ASKED, channel_id=str(job.resource_id))
-    return _secret(str(job.resource_id), None if was_there else channels.shown_once(KINDS[kind], credentials)["secret"])
+    return _secret(str(job.resource_id), None if was_there else shown["secret"])
 
 
 @blueprint.get("/<channel_id>")
@@ -117,14 +115,13 @@ def reauthorize(channel_id: str) -> Answer:
     try:
         if faults := channels.credentials_faults(kind, given):
             raise Invalid(*faults)
-        credentials = channels.fresh_credentials(kind, given)
-        payload = {"sealed_secret": channels.sealed(credentials).decode()}
-        _, was_there = writes.submit_once("channels.reauthorize", payload, channel.id)
+        sealed, shown = channels.fresh_credentials(kind, given)
+        _, was_there = writes.submit_once("channels.reauthorize", {"sealed_secret": sealed}, channel.id)
     except (Invalid, Conflict) as error:
         return _show(channel, channel_forms.errors_of(form, error)), status_of(error)
     if kind.has_provider:
         return to("channel_pages.show", _ASKED, channel_id=channel.id)
-    return _secret(channel.id, None if was_there else channels.shown_once(kind, credentials)["secret"])
+    return _secret(channel.id, None if was_there else shown["secret"])
 
 
 @blueprint.post("/<channel_id>/delete")

@@ -17,7 +17,7 @@ from app.lib import clock, ids
 from app.models.endpoints import Endpoint
 from app.web import lists, writes
 from app.web.access import page, workspace_id
-from app.web.forms import checked, errors_of, status_of, typed, typed_all
+from app.web.forms import Answer, checked, errors_of, status_of, typed, typed_all
 from app.web.redirects import to
 
 blueprint = Blueprint(
@@ -25,8 +25,6 @@ blueprint = Blueprint(
 )
 
 STATES = ("active", "stopped")
-
-Answer = str | tuple[str, int] | Response
 
 
 @blueprint.get("")

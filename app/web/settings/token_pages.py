@@ -12,7 +12,7 @@ from app.lib import ids
 from app.models.tokens import Token
 from app.web import lists
 from app.web.access import page, viewer, workspace_id
-from app.web.forms import errors_of, typed, typed_all
+from app.web.forms import Answer, errors_of, typed, typed_all
 from app.web.redirects import to
 
 blueprint = Blueprint("token_pages", __name__, url_prefix="/workspaces/<workspace>/settings/developers/tokens")
@@ -27,8 +27,6 @@ OPENS = {
 EVERYTHING, SOME = "everything", "some"
 LIFETIMES = {"": "Never", "1": "In a day", "7": "In 7 days", "30": "In 30 days", "90": "In 90 days", "365": "In a year"}
 _DAY_SECONDS = 24 * 60 * 60
-
-Answer = str | tuple[str, int] | Response
 
 
 @blueprint.get("")

@@ -68,7 +68,7 @@ def test_who_is_refused_takes_no_place_of_the_process(
         assert open_ear(opened, realtime, member).status == 429
 
     until(lambda: realtime.server.crowd._requests == 0)
-    assert not realtime.server.crowd._taken
+    assert not any(places._taken for places in realtime.server.crowd._places.values())
 
 
 def test_a_stream_that_has_ended_gives_all_its_places_back(
@@ -77,7 +77,7 @@ def test_a_stream_that_has_ended_gives_all_its_places_back(
     open_ear(opened, realtime, member).until_placed().close()
 
     until(lambda: realtime.server.crowd._requests == 0)
-    assert not realtime.server.crowd._taken
+    assert not any(places._taken for places in realtime.server.crowd._places.values())
     assert not realtime.server.hub._of_actors
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from app.domain.automations.definitions.loops import pointer_to_step
+from app.domain.automations.definitions.loops import pointer_to_step, shortest_path
 from app.domain.automations.definitions.programs import Program, compile
 from app.domain.automations.steps.base import Step
 from app.domain.automations.steps.set_field import CUSTOM
@@ -57,7 +57,7 @@ def chains(automation_id: str, definition: Mapping[str, Any], others: Mapping[st
     followers = {id: {other for each in among.causes(id) for other in among.started(each)} for id in among.programs}
     found = []
     for cause in among.causes(automation_id):
-        path = _path(among.started(cause), automation_id, followers) if cause.event else None
+        path = shortest_path(among.started(cause), automation_id, followers.__getitem__) if cause.event else None
         if path is not None:
             at = f"{pointer_to_step(definition, cause.step.id)}/{cause.field}" if cause.step else "/triggers"
             found.append(Chain(at, _detail(cause, path), (automation_id, *path)))
@@ -122,19 +122,6 @@ def _causes(program: Program) -> Iterator[Cause]:
                 yield Cause("conversation.assigned", None, step, "assignee_id")
             case "start_automation":
                 yield Cause(None, step.fields["automation_id"], step, "automation_id")
-
-
-def _path(begin: Iterable[str], end: str, followers: Mapping[str, set[str]]) -> tuple[str, ...] | None:
-    """The shortest path to the end, the same one each time."""
-    paths: list[tuple[str, ...]] = [(each,) for each in sorted(begin)]
-    seen = set(begin)
-    for path in paths:
-        if path[-1] == end:
-            return path
-        further = sorted(followers[path[-1]] - seen)
-        paths += [(*path, each) for each in further]
-        seen.update(further)
-    return None
 
 
 def _detail(cause: Cause, path: Sequence[str]) -> str:

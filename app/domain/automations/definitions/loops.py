@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from app.domain.automations.definitions.programs import Program, compile
@@ -19,8 +19,13 @@ def loop(
     `definition` is the automation's own, at the pointer. No definition may have faults. Only starts by steps count:
     chains of triggers depend on what changes, and end at the tenth automation.
     """
+
+    def follow(started_id: str) -> set[str]:
+        steps = _starts(compile(published[started_id])) if started_id in published else ()
+        return {str(step.fields["automation_id"]) for step in steps}
+
     for step in _starts(compile(definition)):
-        path = _path_back(str(step.fields["automation_id"]), automation_id, published)
+        path = shortest_path([str(step.fields["automation_id"])], automation_id, follow)
         if path is not None:
             detail = f"The automation would start itself again without a wait: {' → '.join((automation_id, *path))}."
             return Fault(f"{pointer}{pointer_to_step(definition, step.id)}/automation_id", f"{detail} Add a wait.")
@@ -36,18 +41,16 @@ def started(definition: Mapping[str, Any], pointer: str = "") -> dict[str, str]:
     }
 
 
-def _path_back(begin: str, end: str, published: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...] | None:
-    """The automations from one to another, each of which starts the next without a wait."""
-    pending: list[tuple[str, ...]] = [(begin,)]
-    seen = {begin}
-    while pending:
-        path = pending.pop()
+def shortest_path(begin: Collection[str], end: str, follow: Callable[[str], Collection[str]]) -> tuple[str, ...] | None:
+    """The shortest path from one of the automations to the end, the same one each time; None if there is none."""
+    paths: list[tuple[str, ...]] = [(each,) for each in sorted(begin)]
+    seen = set(begin)
+    for path in paths:
         if path[-1] == end:
             return path
-        if path[-1] in published:
-            started = {str(step.fields["automation_id"]) for step in _starts(compile(published[path[-1]]))}
-            pending += [(*path, each) for each in started - seen]
-            seen |= started
+        further = sorted(set(follow(path[-1])) - seen)
+        paths += [(*path, each) for each in further]
+        seen.update(further)
     return None
 
 

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from app.domain.automations.steps import send_message, wait_for_reply
-from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed, Wait
+from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed, Wait, saved
 from app.domain.channels import buttons
 from app.domain.conversations import conversations, replies
 from app.errors import Fault
@@ -47,7 +47,7 @@ def resume(moment: Moment) -> Outcome:
     result = {**answer, "value": value, "attempts": attempts, "timed_out": False}
     if _format(moment) == CHOICE:
         result["button_id"] = value  # also if the contact has typed it
-    return Done("The contact replied.", output=result, saved=_saved(moment, result, value))
+    return Done("The contact replied.", output=result, saved=saved(moment, result, value))
 
 
 def _ask_again(moment: Moment, attempts: int) -> Outcome:
@@ -88,14 +88,7 @@ def _wait(moment: Moment, sent: Done, attempts: int) -> Wait:
 
 def _unanswered(moment: Moment, text: str, attempts: int, *, timed_out: bool = False, code: str | None = None) -> Done:
     result = {"attempts": attempts, "timed_out": timed_out}
-    return Done(text, output=result, saved=_saved(moment, result, None), to="otherwise", code=code)
-
-
-def _saved(moment: Moment, result: Mapping[str, Any], value: Any) -> dict[str, Any]:
-    """The new members of `steps`: the result under the step's own name, the value under `save_as`."""
-    fields = moment.step.fields
-    named = {fields["save_as"]: value} if "save_as" in fields else {}
-    return {**named, moment.step.id: result}
+    return Done(text, output=result, saved=saved(moment, result, None), to="otherwise", code=code)
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:

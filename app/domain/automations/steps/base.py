@@ -1,19 +1,28 @@
-"""The interface of a kind of step: its fields, and its effects when a run reaches it and when its wait ends."""
+"""The interface of a kind of step: its fields, and its effects at the moments when a run reaches it and resumes it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
+from app import bounds
+from app.domain.contacts import contacts
+from app.domain.conversations import conversations
+from app.domain.triggers import conditions, run_states
 from app.domain.work.changes import Change
 from app.domain.work.units import Unit
 from app.errors import Fault, pointer_to
+from app.lib import templates
+from app.lib.json import timestamp
+from app.lib.templates import Budget, Overspent, TemplateError
 from app.models.contacts import Contact
 from app.models.runs import Run
 
 FailureCode = Literal["limit", "no_channel", "opted_out", "template", "gone", "error"]
+
+_OVERSPENT = "The templates of this step take more than {:,} steps together. Use fewer or shorter ones."
 
 
 class StepFailed(Exception):
@@ -40,42 +49,71 @@ class Step:
     inside: Mapping[str, str | None] = field(default_factory=dict)
 
 
-class Moment(Protocol):
+class Moment:
     """A run that has reached a step: what the step may read, and through what it changes things.
 
     Reads show what the transaction has changed so far. Everything that a step changes goes through `unit`, in verbs
-    that take a `Change`, so it is undone if the run's transaction fails, and never happens in a simulation.
+    that take a `Change`, so it is undone if the run's transaction fails, and never happens in a simulation. `answer` is
+    what the step waited for; None if its time came first. It is there only in `resume`.
     """
 
-    run: Run
-    step: Step
-    unit: Unit
-    is_simulated: bool
+    def __init__(self, unit: Unit, run: Run, *, is_simulated: bool = False) -> None:
+        self.unit = unit
+        self.run = run.altered()  # as the steps change it; its status changes last
+        self.is_simulated = is_simulated
+        self.step: Step
+        self.answer: Mapping[str, Any] | None = None
+        self._budget = Budget(0)
+        self._talks = False
 
     @property
     def now(self) -> datetime:
         """The database's time."""
+        return self.unit.now
 
     @property
     def contact(self) -> Contact:
         """The run's contact. Raises StepFailed `gone` if it has been deleted, and Busy."""
-
-    @property
-    def answer(self) -> Mapping[str, Any] | None:
-        """The answer that the step waited for; None if its time came first. Only in `resume`."""
+        contact = self.unit.get(Contact, self.run.workspace_id, "id", self.run.contact_id)
+        if contact is None:
+            raise StepFailed("gone", "The contact has been deleted.")
+        return contact
 
     @property
     def variables(self) -> Mapping[str, Any]:
-        """The values that templates and conditions can name: `contact`, `conversation`, `trigger`, `steps`, `run`."""
+        """The values that templates and conditions can name."""
+        return {
+            "contact": _with_times_as_text(contacts.represent(self.contact)),
+            "conversation": self._conversation(),
+            "trigger": {"event": self.run.event, "variables": self.run.variables},
+            "steps": self.run.saved,
+            "run": {"id": self.run.id, "variables": {**self.run.variables, **self.run.own_variables}},
+        }
 
     def render(self, template: str) -> str:
-        """The text of a template. Raises StepFailed `template`."""
+        """The text of a template. Raises StepFailed `template` and `limit`."""
+        if "{" not in template:
+            return template
+        try:
+            return templates.render(template, self.variables, self._budget)
+        except Overspent as error:
+            bounds.COMPUTING_PER_STEP.reached()
+            raise StepFailed("limit", _OVERSPENT.format(self._budget.most)) from error
+        except TemplateError as error:
+            raise StepFailed("template", str(error)) from error
 
     def holds(self, condition: Mapping[str, Any]) -> bool:
         """Whether the condition holds now."""
+        return conditions.holds(condition, self.variables)
 
     def change(self, payload: Mapping[str, Any], resource_id: str | None = None) -> Change:
         """A change for a domain verb, with the run as its cause."""
+        cause = run_states.cause_of(self.run)
+        return Change(self.run.workspace_id, payload, resource_id, "runs", None, cause, self.unit)
+
+    def _conversation(self) -> Mapping[str, Any]:
+        found = conversations.of_run(self.unit, self.run) if self._talks else None
+        return _with_times_as_text(conversations.represent(found)) if found else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +158,26 @@ class Stop:
 
 
 Outcome = Done | Wait | Stop
+
+
+# The JSON Schema of a name by which templates can read what a step keeps.
+NAME: dict[str, Any] = {
+    "type": "string",
+    "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$",
+    "x-form": "a name of up to 64 letters, digits and underscores that does not begin with a digit",
+}
+
+
+def saved(moment: Moment, result: Mapping[str, Any], value: Any) -> dict[str, Any]:
+    """The new members of `steps`: the result under the step's own name, the value under `save_as`."""
+    fields = moment.step.fields
+    named = {fields["save_as"]: value} if "save_as" in fields else {}
+    return {**named, moment.step.id: result}
+
+
+def _with_times_as_text(resource: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The resource as JSON has it, which templates show and conditions compare."""
+    return {name: timestamp(value) if isinstance(value, datetime) else value for name, value in resource.items()}
 
 
 def _resume_by_going_on(moment: Moment) -> Outcome:

@@ -7,7 +7,8 @@ from typing import Any
 
 from app.config import settings
 from app.domain.automations.steps import templated_values
-from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, Wait
+from app.domain.automations.steps.base import NAME as STEP_NAME
+from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, Wait, saved
 from app.domain.automations.steps.templated_values import TooLong
 from app.errors import Fault, pointer_to
 from app.lib import json
@@ -114,10 +115,8 @@ def _failed(
 
 
 def _saved(moment: Moment, status: int | None, body: Any, error: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The new members of `steps`: the result under the step's own name, the body of a success under `save_as`."""
-    step = moment.step
-    named = {step.fields["save_as"]: None if error else body} if "save_as" in step.fields else {}
-    return {**named, step.id: {"status": status, "body": body, "error": error}}
+    """The new members of `steps`; the body of a success is under `save_as`."""
+    return saved(moment, {"status": status, "body": body, "error": error}, None if error else body)
 
 
 def _read(text: str) -> Any:
@@ -175,12 +174,7 @@ KIND = Kind(
             "description": "The log of a run hides the values of all but harmless ones.",
         },
         "body": {"description": "A template, sent as text; or any other JSON, whose strings are templates."},
-        "save_as": {
-            "type": "string",
-            "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$",
-            "x-form": "a name of up to 64 letters, digits and underscores that does not begin with a digit",
-            "description": "Another name in `steps`, for the body alone; null after an error.",
-        },
+        "save_as": STEP_NAME | {"description": "Another name in `steps`, for the body alone; null after an error."},
     },
     required=("method", "address"),
     templates=("address", "headers", "body"),

@@ -108,8 +108,7 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
             yield Fault(f"{pointer}/{name}", f"A template has its own {name}. Leave these or the template out.")
     if "channel_id" in step and "channel_kind" in step:
         yield Fault(f"{pointer}/channel_kind", "The step has 'channel_id'. Leave one of the two out.")
-    if (wrong := times.fault(step.get("expires_at"))) is not None:
-        yield Fault(f"{pointer}/expires_at", wrong)
+    yield from templated_values.check("expires_at", times.read, step, pointer)
     if "quiet_hours" in step and step.get("on_quiet", "send") != "send":
         yield Fault(
             f"{pointer}/on_quiet",
@@ -123,8 +122,7 @@ def _given(text: str, buttons: Sequence[Mapping[str, str]]) -> dict[str, Any]:
 
 
 def _expires_at(moment: Moment) -> datetime | None:
-    given = moment.step.fields.get("expires_at")
-    return None if given is None else times.rendered(moment, given)
+    return templated_values.read(moment, "expires_at", times.read) if "expires_at" in moment.step.fields else None
 
 
 def _quiet_until(moment: Moment) -> datetime | None:

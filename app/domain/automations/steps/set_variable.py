@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.domain.automations.steps import templated_values
-from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed
+from app.domain.automations.steps.base import NAME, Done, Kind, Moment, Outcome, StepFailed
 from app.lib import json
 
 MOST_VARIABLES = 64
@@ -28,11 +28,7 @@ KIND = Kind(
     description="Sets a variable of the run, which `run.variables.<name>` reads; until then it has the value that the"
     f" run was started with, if any. A run has at most {MOST_VARIABLES}, of {MOST_BYTES // 1024} KiB in all.",
     fields={
-        "name": {
-            "type": "string",
-            "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$",
-            "x-form": "a name of up to 64 letters, digits and underscores that does not begin with a digit",
-        },
+        "name": NAME,
         "value": {"description": "A template gives text."},
     },
     required=("name", "value"),

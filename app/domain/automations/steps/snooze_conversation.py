@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
-from typing import Any
-
 from app.domain.automations.steps import times
 from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed
 from app.domain.conversations import conversations, snoozes
-from app.errors import Fault
 from app.lib.json import timestamp
 
 
 def begin(moment: Moment) -> Outcome:
     """Snoozes it if it is open. Raises StepFailed if there is no time, or it is too far away."""
-    until = _until(moment)
+    until = times.until(moment)
     given = {"until": timestamp(until)}
     done = f"The conversation is snoozed until {given['until']}."
     if until <= moment.now:
@@ -34,21 +29,6 @@ def begin(moment: Moment) -> Outcome:
     return Done(done, given, output, run_fields=output)
 
 
-def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """Yields what is wrong with the time."""
-    if ("seconds" in step) == ("until" in step):
-        yield Fault(pointer, "Give either 'seconds' or 'until'.")
-    if (wrong := times.fault(step.get("until"))) is not None:
-        yield Fault(f"{pointer}/until", wrong)
-
-
-def _until(moment: Moment) -> datetime:
-    fields = moment.step.fields
-    if "seconds" in fields:
-        return moment.now + timedelta(seconds=fields["seconds"])
-    return times.rendered(moment, fields["until"])
-
-
 KIND = Kind(
     description=(
         "Snoozes the conversation: it stays open and wakes at the time, or when the contact writes. Does nothing if the"
@@ -61,10 +41,10 @@ KIND = Kind(
             "maximum": snoozes.MOST_DAYS * 24 * 60 * 60,
             "description": f"For how long; {snoozes.MOST_DAYS} days at most.",
         },
-        "until": times.FIELD | {"description": "A time (RFC 3339), or a template that gives one."},
+        "until": times.UNTIL,
     },
     templates=("until",),
-    check=check,
+    check=times.check,
     talks=True,
     begin=begin,
     example={"seconds": 7200},

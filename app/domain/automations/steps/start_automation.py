@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from app import bounds
 from app.domain.automations.steps import templated_values
-from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed, Wait
+from app.domain.automations.steps.base import NAME, Done, Kind, Moment, Outcome, StepFailed, Wait, saved
 from app.domain.triggers import run_states
 from app.domain.triggers.run_states import MOST_DEPTH, Reentry, Start
 from app.errors import Fault
@@ -49,22 +49,21 @@ def begin(moment: Moment) -> Outcome:
         run_states.count_refused(moment.unit, start, "reentry")
         text = f"The contact has entered '{automation.name}' already, with run {other_id}."
         return Done(text, given, code="reentry")
-    saved: dict[str, Any] = {moment.step.id: {"run_id": run_states.begin(moment.unit, start).id}}
+    started: dict[str, Any] = {"run_id": run_states.begin(moment.unit, start).id}
     if start.is_awaited:
-        saved[moment.step.id]["cancel_together"] = moment.step.fields.get("cancel_together", False)
+        started["cancel_together"] = moment.step.fields.get("cancel_together", False)
         text = f"The run waits until '{automation.name}' has ended."
-        return Wait("run", text, input=given, run_fields={"saved": {**moment.run.saved, **saved}})
-    return Done(f"'{automation.name}' was started.", given, saved[moment.step.id], saved=saved)
+        return Wait("run", text, input=given, run_fields={"saved": {**moment.run.saved, moment.step.id: started}})
+    return Done(f"'{automation.name}' was started.", given, started, saved={moment.step.id: started})
 
 
 def resume(moment: Moment) -> Outcome:
     """Goes on with the result of the other run."""
-    ended, fields = moment.answer, moment.step.fields
+    ended = moment.answer
     assert ended is not None
-    saved = {fields["save_as"]: ended["result"]} if "save_as" in fields else {}
     code = None if ended["status"] == "completed" else ended["status"]
     text = f"The other run has {_ENDED[ended['status']]}."
-    return Done(text, output=ended, saved={**saved, moment.step.id: ended}, code=code)
+    return Done(text, output=ended, saved=saved(moment, ended, ended["result"]), code=code)
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
@@ -111,12 +110,8 @@ KIND = Kind(
             "type": "boolean",
             "description": "If this run is cancelled while it waits, so is the other.",
         },
-        "save_as": {
-            "type": "string",
-            "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$",
-            "x-form": "a name of up to 64 letters, digits and underscores that does not begin with a digit",
-            "description": "Also saves the result under this name, among `steps`; null if there is none.",
-        },
+        "save_as": NAME
+        | {"description": "Also saves the result under this name, among `steps`; null if there is none."},
     },
     required=("automation_id",),
     templates=("variables",),

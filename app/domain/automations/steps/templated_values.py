@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from app.domain.automations.steps.base import Moment, StepFailed
 from app.errors import Fault, pointer_to
 from app.lib import json
+
+T = TypeVar("T")
 
 
 class TooLong(Exception):
@@ -44,7 +46,7 @@ def rendered(moment: Moment, value: Any, most_bytes: int) -> Any:
     return render(value)
 
 
-def read(moment: Moment, name: str, reader: Callable[[str], str]) -> str:
+def read(moment: Moment, name: str, reader: Callable[[str], T]) -> T:
     """What the reader makes of that field's text. Raises StepFailed if it raises ValueError."""
     try:
         return reader(moment.render(moment.step.fields[name]))
@@ -52,7 +54,7 @@ def read(moment: Moment, name: str, reader: Callable[[str], str]) -> str:
         raise StepFailed("error", str(error)) from error
 
 
-def check(name: str, reader: Callable[[str], str], step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
+def check(name: str, reader: Callable[[str], object], step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
     """Yields what the reader finds wrong with that field, if it is not a template."""
     text = step.get(name)
     if isinstance(text, str) and "{" not in text:

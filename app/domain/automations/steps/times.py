@@ -1,32 +1,32 @@
-"""Times in steps: read from what a template gives."""
+"""Times in steps: in so many seconds, or read from what a template gives."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from app.domain.automations.steps.base import Moment, StepFailed
+from app.domain.automations.steps import templated_values
+from app.domain.automations.steps.base import Moment
+from app.errors import Fault
 
-# The JSON Schema of a field that holds one.
+# The JSON Schemas of fields that hold one.
 FIELD = {"type": "string", "minLength": 1, "maxLength": 4096}
+UNTIL = FIELD | {"description": "A time (RFC 3339), or a template that gives one."}
 
 
-def rendered(moment: Moment, template: str) -> datetime:
-    """The time that the template gives, in UTC. Raises StepFailed `error` if it gives none."""
-    try:
-        return read(moment.render(template))
-    except ValueError as error:
-        raise StepFailed("error", str(error)) from error
+def until(moment: Moment) -> datetime:
+    """When the step's `seconds` are over, or the time of its `until`, in UTC. Raises StepFailed `error` for no time."""
+    if "seconds" in moment.step.fields:
+        return moment.now + timedelta(seconds=moment.step.fields["seconds"])
+    return templated_values.read(moment, "until", read)
 
 
-def fault(template: Any) -> str | None:
-    """What is wrong with a time that is no template; None if nothing is."""
-    if isinstance(template, str) and "{" not in template:
-        try:
-            read(template)
-        except ValueError as error:
-            return str(error)
-    return None
+def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
+    """Yields what is wrong with `seconds` and `until`, of which a step has one."""
+    if ("seconds" in step) == ("until" in step):
+        yield Fault(pointer, "Give either 'seconds' or 'until'.")
+    yield from templated_values.check("until", read, step, pointer)
 
 
 def read(text: str) -> datetime:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from app.domain.automations.steps import wait_for_reply
-from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, Wait
+from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, Wait, saved
 from app.domain.triggers import awaited_events, event_kinds
 from app.lib.json import timestamp
 
@@ -20,9 +20,9 @@ def begin(moment: Moment) -> Outcome:
     if is_first and (event := awaited_events.missed(moment.unit, moment.run, awaited)) is not None:
         return _occurred(moment, event)
     until = moment.now + timedelta(seconds=fields.get("timeout_seconds", wait_for_reply.LONGEST_SECONDS))
-    saved = {**moment.run.saved, moment.step.id: awaited_events.expect(moment.unit, moment.run, awaited)}
+    waiting = {**moment.run.saved, moment.step.id: awaited_events.expect(moment.unit, moment.run, awaited)}
     text = f"The run waits for '{fields['event']}' until {timestamp(until)}."
-    return Wait("event", text, until, run_fields={"saved": saved})
+    return Wait("event", text, until, run_fields={"saved": waiting})
 
 
 def resume(moment: Moment) -> Outcome:
@@ -30,19 +30,12 @@ def resume(moment: Moment) -> Outcome:
     if moment.answer is not None:
         return _occurred(moment, moment.answer["event"])
     result = {"event": None, "timed_out": True}
-    return Done("No such event happened in time.", output=result, saved=_saved(moment, result), to="otherwise")
+    return Done("No such event happened in time.", output=result, saved=saved(moment, result, None), to="otherwise")
 
 
 def _occurred(moment: Moment, event: Mapping[str, Any]) -> Done:
     result = {"event": event, "timed_out": False}
-    return Done(f"'{moment.step.fields['event']}' happened.", output=result, saved=_saved(moment, result))
-
-
-def _saved(moment: Moment, result: Mapping[str, Any]) -> dict[str, Any]:
-    """The new members of `steps`: the result under the step's own name, the event under `save_as`."""
-    fields = moment.step.fields
-    named = {fields["save_as"]: result["event"]} if "save_as" in fields else {}
-    return {**named, moment.step.id: result}
+    return Done(f"'{moment.step.fields['event']}' happened.", output=result, saved=saved(moment, result, event))
 
 
 KIND = Kind(

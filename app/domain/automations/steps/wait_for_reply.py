@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed, Wait
+from app.domain.automations.steps.base import NAME, Done, Kind, Moment, Outcome, StepFailed, Wait, saved
 from app.domain.conversations import conversations, replies
 from app.lib.json import timestamp
 
@@ -43,19 +43,12 @@ def resume(moment: Moment) -> Outcome:
 
 def _answered(moment: Moment, answer: Mapping[str, Any], run_fields: Mapping[str, Any]) -> Done:
     result = {**answer, "timed_out": False}
-    saved = _saved(moment, result, answer["text"])
-    return Done("The contact replied.", output=result, saved=saved, run_fields=run_fields)
+    kept = saved(moment, result, answer["text"])
+    return Done("The contact replied.", output=result, saved=kept, run_fields=run_fields)
 
 
 def _unanswered(moment: Moment, text: str, result: Mapping[str, Any]) -> Done:
-    return Done(text, output=result, saved=_saved(moment, result, None), to="otherwise")
-
-
-def _saved(moment: Moment, result: Mapping[str, Any], text: str | None) -> dict[str, Any]:
-    """The new members of `steps`: the result under the step's own name, the reply's text under `save_as`."""
-    fields = moment.step.fields
-    named = {fields["save_as"]: text} if "save_as" in fields else {}
-    return {**named, moment.step.id: result}
+    return Done(text, output=result, saved=saved(moment, result, None), to="otherwise")
 
 
 KIND = Kind(
@@ -70,12 +63,7 @@ KIND = Kind(
             "default": LONGEST_SECONDS,
             "description": "How long to wait; 90 days at most.",
         },
-        "save_as": {
-            "type": "string",
-            "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$",
-            "x-form": "a name of up to 64 letters, digits and underscores that does not begin with a digit",
-            "description": "Another name in `steps`, for the reply's text alone; null if none came.",
-        },
+        "save_as": NAME | {"description": "Another name in `steps`, for the reply's text alone; null if none came."},
         "otherwise": {"description": "The steps to take if no reply comes in time."},
     },
     lists=("otherwise",),
