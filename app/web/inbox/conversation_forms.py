@@ -21,7 +21,7 @@ from app.models.conversations import Conversation, Message
 from app.models.notes import Note
 from app.web import writes
 from app.web.access import page, viewer, workspace_id
-from app.web.forms import errors_of, status_of, typed
+from app.web.forms import Answer, errors_of, status_of, typed
 from app.web.inbox import inbox_pages, snooze_times, views
 
 blueprint = Blueprint("conversation_forms", __name__, url_prefix="/workspaces/<workspace>/inbox/<conversation_id>")
@@ -30,8 +30,6 @@ ANSWER = "conversations.answer"
 # A form may have several files, which are no larger together than one may be, and what the form needs itself.
 _MOST_BYTES = media.MOST_BYTES + 256 * 1024
 _MENTION = re.compile(r"(?<![\w.@+-])@([\w.+-]*[\w+-])")
-
-Answer = str | tuple[Response | str, int] | Response
 
 
 @blueprint.post("/write")
@@ -45,7 +43,7 @@ def write(conversation_id: str) -> Answer:
     except (Invalid, Conflict) as error:
         errors = {name if name in ("template", "files") else "text": said for name, said in errors_of(error).items()}
         if _is_script():
-            return jsonify(errors=errors), status_of(error)
+            return _refused(error, errors)
         return inbox_pages.page_of(conversation, typed=given, errors=errors), status_of(error)
     return Response(json.dumps(made), mimetype="application/json") if _is_script() else _back(conversation)
 
@@ -64,7 +62,7 @@ def change(conversation_id: str) -> Answer:
     except (Invalid, Conflict) as error:
         said = next(iter(errors_of(error).values()))
         if _is_script():
-            return jsonify(errors={"": said}), status_of(error)
+            return _refused(error, {"": said})
         flash(said, "error")
         return _back(conversation)
     if _is_script():
@@ -191,6 +189,13 @@ def _stored(files: list[FileStorage]) -> list[str]:
 def _back(conversation: Conversation) -> Response:
     """To the conversation, in the list that the form was sent from."""
     return redirect(views.asked_for().address("inbox_pages.show", conversation_id=conversation.id), 303)
+
+
+def _refused(error: Invalid | Conflict, errors: dict[str, str]) -> Response:
+    """The refusal for the script: a sentence for each field."""
+    response = jsonify(errors=errors)
+    response.status_code = status_of(error)
+    return response
 
 
 def _is_script() -> bool:
