@@ -61,7 +61,7 @@ def create_saved_reply(body: dict[str, Any]) -> Response:
     workspace_id = caller().workspace_id
 
     def check() -> None:
-        saved_replies.check(body)
+        saved_replies.check(workspace_id, body)
         saved_replies.QUOTA.check(workspace_id)
 
     return accept("saved_replies.create", body, ids.new("srp"), check)
@@ -84,7 +84,7 @@ def update_saved_reply(body: dict[str, Any], saved_reply_id: str) -> Response:
 
     def check() -> None:
         must_exist("saved_reply", saved_reply_id)
-        saved_replies.check(body)
+        saved_replies.check(caller().workspace_id, body)
 
     return accept("saved_replies.update", body, saved_reply_id, check)
 

@@ -7,6 +7,7 @@ CREATE TABLE saved_replies (
     shortcut text NOT NULL,
     folded text COLLATE "C" NOT NULL,
     text text NOT NULL,
+    attachments json NOT NULL DEFAULT '[]',
     created_at timestamptz NOT NULL DEFAULT now(),
     updated_at timestamptz NOT NULL DEFAULT now()
 );
@@ -22,3 +23,6 @@ CREATE TABLE macros (
     updated_at timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX macros_page ON macros (workspace_id, id);
+
+-- Files of saved replies, which any number of messages have too. `was_sent`: one does, so the file stays.
+ALTER TABLE uploads ADD COLUMN saved_reply_id text, ADD COLUMN was_sent boolean NOT NULL DEFAULT false;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from peewee import TextField, fn
 
-from app.models.base import OwnedModel, TimeField, page_before
+from app.models.base import OwnedModel, TimeField, json_field, page_before
 
 
 class SavedReply(OwnedModel):
@@ -16,6 +16,7 @@ class SavedReply(OwnedModel):
     shortcut = TextField()
     folded = TextField()
     text = TextField()
+    attachments = json_field(default=list)
     created_at = TimeField()
     updated_at = TimeField()
 

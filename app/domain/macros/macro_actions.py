@@ -65,13 +65,13 @@ class Kind:
 
 
 def _reply(use: Use, action: Mapping[str, Any]) -> None:
-    template = action.get("text")
+    template, files = action.get("text"), []
     if template is None:
         found = saved_replies.seen_by(use.change.unit, use.change.workspace_id, action["saved_reply_id"])
         if found is None:
             raise Conflict("The saved reply has been deleted.", code="gone")
-        template = found.text
-    change = use.as_new("msg", text=use.rendering.render(template))
+        template, files = found.text, [{"upload_id": each["id"]} for each in found.attachments]
+    change = use.as_new("msg", text=use.rendering.render(template), attachments=files)
     messages.create(change)
     queued = change.unit.get(Message, change.workspace_id, "id", change.target)
     assert queued is not None
@@ -157,7 +157,7 @@ KINDS: Mapping[str, Kind] = {
         description="Writes to the contact: `text`, or the text of a saved reply. Opens the conversation if it is"
         " closed.",
         apply=_reply,
-        code="text",
+        code="message",
         fields={
             "text": {
                 "type": "string",

@@ -9,6 +9,8 @@ from typing import Any
 from marshmallow import fields
 from peewee import fn
 
+from app.domain.channels import media, reply_files
+from app.domain.channels.media import AttachmentSchema
 from app.domain.conversations import messages
 from app.domain.macros import renderings
 from app.domain.macros.renderings import Rendering
@@ -28,28 +30,32 @@ LONGEST_TEXT = messages.MOST_CHARACTERS
 
 
 def create(change: Change) -> Effect:
-    """Creates a saved reply. Raises Conflict above the QUOTA and for a shortcut that is taken."""
+    """Creates a saved reply. Raises Conflict above the QUOTA and for a shortcut that is taken, Invalid, and Busy."""
     QUOTA.keep(change.workspace_id)
     SavedReply.insert(id=change.target, workspace_id=change.workspace_id, **_columns(change)).execute()
     return Effect("made", "saved_reply", change.target)
 
 
 def update(change: Change) -> Effect:
-    """Changes the fields given. Raises NotFound, and Conflict for a shortcut that is taken."""
+    """Changes the fields given. Raises NotFound, Conflict for a shortcut that is taken, Invalid, and Busy."""
     reply = SavedReply.find(change.workspace_id, change.target)
+    if "attachments" in change.payload:
+        reply_files.let_go(change.unit, change.workspace_id, _files(reply) - set(upload_ids(change.payload)))
     SavedReply.update(**_columns(change), updated_at=fn.now()).where(SavedReply.id == reply.id).execute()
     return Effect("changed", "saved_reply", reply.id)
 
 
 def delete(change: Change) -> Effect:
-    """Deletes the saved reply; macros with it are refused from then on. Raises NotFound."""
+    """Deletes the saved reply; macros with it are refused from then on. Raises NotFound and Busy."""
     reply = SavedReply.find(change.workspace_id, change.target)
+    reply_files.let_go(change.unit, change.workspace_id, _files(reply))
     SavedReply.delete().where(SavedReply.id == reply.id).execute()
     return Effect("deleted", "saved_reply", reply.id)
 
 
-def check(body: Mapping[str, Any]) -> None:
-    """Raises Invalid for a text that could never be sent."""
+def check(workspace_id: str, body: Mapping[str, Any]) -> None:
+    """Raises Invalid for a text that could never be sent, and for files that there are not."""
+    media.check_uploads(workspace_id, upload_ids(body))
     if found := list(text_faults(body["text"], "/text") if "text" in body else ()):
         raise Invalid(*found)
 
@@ -59,6 +65,11 @@ def text_faults(text: str, pointer: str) -> Iterator[Fault]:
     if "{" not in text and not text.strip():
         yield Fault(pointer, "A message without text cannot be sent.")
     yield from renderings.faults(text, pointer)
+
+
+def upload_ids(body: Mapping[str, Any]) -> list[str]:
+    """The uploads that a body names, each once."""
+    return list(dict.fromkeys(each["upload_id"] for each in body.get("attachments", ())))
 
 
 def read_shortcut(text: str) -> str:
@@ -82,6 +93,7 @@ class SavedReplySchema(ResponseBody):
     id = fields.String()
     shortcut = fields.String(metadata={"example": "refund"})
     text = fields.String(metadata={"example": "Hello {{ contact.first_name }}, your refund is on its way."})
+    attachments = fields.List(fields.Nested(AttachmentSchema))
     created_at = time("When the saved reply was created.")
     updated_at = time("When it last changed.")
 
@@ -96,24 +108,36 @@ class RenderedReplySchema(SavedReplySchema):
     )
 
 
-represent = SavedReplySchema.of
+def represent(reply: SavedReply) -> dict[str, Any]:
+    """The saved reply as the API shows it."""
+    return SavedReplySchema.of(reply, attachments=media.shown(reply.attachments))
 
 
 def render(reply: SavedReply, contact: Contact, member_id: str | None) -> dict[str, Any]:
     """The saved reply as the API shows it, filled in for the contact and the member. Raises Conflict."""
     rendering = Rendering(contact, member_id)
     rendered = rendering.render(reply.text)
-    return RenderedReplySchema.of(reply, rendered=rendered, missing=rendering.missing)
+    return {**represent(reply), "rendered": rendered, "missing": rendering.missing}
 
 
 def _columns(change: Change) -> dict[str, Any]:
-    """The columns that the payload sets. Raises Conflict."""
-    payload = change.payload
-    if "shortcut" not in payload:
-        return dict(payload)
-    folded = payload["shortcut"].casefold()
+    """The columns that the payload sets. Raises Conflict, Invalid and Busy."""
+    columns = dict(change.payload)
+    if "shortcut" in columns:
+        columns["folded"] = columns["shortcut"].casefold()
+        _refuse_taken(change, columns["folded"])
+    if "attachments" in columns:
+        named = upload_ids(change.payload)
+        columns["attachments"] = reply_files.keep(change.unit, change.workspace_id, named, change.target)
+    return columns
+
+
+def _refuse_taken(change: Change, folded: str) -> None:
     other = SavedReply.in_workspace(change.workspace_id).where(SavedReply.folded == folded).first()
     if other is not None and other.id != change.target:
         detail = f"Another saved reply has the shortcut '{other.shortcut}'."
         raise Conflict(detail, conflicting_saved_reply_id=other.id)
-    return {**payload, "folded": folded}
+
+
+def _files(reply: SavedReply) -> set[str]:
+    return {each["id"] for each in reply.attachments}

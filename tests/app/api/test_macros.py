@@ -166,6 +166,19 @@ def test_a_reply_opens_a_closed_conversation(api: Api, contact_id: str, conversa
     assert shown(api, conversation_id)["status"] == "open"
 
 
+def test_a_saved_reply_is_sent_with_its_files_each_time(api: Api, conversation_id: str) -> None:
+    upload_id = api.post("uploads?name=terms.pdf", data=b"%PDF-1.7").json["data"]["id"]
+    body = {"shortcut": "terms", "text": "Our terms.", "attachments": [{"upload_id": upload_id}]}
+    saved = api.done(api.post("saved-replies", body))["resource"]["id"]
+    macro_id = make_macro(api, {"kind": "reply", "saved_reply_id": saved})
+
+    for _ in range(2):
+        assert applied(api, conversation_id, macro_id)["status"] == "succeeded"
+
+    sent = all_of("SELECT attachments FROM messages WHERE direction = 'out'")
+    assert [[each["id"] for each in attachments] for attachments in sent] == [[upload_id]] * 2
+
+
 def test_it_is_applied_once_for_a_key(api: Api, conversation_id: str) -> None:
     path = f"conversations/{conversation_id}/macros/{make_macro(api, REPLY)}"
 
@@ -181,11 +194,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "nobody": ({"kind": "assign", "assignee_id": "me"}, "", "nobody"),
     "opted out": (REPLY, "UPDATE contacts SET opted_out = true", "opted_out"),
     "channel deleted": (REPLY, "UPDATE channels SET deleted_at = now()", "channel_deleted"),
-    "blank": ({"kind": "reply", "text": "{{ contact.last_name }}"}, "", "text"),
+    "blank": ({"kind": "reply", "text": "{{ contact.last_name }}"}, "", "message"),
     "too long": (
         {"kind": "reply", "text": "{{ contact.first_name }}"},
         "UPDATE contacts SET first_name = repeat('x', 4097)",
-        "text",
+        "message",
     ),
     "computing": (
         {"kind": "reply", "text": "{% for i in (1..9000) %}{% for j in (1..9000) %}x{% endfor %}{% endfor %}"},

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from app.database import rows
+from app.domain.channels import media
 from app.domain.macros import saved_replies
 from app.domain.work.quotas import Quota
 from app.lib import ids
 from app.models.saved_replies import SavedReply
 from tests.bounding import set_bound
-from tests.cast import KEY, Api, one
+from tests.cast import KEY, Api, all_of, one
 from tests.talks import make_channel, make_member, make_saved_reply, receive
 
 TEXT = "Hello {{ contact.first_name }}, {{ member.email }} will call you."
@@ -47,7 +48,7 @@ def test_a_saved_reply_is_created_and_shown(api: Api) -> None:
     shown = api.get(f"saved-replies/{reply_id}").json["data"]
 
     times = {name: shown[name] for name in ("created_at", "updated_at")}
-    assert shown == {"id": reply_id, "shortcut": "Refund", "text": TEXT, **times}
+    assert shown == {"id": reply_id, "shortcut": "Refund", "text": TEXT, "attachments": [], **times}
     assert reply_id.startswith("srp_")
 
 
@@ -241,6 +242,89 @@ def test_nothing_is_rendered_for_a_contact_who_is_deleted(api: Api, contact_id: 
     api.done(api.delete(f"contacts/{contact_id}"))
 
     assert api.get(f"conversations/{conversation_id}/saved-replies/{reply_id}").status_code == 404
+
+
+def upload(api: Api, content: bytes = b"%PDF-1.7") -> str:
+    return str(api.post("uploads?name=terms.pdf", data=content).json["data"]["id"])
+
+
+def with_files(api: Api, shortcut: str, *upload_ids: str) -> dict[str, Any]:
+    """Saves a reply with these files; returns the job."""
+    named = [{"upload_id": each} for each in upload_ids]
+    return api.done(api.post("saved-replies", {"shortcut": shortcut, "text": "Our terms.", "attachments": named}))
+
+
+def content_of(api: Api, attachment: dict[str, Any]) -> tuple[int, bytes]:
+    found = api.client.get(attachment["address"].removeprefix("https://bellhop.test"))
+    return found.status_code, found.data
+
+
+def send(api: Api, conversation_id: str, upload_id: str) -> dict[str, Any]:
+    body = {"text": "Here.", "attachments": [{"upload_id": upload_id}]}
+    return api.done(api.post(f"conversations/{conversation_id}/messages", body))
+
+
+def expire(api: Api) -> None:
+    """A day later."""
+    rows("UPDATE uploads SET expires_at = expires_at - interval '25 hours'")
+    media.delete_expired()
+
+
+def test_its_files_do_not_expire_and_are_sent_any_number_of_times(api: Api, conversation_id: str) -> None:
+    upload_id = upload(api)
+    reply_id = with_files(api, "terms", upload_id)["resource"]["id"]
+    expire(api)
+
+    [shown] = rendered(api, conversation_id, reply_id)["attachments"]
+    sent = [send(api, conversation_id, shown["id"]) for _ in range(2)]
+
+    assert [each["status"] for each in sent] == ["succeeded"] * 2
+    assert (shown["id"], shown["name"], shown["bytes"]) == (upload_id, "terms.pdf", 8)
+    assert content_of(api, shown) == (200, b"%PDF-1.7")
+    for job in sent:
+        assert api.get(f"messages/{job['resource']['id']}").json["data"]["attachments"] == [shown]
+
+
+def test_a_file_that_was_sent_stays_with_its_messages(api: Api, contact_id: str, conversation_id: str) -> None:
+    sent, unsent, kept = upload(api), upload(api), upload(api)
+    reply_id = with_files(api, "terms", sent, unsent, kept)["resource"]["id"]
+    message_id = send(api, conversation_id, sent)["resource"]["id"]
+
+    api.done(api.patch(f"saved-replies/{reply_id}", {"attachments": [{"upload_id": kept}]}))
+    expire(api)
+
+    assert set(all_of("SELECT id FROM uploads")) == {sent, kept}
+    [attachment] = api.get(f"messages/{message_id}").json["data"]["attachments"]
+    assert content_of(api, attachment)[0] == 200
+    api.done(api.delete(f"saved-replies/{reply_id}"))
+    expire(api)
+    assert all_of("SELECT id FROM uploads") == [sent]
+    assert send(api, conversation_id, sent)["problem"]["errors"][0]["pointer"] == "/attachments/0/upload_id"
+
+
+def test_an_erased_contact_takes_no_file_of_a_saved_reply_along(
+    api: Api, contact_id: str, conversation_id: str
+) -> None:
+    upload_id = upload(api)
+    reply_id = with_files(api, "terms", upload_id)["resource"]["id"]
+    send(api, conversation_id, upload_id)
+
+    api.done(api.delete(f"contacts/{contact_id}"))
+
+    [shown] = api.get(f"saved-replies/{reply_id}").json["data"]["attachments"]
+    assert content_of(api, shown)[0] == 200
+
+
+def test_a_file_is_of_one_saved_reply_or_message(api: Api, others: Api, conversation_id: str) -> None:
+    taken, attached, theirs = upload(api), upload(api), upload(others)
+    with_files(api, "terms", taken)
+    send(api, conversation_id, attached)
+
+    for upload_id in (attached, theirs, ids.new("upl"), "upl_1"):
+        body = {"shortcut": "other", "text": "Hello", "attachments": [{"upload_id": upload_id}]}
+        assert refused(api.post("saved-replies", body)) == ["/attachments/0/upload_id"]
+    assert with_files(api, "other", taken)["problem"]["status"] == 422
+    assert refused(others.post("saved-replies", {"shortcut": "x", "text": "x", "attachments": [{"upload_id": taken}]}))
 
 
 def test_a_support_visit_is_in_the_audit_log(api: Api) -> None:
