@@ -74,8 +74,8 @@ def check_uploads(workspace_id: str, upload_ids: Sequence[str]) -> None:
     is_free = (Upload.expires_at > fn.now()) & Upload.message_id.is_null() & Upload.visitor_id.is_null()
     may_be_sent = is_free | Upload.saved_reply_id.is_null(False)
     found = Upload.in_workspace(workspace_id).where(Upload.id.in_(upload_ids), Upload.file.is_null(False), may_be_sent)
-    free = {row.id for row in found}
-    if faults := [_missing(index) for index, upload_id in enumerate(upload_ids) if upload_id not in free]:
+    known = {row.id for row in found}
+    if faults := [_missing(index) for index, upload_id in enumerate(upload_ids) if upload_id not in known]:
         raise Invalid(*faults)
 
 

@@ -101,7 +101,7 @@ def test_all_actions_are_taken_as_one_job(api: Api, contact_id: str, conversatio
         "conversation.labelled",
         "conversation.closed",
     ]
-    assert one("SELECT count(*) FROM events WHERE job_id = %s", job["id"]) == 5
+    assert one("SELECT count(*) FROM events WHERE job_id = %s", job["id"]) == 3
 
 
 def test_the_author_is_the_token(api: Api, conversation_id: str) -> None:
