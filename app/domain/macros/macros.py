@@ -20,7 +20,7 @@ from app.domain.work.quotas import Quota
 from app.domain.work.units import Unit
 from app.errors import MAX_FAULTS, BellhopError, Conflict, Invalid, NotFound
 from app.lib import json
-from app.lib.schemas import ResponseBody, time
+from app.lib.schemas import ResponseBody, about, time
 from app.models.macros import Macro
 from app.models.sets import Key
 
@@ -100,7 +100,7 @@ def starts_automations(body: Mapping[str, Any]) -> bool:
 class MacroSchema(ResponseBody):
     id = fields.String()
     name = fields.String(metadata={"example": "Refund"})
-    actions = fields.List(fields.Dict(metadata={"$ref": "#/components/schemas/Action"}), metadata={"example": EXAMPLE})
+    actions = fields.List(fields.Dict(), metadata=about("Each is an Action, as it was given.", example=EXAMPLE))
     created_at = time("When the macro was created.")
     updated_at = time("When it last changed.")
 
