@@ -32,8 +32,13 @@ def _schema(name: str, kind: Kind) -> dict[str, Any]:
 
 
 def _choice(kind: Kind) -> dict[str, Any]:
-    """That an action has one of these members, which `_faults` says in a sentence."""
-    return {"oneOf": [{"required": [each]} for each in kind.one_of]} if kind.one_of else {}
+    """That an action has exactly one of these members, which `_faults` says in a sentence."""
+    if not kind.one_of:
+        return {}
+    all_of_them = {"type": "object", "required": list(kind.one_of), "properties": {each: {} for each in kind.one_of}}
+    none_of_them = {"type": "object", "properties": {each: {"not": {}} for each in kind.one_of}}
+    # With the simpler oneOf, generated clients would lose the fields.
+    return {"not": {"anyOf": [all_of_them, none_of_them]}}
 
 
 def _component(name: str) -> str:
