@@ -112,6 +112,5 @@ def render_saved_reply(query: dict[str, Any], conversation_id: str, saved_reply_
     contact = contacts.find(workspace_id, conversation.contact_id)
     if member_id is not None and not members.exists(workspace_id, member_id):
         raise Invalid(Fault("/member_id", "There is no such member in this workspace."))
-    computes = "{%" in reply.text  # perhaps a loop
-    with bounds.alone(workspace_id) if computes else nullcontext():
+    with bounds.alone(workspace_id) if "{" in reply.text else nullcontext():
         return respond(200, {"data": saved_replies.render(reply, contact, member_id)})
