@@ -157,7 +157,7 @@ STORED_PER_WORKSPACE = Bound(
 LEAST_FREE = Bound("least_free", 256 * 1024**2, "bytes, at least, that are free under `MEDIA_DIR` and `TMPDIR`")
 
 # Computing. A template's steps are counted, not its seconds: what a run does must not depend on how busy a machine is.
-COMPUTING_PER_STEP = Bound("computing_per_step", 100_000, "steps of the templates of a step together")
+COMPUTING_PER_STEP = Bound("computing_per_step", 100_000, "steps of the templates of a step or macro together")
 COMPUTING_PER_SIMULATION = Bound("computing_per_simulation", 500_000, "steps of all templates")
 # Five automations that all start all five would begin twelve million otherwise, ten deep.
 RUNS_OF_CHAIN = Bound("runs_of_chain", 1_000, "runs of a contact that follow from one cause")

@@ -26,6 +26,7 @@ from app.domain.deliveries import deliveries, replays
 from app.domain.jobs import failed_jobs
 from app.domain.jobs.jobs import KINDS
 from app.domain.lifecycle import erasures, imports
+from app.domain.macros import macros, saved_replies
 from app.domain.people import tokens
 from app.domain.webhooks import catalogue, endpoints
 from app.domain.writes import VERBS
@@ -44,11 +45,13 @@ NOUNS: dict[str, Any] = {
     "contacts": contacts,
     "deliveries": deliveries,
     "endpoints": endpoints,
+    "macros": macros,
     "messages": messages,
     "notes": notes,
     "replays": replays,
     "runs": runs,
     "sales": sales,
+    "saved_replies": saved_replies,
     "workspaces": workspace_changes,
 }
 RESTRICTIONS = {*tokens.RESTRICTIONS, tokens.UNRESTRICTED}

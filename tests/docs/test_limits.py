@@ -17,6 +17,7 @@ from app.domain.channels import buttons, channels, chats, media
 from app.domain.contacts import contacts
 from app.domain.conversations import conversation_counts, conversation_labels, notes, snoozes
 from app.domain.lifecycle import import_lines
+from app.domain.macros import macros, saved_replies
 from app.domain.people import links, members, sign_ins
 from app.domain.triggers import awaited_events, concerned_runs, run_states, start_scans
 from app.domain.webhooks import endpoints
@@ -48,6 +49,11 @@ CONSTANTS = {
     "notes of a conversation": notes.MOST_NOTES,
     "characters of a note": notes.MOST_CHARACTERS,
     "mentions of a note": notes.MOST_MENTIONS,
+    "saved replies": saved_replies.QUOTA.most,
+    "characters of a saved reply's shortcut": saved_replies.LONGEST_SHORTCUT,
+    "characters of a saved reply": saved_replies.LONGEST_TEXT,
+    "macros": macros.QUOTA.most,
+    "actions of a macro": macros.MOST_ACTIONS,
     "days for which a conversation can be snoozed": snoozes.MOST_DAYS,
     "bytes of a template": templates.LONGEST_TEMPLATE,
     "steps of a definition": json_schemas.MOST_STEPS,

@@ -22,7 +22,7 @@ from app.lib.token_format import new as new_token
 from app.problems import PROBLEMS
 from tests.billing import close_february
 from tests.cast import Api, found, one, row_counts
-from tests.talks import add_note, make_channel, make_member, receive
+from tests.talks import add_note, make_channel, make_macro, make_member, make_saved_reply, receive
 
 RESTRICTIONS = ("contacts", "inbox", "automations", "billing", "webhooks")
 HTTPS = "https://shop.example/hooks"
@@ -81,6 +81,8 @@ LISTS = [
     *both("conversations/{conversation}/messages", "inbox"),
     *both("conversations/{conversation}/notes", "inbox"),
     *both("messages", "inbox"),
+    *both("saved-replies", "inbox"),
+    *both("macros", "inbox"),
     *both("members", "inbox"),
 ]
 CATALOGUE = both("webhooks/events", None)
@@ -107,6 +109,9 @@ ITEMS = [
     Route("GET", "messages/{message}", "inbox"),
     Route("GET", "notes/{note}", "inbox"),
     Route("GET", "members/{member}", "inbox"),
+    Route("GET", "saved-replies/{saved_reply}", "inbox"),
+    Route("GET", "conversations/{conversation}/saved-replies/{saved_reply}", "inbox"),
+    Route("GET", "macros/{macro}", "inbox"),
 ]
 REFERENCES = {"contact_id": "contact", "endpoint_id": "endpoint"}
 NAMING_A_CONTACT = [
@@ -123,6 +128,8 @@ MAKING = [
     Route("POST", "channels", "inbox", CHANNEL),
     Route("POST", "conversations/{conversation}/messages", "inbox", {"text": "Hello"}),
     Route("POST", "conversations/{conversation}/notes", "inbox", {"text": "Called."}),
+    Route("POST", "saved-replies", "inbox", {"shortcut": "new", "text": "Hello"}),
+    Route("POST", "macros", "inbox", {"name": "Close", "actions": [{"kind": "close"}]}),
     *NAMING_A_CONTACT,
 ]
 CHANGING = [
@@ -161,6 +168,11 @@ CHANGING = [
     Route("PATCH", "conversations/{conversation}", "inbox", {"status": "closed"}),
     Route("POST", "messages/{message}/resend", "inbox"),
     Route("DELETE", "notes/{note}", "inbox"),
+    Route("PATCH", "saved-replies/{saved_reply}", "inbox", {"text": "Other"}),
+    Route("DELETE", "saved-replies/{saved_reply}", "inbox"),
+    Route("PATCH", "macros/{macro}", "inbox", {"name": "Other"}),
+    Route("DELETE", "macros/{macro}", "inbox"),
+    Route("POST", "conversations/{conversation}/macros/{macro}", "inbox"),
 ]
 # Answers in pieces, and takes other bodies than JSON.
 EXPORT = Route("GET", "contacts/{contact}/export", "contacts")
@@ -229,6 +241,8 @@ def furnish(api: Api, email: str) -> dict[str, str]:
         "message": message.id,
         "note": add_note(api, message.conversation_id),
         "member": make_member(api.workspace_id),
+        "saved_reply": make_saved_reply(api),
+        "macro": make_macro(api),
         "automation": automation,
         "run": run,
         "endpoint": endpoint,
