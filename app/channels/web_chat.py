@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from app.channels.base import Account, ChannelKind, Outcome, Outgoing, Request, Verdict
+from app.channels.base import OWN_SETTINGS, Account, ChannelKind, Outcome, Outgoing, Request, Verdict
 from app.channels.inbound import Arrival, Media
 from app.outbound import Answer
 
@@ -43,7 +43,7 @@ class WebChat(ChannelKind):
                     "x-form": "the origin of a page in small letters, such as https://shop.example",
                 },
             },
-            "reopen": {"type": "boolean"},
+            **OWN_SETTINGS,
             "new_visitors_per_minute": {"type": "integer", "minimum": 1, "maximum": 6_000},
         },
     }

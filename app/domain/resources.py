@@ -17,7 +17,7 @@ from app.domain.conversations import conversations, messages, notes
 from app.domain.deliveries import deliveries, replays, sweeps
 from app.domain.jobs import jobs
 from app.domain.lifecycle import imports, merges
-from app.domain.people import workspaces
+from app.domain.people import members, workspaces
 from app.domain.triggers import run_states
 from app.domain.webhooks import endpoints
 from app.errors import NotFound
@@ -63,6 +63,7 @@ TYPES: Mapping[str, ResourceType] = {
     "conversation": ResourceType("conversations", lambda *ids: conversations.represent(Conversation.find(*ids))),
     "message": ResourceType("messages", lambda *ids: messages.represent(Message.find(*ids))),
     "note": ResourceType("notes", lambda *ids: notes.represent(Note.find(*ids))),
+    "member": ResourceType("members", lambda *ids: members.represent(members.find(*ids))),
     "channel": ResourceType("channels", lambda *ids: channels.represent(Channel.find(*ids))),
     "job": ResourceType("jobs", lambda *ids: represent_job(Job.find(*ids))),
     "workspace": ResourceType(None, lambda *ids: workspaces.represent(workspaces.find(ids[0]))),

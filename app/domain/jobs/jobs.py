@@ -77,6 +77,8 @@ KINDS: Mapping[str, Kind] = {
     "messages.resend": Kind("inbox", "message"),
     "notes.create": Kind("inbox", "note"),
     "notes.delete": Kind("inbox", "note"),
+    "members.update": Kind("inbox", "member", is_long=True),
+    "members.give_back": Kind("inbox", "member", is_long=True),
     "channels.create": Kind("inbox", "channel"),
     "channels.update": Kind("inbox", "channel"),
     "channels.reauthorize": Kind("inbox", "channel"),
