@@ -148,6 +148,8 @@ def _loads_of(workspace_id: str) -> tuple[str, str]:
 _IS_QUEUED = "status = 'open' AND assignee_id IS NULL AND snoozed_until IS NULL"
 _AVAILABLE = "SELECT id FROM members WHERE workspace_id = %s AND availability = 'available' ORDER BY id"
 
+_LOAD = conversation_counts.OPEN_OF.format("members.workspace_id", "members.id")
+
 # Of the next channels with the rule, those with a queue and with somebody who has room, by workspace.
 _READY = f"""
     WITH looked_at AS MATERIALIZED (
@@ -156,13 +158,15 @@ _READY = f"""
     ), queued AS MATERIALIZED (
         SELECT * FROM looked_at WHERE EXISTS (
             SELECT FROM conversations WHERE channel_id = looked_at.id AND {_IS_QUEUED})
+    ), free AS MATERIALIZED (
+        SELECT members.id, workspace_id FROM (SELECT DISTINCT workspace_id FROM queued) AS owners
+        JOIN members USING (workspace_id)
+        WHERE availability = 'available'
+            AND (capacity IS NULL OR capacity > {_LOAD})
     ), ready AS (
         SELECT workspace_id, array_agg(id) AS channel_ids FROM queued WHERE EXISTS (
-            SELECT FROM members
-            WHERE members.workspace_id = queued.workspace_id AND availability = 'available'
-                AND (settings->>'member_ids' IS NULL OR (settings->'member_ids')::jsonb ? members.id)
-                AND (capacity IS NULL
-                    OR capacity > {conversation_counts.OPEN_OF.format("members.workspace_id", "members.id")}))
+            SELECT FROM free WHERE free.workspace_id = queued.workspace_id
+                AND (settings->>'member_ids' IS NULL OR (settings->'member_ids')::jsonb ? free.id))
         GROUP BY workspace_id
     )
     SELECT last.id, ready.workspace_id, ready.channel_ids

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any
 
 import redis
@@ -60,7 +59,7 @@ def look(conversation: Conversation, author: dict[str, str]) -> None:
     most = [bounds.VIEWERS_PER_CONVERSATION.most, bounds.VIEWERS_PER_WORKSPACE.most]
     values = [who, f"{conversation.id} {who}", LOOKS_SECONDS * 1000, SHOWN_EVERY_SECONDS * 1000, *most]
     try:
-        said, ends = _script()(keys=keys, args=values, client=bells.flags())
+        said, ends = bells.flags().register_script(_LOOK)(keys=keys, args=values)
     except redis.RedisError as error:
         metrics.REDIS_AWAY.inc()
         log.info("viewers.not_noted", error=str(error))
@@ -99,8 +98,3 @@ def _time(milliseconds: int) -> datetime:
 
 def _key(conversation: Conversation) -> str:
     return f"viewers:{conversation.id}"
-
-
-@cache
-def _script() -> Any:
-    return bells.flags().register_script(_LOOK)

@@ -107,6 +107,7 @@ ITEMS = [
     Route("GET", "messages/{message}", "inbox"),
     Route("GET", "notes/{note}", "inbox"),
     Route("GET", "members/{member}", "inbox"),
+    Route("GET", "conversations/{conversation}/presence", "inbox"),
 ]
 REFERENCES = {"contact_id": "contact", "endpoint_id": "endpoint"}
 NAMING_A_CONTACT = [
@@ -159,6 +160,7 @@ CHANGING = [
     Route("DELETE", "channels/{channel}", "inbox"),
     Route("POST", "channels/{channel}/reauthorize", "inbox"),
     Route("PATCH", "conversations/{conversation}", "inbox", {"status": "closed"}),
+    Route("PATCH", "members/{member}", "inbox", {"availability": "away"}),
     Route("POST", "messages/{message}/resend", "inbox"),
     Route("DELETE", "notes/{note}", "inbox"),
 ]
@@ -169,8 +171,8 @@ IMPORT = Route("POST", "contacts/import", "contacts")
 MERGE = Route("POST", "contacts/{contact}/merge", "contacts", {"contact_id": "con_01kaj5bd40e6rr3f5y2kq0w9xz"})
 UPLOAD = Route("POST", "uploads", "inbox")
 ME = Route("GET", "/api/v1/auth/me", None)
-# Not a job, and leaves no trace.
-TYPING = Route("POST", "conversations/{conversation}/typing", "inbox")
+# No jobs, and leave no trace.
+SIGNS = [Route("POST", f"conversations/{{conversation}}/{name}", "inbox") for name in ("typing", "presence")]
 # A read, although it has a body.
 SIMULATION = Route("POST", "automations/{automation}/simulate", "automations", {"variables": {}})
 # Its path is that of the workspace itself: see `test_workspace`.
@@ -178,8 +180,8 @@ WORKSPACE = {("GET", "/api/v1/workspaces/*"), ("PATCH", "/api/v1/workspaces/*")}
 WRITES = [*MAKING, *CHANGING]
 WITH_BODY = [route for route in WRITES if route.body is not None]
 WITHOUT_BODY = [route for route in WRITES if route.body is None]
-WITH_IDENTIFIER = [*ITEMS, EXPORT, SIMULATION, TYPING, *CHANGING]
-EVERY = [ME, *LISTS, *CATALOGUE, *BILLING, *COUNTS, *ITEMS, EXPORT, IMPORT, MERGE, UPLOAD, TYPING, SIMULATION, *WRITES]
+WITH_IDENTIFIER = [*ITEMS, EXPORT, SIMULATION, *SIGNS, *CHANGING]
+EVERY = [ME, *LISTS, *CATALOGUE, *BILLING, *COUNTS, *ITEMS, EXPORT, IMPORT, MERGE, UPLOAD, *SIGNS, SIMULATION, *WRITES]
 IN_WORKSPACE = [route for route in EVERY if not route.path.startswith("/")]
 
 
