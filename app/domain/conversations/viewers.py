@@ -57,7 +57,13 @@ def look(conversation: Conversation, author: dict[str, str]) -> None:
     who = f"{author['type']}:{author['id']}"
     keys = [_key(conversation), f"viewers:{conversation.workspace_id}"]
     most = [bounds.VIEWERS_PER_CONVERSATION.most, bounds.VIEWERS_PER_WORKSPACE.most]
-    values = [who, f"{conversation.id} {who}", LOOKS_SECONDS * 1000, SHOWN_EVERY_SECONDS * 1000, *most]
+    values: list[str | float] = [
+        who,
+        f"{conversation.id} {who}",
+        LOOKS_SECONDS * 1000,
+        SHOWN_EVERY_SECONDS * 1000,
+        *most,
+    ]
     try:
         said, ends = bells.flags().register_script(_LOOK)(keys=keys, args=values)
     except redis.RedisError as error:
@@ -73,8 +79,9 @@ def look(conversation: Conversation, author: dict[str, str]) -> None:
 def of(conversation: Conversation) -> list[dict[str, Any]]:
     """Who looks at the conversation now, the first to leave first; nobody while Redis is away."""
     try:
-        seconds, _ = bells.flags().time()
-        found: Any = bells.flags().zrangebyscore(_key(conversation), f"({seconds * 1000}", "+inf", withscores=True)
+        seconds, microseconds = bells.flags().time()
+        now = seconds * 1000 + microseconds // 1000
+        found: Any = bells.flags().zrangebyscore(_key(conversation), f"({now}", "+inf", withscores=True)
     except redis.RedisError as error:
         metrics.REDIS_AWAY.inc()
         log.info("viewers.not_known", error=str(error))

@@ -565,11 +565,12 @@ BELOW_A_WORKSPACE = [
     ("conversations/counts", "GET"),
     ("conversations/{conversation}", "GET PATCH"),
     ("conversations/{conversation}/messages", "GET POST"),
+    ("conversations/{conversation}/presence", "GET POST"),
     ("messages", "GET POST"),
     ("messages/{message}", "GET"),
     ("messages/{message}/resend", "POST"),
     ("members", "GET"),
-    ("members/{member}", "GET"),
+    ("members/{member}", "GET PATCH"),
     ("uploads", "POST"),
 ]
 ADDRESSES = [

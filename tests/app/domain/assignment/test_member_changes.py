@@ -8,6 +8,8 @@ import pytest
 
 from app.database import rows
 from app.domain.assignment import departures, member_changes
+from app.domain.jobs import jobs
+from app.domain.jobs.jobs import Write
 from app.errors import InsufficientScope, NotFound
 from app.lib import ids
 from tests.app.domain.assignment.balancing import (
@@ -18,7 +20,7 @@ from tests.app.domain.assignment.balancing import (
     set_member,
     wait_in,
 )
-from tests.cast import Api, accept, all_of, event_bodies, one
+from tests.cast import Api, all_of, event_bodies, one
 from tests.talks import make_channel, make_member
 
 
@@ -128,8 +130,7 @@ def test_agents_change_their_own_availability_and_admins_everything(workspace_id
 
 def test_a_job_of_an_agent_is_checked_when_it_runs(api: Api, workspace_id: str) -> None:
     agent, other = make_member(workspace_id), make_member(workspace_id)
-    job = accept(workspace_id, "members.update", {"availability": "away"}, other)
-    rows("UPDATE jobs SET actor_id = %s", (agent,))
+    job, _ = jobs.accept(Write(workspace_id, "members.update", {"availability": "away"}, "trace-1", other, agent))
     api.apply()
 
     assert one("SELECT problem->>'status' FROM jobs WHERE id = %s", job.id) == "403"
