@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from random import Random
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -238,6 +239,30 @@ def test_a_member_who_is_being_changed_gets_nothing_meanwhile(api: Api, workspac
         assert in_threads([assign_all]) == [2]
 
     assert assignees() == [staying, staying]
+
+
+def test_two_passes_that_count_at_the_same_moment_give_no_more_than_fits(
+    api: Api, workspace_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(assignments, "MOST_CHANNELS", 1)
+    first, second = make_balanced(workspace_id), make_balanced(workspace_id)
+    wait_in(api, first, "a", "b")
+    wait_in(api, second, "c", "d")
+    set_member(make_member(workspace_id), capacity=1)
+    real, both = conversation_counts.of_members, Barrier(2, timeout=20)
+
+    def count(*arguments: Any) -> dict[str, int]:
+        both.wait()
+        counted = real(*arguments)
+        both.wait()
+        return counted
+
+    monkeypatch.setattr(conversation_counts, "of_members", count)
+
+    results = in_threads([partial(assignments.assign_some, after) for after in ("", first)])
+
+    assert sorted(assigned for _, assigned in results) == [0, 1]
+    assert len([each for each in assignees() if each]) == 1
 
 
 @pytest.mark.parametrize("seed", range(3))
