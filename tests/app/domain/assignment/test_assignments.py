@@ -324,14 +324,22 @@ def test_a_call_looks_at_some_channels_and_the_next_one_goes_on(
     assert assignments.assign_some(second) == ("", 0)
 
 
-def test_where_no_channel_has_the_rule_the_pass_is_not_made(api: Api, workspace_id: str) -> None:
-    [each] = [each for each in Timetable().passes if each.name == "assignments"]
-    wait_in(api, make_channel(workspace_id), "a")
-    assert each.condition not in database.which_hold([each.condition])
+def test_the_scheduler_assigns_where_a_channel_has_the_rule_and_rests_where_none_has(
+    api: Api, workspace_id: str, statements: list[str]
+) -> None:
+    timetable, member_id = Timetable(), make_member(workspace_id)
+    timetable.passes = [each for each in timetable.passes if each.name == "assignments"]
+    channel_id = make_channel(workspace_id)
+    [talk] = wait_in(api, channel_id, "a")
+    statements.clear()
+    timetable.run_due()
+    assert (len(statements), assignee(talk)) == (1, None)
 
-    make_balanced(workspace_id)
+    set_rule(channel_id)
+    timetable.passes[0].due = 0
+    timetable.run_due()
 
-    assert each.condition in database.which_hold([each.condition])
+    assert assignee(talk) == member_id
 
 
 def test_queues_are_found_by_indexes(
