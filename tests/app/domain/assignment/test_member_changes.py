@@ -16,17 +16,11 @@ from tests.app.domain.assignment.balancing import (
     assign_all,
     assignee,
     assignees,
-    make_balanced,
     set_member,
     wait_in,
 )
 from tests.cast import Api, all_of, event_bodies, one
 from tests.talks import make_channel, make_member
-
-
-@pytest.fixture
-def channel_id(workspace_id: str) -> str:
-    return make_balanced(workspace_id)
 
 
 def patch(api: Api, member_id: str, **fields: Any) -> dict[str, Any]:
