@@ -109,6 +109,10 @@ LIVE_HEAD = Bound("live_head", 32 * 1024, "bytes of a head")
 LIVE_BUFFER = Bound("live_buffer", 512 * 1024, "bytes that wait for a stream")
 LIVE_RESUMED = Bound("live_resumed", 5_000, "updates that a listener has missed")
 
+# Who looks at conversations now, in Redis.
+VIEWERS_PER_CONVERSATION = Bound("viewers_per_conversation", 50, "who look at a conversation")
+VIEWERS_PER_WORKSPACE = Bound("viewers_per_workspace", 5_000, "who look at conversations, each counted for each")
+
 # Requests that wait for their job, by `Prefer: wait` or on a page, and those that take long: simulations, large
 # definitions and large webhooks. `web` has 16 threads.
 WAITING_PER_WORKSPACE = Bound("waiting_per_workspace", 8, "requests that wait or take long, in each `web` process")

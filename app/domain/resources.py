@@ -19,7 +19,7 @@ from app.domain.jobs import jobs
 from app.domain.lifecycle import imports, merges
 from app.domain.lifecycle.imports import ProgressSchema
 from app.domain.macros import macros, saved_replies
-from app.domain.people import workspaces
+from app.domain.people import members, workspaces
 from app.domain.triggers import run_states
 from app.domain.webhooks import endpoints
 from app.errors import NotFound
@@ -69,6 +69,7 @@ TYPES: Mapping[str, ResourceType] = {
     "note": ResourceType("notes", lambda *ids: notes.represent(Note.find(*ids))),
     "saved_reply": ResourceType("saved-replies", lambda *ids: saved_replies.represent(SavedReply.find(*ids))),
     "macro": ResourceType("macros", lambda *ids: macros.represent(Macro.find(*ids))),
+    "member": ResourceType("members", lambda *ids: members.represent(members.find(*ids))),
     "channel": ResourceType("channels", lambda *ids: channels.represent(Channel.find(*ids))),
     "job": ResourceType("jobs", lambda *ids: represent_job(Job.find(*ids))),
     "workspace": ResourceType(None, lambda *ids: workspaces.represent(workspaces.find(ids[0]))),

@@ -14,6 +14,7 @@ import structlog
 from app import mailbox, metrics, sql
 from app.config import settings
 from app.database import rows, transaction
+from app.domain.assignment import member_changes
 from app.domain.automations import automations, runs
 from app.domain.channels import channels
 from app.domain.contacts import bookings, contacts, sales
@@ -117,6 +118,8 @@ VERBS: Mapping[str, Verb] = {
     "macros.update": Verb(macros.update),
     "macros.delete": Verb(macros.delete),
     "macros.apply": Verb(macros.apply, macros.needs),
+    "members.update": Verb(member_changes.update),
+    "members.give_back": Verb(member_changes.give_back),
     "channels.create": Verb(channels.create),
     "channels.update": Verb(channels.update),
     "channels.reauthorize": Verb(channels.reauthorize),

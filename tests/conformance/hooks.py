@@ -115,6 +115,9 @@ def _mend(body: dict[str, Any]) -> None:
     if "settings" in body and "kind" not in body:
         # The kind of the channel that is changed decides which settings there are.
         body["settings"] = {"reopen": False}
+    if isinstance(body.get("settings"), dict) and body["settings"].get("member_ids"):
+        # Only members of the workspace can be named.
+        body["settings"]["member_ids"] = None
     if body.get("attachments"):
         # A file is sent once.
         body["attachments"] = [{"upload_id": _upload()}]

@@ -8,7 +8,9 @@ import pytest
 
 from app import bounds, config, web
 from app.api import lists
+from app.channels.base import OWN_SETTINGS
 from app.channels.kinds import KINDS
+from app.domain.assignment import member_changes
 from app.domain.automations import automations, http_requests, interpreter
 from app.domain.automations.definitions import json_schemas, validation
 from app.domain.automations.steps import fetched_files
@@ -41,6 +43,8 @@ CONSTANTS = {
     "channels": channels.QUOTA.most,
     "automations": automations.QUOTA.most,
     "members": members.MOST_MEMBERS,
+    "members that a channel names for assignment": OWN_SETTINGS["member_ids"]["maxItems"],
+    "open conversations that a `capacity` allows": member_changes.MOST_CAPACITY,
     "invitations that are open": links.MOST_INVITATIONS,
     "tags of a contact": contacts.MOST_TAGS,
     "custom fields of a contact": contacts.MOST_FIELDS,

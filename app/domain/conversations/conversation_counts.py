@@ -6,6 +6,7 @@ many conversations there are, and is exact: it includes what has not been added 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from marshmallow import fields
@@ -16,6 +17,12 @@ from app.lib.schemas import ResponseBody, about
 IS_ANY_NEW = "EXISTS (SELECT FROM conversation_deltas)"
 # Of a workspace that has more labels, the counts show the first.
 MOST_LABELS = 1_000
+# In SQL, the open conversations of a member; of their workspace and identifier.
+OPEN_OF = """(
+    SELECT coalesce(sum(amount), 0)::bigint FROM (
+        SELECT amount FROM conversation_counts WHERE workspace_id = {0} AND key = 'assignee:' || {1}
+        UNION ALL
+        SELECT amount FROM conversation_deltas WHERE workspace_id = {0} AND key = 'assignee:' || {1}) AS counted)"""
 _PLAIN = ("open", "unassigned", "snoozed", "waiting")
 
 
@@ -40,6 +47,12 @@ def of(workspace_id: str) -> dict[str, Any]:
             by_kind[kind][name] = amount
     plain = {key: found.get(key, 0) for key in _PLAIN}
     return {**plain, "labels": by_kind["label"], "assignees": by_kind["assignee"]}
+
+
+def of_members(workspace_id: str, member_ids: Iterable[str]) -> dict[str, int]:
+    """How many open conversations each member has, in one snapshot."""
+    query = f"SELECT member.id, {OPEN_OF} FROM unnest(%s::text[]) AS member(id)"
+    return dict(rows(query.format("%s", "member.id"), (workspace_id, workspace_id, list(member_ids))))
 
 
 class ConversationCountsSchema(ResponseBody):

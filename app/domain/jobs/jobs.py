@@ -84,6 +84,8 @@ KINDS: Mapping[str, Kind] = {
     "macros.update": Kind("inbox", "macro"),
     "macros.delete": Kind("inbox", "macro"),
     "macros.apply": Kind("inbox", "conversation"),
+    "members.update": Kind("inbox", "member", is_long=True),
+    "members.give_back": Kind("inbox", "member", is_long=True),
     "channels.create": Kind("inbox", "channel"),
     "channels.update": Kind("inbox", "channel"),
     "channels.reauthorize": Kind("inbox", "channel"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from app.domain.automations.steps import times
+from app.domain.automations.steps import templated_values, times
 from app.domain.conversations import conversations
 from app.domain.macros import renderings, saved_replies
 from app.domain.macros.macro_actions import KINDS, ME, Kind
@@ -122,8 +122,7 @@ def _text_faults(action: Mapping[str, Any], kind: Kind, at: str) -> Iterator[Fau
         if text is None:
             continue
         if name == "until":
-            if wrong := times.fault(text):
-                yield Fault(at + pointer_to(name), wrong)
+            yield from templated_values.check(name, times.read, action, at)
             yield from renderings.faults(text, at + pointer_to(name))
         else:
             yield from saved_replies.text_faults(text, at + pointer_to(name))

@@ -112,6 +112,7 @@ ITEMS = [
     Route("GET", "saved-replies/{saved_reply}", "inbox"),
     Route("GET", "conversations/{conversation}/saved-replies/{saved_reply}", "inbox"),
     Route("GET", "macros/{macro}", "inbox"),
+    Route("GET", "conversations/{conversation}/presence", "inbox"),
 ]
 REFERENCES = {"contact_id": "contact", "endpoint_id": "endpoint"}
 NAMING_A_CONTACT = [
@@ -166,6 +167,7 @@ CHANGING = [
     Route("DELETE", "channels/{channel}", "inbox"),
     Route("POST", "channels/{channel}/reauthorize", "inbox"),
     Route("PATCH", "conversations/{conversation}", "inbox", {"status": "closed"}),
+    Route("PATCH", "members/{member}", "inbox", {"availability": "away"}),
     Route("POST", "messages/{message}/resend", "inbox"),
     Route("DELETE", "notes/{note}", "inbox"),
     Route("PATCH", "saved-replies/{saved_reply}", "inbox", {"text": "Other"}),
@@ -181,8 +183,8 @@ IMPORT = Route("POST", "contacts/import", "contacts")
 MERGE = Route("POST", "contacts/{contact}/merge", "contacts", {"contact_id": "con_01kaj5bd40e6rr3f5y2kq0w9xz"})
 UPLOAD = Route("POST", "uploads", "inbox")
 ME = Route("GET", "/api/v1/auth/me", None)
-# Not a job, and leaves no trace.
-TYPING = Route("POST", "conversations/{conversation}/typing", "inbox")
+# No jobs, and leave no trace.
+SIGNS = [Route("POST", f"conversations/{{conversation}}/{name}", "inbox") for name in ("typing", "presence")]
 # A read, although it has a body.
 SIMULATION = Route("POST", "automations/{automation}/simulate", "automations", {"variables": {}})
 # Its path is that of the workspace itself: see `test_workspace`.
@@ -190,8 +192,8 @@ WORKSPACE = {("GET", "/api/v1/workspaces/*"), ("PATCH", "/api/v1/workspaces/*")}
 WRITES = [*MAKING, *CHANGING]
 WITH_BODY = [route for route in WRITES if route.body is not None]
 WITHOUT_BODY = [route for route in WRITES if route.body is None]
-WITH_IDENTIFIER = [*ITEMS, EXPORT, SIMULATION, TYPING, *CHANGING]
-EVERY = [ME, *LISTS, *CATALOGUE, *BILLING, *COUNTS, *ITEMS, EXPORT, IMPORT, MERGE, UPLOAD, TYPING, SIMULATION, *WRITES]
+WITH_IDENTIFIER = [*ITEMS, EXPORT, SIMULATION, *SIGNS, *CHANGING]
+EVERY = [ME, *LISTS, *CATALOGUE, *BILLING, *COUNTS, *ITEMS, EXPORT, IMPORT, MERGE, UPLOAD, *SIGNS, SIMULATION, *WRITES]
 IN_WORKSPACE = [route for route in EVERY if not route.path.startswith("/")]
 
 
@@ -577,11 +579,12 @@ BELOW_A_WORKSPACE = [
     ("conversations/counts", "GET"),
     ("conversations/{conversation}", "GET PATCH"),
     ("conversations/{conversation}/messages", "GET POST"),
+    ("conversations/{conversation}/presence", "GET POST"),
     ("messages", "GET POST"),
     ("messages/{message}", "GET"),
     ("messages/{message}/resend", "POST"),
     ("members", "GET"),
-    ("members/{member}", "GET"),
+    ("members/{member}", "GET PATCH"),
     ("uploads", "POST"),
 ]
 ADDRESSES = [
