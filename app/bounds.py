@@ -109,6 +109,10 @@ LIVE_HEAD = Bound("live_head", 32 * 1024, "bytes of a head")
 LIVE_BUFFER = Bound("live_buffer", 512 * 1024, "bytes that wait for a stream")
 LIVE_RESUMED = Bound("live_resumed", 5_000, "updates that a listener has missed")
 
+# Who looks at conversations now, in Redis.
+VIEWERS_PER_CONVERSATION = Bound("viewers_per_conversation", 50, "who look at a conversation")
+VIEWERS_PER_WORKSPACE = Bound("viewers_per_workspace", 5_000, "who look at conversations, each counted for each")
+
 # Requests that wait for their job, by `Prefer: wait` or on a page, and those that take long: simulations, large
 # definitions and large webhooks. `web` has 16 threads.
 WAITING_PER_WORKSPACE = Bound("waiting_per_workspace", 8, "requests that wait or take long, in each `web` process")
@@ -157,7 +161,7 @@ STORED_PER_WORKSPACE = Bound(
 LEAST_FREE = Bound("least_free", 256 * 1024**2, "bytes, at least, that are free under `MEDIA_DIR` and `TMPDIR`")
 
 # Computing. A template's steps are counted, not its seconds: what a run does must not depend on how busy a machine is.
-COMPUTING_PER_STEP = Bound("computing_per_step", 100_000, "steps of the templates of a step together")
+COMPUTING_PER_STEP = Bound("computing_per_step", 100_000, "steps of the templates of a step or macro together")
 COMPUTING_PER_SIMULATION = Bound("computing_per_simulation", 500_000, "steps of all templates")
 # Five automations that all start all five would begin twelve million otherwise, ten deep.
 RUNS_OF_CHAIN = Bound("runs_of_chain", 1_000, "runs of a contact that follow from one cause")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, Literal
 
 import redis
@@ -12,6 +13,7 @@ import structlog
 from app import bells, metrics
 from app.config import settings
 from app.lib import json
+from app.lib.json import timestamp
 
 log = structlog.get_logger(__name__)
 
@@ -42,6 +44,14 @@ def typing(
     """Shows that the author (`type` and `id`) is typing in the conversation. Never waits long, never raises."""
     data = {"conversation_id": conversation_id, "author": author}
     show(Sign("typing", workspace_id, author["type"], author["id"], data, channel_id, peer))
+
+
+def looking(workspace_id: str, conversation_id: str, author: dict[str, str], until: datetime) -> None:
+    """Shows the members that the author (`type` and `id`) looks at the conversation. Never waits long, never raises."""
+    data = {"conversation_id": conversation_id, "author": author, "until": timestamp(until)}
+    # Also what those understand who only want to know who is there.
+    there = {"member_ids": [author["id"]] if author["type"] == "member" else [], "online": True}
+    show(Sign("presence", workspace_id, author["type"], author["id"], data | there))
 
 
 def check_admission(who: str, identifier: str) -> None:

@@ -14,8 +14,9 @@ import structlog
 from app import mailbox, metrics, partitions, presence
 from app.database import DatabaseAway, which_hold
 from app.domain import writes
+from app.domain.assignment import assignments
 from app.domain.automations import controls, counts, http_requests, run_history
-from app.domain.billing import invoices, usage
+from app.domain.billing import invoices, usage, usage_warnings
 from app.domain.channels import allowances, arrivals, channel_requests, fetches, media, outboxes, visitors
 from app.domain.conversations import (
     channel_closings,
@@ -34,7 +35,7 @@ from app.domain.webhooks import endpoints
 from app.lib import clock
 from app.mailbox import Mail, Waiting
 from scheduler.overdue import Overdue, Ring
-from scheduler.usage_watch import UsageWatch
+from scheduler.rounds import Round
 
 log = structlog.get_logger(__name__)
 
@@ -99,6 +100,7 @@ class Timetable:
             # Nothing claims what a dead worker left in a channel that is not connected.
             Pass("interrupted_messages", 5, interrupted_messages.settle),
             Pass("snoozed_conversations", 1, snoozes.wake_some, snoozes.IS_ANY_OVER),
+            Pass("assignments", 0.5, Round(assignments.assign_some), assignments.IS_ANY_BALANCED),
             _waking("waiting_read_receipts", 1, read_receipts.WAITING),
             _overdue("overdue_read_receipts", 1, read_receipts.MAIL),
             _overdue("overdue_sweeps", 1, sweeps.MAIL),
@@ -129,7 +131,7 @@ class Timetable:
             Pass("counts", 1, counts.fold, counts.IS_ANY_NEW),
             Pass("conversation_counts", 1, conversation_counts.fold, conversation_counts.IS_ANY_NEW),
             Pass("old_counts", 60, counts.forget_old),
-            Pass("usage_warnings", 30, UsageWatch()),
+            Pass("usage_warnings", 30, Round(usage_warnings.warn)),
             Pass("new_notifications", 5, notifications.announce),
             Pass("old_notifications", 60, notifications.forget_old),
             Pass("old_sessions", 60, sessions.forget_old),

@@ -144,6 +144,20 @@ GUARDS = [
         "tests/app/api/test_messages.py",
     ),
     Guard(
+        "a file of a saved reply, from visitors",
+        "app/domain/channels/media.py",
+        "found.saved_reply_id is not None and visitor_id is None",
+        "found.saved_reply_id is not None",
+        "tests/app/domain/channels/test_reply_files.py",
+    ),
+    Guard(
+        "a macro's message that may not be sent",
+        "app/domain/macros/macro_actions.py",
+        "    if queued.failure is not None:",
+        "    if False:",
+        "tests/app/api/test_macros.py",
+    ),
+    Guard(
         "another list's cursor",
         "app/lib/cursors.py",
         "    if not hmac.compare_digest(seal(key, scope, last), cursor):",
@@ -160,7 +174,7 @@ GUARDS = [
     Guard(
         "address of a file",
         "app/domain/channels/media.py",
-        "    if not any(hmac.compare_digest(proof.encode(), each.encode()) for each in _proofs(upload_id)):",
+        "    if not is_proof(upload_id, proof):",
         "    if False:",
         "tests/app/api/test_media.py tests/app/domain/channels/test_media.py",
     ),

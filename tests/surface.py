@@ -24,7 +24,7 @@ from app.api.openapi.examples import PREFIXES
 from app.lib import ids
 from tests.cast import Api, all_of, one, tables, until_written
 from tests.people import make_member
-from tests.talks import add_note, make_channel, receive
+from tests.talks import add_note, make_channel, make_macro, make_saved_reply, receive
 
 # Columns that every authenticated request may change.
 VOLATILE = {"tokens": ["last_used_at"]}
@@ -175,6 +175,7 @@ def furnish(api: Api, email: str, nouns: set[str]) -> dict[str, str]:
     endpoint = api.endpoint("https://shop.example/hooks")
     other = api.contact(email=f"other.{email}")
     for number in range(2):
+        saved_reply, macro = make_saved_reply(api, f"refund-{number}"), make_macro(api)
         contact = api.contact(email=f"{number}.{email}", tags=["vip"])
         sweep = api.done(api.post(f"webhooks/endpoints/{endpoint}/resend"))["resource"]["id"]
         replay = api.done(api.post("webhooks/replays", {"filter": {"statuses": ["failed"]}}))["resource"]["id"]
@@ -182,7 +183,7 @@ def furnish(api: Api, email: str, nouns: set[str]) -> dict[str, str]:
     automation = api.published()
     run = api.done(api.post(f"automations/{automation}/start", {"contact_id": contact["id"]}))["resource"]["id"]
     known = {"endpoint": endpoint, "contact": contact["id"], "sweep": sweep, "automation": automation, "run": run}
-    known |= {"replay": replay, "other": other["id"]}
+    known |= {"replay": replay, "other": other["id"], "saved_reply": saved_reply, "macro": macro}
     if "message" in nouns:
         for _ in range(2):
             known["channel"] = make_channel(api.workspace_id)

@@ -107,6 +107,21 @@ def add_note(api: Api, conversation_id: str, text: str = "Called.", **fields: An
     return str(job["resource"]["id"])
 
 
+def make_saved_reply(api: Api, shortcut: str = "refund", text: str = "Hello {{ contact.first_name }}.") -> str:
+    """Creates a saved reply; returns its identifier."""
+    job = api.done(api.post("saved-replies", {"shortcut": shortcut, "text": text}))
+    assert job["status"] == "succeeded", job
+    return str(job["resource"]["id"])
+
+
+def make_macro(api: Api, *actions: dict[str, Any]) -> str:
+    """Creates a macro, by default one that labels and closes a conversation; returns its identifier."""
+    taken = list(actions) or [{"kind": "label", "labels": ["refund"]}, {"kind": "close"}]
+    job = api.done(api.post("macros", {"name": "Refund", "actions": taken}))
+    assert job["status"] == "succeeded", job
+    return str(job["resource"]["id"])
+
+
 def close(workspace_id: str, contact_id: str) -> Conversation:
     """Closes the contact's most recent conversation."""
     return locked(

@@ -18,6 +18,7 @@ from app import models, presence
 from app.api.openapi import examples
 from app.api.openapi.problems import response_name
 from app.database import rows
+from app.domain.assignment import member_changes
 from app.domain.automations import automations, runs
 from app.domain.channels import channels
 from app.domain.contacts import bookings, contacts, sales
@@ -26,6 +27,7 @@ from app.domain.deliveries import deliveries, replays
 from app.domain.jobs import failed_jobs
 from app.domain.jobs.jobs import KINDS
 from app.domain.lifecycle import erasures, imports
+from app.domain.macros import macros, saved_replies
 from app.domain.people import tokens
 from app.domain.webhooks import catalogue, endpoints
 from app.domain.writes import VERBS
@@ -44,18 +46,20 @@ NOUNS: dict[str, Any] = {
     "contacts": contacts,
     "deliveries": deliveries,
     "endpoints": endpoints,
+    "macros": macros,
     "messages": messages,
     "notes": notes,
     "replays": replays,
     "runs": runs,
     "sales": sales,
+    "saved_replies": saved_replies,
     "workspaces": workspace_changes,
 }
 RESTRICTIONS = {*tokens.RESTRICTIONS, tokens.UNRESTRICTED}
 # Kinds whose verbs have another name, or stand elsewhere.
 NAMED_OTHERWISE = {
     *("contacts.import", "contacts.delete", "contacts.merge", "replays.continue", "jobs.discard", "channels.delete"),
-    *("conversations.update", "workspaces.update"),
+    *("conversations.update", "workspaces.update", "members.update", "members.give_back"),
 }
 
 
@@ -108,6 +112,11 @@ def test_the_verb_that_deletes_a_channel_is_that_of_its_closing() -> None:
 
 def test_the_verb_that_changes_a_conversation_stands_with_what_people_change() -> None:
     assert VERBS["conversations.update"].call is conversation_changes.update
+
+
+def test_the_verbs_that_change_members_stand_with_assignment() -> None:
+    assert VERBS["members.update"].call is member_changes.update
+    assert VERBS["members.give_back"].call is member_changes.give_back
 
 
 def test_a_verb_whose_name_is_a_word_of_python_has_another() -> None:
@@ -232,7 +241,7 @@ def test_every_write_describes_202_and_its_headers(document: dict[str, Any]) -> 
     writes = {
         name: operation
         for name, operation in described_operations(document).items()
-        if not name.startswith("get ") and not name.endswith(("/simulate", "/uploads", "/typing"))
+        if not name.startswith("get ") and not name.endswith(("/simulate", "/uploads", "/typing", "/presence"))
     }
 
     assert len(writes) >= 8

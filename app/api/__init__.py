@@ -25,6 +25,7 @@ from app.api import (
     imports,
     invoices,
     jobs,
+    macros,
     me,
     media,
     members,
@@ -39,6 +40,7 @@ from app.api import (
     request_ids,
     runs,
     sales,
+    saved_replies,
     sweeps,
     uploads,
     workspaces,
@@ -57,7 +59,7 @@ def install(app: Flask, base_url: str) -> None:
     rate_limits.install(app)
     documented = openapi.install(app, base_url)
     modules = (me, contacts, imports, sales, bookings, jobs, event_kinds, endpoints, events, deliveries)
-    inbox = (channels, conversations, messages, notes, uploads, members)
+    inbox = (channels, conversations, messages, notes, saved_replies, macros, uploads, members)
     further = (sweeps, replays, audit_entries, billing, invoices)
     for module in (*modules, *inbox, automations, runs, workspaces, *further):
         documented.register_blueprint(module.blueprint, url_prefix="/api/v1")

@@ -44,12 +44,17 @@ def create_channel(body: dict[str, Any]) -> Response:
     Only this response shows the secret with which a web chat's visitors are signed. Other kinds have none.
     """
     workspace_id = caller().workspace_id
+
+    def check() -> None:
+        channels.QUOTA.check(workspace_id)
+        channels.check_members(workspace_id, body["settings"])
+
     sealed, shown = channels.fresh_credentials(KINDS[body["kind"]], body.pop("credentials", None))
     return accept(
         "channels.create",
         {**body, "sealed_secret": sealed},
         ids.new("chn"),
-        check=lambda: channels.QUOTA.check(workspace_id),
+        check=check,
         beside=shown,
     )
 
@@ -74,6 +79,7 @@ def update_channel(body: dict[str, Any], channel_id: str) -> Response:
         kind = channels.kind_to_be(workspace_id, channel_id)
         if faults := channels.settings_faults(kind, body.get("settings", {}), is_patch=True):
             raise Invalid(*faults)
+        channels.check_members(workspace_id, body.get("settings", {}))
 
     return accept("channels.update", body, channel_id, check)
 

@@ -14,11 +14,18 @@ from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import BareResponse, respond
 from app.api.writes import accept
-from app.domain.conversations import conversation_changes, conversation_counts, conversation_labels, conversations
+from app.domain.conversations import (
+    conversation_changes,
+    conversation_counts,
+    conversation_labels,
+    conversations,
+    viewers,
+)
 from app.domain.conversations.conversation_counts import ConversationCountsSchema
 from app.domain.conversations.conversations import STATUSES, ConversationSchema
+from app.domain.conversations.viewers import ViewerSchema
 from app.lib import normalization
-from app.lib.schemas import Formatted, RequestBody, StrictBoolean, about, moment
+from app.lib.schemas import Formatted, RequestBody, ResponseBody, StrictBoolean, about, moment
 from app.models.conversations import Conversation
 
 blueprint = Blueprint("conversations", __name__, description="Conversations with contacts.")
@@ -62,6 +69,12 @@ class ConversationQuery(PageQuery):
         validate=validate.OneOf(["newest", "waiting"]),
         metadata=about("`waiting`: those whose contact waits for an answer, who has waited longest first."),
     )
+
+
+class Viewers(ResponseBody):
+    """All who look at a conversation; never more than a page."""
+
+    data = fields.List(fields.Nested(ViewerSchema))
 
 
 @blueprint.route("/workspaces/<workspace>/conversations", methods=["GET"])
@@ -115,4 +128,26 @@ def show_typing(conversation_id: str) -> Response:
     """
     found = Conversation.find(caller().workspace_id, conversation_id)
     conversations.tell_typing(found, {"type": "api", "id": caller().token_id})
+    return BareResponse(status=204)
+
+
+@blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>/presence", methods=["GET"])
+@authorize("inbox")
+@blueprint.response(200, Viewers)
+def list_viewers(conversation_id: str) -> Response:
+    """List who looks at a conversation now."""
+    found = Conversation.find(caller().workspace_id, conversation_id)
+    return respond(200, {"data": viewers.of(found)})
+
+
+@blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>/presence", methods=["POST"])
+@authorize("inbox")
+@blueprint.response(204, description="Sent to the live streams that are open.")
+def show_presence(conversation_id: str) -> Response:
+    """Show for 30 seconds that you look at a conversation. Makes no job, and is kept in no table.
+
+    Members see it on their live streams. Repeat it every 20 seconds or so.
+    """
+    found = Conversation.find(caller().workspace_id, conversation_id)
+    viewers.look(found, {"type": "api", "id": caller().token_id})
     return BareResponse(status=204)

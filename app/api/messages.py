@@ -16,6 +16,7 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.writes import accept, act
 from app.channels.kinds import KINDS
+from app.domain.bodies.attachments import AttachmentBody
 from app.domain.channels import buttons, media
 from app.domain.conversations import messages, recipients
 from app.domain.conversations.messages import MOST_CHARACTERS, MessageSchema
@@ -55,12 +56,6 @@ _TO_TWO = [
     {"type": "object", "required": [one, other], "properties": {one: {}, other: {}}}
     for one, other in (("contact_id", "to"), ("channel_kind", "to"), ("channel_kind", "channel_id"))
 ]
-
-
-class AttachmentBody(RequestBody):
-    """A file of a message in a request."""
-
-    upload_id = fields.String(required=True, metadata=about("From `POST uploads`, within a day, once."))
 
 
 class ButtonBody(RequestBody):

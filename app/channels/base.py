@@ -16,6 +16,23 @@ from app.channels.inbound import Arrival, Media
 from app.channels.said import Said, identifier_of, pause_of
 from app.outbound import Answer
 
+# Settings of every kind, of which its provider does not know.
+OWN_SETTINGS: Mapping[str, Any] = {
+    "reopen": {"type": "boolean"},
+    "assignment": {"type": "string", "enum": ["none", "balanced"]},
+    "member_ids": {
+        "type": ["array", "null"],
+        "minItems": 1,
+        "maxItems": 500,
+        "uniqueItems": True,
+        "items": {
+            "type": "string",
+            "pattern": "^mem_[0-7][0-9a-hjkmnp-tv-z]{25}$",
+            "x-form": "the identifier of a member, which begins with mem_",
+        },
+    },
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Rate:

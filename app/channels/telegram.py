@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from app.channels import telegram_updates
-from app.channels.base import Account, ChannelKind, File, Outcome, Outgoing, Rate, Request, Verdict
+from app.channels.base import OWN_SETTINGS, Account, ChannelKind, File, Outcome, Outgoing, Rate, Request, Verdict
 from app.channels.inbound import Arrival, Media
 from app.channels.telegram_answers import result_of, verdict_of
 from app.channels.verdicts import repeatable
@@ -54,7 +54,7 @@ class Telegram(ChannelKind):
     }
     settings_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
-        "properties": {"reopen": {"type": "boolean"}},
+        "properties": OWN_SETTINGS,
         "additionalProperties": False,
     }
 

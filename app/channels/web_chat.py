@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from app.channels.base import Account, ChannelKind
+from app.channels.base import OWN_SETTINGS, Account, ChannelKind
 
 _ORIGIN = r"^https?://([a-z0-9-]+(\.[a-z0-9-]+)*|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$"
 
@@ -41,7 +41,7 @@ class WebChat(ChannelKind):
                     "x-form": "the origin of a page in small letters, such as https://shop.example",
                 },
             },
-            "reopen": {"type": "boolean"},
+            **OWN_SETTINGS,
             "new_visitors_per_minute": {"type": "integer", "minimum": 1, "maximum": 6_000},
         },
     }

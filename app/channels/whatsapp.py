@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from app.channels.base import Account, ChannelKind, File, Outcome, Outgoing, Rate, Request, Verdict
+from app.channels.base import OWN_SETTINGS, Account, ChannelKind, File, Outcome, Outgoing, Rate, Request, Verdict
 from app.channels.inbound import Arrival, Media
 from app.channels.whatsapp_answers import judge
 from app.channels.whatsapp_hooks import arrivals_in
@@ -64,7 +64,7 @@ class WhatsApp(ChannelKind):
                 "pattern": "^[0-9]{1,32}$",
                 "x-form": "the number's identifier at Meta, such as 106540352242922",
             },
-            "reopen": {"type": "boolean"},
+            **OWN_SETTINGS,
         },
         "required": ["phone_number_id"],
         "additionalProperties": False,

@@ -7,6 +7,7 @@ import sys
 import click
 
 from app.commands.command_lines import Commands, print_json
+from app.domain.assignment import departures
 from app.domain.people import accounts, links, members, workspaces
 from app.domain.people.roles import ROLES
 from app.errors import NotFound
@@ -76,7 +77,7 @@ def list_members(workspace_id: str) -> None:
 def remove_member(workspace_id: str, member_id: str) -> None:
     """Remove a member by their identifier (mem_…). They have no access from then on."""
     workspaces.find(workspace_id)
-    members.remove(workspace_id, member_id, actor_id=None)
+    departures.remove(workspace_id, member_id, actor_id=None)
     print_json({"id": member_id, "removed": True})
 
 

@@ -18,7 +18,8 @@ from app.domain.deliveries import deliveries, replays, sweeps
 from app.domain.jobs import jobs
 from app.domain.lifecycle import imports, merges
 from app.domain.lifecycle.imports import ProgressSchema
-from app.domain.people import workspaces
+from app.domain.macros import macros, saved_replies
+from app.domain.people import members, workspaces
 from app.domain.triggers import run_states
 from app.domain.webhooks import endpoints
 from app.errors import NotFound
@@ -31,9 +32,11 @@ from app.models.deliveries import Delivery
 from app.models.endpoints import Endpoint
 from app.models.imports import Import
 from app.models.jobs import STATUSES, Job
+from app.models.macros import Macro
 from app.models.notes import Note
 from app.models.replays import Replay
 from app.models.sales import Sale
+from app.models.saved_replies import SavedReply
 from app.models.sweeps import Sweep
 
 Represented = dict[str, Any]
@@ -64,6 +67,9 @@ TYPES: Mapping[str, ResourceType] = {
     "conversation": ResourceType("conversations", lambda *ids: conversations.represent(Conversation.find(*ids))),
     "message": ResourceType("messages", lambda *ids: messages.represent(Message.find(*ids))),
     "note": ResourceType("notes", lambda *ids: notes.represent(Note.find(*ids))),
+    "saved_reply": ResourceType("saved-replies", lambda *ids: saved_replies.represent(SavedReply.find(*ids))),
+    "macro": ResourceType("macros", lambda *ids: macros.represent(Macro.find(*ids))),
+    "member": ResourceType("members", lambda *ids: members.represent(members.find(*ids))),
     "channel": ResourceType("channels", lambda *ids: channels.represent(Channel.find(*ids))),
     "job": ResourceType("jobs", lambda *ids: represent_job(Job.find(*ids))),
     "workspace": ResourceType(None, lambda *ids: workspaces.represent(workspaces.find(ids[0]))),

@@ -14,6 +14,7 @@ import structlog
 from app import mailbox, metrics, sql
 from app.config import settings
 from app.database import rows, transaction
+from app.domain.assignment import member_changes
 from app.domain.automations import automations, runs
 from app.domain.channels import channels
 from app.domain.contacts import bookings, contacts, sales
@@ -29,6 +30,7 @@ from app.domain.deliveries import deliveries, replays
 from app.domain.jobs import failed_jobs, jobs
 from app.domain.jobs.jobs import KINDS, MAIL
 from app.domain.lifecycle import erasures, imports, merges
+from app.domain.macros import macros, saved_replies
 from app.domain.triggers import batches
 from app.domain.webhooks import endpoints
 from app.domain.work import audit
@@ -109,6 +111,15 @@ VERBS: Mapping[str, Verb] = {
     "messages.resend": Verb(messages.resend, recipients.needs),
     "notes.create": Verb(notes.create, notes.needs),
     "notes.delete": Verb(notes.delete, notes.needs),
+    "saved_replies.create": Verb(saved_replies.create),
+    "saved_replies.update": Verb(saved_replies.update),
+    "saved_replies.delete": Verb(saved_replies.delete),
+    "macros.create": Verb(macros.create),
+    "macros.update": Verb(macros.update),
+    "macros.delete": Verb(macros.delete),
+    "macros.apply": Verb(macros.apply, macros.needs),
+    "members.update": Verb(member_changes.update),
+    "members.give_back": Verb(member_changes.give_back),
     "channels.create": Verb(channels.create),
     "channels.update": Verb(channels.update),
     "channels.reauthorize": Verb(channels.reauthorize),

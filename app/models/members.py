@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from peewee import TextField
+from typing import ClassVar
+
+from peewee import IntegerField, TextField
 
 from app.models.base import OwnedModel, TimeField
 
 
 class Member(OwnedModel):
+    FIXED: ClassVar[frozenset[str]] = frozenset({"account_id", "created_at"})
+
     account_id = TextField()
     role = TextField()
+    availability = TextField(default="available")
+    capacity = IntegerField(null=True)
+    assigned_at = TimeField(null=True)
     read_until = TextField(default="")
     mailed_until = TextField(default="")
     created_at = TimeField()

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from peewee import BigIntegerField, IntegerField, TextField
+from peewee import BigIntegerField, BooleanField, IntegerField, TextField
 
 from app.models.base import MailModel, TimeField, json_field
 
 
 class Upload(MailModel):
+    """A file belongs to one message, or to a saved reply; `was_sent`: messages have that of a saved reply too."""
+
     channel_id = TextField(null=True)
     message_id = TextField(null=True)
     visitor_id = TextField(null=True)
     run_id = TextField(null=True)
+    saved_reply_id = TextField(null=True)
+    was_sent = BooleanField(default=False)
     name = TextField(null=True)
     content_type = TextField(null=True)
     bytes = BigIntegerField(null=True)

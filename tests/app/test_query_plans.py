@@ -164,6 +164,8 @@ PAGES = {
     "conversations/{conversation}/messages": ("messages", ""),
     "conversations/{conversation}/notes": ("notes", ""),
     "messages": ("messages", ""),
+    "saved-replies": ("saved_replies", ""),
+    "macros": ("macros", ""),
     "channels": ("channels", ""),
     "members": ("members", ""),
 }
@@ -173,7 +175,8 @@ ITEMS = (
     *("webhooks/endpoints/{endpoint}", "webhooks/deliveries/{delivery}", "webhooks/sweeps/{sweep}"),
     *("events/{event}", "webhooks/replays/{replay}"),
     *("conversations/{conversation}", "messages/{message}", "channels/{channel}", "members/{member}", "notes/{note}"),
-    "conversations/counts",
+    *("conversations/counts", "saved-replies/{saved_reply}", "macros/{macro}"),
+    "conversations/{conversation}/saved-replies/{saved_reply}",
 )
 # Pages of the logs, each with its filters. A count on them looks at as many rows as it can say.
 LOGS = (
@@ -409,6 +412,8 @@ def seed_inbox(api: Api, regular: str) -> dict[str, str]:
         ("accounts", "acc", 400, None, "email", "n || '@example.com'"),
         ("members", "mem", 400, api, "account_id, role", "'acc_' || substr(id, 5), 'agent'"),
         ("channels", "chn", 20_000, api, "kind, name, state", "'web_chat', 'Shop', 'connected'"),
+        ("saved_replies", "srp", 20_000, api, "shortcut, folded, text", "'r-' || n, 'r-' || n, 'Hello'"),
+        ("macros", "mac", 20_000, api, "name, actions", "'Close', '[{\"kind\": \"close\"}]'"),
     ):
         fill(table, prefix, number, owner, f"{columns}, created_at", f"{values}, at")
     member, conversation = one("SELECT min(id) FROM members"), ids.new("cnv")
@@ -469,6 +474,7 @@ def seed_inbox(api: Api, regular: str) -> dict[str, str]:
             CASE WHEN n % 4 = 2 THEN now() + interval '1 hour' END, at""",
         )
     middle = {"message": one("SELECT max(id) FROM messages"), "channel": channel, "paced_channel": paced}
+    middle |= {"saved_reply": one("SELECT max(id) FROM saved_replies"), "macro": one("SELECT max(id) FROM macros")}
     return middle | {"member": member, "conversation": conversation, "note": one("SELECT max(id) FROM notes")}
 
 

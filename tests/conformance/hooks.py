@@ -57,6 +57,8 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
     if case.query:
         # Only the server can create cursors.
         case.query.pop("cursor", None)
+        # Only members of the workspace are known.
+        case.query.pop("member_id", None)
         _order(case.query, "since", "until")
         if case.path.endswith("/counts"):
             # Full hours of the last days, or midnights.
@@ -113,6 +115,9 @@ def _mend(body: dict[str, Any]) -> None:
     if "settings" in body and "kind" not in body:
         # The kind of the channel that is changed decides which settings there are.
         body["settings"] = {"reopen": False}
+    if isinstance(body.get("settings"), dict) and body["settings"].get("member_ids"):
+        # Only members of the workspace can be named.
+        body["settings"]["member_ids"] = None
     if body.get("attachments"):
         # A file is sent once.
         body["attachments"] = [{"upload_id": _upload()}]
@@ -124,6 +129,14 @@ def _mend(body: dict[str, Any]) -> None:
     if isinstance(body.get("text"), str):
         # Each kind of channel has a limit of its own.
         body["text"] = body["text"][:1000]
+    if "shortcut" in body and "text" in body:
+        # The text of a saved reply is a template.
+        body["text"] = body["text"].replace("{", "(")
+    if "actions" in body:
+        # What they name must exist, and their texts are templates.
+        body["actions"] = [{"kind": "close"}]
+    if body.keys() == {"member_id"}:
+        del body["member_id"]
     if "endpoint_id" in body:
         body["endpoint_id"] = _create("webhooks/endpoints", {"address": ADDRESS, "events": ["contact.deleted"]})
     if "amount" in body:

@@ -8,7 +8,9 @@ import pytest
 
 from app import bounds, config, web
 from app.api import lists
+from app.channels.base import OWN_SETTINGS
 from app.channels.kinds import KINDS
+from app.domain.assignment import member_changes
 from app.domain.automations import automations, http_requests, interpreter
 from app.domain.automations.definitions import json_schemas, validation
 from app.domain.automations.steps import fetched_files
@@ -17,6 +19,7 @@ from app.domain.channels import buttons, channels, chats, media
 from app.domain.contacts import contacts
 from app.domain.conversations import conversation_counts, conversation_labels, notes, snoozes
 from app.domain.lifecycle import import_lines
+from app.domain.macros import macros, saved_replies
 from app.domain.people import links, members, sign_ins
 from app.domain.triggers import awaited_events, concerned_runs, run_states, start_scans
 from app.domain.webhooks import endpoints
@@ -40,6 +43,8 @@ CONSTANTS = {
     "channels": channels.QUOTA.most,
     "automations": automations.QUOTA.most,
     "members": members.MOST_MEMBERS,
+    "members that a channel names for assignment": OWN_SETTINGS["member_ids"]["maxItems"],
+    "open conversations that a `capacity` allows": member_changes.MOST_CAPACITY,
     "invitations that are open": links.MOST_INVITATIONS,
     "tags of a contact": contacts.MOST_TAGS,
     "custom fields of a contact": contacts.MOST_FIELDS,
@@ -48,6 +53,11 @@ CONSTANTS = {
     "notes of a conversation": notes.MOST_NOTES,
     "characters of a note": notes.MOST_CHARACTERS,
     "mentions of a note": notes.MOST_MENTIONS,
+    "saved replies": saved_replies.QUOTA.most,
+    "characters of a saved reply's shortcut": saved_replies.LONGEST_SHORTCUT,
+    "characters of a saved reply": saved_replies.LONGEST_TEXT,
+    "macros": macros.QUOTA.most,
+    "actions of a macro": macros.MOST_ACTIONS,
     "days for which a conversation can be snoozed": snoozes.MOST_DAYS,
     "bytes of a template": templates.LONGEST_TEMPLATE,
     "steps of a definition": json_schemas.MOST_STEPS,

@@ -17,6 +17,8 @@ PREFIXES: Mapping[str, str] = {
     "conversation": "cnv",
     "message": "msg",
     "note": "nte",
+    "saved_reply": "srp",
+    "macro": "mac",
     "channel": "chn",
     "endpoint": "whe",
     "event": "evt",

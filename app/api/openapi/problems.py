@@ -16,6 +16,9 @@ _FACTS = {
     "conflicting_field": "The identifier that is taken, or that has a different value on the contact.",
     "conflicting_contact_id": "The contact that has this identifier, or a different one.",
     "conflicting_sale_id": "The sale that already has the reference.",
+    "conflicting_saved_reply_id": "The saved reply that has the shortcut.",
+    "code": "Why an action of a macro was refused, or a template could not be rendered.",
+    "pointer": "That action: RFC 6901 pointer into the macro.",
     "conflicting_run_id": "The run that keeps the contact out of the automation.",
 }
 

@@ -9,13 +9,13 @@ import structlog
 from cryptography.fernet import InvalidToken
 from marshmallow import fields, validate
 
-from app.channels.base import Account, ChannelKind
+from app.channels.base import OWN_SETTINGS, Account, ChannelKind
 from app.channels.kinds import KINDS
 from app.config import settings
 from app.database import rows, transaction
 from app.domain.channels import channel_requests
 from app.domain.deliveries import fan_out
-from app.domain.people import notifications
+from app.domain.people import members, notifications
 from app.domain.work import audit, schema_checks
 from app.domain.work.changes import Change, Effect
 from app.domain.work.events import Recorder
@@ -32,8 +32,7 @@ log = structlog.get_logger(__name__)
 QUOTA = Quota(Channel, 100, "channels")
 STATES = ("connected", "reauthorization_required", "disconnected")
 _NEEDS_NONE = "A channel of this kind has no credentials that you could give."
-# Settings that the provider does not know of.
-_OWN_SETTINGS = frozenset({"reopen"})
+_NO_MEMBER = "There is no such member in this workspace."
 
 
 def seen_by(unit: Unit, channel_id: str) -> Channel:
@@ -90,6 +89,15 @@ def settings_faults(kind: ChannelKind, given: Mapping[str, Any], *, is_patch: bo
     return list(schema_checks.faults(given, schema, "/settings"))
 
 
+def check_members(workspace_id: str, given: Mapping[str, Any]) -> None:
+    """Raises Invalid for settings that name members whom the workspace does not have."""
+    wanted = given.get("member_ids") or []
+    existing = members.existing(workspace_id, wanted)
+    unknown = [place for place, member_id in enumerate(wanted) if member_id not in existing]
+    if unknown:
+        raise Invalid(*(Fault(f"/settings/member_ids/{place}", _NO_MEMBER) for place in unknown))
+
+
 def credentials_faults(kind: ChannelKind, given: Mapping[str, Any] | None) -> list[Fault]:
     """The faults of the credentials."""
     if kind.credentials_schema is None:
@@ -112,9 +120,10 @@ def create(change: Change) -> Effect:
     """Creates the channel from the fields of the API and the sealed credentials in `payload`.
 
     One without a provider is connected at once; for another the provider is asked after the commit. Raises Conflict
-    above the QUOTA.
+    above the QUOTA, and Invalid for unknown members.
     """
     payload, kind = change.payload, KINDS[change.payload["kind"]]
+    check_members(change.workspace_id, payload["settings"])
     QUOTA.keep(change.workspace_id)
     Channel.insert(
         id=change.target,
@@ -134,16 +143,17 @@ def create(change: Change) -> Effect:
 def update(change: Change) -> Effect:
     """Changes the name, and those settings that are given. The provider is asked again if they concern it.
 
-    Raises NotFound, and Invalid for settings that the channel's kind does not have.
+    Raises NotFound, and Invalid for settings that the channel's kind does not have and for unknown members.
     """
     channel, given = Channel.find(change.workspace_id, change.target), change.payload.get("settings", {})
     kind = kind_of(channel)
     if faults := settings_faults(kind, given, is_patch=True):
         raise Invalid(*faults)
+    check_members(channel.workspace_id, given)
     merged = channel.settings | given
     _set(channel, name=change.payload.get("name", channel.name), settings=merged)
     changed = {name for name in given if given[name] != channel.settings.get(name)}
-    if kind.has_provider and changed - _OWN_SETTINGS:
+    if kind.has_provider and changed - OWN_SETTINGS.keys():
         connect(channel.workspace_id, channel.id)
     audit.record(change, "channel", channel.id, change.payload)
     return Effect("changed", "channel", channel.id)

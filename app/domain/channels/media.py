@@ -5,10 +5,8 @@ A file's row is stored before the file and deleted after it, so no file is left 
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +18,10 @@ from app.channels.base import File
 from app.channels.inbound import Media
 from app.config import settings
 from app.database import count, rows, transaction
+from app.domain.channels.media_addresses import address_of, is_proof
 from app.domain.work.units import Unit
 from app.errors import Fault, Invalid, NotFound, TooLarge, Unavailable
-from app.lib import file_types, files, ids, json, keys
+from app.lib import file_types, files, ids, json
 from app.lib.schemas import ResponseBody, about, time
 from app.models.channels import Channel
 from app.models.uploads import Upload
@@ -73,26 +72,46 @@ def check_uploads(workspace_id: str, upload_ids: Sequence[str]) -> None:
     if not upload_ids:
         return
     is_free = (Upload.expires_at > fn.now()) & Upload.message_id.is_null() & Upload.visitor_id.is_null()
-    found = Upload.in_workspace(workspace_id).where(Upload.id.in_(upload_ids), Upload.file.is_null(False), is_free)
-    free = {row.id for row in found}
-    if faults := [_missing(index) for index, upload_id in enumerate(upload_ids) if upload_id not in free]:
+    may_be_sent = is_free | Upload.saved_reply_id.is_null(False)
+    found = Upload.in_workspace(workspace_id).where(Upload.id.in_(upload_ids), Upload.file.is_null(False), may_be_sent)
+    known = {row.id for row in found}
+    if faults := [_missing(index) for index, upload_id in enumerate(upload_ids) if upload_id not in known]:
         raise Invalid(*faults)
 
 
 def claim_uploads(
     unit: Unit, workspace_id: str, upload_ids: Sequence[str], message_id: str, *, visitor_id: str | None = None
 ) -> list[dict[str, Any]]:
-    """Attaches the files to the message for good; returns its `attachments`.
+    """Attaches the files to the message for good; returns its `attachments`. Those of saved replies stay theirs, too.
 
     Raises Invalid if one is missing, expired, another uploader's or attached already, and Busy.
     """
     attachments = []
     for index, upload_id in enumerate(upload_ids):
-        found = unit.get(Upload, workspace_id, "id", upload_id) if ids.is_id(upload_id, "upl") else None
-        if found is None or not _is_free(found, visitor_id) or found.expires_at <= unit.now:
-            raise Invalid(_missing(index))
-        attachments.append(_attachment(unit.put(found.altered(message_id=message_id, expires_at=None))))
+        found = seen_by(unit, workspace_id, upload_id)
+        if found is not None and found.saved_reply_id is not None and visitor_id is None:
+            claimed = unit.put(found.altered(was_sent=True))
+        else:
+            claimed = unit.put(free(unit, found, index, visitor_id).altered(message_id=message_id, expires_at=None))
+        attachments.append(attachment_of(claimed))
     return attachments
+
+
+def seen_by(unit: Unit, workspace_id: str, upload_id: str) -> Upload | None:
+    """The upload, locked; None if there is none. Raises Busy."""
+    return unit.get(Upload, workspace_id, "id", upload_id) if ids.is_id(upload_id, "upl") else None
+
+
+def free(unit: Unit, upload: Upload | None, index: int, visitor_id: str | None = None) -> Upload:
+    """The upload, if it is here and nothing has it yet. Raises Invalid, with the index among the attachments."""
+    if upload is None or not _is_free(upload, visitor_id) or upload.expires_at <= unit.now:
+        raise Invalid(_missing(index))
+    return upload
+
+
+def attachment_of(upload: Upload) -> dict[str, Any]:
+    """The file as one of a message's `attachments`; without `bytes` until it is stored."""
+    return {name: getattr(upload, name) for name in ("id", "name", "content_type", "bytes")}
 
 
 def expect(
@@ -119,7 +138,7 @@ def expect(
             created_at=unit.now,
         )
         unit.put(row)
-        attachments.append(_attachment(row))
+        attachments.append(attachment_of(row))
     return attachments
 
 
@@ -160,7 +179,7 @@ def load(upload_id: str) -> File:
 
 def find(upload_id: str, proof: str) -> Upload:
     """The file that is served at an address with this proof. Raises NotFound."""
-    if not any(hmac.compare_digest(proof.encode(), each.encode()) for each in _proofs(upload_id)):
+    if not is_proof(upload_id, proof):
         raise NotFound
     found: Upload | None = Upload.get_or_none((Upload.id == upload_id) & Upload.file.is_null(False))
     if found is None:
@@ -190,11 +209,6 @@ class AttachmentSchema(ResponseBody):
 def shown(attachments: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """A message's `attachments` as the API shows them; `address` is null until the file is stored."""
     return [{**each, "address": None if each["bytes"] is None else address_of(each["id"])} for each in attachments]
-
-
-def address_of(upload_id: str) -> str:
-    """Where the file is served. The address cannot be guessed, and needs no token."""
-    return f"{settings().base_url}/media/{upload_id}/{_proofs(upload_id)[0]}"
 
 
 class UploadSchema(ResponseBody):
@@ -265,21 +279,9 @@ def _missing(index: int) -> Fault:
     return Fault(f"/attachments/{index}/upload_id", detail)
 
 
-def _attachment(upload: Upload) -> dict[str, Any]:
-    return {name: getattr(upload, name) for name in ("id", "name", "content_type", "bytes")}
-
-
 def _relative(upload_id: str) -> str:
     # The last characters are random, so no directory has too many files.
     return f"{upload_id[-2:]}/{upload_id}"
-
-
-def _proofs(upload_id: str) -> list[str]:
-    """What makes an address of the file hard to guess: one for each key of SECRET_KEY, newest first."""
-    return [
-        hmac.digest(keys.derived(secret, "media"), upload_id.encode(), sha256).hex()[:32]
-        for secret in settings().secret_keys
-    ]
 
 
 def _clean(name: str | None) -> str | None:

@@ -7,15 +7,11 @@ from peewee import fn
 from app.channels.kinds import KINDS
 from app.database import count, rows, transaction
 from app.domain.channels import channel_requests
-from app.domain.conversations import conversations, message_statuses, sending_outcomes
+from app.domain.conversations import conversation_changes, conversations, message_statuses, sending_outcomes
 from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
-from app.domain.work.units import Busy
 from app.lib import json
-from app.models import sets
 from app.models.channels import Channel
-from app.models.contacts import Contact
-from app.models.conversations import Conversation
 
 # The most rows of a table that one transaction changes.
 PART = 200
@@ -74,7 +70,6 @@ def _begin(change: Change, channel: Channel) -> None:
 
 def _close_some(change: Change, after: str) -> str | None:
     """Closes the next open conversations after that one; returns the last one closed, None if there were no more."""
-    unit = change.unit
     found = rows(
         """
         SELECT id, contact_id FROM conversations
@@ -82,27 +77,7 @@ def _close_some(change: Change, after: str) -> str | None:
         """,
         (change.target, after, PART),
     )
-    unit.read(sets.key(Contact, change.workspace_id, "id", contact_id) for _, contact_id in found)
-    free = [row for row in found if unit.is_free(sets.key(Contact, change.workspace_id, "id", row[1]))]
-    unit.read(sets.key(Conversation, change.workspace_id, "id", conversation_id) for conversation_id, _ in free)
-    closed: str | None = None
-    for conversation_id, contact_id in found:
-        try:
-            with unit.attempt():
-                _close(change, conversation_id, contact_id)
-        except Busy:
-            if closed is None:
-                raise
-            return closed
-        closed = conversation_id
-    return closed
-
-
-def _close(change: Change, conversation_id: str, contact_id: str) -> None:
-    contact = change.unit.get(Contact, change.workspace_id, "id", contact_id)
-    conversation = change.unit.get(Conversation, change.workspace_id, "id", conversation_id)
-    if contact is not None and conversation is not None:
-        conversations.close(change, contact, conversation)
+    return conversation_changes.change_some(change, found, conversations.close)
 
 
 def _end_messages(channel_id: str, limit: int) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from app.domain.conversations import conversation_labels, conversations, read_receipts, snoozes
 from app.domain.people import members
 from app.domain.work.changes import Change, Effect
+from app.domain.work.units import Busy
 from app.errors import Invalid
 from app.models import sets
 from app.models.contacts import Contact
@@ -45,6 +46,34 @@ def update(change: Change) -> Effect:
         read_receipts.add(change.unit, conversation)
         conversations.alter(change.unit, conversation, unread=0)
     return Effect("changed", "conversation", conversation.id)
+
+
+def change_some(
+    change: Change, found: Sequence[tuple[str, str]], verb: Callable[[Change, Contact, Conversation], object]
+) -> str | None:
+    """Applies the verb to these conversations, identifiers with that of the contact, up to one that others hold.
+
+    For verbs without `needs`. Returns the last one that it was applied to; None if there are none. Raises Busy if
+    others hold the first.
+    """
+    unit, workspace_id = change.unit, change.workspace_id
+    unit.read(sets.key(Contact, workspace_id, "id", contact_id) for _, contact_id in found)
+    free = [row for row in found if unit.is_free(sets.key(Contact, workspace_id, "id", row[1]))]
+    unit.read(sets.key(Conversation, workspace_id, "id", conversation_id) for conversation_id, _ in free)
+    last: str | None = None
+    for conversation_id, contact_id in found:
+        try:
+            with unit.attempt():
+                contact = unit.get(Contact, workspace_id, "id", contact_id)
+                conversation = unit.get(Conversation, workspace_id, "id", conversation_id)
+                if contact is not None and conversation is not None:
+                    verb(change, contact, conversation)
+        except Busy:
+            if last is None:
+                raise
+            return last
+        last = conversation_id
+    return last
 
 
 def check(workspace_id: str, payload: Mapping[str, Any]) -> None:

@@ -6,6 +6,7 @@ many conversations there are, and is exact: it includes what has not been added 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from marshmallow import fields
@@ -16,6 +17,12 @@ from app.lib.schemas import ResponseBody, about
 IS_ANY_NEW = "EXISTS (SELECT FROM conversation_deltas)"
 # Of a workspace that has more labels, the counts show the first.
 MOST_LABELS = 1_000
+# In SQL, the open conversations of a member; of their workspace and identifier.
+OPEN_OF = """(
+    SELECT coalesce(sum(amount), 0)::bigint FROM (
+        SELECT amount FROM conversation_counts WHERE workspace_id = {0} AND key = 'assignee:' || {1}
+        UNION ALL
+        SELECT amount FROM conversation_deltas WHERE workspace_id = {0} AND key = 'assignee:' || {1}) AS counted)"""
 _PLAIN = ("open", "unassigned", "snoozed", "waiting")
 
 
@@ -54,6 +61,12 @@ def of_views(workspace_id: str, member_id: str | None) -> dict[str, Any]:
     if member_id is not None:
         views["mine"] = found.get(f"assignee:{member_id}", 0) - found.get(f"asleep:{member_id}", 0)
     return views
+
+
+def of_members(workspace_id: str, member_ids: Iterable[str]) -> dict[str, int]:
+    """How many open conversations each member has, in one snapshot."""
+    query = f"SELECT member.id, {OPEN_OF} FROM unnest(%s::text[]) AS member(id)"
+    return dict(rows(query.format("%s", "member.id"), (workspace_id, workspace_id, list(member_ids))))
 
 
 class ConversationCountsSchema(ResponseBody):

@@ -113,8 +113,17 @@ def close(change: Change, contact: Contact, conversation: Conversation) -> Conve
     return closed
 
 
-def assign(change: Change, contact: Contact, conversation: Conversation, assignee_id: str | None) -> Conversation:
-    """Assigns the conversation to the member; None removes the assignee. Raises Invalid for an unknown member."""
+def assign(
+    change: Change,
+    contact: Contact,
+    conversation: Conversation,
+    assignee_id: str | None,
+    by: Mapping[str, str] | None = None,
+) -> Conversation:
+    """Assigns the conversation to the member; None removes the assignee. Raises Invalid for an unknown member.
+
+    `by`: who assigns it, with `type` and `id`, if that is not the change's author.
+    """
     if assignee_id is not None:
         member = (conversation.workspace_id, assignee_id)
         if not change.unit.noted(("member", *member), lambda: members.exists(*member)):
@@ -122,7 +131,7 @@ def assign(change: Change, contact: Contact, conversation: Conversation, assigne
     if assignee_id == conversation.assignee_id:
         return conversation
     assigned = alter(change.unit, conversation, assignee_id=assignee_id)
-    record(change, "conversation.assigned", contact, assigned)
+    record(change, "conversation.assigned", contact, assigned, assigned_by=by or change.author)
     return assigned
 
 

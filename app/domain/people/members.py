@@ -18,20 +18,25 @@ from app.domain.people.sessions import MOST_MEMBERSHIPS
 from app.domain.work import audit
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import clock, ids
-from app.lib.schemas import ResponseBody, time
+from app.lib.schemas import ResponseBody, about, time
 from app.models.accounts import Account, PasswordLink
 from app.models.members import Member
 
 MOST_MEMBERS = 500
 _PEOPLE = """
-    SELECT members.id, accounts.id, email, role, is_support, password_hash IS NOT NULL, members.created_at
+    SELECT members.id, accounts.id, email, role, is_support, password_hash IS NOT NULL, members.created_at,
+        availability, capacity
     FROM members JOIN accounts ON accounts.id = account_id"""
+AVAILABILITIES = ("available", "away")
 _LAST_OWNER = "A workspace needs an owner. Make somebody else an owner first."
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A member, with the account's address. `has_password`: whether they can sign in yet."""
+    """A member, with the account's address. `has_password`: whether they can sign in yet.
+
+    `capacity`: with how many open conversations the rule assigns no more; None: there is no limit.
+    """
 
     member_id: str
     account_id: str
@@ -40,6 +45,8 @@ class Person:
     is_support: bool
     has_password: bool
     created_at: datetime
+    availability: str
+    capacity: int | None
 
 
 def create(workspace_id: str, email: str, password: str, role: str, is_support: bool = False) -> tuple[Member, Account]:
@@ -131,6 +138,15 @@ class MemberSchema(ResponseBody):
     id = fields.String()
     email = fields.String()
     role = fields.String(validate=validate.OneOf(list(ROLES)))
+    availability = fields.String(
+        validate=validate.OneOf(AVAILABILITIES), metadata=about("Whether the rule assigns conversations to them.")
+    )
+    capacity = fields.Integer(
+        allow_none=True,
+        metadata=about(
+            "With so many open conversations the rule assigns no more; null: there is no limit.", example=20
+        ),
+    )
     created_at = time("When they became a member.")
 
 

@@ -30,6 +30,7 @@ ACTIONS: Mapping[str, frozenset[str]] = {
     "contacts.erase": _ADMINS,
     "members.see": _ALL,
     "members.manage": _OWNERS,
+    "availability.manage": _ADMINS,
     "billing.see": _ADMINS,
     "audit.see": _ADMINS,
     "notifications.see": _ALL,

@@ -71,6 +71,7 @@ _MESSAGE = Message(
     created_at=_AT,
 )
 _AUTHOR = {"type": "api", "id": "tok_01kaj5bd40ewx6z8b0d2f4h6j9"}
+_RULE = {"type": "rule", "id": _CONVERSATION["channel_id"]}
 _RUN = {
     "id": "run_01kaj5bd40f5b7d9g1j3m6p8rt",
     "automation_id": "aut_01kaj5bd40fa2c4e6h8k0n2q4s",
@@ -124,8 +125,8 @@ KINDS: Mapping[str, EventKind] = {
     ),
     "conversation.closed": EventKind("A conversation was closed.", lambda: _conversation(status="closed")),
     "conversation.assigned": EventKind(
-        "A conversation was assigned to a member, or its assignee was removed.",
-        lambda: _conversation(assignee_id="mem_01kaj5bd40fm2z4h6k8s0w1x3y"),
+        "A conversation was assigned to a member, or its assignee was removed; 'assigned_by' says by whom.",
+        lambda: _conversation(assignee_id="mem_01kaj5bd40fm2z4h6k8s0w1x3y") | {"assigned_by": _RULE},
     ),
     "conversation.labelled": EventKind(
         "Labels of a conversation changed; 'added' and 'removed' name them.",

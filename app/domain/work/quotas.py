@@ -31,7 +31,7 @@ class Quota:
         return bool(self.model.in_workspace(workspace_id).count() >= self.most)
 
     def _full(self) -> Conflict:
-        return Conflict(f"A workspace has at most {self.most:,} {self.noun}. Delete one first.")
+        return Conflict(f"A workspace has at most {self.most:,} {self.noun.replace('_', ' ')}. Delete one first.")
 
 
 def is_deletion_queued(workspace_id: str, noun: str) -> bool:

@@ -23,6 +23,7 @@ from app.models.bookings import Booking
 from app.models.contacts import Contact, ContactSegment
 from app.models.conversations import Conversation, Message
 from app.models.identities import Identity, PendingMerge, SuggestedMerge
+from app.models.members import Member
 from app.models.notes import Note
 from app.models.notifications import Notification
 from app.models.read_receipts import ReadReceipt
@@ -37,11 +38,11 @@ T = TypeVar("T")
 
 # In the order in which they are written.
 _MODELS: tuple[type[OwnedModel], ...] = (
-    *(Contact, Identity, Sale, Booking, Conversation, Message, Note, Upload, Enrolment, Run, WaitingStart),
+    *(Contact, Identity, Sale, Booking, Conversation, Message, Note, Upload, Enrolment, Run, WaitingStart, Member),
 )
 # In the order in which they are read: bookings and identities lead to contacts.
 _READ: tuple[type[OwnedModel], ...] = (
-    *(Booking, Sale, Identity, Contact, Conversation, Message, Note, Upload, Enrolment, Run, WaitingStart),
+    *(Booking, Sale, Identity, Contact, Conversation, Message, Note, Upload, Enrolment, Run, WaitingStart, Member),
 )
 _APPENDED: tuple[type[OwnedModel], ...] = (
     *(RunStep, RunRequest, ReadReceipt, SuggestedMerge, PendingMerge, Notification),

@@ -6,6 +6,7 @@ from flask import Blueprint, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app.database import transaction
+from app.domain.assignment import departures
 from app.domain.people import emails, links, members
 from app.domain.people.roles import ROLES
 from app.errors import Conflict, Invalid
@@ -71,7 +72,7 @@ def change_role(member_id: str) -> Response:
 def remove(member_id: str) -> Response:
     """Removes a member."""
     try:
-        members.remove(workspace_id(), member_id, viewer().actor_id)
+        departures.remove(workspace_id(), member_id, viewer().actor_id)
     except Conflict as error:
         return _done(error.detail, "error")
     if member_id == viewer().actor_id:

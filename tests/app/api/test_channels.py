@@ -12,6 +12,7 @@ from app.models.channels import Channel
 from tests import playing
 from tests.cast import KEY, Api, all_of, everything_stored, one, working
 from tests.playing import connected
+from tests.talks import make_member
 
 CHAT = {"kind": "web_chat", "name": "Shop", "settings": {"origins": ["https://shop.example"]}}
 
@@ -109,6 +110,39 @@ def test_a_change_to_settings_that_the_kind_does_not_have_is_refused(api: Api) -
 
     assert "/settings/reopen" in faults(api.patch(f"channels/{channel_id}", {"settings": {"reopen": "no"}}))
     assert "/settings/number" in faults(api.patch(f"channels/{channel_id}", {"settings": {"number": "5"}}))
+
+
+def test_a_rule_for_assignment_names_members_of_the_workspace(api: Api, others: Api) -> None:
+    member_id, channel_id = make_member(api.workspace_id), made(api)["id"]
+    rule = {"assignment": "balanced", "member_ids": [member_id]}
+    theirs = {"member_ids": [member_id, make_member(others.workspace_id)]}
+
+    job = api.done(api.patch(f"channels/{channel_id}", {"settings": rule}))
+
+    assert (job["status"], made(api, settings={**CHAT["settings"], **rule})["settings"]) == (
+        "succeeded",
+        {**CHAT["settings"], **rule},
+    )
+    assert "/settings/member_ids/1" in faults(api.patch(f"channels/{channel_id}", {"settings": theirs}))
+    assert "/settings/member_ids/1" in faults(api.post("channels", {**CHAT, "settings": CHAT["settings"] | theirs}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("assignment", "random"), ("assignment", None), ("member_ids", []), ("member_ids", ["me"]), ("member_ids", "x")],
+)
+def test_a_rule_that_there_is_not_is_refused(api: Api, name: str, value: object) -> None:
+    refused = faults(api.patch(f"channels/{made(api)['id']}", {"settings": {name: value}}))
+
+    assert [pointer.startswith(f"/settings/{name}") for pointer in refused] == [True]
+
+
+def test_who_is_removed_before_the_job_runs_cannot_be_named(api: Api) -> None:
+    member_id, channel_id = make_member(api.workspace_id), made(api)["id"]
+    accepted = api.patch(f"channels/{channel_id}", {"settings": {"member_ids": [member_id]}})
+    rows("DELETE FROM members WHERE id = %s", (member_id,))
+
+    assert api.done(accepted)["problem"]["status"] == 422
 
 
 def test_a_channel_can_be_changed_and_deleted_before_it_is_made(api: Api) -> None:

@@ -231,6 +231,22 @@ def test_the_visitor_and_the_members_see_that_an_answer_is_typed(
     assert one("SELECT count(*) FROM jobs WHERE kind LIKE 'conversations%%'") == 0
 
 
+def test_the_members_see_that_somebody_looks(api: Api, conversation_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Sign] = []
+    monkeypatch.setattr(realtime, "show", shown.append)
+
+    answer = api.post(f"conversations/{conversation_id}/presence")
+
+    assert (answer.status_code, answer.data) == (204, b"")
+    [sign] = shown
+    author = {"type": "api", "id": api.get("/api/v1/auth/me").json["data"]["token"]["id"]}
+    assert (sign.kind, sign.workspace_id, sign.data["author"]) == ("presence", api.workspace_id, author)
+    assert api.get(f"conversations/{conversation_id}/presence").json == {
+        "data": [{"author": author, "until": sign.data["until"]}]
+    }
+    assert one("SELECT count(*) FROM jobs WHERE kind LIKE 'conversations%%'") == 0
+
+
 def test_the_conversations_of_others_are_not_found(api: Api, others: Api) -> None:
     contact_id = others.contact(email="eve@example.com")["id"]
     theirs = receive(others.workspace_id, contact_id, make_channel(others.workspace_id)).conversation_id
@@ -240,6 +256,8 @@ def test_the_conversations_of_others_are_not_found(api: Api, others: Api) -> Non
     assert api.patch(f"conversations/{theirs}", {"status": "closed"}).status_code == 404
     assert api.post(f"conversations/{theirs}/messages", {"text": "Hello"}).status_code == 404
     assert api.post(f"conversations/{theirs}/typing").status_code == 404
+    assert api.post(f"conversations/{theirs}/presence").status_code == 404
+    assert api.get(f"conversations/{theirs}/presence").status_code == 404
 
 
 def test_a_conversation_whose_contact_is_deleted_does_not_change(

@@ -24,7 +24,7 @@ from tests.automations import carry_on
 from tests.cast import Api, replay, working
 from tests.schemas import faults
 from tests.surface import Operation
-from tests.talks import add_note, receive
+from tests.talks import add_note, make_macro, make_saved_reply, receive
 
 FILE = Path(documents.__file__).parent / "responses.json"
 VALID = {
@@ -111,13 +111,15 @@ def fail_message(message_id: str) -> None:
 
 
 def furnish_inbox(api: Api, contact_id: str) -> dict[str, str]:
-    """A web chat with a conversation, an answer and a note in it, and a member."""
+    """A web chat with a conversation that somebody looks at, an answer and a note in it, and a member."""
     web_chat = {"kind": "web_chat", "name": "Shop", "settings": {"origins": ["https://shop.example"]}}
     channel_id = api.done(api.post("channels", web_chat))["resource"]["id"]
     conversation_id = receive(api.workspace_id, contact_id, channel_id, "Where is my order?").conversation_id
     sent = api.post(f"conversations/{conversation_id}/messages", {"text": "It is on its way."})
     known = {"channel": channel_id, "conversation": conversation_id, "message": api.done(sent)["resource"]["id"]}
+    api.post(f"conversations/{conversation_id}/presence")
     known["note"] = add_note(api, conversation_id, "Called; wants the refund in cash.")
+    known |= {"saved_reply": make_saved_reply(api, "thanks"), "macro": make_macro(api)}
     return known | {"member": people.make_member(api.workspace_id, "grace@shop.example", "agent")[1].id}
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from app.lib import ids
 from tests.cast import Api
 from tests.talks import make_member
@@ -27,6 +31,8 @@ def test_a_member_is_shown(api: Api) -> None:
         "id": member_id,
         "email": f"{member_id}@example.com",
         "role": "agent",
+        "availability": "available",
+        "capacity": None,
         "created_at": shown["created_at"],
     }
 
@@ -39,3 +45,34 @@ def test_the_members_of_others_are_not_found(api: Api, others: Api) -> None:
 def test_a_token_for_the_inbox_sees_members(api: Api) -> None:
     assert api.restricted_to("inbox").get("members").status_code == 200
     assert api.restricted_to("contacts").get("members").status_code == 403
+
+
+def test_a_token_for_the_inbox_changes_members(api: Api) -> None:
+    member_id = make_member(api.workspace_id)
+
+    changed = api.restricted_to("inbox").patch(f"members/{member_id}", {"availability": "away", "capacity": 7})
+    shown = api.done(changed)["resource"]
+
+    assert (shown["type"], shown["id"]) == ("member", member_id)
+    told = api.get(f"members/{member_id}").json["data"]
+    assert (told["availability"], told["capacity"]) == ("away", 7)
+    assert api.restricted_to("contacts").patch(f"members/{member_id}", {"capacity": 1}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *({"availability": value} for value in ("here", None, "")),
+        *({"capacity": value} for value in (-1, 10_001, 1.5, "7")),
+        *({"reassign": value} for value in (1, None)),
+        {"role": "owner"},
+    ],
+)
+def test_what_a_member_cannot_be_is_refused(api: Api, body: dict[str, Any]) -> None:
+    refused = api.patch(f"members/{make_member(api.workspace_id)}", body)
+
+    assert (refused.status_code, refused.json["errors"][0]["pointer"]) == (422, f"/{next(iter(body))}")
+
+
+def test_the_members_of_others_are_not_changed(api: Api, others: Api) -> None:
+    assert api.patch(f"members/{make_member(others.workspace_id)}", {"capacity": 1}).status_code == 404

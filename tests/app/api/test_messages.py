@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.database import rows
-from app.domain.channels import media
+from app.domain.channels import media, media_addresses
 from app.lib import ids
 from app.models.channels import Channel
 from tests.cast import KEY, Api, all_of, event_kinds, one
@@ -135,7 +135,7 @@ def test_a_file_is_sent_with_its_caption(api: Api, conversation_id: str) -> None
     assert message["attachments"] == [
         {
             **{"id": upload.id, "name": "map.png", "content_type": "image/png", "bytes": len(PNG)},
-            "address": media.address_of(upload.id),
+            "address": media_addresses.address_of(upload.id),
         }
     ]
     again = api.post(path, {"attachments": [{"upload_id": upload.id}]})

@@ -22,7 +22,7 @@ from app.lib.token_format import new as new_token
 from app.problems import PROBLEMS
 from tests.billing import close_february
 from tests.cast import Api, found, one, row_counts
-from tests.talks import add_note, make_channel, make_member, receive
+from tests.talks import add_note, make_channel, make_macro, make_member, make_saved_reply, receive
 
 RESTRICTIONS = ("contacts", "inbox", "automations", "billing", "webhooks")
 HTTPS = "https://shop.example/hooks"
@@ -81,6 +81,8 @@ LISTS = [
     *both("conversations/{conversation}/messages", "inbox"),
     *both("conversations/{conversation}/notes", "inbox"),
     *both("messages", "inbox"),
+    *both("saved-replies", "inbox"),
+    *both("macros", "inbox"),
     *both("members", "inbox"),
 ]
 CATALOGUE = both("webhooks/events", None)
@@ -107,6 +109,10 @@ ITEMS = [
     Route("GET", "messages/{message}", "inbox"),
     Route("GET", "notes/{note}", "inbox"),
     Route("GET", "members/{member}", "inbox"),
+    Route("GET", "saved-replies/{saved_reply}", "inbox"),
+    Route("GET", "conversations/{conversation}/saved-replies/{saved_reply}", "inbox"),
+    Route("GET", "macros/{macro}", "inbox"),
+    Route("GET", "conversations/{conversation}/presence", "inbox"),
 ]
 REFERENCES = {"contact_id": "contact", "endpoint_id": "endpoint"}
 NAMING_A_CONTACT = [
@@ -123,6 +129,8 @@ MAKING = [
     Route("POST", "channels", "inbox", CHANNEL),
     Route("POST", "conversations/{conversation}/messages", "inbox", {"text": "Hello"}),
     Route("POST", "conversations/{conversation}/notes", "inbox", {"text": "Called."}),
+    Route("POST", "saved-replies", "inbox", {"shortcut": "new", "text": "Hello"}),
+    Route("POST", "macros", "inbox", {"name": "Close", "actions": [{"kind": "close"}]}),
     *NAMING_A_CONTACT,
 ]
 CHANGING = [
@@ -159,8 +167,14 @@ CHANGING = [
     Route("DELETE", "channels/{channel}", "inbox"),
     Route("POST", "channels/{channel}/reauthorize", "inbox"),
     Route("PATCH", "conversations/{conversation}", "inbox", {"status": "closed"}),
+    Route("PATCH", "members/{member}", "inbox", {"availability": "away"}),
     Route("POST", "messages/{message}/resend", "inbox"),
     Route("DELETE", "notes/{note}", "inbox"),
+    Route("PATCH", "saved-replies/{saved_reply}", "inbox", {"text": "Other"}),
+    Route("DELETE", "saved-replies/{saved_reply}", "inbox"),
+    Route("PATCH", "macros/{macro}", "inbox", {"name": "Other"}),
+    Route("DELETE", "macros/{macro}", "inbox"),
+    Route("POST", "conversations/{conversation}/macros/{macro}", "inbox"),
 ]
 # Answers in pieces, and takes other bodies than JSON.
 EXPORT = Route("GET", "contacts/{contact}/export", "contacts")
@@ -169,8 +183,8 @@ IMPORT = Route("POST", "contacts/import", "contacts")
 MERGE = Route("POST", "contacts/{contact}/merge", "contacts", {"contact_id": "con_01kaj5bd40e6rr3f5y2kq0w9xz"})
 UPLOAD = Route("POST", "uploads", "inbox")
 ME = Route("GET", "/api/v1/auth/me", None)
-# Not a job, and leaves no trace.
-TYPING = Route("POST", "conversations/{conversation}/typing", "inbox")
+# No jobs, and leave no trace.
+SIGNS = [Route("POST", f"conversations/{{conversation}}/{name}", "inbox") for name in ("typing", "presence")]
 # A read, although it has a body.
 SIMULATION = Route("POST", "automations/{automation}/simulate", "automations", {"variables": {}})
 # Its path is that of the workspace itself: see `test_workspace`.
@@ -178,8 +192,8 @@ WORKSPACE = {("GET", "/api/v1/workspaces/*"), ("PATCH", "/api/v1/workspaces/*")}
 WRITES = [*MAKING, *CHANGING]
 WITH_BODY = [route for route in WRITES if route.body is not None]
 WITHOUT_BODY = [route for route in WRITES if route.body is None]
-WITH_IDENTIFIER = [*ITEMS, EXPORT, SIMULATION, TYPING, *CHANGING]
-EVERY = [ME, *LISTS, *CATALOGUE, *BILLING, *COUNTS, *ITEMS, EXPORT, IMPORT, MERGE, UPLOAD, TYPING, SIMULATION, *WRITES]
+WITH_IDENTIFIER = [*ITEMS, EXPORT, SIMULATION, *SIGNS, *CHANGING]
+EVERY = [ME, *LISTS, *CATALOGUE, *BILLING, *COUNTS, *ITEMS, EXPORT, IMPORT, MERGE, UPLOAD, *SIGNS, SIMULATION, *WRITES]
 IN_WORKSPACE = [route for route in EVERY if not route.path.startswith("/")]
 
 
@@ -229,6 +243,8 @@ def furnish(api: Api, email: str) -> dict[str, str]:
         "message": message.id,
         "note": add_note(api, message.conversation_id),
         "member": make_member(api.workspace_id),
+        "saved_reply": make_saved_reply(api),
+        "macro": make_macro(api),
         "automation": automation,
         "run": run,
         "endpoint": endpoint,
@@ -563,11 +579,12 @@ BELOW_A_WORKSPACE = [
     ("conversations/counts", "GET"),
     ("conversations/{conversation}", "GET PATCH"),
     ("conversations/{conversation}/messages", "GET POST"),
+    ("conversations/{conversation}/presence", "GET POST"),
     ("messages", "GET POST"),
     ("messages/{message}", "GET"),
     ("messages/{message}/resend", "POST"),
     ("members", "GET"),
-    ("members/{member}", "GET"),
+    ("members/{member}", "GET PATCH"),
     ("uploads", "POST"),
 ]
 ADDRESSES = [

@@ -9,6 +9,7 @@ import pytest
 from app import realtime
 from app.database import rows
 from app.domain.channels import visitors
+from app.domain.conversations import viewers
 from app.domain.insight.updates import Update
 from app.domain.receiving import identifications
 from app.lib import ids
@@ -175,6 +176,20 @@ def test_typing_is_seen_by_the_others_of_the_conversation(
     member.until(lambda heard: len([each for each in heard if each.kind == "typing"]) == 2)
     assert len(visitor.listen().heard) == 1
     assert stranger.listen().heard == []
+
+
+def test_that_somebody_looks_is_seen_by_members_and_never_by_the_visitor(
+    api: Api, channel: Channel, contact_id: str, enter: Enter, listen: Listen, signs: None
+) -> None:
+    own = talk(channel, contact_id)
+    visitor, member = enter(), listen(api)
+    author = {"type": "member", "id": "mem_1"}
+
+    viewers.look(own, author)
+
+    member.until(lambda heard: [each for each in heard if each.data.get("conversation_id") == own.id])
+    assert (member.heard[-1].kind, member.heard[-1].data["author"]) == ("presence", author)
+    assert visitor.listen().heard == []
 
 
 def test_the_stream_of_a_chat_is_refused_to_anybody_else(channel: Channel, realtime: Running) -> None:

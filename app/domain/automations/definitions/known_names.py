@@ -6,7 +6,7 @@ body of a response), every name is right.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 from app.domain.contacts.contacts import ContactSchema
 from app.domain.conversations.conversations import ConversationSchema
 from app.domain.webhooks import catalogue
+from app.lib import templates
+from app.lib.templates import TemplateError
 
 # The names below a name; None: any.
 Names: TypeAlias = Mapping[str, "Names | None"]
@@ -21,7 +23,7 @@ Names: TypeAlias = Mapping[str, "Names | None"]
 CONTACT_FIELDS = tuple(ContactSchema().fields)
 # The most names that a sentence lists.
 MOST_LISTED = 20
-_CONTACT: Names = dict.fromkeys(CONTACT_FIELDS)
+CONTACT: Names = dict.fromkeys(CONTACT_FIELDS)
 _CONVERSATION: Names = dict.fromkeys(ConversationSchema().fields)
 _ENVELOPE = ("id", "kind", "created_at", "workspace_id")
 
@@ -35,7 +37,7 @@ def of_steps(results: Mapping[str, Collection[str] | None], events: Iterable[str
 
 def of_events(events: Iterable[str]) -> Names:
     """What conditions can name that are judged when one of these kinds of events happens."""
-    return {"contact": _CONTACT, "conversation": _CONVERSATION, "trigger": {"event": _event(frozenset(events))}}
+    return {"contact": CONTACT, "conversation": _CONVERSATION, "trigger": {"event": _event(frozenset(events))}}
 
 
 def of_exits(events: Iterable[str]) -> Names:
@@ -54,6 +56,16 @@ def fault(path: Sequence[str], names: Names) -> str | None:
             return _unknown(path[:depth], name, known)
         known = known[name]
     return None
+
+
+def template_faults(template: str, names: Names) -> Iterator[str]:
+    """Yields what is wrong with the template: that it cannot be read, or names in it that mean nothing."""
+    try:
+        named = templates.named(template)
+    except TemplateError as error:
+        yield str(error)
+    else:
+        yield from (wrong for path in named if (wrong := fault(path, names)))
 
 
 def _unknown(before: Sequence[str], name: str, known: Names) -> str:

@@ -25,8 +25,7 @@ from app.domain.triggers.conditions import MOST_MATCHES
 from app.domain.triggers.event_kinds import EVENTS, TAG_EVENTS
 from app.domain.work import schema_checks
 from app.errors import MAX_FAULTS, Fault, pointer_to
-from app.lib import normalization, templates
-from app.lib.templates import TemplateError
+from app.lib import normalization
 
 MOST_EXITS = 20
 DEEPEST_VALUE = 20
@@ -184,12 +183,7 @@ def _field_faults(step: Mapping[str, Any], name: str, kind: Kind, at: str) -> It
 
 def _template_faults(value: Any, at: str, known: Names, depth: int = 0) -> Iterator[Fault]:
     if isinstance(value, str):
-        try:
-            named = templates.named(value)
-        except TemplateError as error:
-            yield Fault(at, str(error))
-        else:
-            yield from (Fault(at, wrong) for path in named if (wrong := known_names.fault(path, known)))
+        yield from (Fault(at, wrong) for wrong in known_names.template_faults(value, known))
     elif isinstance(value, (dict, list)):
         if depth == DEEPEST_VALUE:
             yield Fault(at, f"Values are nested at most {DEEPEST_VALUE} levels deep.")

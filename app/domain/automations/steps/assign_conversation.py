@@ -18,7 +18,8 @@ def begin(moment: Moment) -> Outcome:
     if conversation is None:
         return Done("The contact has no conversation.", given, code="no_channel")
     try:
-        conversations.assign(moment.change({}), moment.contact, conversation, assignee_id)
+        by = {"type": "automation", "id": moment.run.automation_id}
+        conversations.assign(moment.change({}), moment.contact, conversation, assignee_id, by)
     except Invalid as error:
         raise StepFailed("gone", f"The workspace has no member {assignee_id}.") from error
     output = {"conversation_id": conversation.id}

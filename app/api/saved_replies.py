@@ -1,0 +1,116 @@
+"""Saved replies: texts that members insert by a shortcut."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from functools import partial
+from typing import Any
+
+from flask import Response
+from marshmallow import fields, validate
+
+from app import bounds
+from app.api.authentication import authorize, caller
+from app.api.jobs import accepts_write
+from app.api.lists import PageQuery, envelope, page_of
+from app.api.openapi.problems import response_name
+from app.api.parsing.blueprints import Blueprint
+from app.api.responses import respond
+from app.api.writes import accept, act, must_exist
+from app.domain.bodies.saved_replies import SavedReplyCreate, SavedReplyPatch
+from app.domain.contacts import contacts
+from app.domain.macros import saved_replies
+from app.domain.macros.saved_replies import RenderedReplySchema, SavedReplySchema
+from app.domain.people import members
+from app.errors import Fault, Invalid
+from app.lib import ids
+from app.lib.schemas import Query, about
+from app.models.conversations import Conversation
+from app.models.saved_replies import SavedReply
+
+blueprint = Blueprint("saved-replies", __name__, description="Texts that members insert by a shortcut.")
+
+
+class SavedReplyQuery(PageQuery):
+    q = fields.String(
+        validate=validate.Length(1, 100),
+        metadata=about("Those whose shortcut begins with this or whose text has it.", example="ref"),
+    )
+
+
+class RenderedQuery(Query):
+    member_id = fields.String(metadata=about("The member who writes: `member` in the text."))
+
+
+@blueprint.route("/workspaces/<workspace>/saved-replies", methods=["GET"])
+@authorize("inbox")
+@blueprint.arguments(SavedReplyQuery)
+@blueprint.response(200, envelope(SavedReplySchema, many=True))
+def list_saved_replies(query: dict[str, Any]) -> Response:
+    """List saved replies, newest first."""
+    find = partial(SavedReply.newest, caller().workspace_id, query.get("q"))
+    return respond(200, page_of(find, query, saved_replies.represent))
+
+
+@blueprint.route("/workspaces/<workspace>/saved-replies", methods=["POST"])
+@authorize("inbox")
+@blueprint.arguments(SavedReplyCreate)
+@accepts_write(SavedReplySchema, made=True)
+def create_saved_reply(body: dict[str, Any]) -> Response:
+    """Create a saved reply, up to 1,000 in a workspace."""
+    workspace_id = caller().workspace_id
+
+    def check() -> None:
+        saved_replies.check(workspace_id, body)
+        saved_replies.QUOTA.check(workspace_id)
+
+    return accept("saved_replies.create", body, ids.new("srp"), check)
+
+
+@blueprint.route("/workspaces/<workspace>/saved-replies/<saved_reply_id>", methods=["GET"])
+@authorize("inbox")
+@blueprint.response(200, envelope(SavedReplySchema))
+def show_saved_reply(saved_reply_id: str) -> Response:
+    """Show a saved reply."""
+    return respond(200, {"data": saved_replies.represent(SavedReply.find(caller().workspace_id, saved_reply_id))})
+
+
+@blueprint.route("/workspaces/<workspace>/saved-replies/<saved_reply_id>", methods=["PATCH"])
+@authorize("inbox")
+@blueprint.arguments(SavedReplyPatch)
+@accepts_write(SavedReplySchema)
+def update_saved_reply(body: dict[str, Any], saved_reply_id: str) -> Response:
+    """Change the given fields of a saved reply."""
+
+    def check() -> None:
+        must_exist("saved_reply", saved_reply_id)
+        saved_replies.check(caller().workspace_id, body)
+
+    return accept("saved_replies.update", body, saved_reply_id, check)
+
+
+@blueprint.route("/workspaces/<workspace>/saved-replies/<saved_reply_id>", methods=["DELETE"])
+@authorize("inbox")
+@accepts_write()
+def delete_saved_reply(saved_reply_id: str) -> Response:
+    """Delete a saved reply. Macros that send it are refused from then on."""
+    return act("saved_replies.delete", saved_reply_id)
+
+
+@blueprint.route(
+    "/workspaces/<workspace>/conversations/<conversation_id>/saved-replies/<saved_reply_id>", methods=["GET"]
+)
+@authorize("inbox")
+@blueprint.arguments(RenderedQuery)
+@blueprint.response(200, envelope(RenderedReplySchema))
+@blueprint.alt_response(409, response_name(409))
+def render_saved_reply(query: dict[str, Any], conversation_id: str, saved_reply_id: str) -> Response:
+    """Show a saved reply with its text for the contact of the conversation. Sends nothing."""
+    workspace_id, member_id = caller().workspace_id, query.get("member_id")
+    conversation = Conversation.find(workspace_id, conversation_id)
+    reply = SavedReply.find(workspace_id, saved_reply_id)
+    contact = contacts.find(workspace_id, conversation.contact_id)
+    if member_id is not None and not members.exists(workspace_id, member_id):
+        raise Invalid(Fault("/member_id", "There is no such member in this workspace."))
+    with bounds.alone(workspace_id) if "{" in reply.text else nullcontext():
+        return respond(200, {"data": saved_replies.render(reply, contact, member_id)})

@@ -1,0 +1,181 @@
+"""Assignments by rule: conversations without an assignee go to the available member with the fewest open ones.
+
+The rule holds on channels whose setting `assignment` is `balanced`. The open conversations there that nobody has, and
+that are not snoozed, are a queue: first those whose contact waits for an answer, the longest waiting first. A member's
+row is the lock on what the rule gives them, so it never exceeds a capacity, however many processes apply it.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from uuid import uuid4
+
+import structlog
+
+from app import sql
+from app.database import rows, transaction
+from app.domain.channels import channels
+from app.domain.conversations import conversation_counts, conversations
+from app.domain.triggers import batches
+from app.domain.work.changes import Change
+from app.domain.work.events import Cause
+from app.domain.work.units import Unit
+from app.errors import NotFound
+from app.models import sets
+from app.models.channels import Channel
+from app.models.contacts import Contact
+from app.models.conversations import Conversation
+from app.models.members import Member
+
+log = structlog.get_logger(__name__)
+
+# Conversations that one transaction assigns, all of one workspace.
+PART = 50
+# Channels that one call looks at.
+MOST_CHANNELS = 2_000
+# For how long one call goes on while there is more to do.
+SLICE_SECONDS = 0.25
+_IS_BALANCED = "settings->>'assignment' = 'balanced' AND deleted_at IS NULL"
+IS_ANY_BALANCED = f"EXISTS (SELECT FROM channels WHERE {_IS_BALANCED})"
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def assign_some(after: str) -> tuple[str, int]:
+    """Assigns from the queues of the next channels, each workspace in turn, until they or the slice end.
+
+    Returns where to go on, and how many were assigned: call it with "" first, twice a second. Safe to run concurrently.
+    """
+    ends, assigned = time.monotonic() + SLICE_SECONDS, 0
+    found = rows(sql.prepared("find_queues", _READY), {"after": after, "most": MOST_CHANNELS})
+    ready = [(workspace_id, channel_ids) for _, workspace_id, channel_ids in found if workspace_id is not None]
+    random.shuffle(ready)
+    left = deque(ready)
+    while left:
+        owner = left.popleft()
+        number = _assign_of(*owner)
+        assigned += number
+        if number == PART:
+            left.append(owner)
+        if time.monotonic() > ends:
+            break
+    return found[0][0], assigned
+
+
+def balanced_channels(workspace_id: str) -> list[str]:
+    """The workspace's channels on which the rule holds."""
+    found = rows(f"SELECT id FROM channels WHERE workspace_id = %s AND {_IS_BALANCED}", (workspace_id,))
+    return [channel_id for (channel_id,) in found]
+
+
+def _assign_of(workspace_id: str, channel_ids: Sequence[str]) -> int:
+    """Assigns the first conversations in the queue of these channels, in order; returns how many.
+
+    Stops before one whose contact another transaction holds, so that nobody is passed over.
+    """
+    members = [sets.key(Member, workspace_id, "id", member_id) for (member_id,) in rows(_AVAILABLE, (workspace_id,))]
+    queue = rows(_QUEUE, {"channels": sql.array(channel_ids), "part": PART})
+    tasks = [partial(_assign, workspace_id, conversation_id, members) for conversation_id, _ in queue]
+    needs = [
+        *members,
+        *(sets.key(Contact, workspace_id, "id", contact_id) for _, contact_id in queue),
+        *(sets.key(Conversation, workspace_id, "id", conversation_id) for conversation_id, _ in queue),
+    ]
+    with transaction():
+        results = batches.run(tasks, needs)
+    for result in results:
+        if isinstance(result, Exception) and not isinstance(result, NotFound):
+            log.error("assignment.failed", exc_info=result)
+    return results.count(True)
+
+
+def _assign(workspace_id: str, conversation_id: str, members: Sequence[sets.Key], unit: Unit) -> bool:
+    """Assigns the conversation if it is still in the queue and a member has room; returns whether. Raises Busy."""
+    change = Change(workspace_id, {}, conversation_id, "conversations.assign", None, Cause(None, uuid4().hex), unit)
+    contact, conversation = conversations.hold(change, conversation_id)
+    channel = channels.seen_by(unit, conversation.channel_id)
+    if conversation.status != "open" or conversation.assignee_id or conversation.snoozed_until or channel.deleted_at:
+        return False
+    member = _next(unit, channel, members)
+    if member is None:
+        return False
+    conversations.assign(change, contact, conversation, member.id, by={"type": "rule", "id": channel.id})
+    return True
+
+
+def _next(unit: Unit, channel: Channel, members: Sequence[sets.Key]) -> Member | None:
+    """The member that the channel's rule chooses, noted as having one conversation more; None if nobody has room."""
+    if channel.settings.get("assignment") != "balanced":
+        return None
+    chosen_from = channel.settings.get("member_ids")
+    held = _locked(unit, members)
+    loads = unit.noted(_loads_of(channel.workspace_id), partial(_loads, channel.workspace_id, held))
+    suitable = [
+        member
+        for member in held
+        if member.availability == "available"
+        and (chosen_from is None or member.id in chosen_from)
+        and (member.capacity is None or loads[member.id] < member.capacity)
+    ]
+    if not suitable:
+        return None
+    chosen = min(suitable, key=lambda member: (loads[member.id], member.assigned_at or _NEVER, member.id))
+    unit.notes[_loads_of(channel.workspace_id)] = {**loads, chosen.id: loads[chosen.id] + 1}
+    latest = max(member.assigned_at or _NEVER for member in held)
+    return unit.put(chosen.altered(assigned_at=max(unit.now, latest + timedelta(microseconds=1))))
+
+
+def _locked(unit: Unit, members: Sequence[sets.Key]) -> list[Member]:
+    """The members, without those that another transaction holds: it may be giving them a conversation."""
+    unit.read(members)
+    found = [unit.get(Member, *key[1:]) for key in members if unit.is_free(key)]
+    return [member for member in found if member is not None]
+
+
+def _loads(workspace_id: str, members: Sequence[Member]) -> Mapping[str, int]:
+    # A statement of its own: it sees what was committed before the members were locked.
+    return conversation_counts.of_members(workspace_id, [member.id for member in members])
+
+
+def _loads_of(workspace_id: str) -> tuple[str, str]:
+    return ("open conversations of members", workspace_id)
+
+
+_IS_QUEUED = "status = 'open' AND assignee_id IS NULL AND snoozed_until IS NULL"
+_AVAILABLE = "SELECT id FROM members WHERE workspace_id = %s AND availability = 'available' ORDER BY id"
+
+_LOAD = conversation_counts.OPEN_OF.format("members.workspace_id", "members.id")
+
+# Of the next channels with the rule, those with a queue and with somebody who has room, by workspace.
+_READY = f"""
+    WITH looked_at AS MATERIALIZED (
+        SELECT id, workspace_id, settings FROM channels
+        WHERE {_IS_BALANCED} AND id > %(after)s ORDER BY id LIMIT %(most)s
+    ), queued AS MATERIALIZED (
+        SELECT * FROM looked_at WHERE EXISTS (
+            SELECT FROM conversations WHERE channel_id = looked_at.id AND {_IS_QUEUED})
+    ), free AS MATERIALIZED (
+        SELECT members.id, workspace_id FROM (SELECT DISTINCT workspace_id FROM queued) AS owners
+        JOIN members USING (workspace_id)
+        WHERE availability = 'available'
+            AND (capacity IS NULL OR capacity > {_LOAD})
+    ), ready AS (
+        SELECT workspace_id, array_agg(id) AS channel_ids FROM queued WHERE EXISTS (
+            SELECT FROM free WHERE free.workspace_id = queued.workspace_id
+                AND (settings->>'member_ids' IS NULL OR (settings->'member_ids')::jsonb ? free.id))
+        GROUP BY workspace_id
+    )
+    SELECT last.id, ready.workspace_id, ready.channel_ids
+    FROM (SELECT CASE WHEN count(*) = %(most)s THEN max(id) ELSE '' END AS id FROM looked_at) AS last
+    LEFT JOIN ready ON true
+"""
+_QUEUE = f"""
+    SELECT queued.id, queued.contact_id FROM unnest(%(channels)s::text[]) AS channel(id) CROSS JOIN LATERAL (
+        SELECT id, contact_id, waiting_since FROM conversations
+        WHERE channel_id = channel.id AND {_IS_QUEUED} ORDER BY waiting_since, id LIMIT %(part)s) AS queued
+    ORDER BY queued.waiting_since, queued.id LIMIT %(part)s
+"""

@@ -1,0 +1,22 @@
+"""Departures: members who are removed, and what they leave to the others."""
+
+from __future__ import annotations
+
+from app.database import transaction
+from app.domain.assignment import assignments
+from app.domain.jobs import jobs
+from app.domain.jobs.jobs import Write
+from app.domain.people import members
+from app.lib import request_ids
+
+
+def remove(workspace_id: str, member_id: str, actor_id: str | None) -> None:
+    """Removes a member, who has no access from then on, and gives back their conversations that wait for an answer.
+
+    Raises NotFound, and Conflict for the last owner.
+    """
+    trace_id = request_ids.kept_or_new(None)
+    with transaction():
+        members.remove(workspace_id, member_id, actor_id)
+        if assignments.balanced_channels(workspace_id):
+            jobs.follow(Write(workspace_id, "members.give_back", {}, trace_id, member_id, actor_id))

@@ -1,0 +1,88 @@
+"""Changes of members: whether they are available, how many conversations they take, and what they give back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.database import rows
+from app.domain.assignment import assignments
+from app.domain.conversations import conversation_changes, conversations
+from app.domain.people import members, roles
+from app.domain.work import audit
+from app.domain.work.changes import Change, Effect
+from app.errors import InsufficientScope, NotFound
+from app.models.contacts import Contact
+from app.models.conversations import Conversation
+from app.models.members import Member
+
+MOST_CAPACITY = 10_000
+# The most conversations that one transaction gives back.
+PART = 200
+_MANAGE = "availability.manage"
+_NOT_YOURS = "Your role in this workspace lets you change your own availability, and nothing of other members."
+
+
+def check(workspace_id: str, payload: Mapping[str, Any], member_id: str, actor_id: str | None) -> None:
+    """Raises NotFound, and InsufficientScope for a member who may not do that.
+
+    Agents change whether they are available themselves; whoever has the role `availability.manage`, and tokens, change
+    everything.
+    """
+    if not members.exists(workspace_id, member_id):
+        raise NotFound
+    if actor_id is None or not actor_id.startswith("mem_") or (actor_id == member_id and "capacity" not in payload):
+        return
+    if not roles.may(members.find(workspace_id, actor_id).role, _MANAGE):
+        raise InsufficientScope(_NOT_YOURS)
+
+
+def update(change: Change) -> Effect | None:
+    """Changes availability and capacity. One who goes away gives back what waits, unless `reassign` is false.
+
+    In parts: None if more has to be given back. Raises NotFound, InsufficientScope, Busy.
+    """
+    if change.progress is not None:
+        return give_back(change)
+    check(change.workspace_id, change.payload, change.target, change.actor_id)
+    columns = {name: change.payload[name] for name in ("availability", "capacity") if name in change.payload}
+    if columns:
+        Member.update(**columns).where(Member.id == change.target).execute()
+        audit.record(change, "member", change.target, change.payload)
+    if columns.get("availability") != "away" or not change.payload.get("reassign", True):
+        return Effect("changed", "member", change.target)
+    change.keep(after="")
+    return None
+
+
+def give_back(change: Change) -> Effect | None:
+    """Puts conversations of the member whose contact waits for an answer back into the queue, with their place in it.
+
+    Only on channels with the rule. In parts: None if more are left. Raises Busy.
+    """
+    after = (change.progress or {}).get("after", "")
+    values = {
+        "workspace_id": change.workspace_id,
+        "member_id": change.target,
+        "channels": assignments.balanced_channels(change.workspace_id),
+        "after": after,
+        "part": PART,
+    }
+    last = conversation_changes.change_some(change, rows(_WAITING, values), _unassign) if values["channels"] else None
+    if last is None:
+        return Effect("changed", "member", change.target)
+    change.keep(after=last)
+    return None
+
+
+def _unassign(change: Change, contact: Contact, conversation: Conversation) -> None:
+    if conversation.assignee_id == change.target:
+        conversations.assign(change, contact, conversation, None)
+
+
+_WAITING = """
+    SELECT id, contact_id FROM conversations
+    WHERE workspace_id = %(workspace_id)s AND assignee_id = %(member_id)s AND status = 'open' AND id > %(after)s
+        AND waiting_since IS NOT NULL AND channel_id = ANY(%(channels)s)
+    ORDER BY id LIMIT %(part)s
+"""

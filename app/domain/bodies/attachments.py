@@ -1,0 +1,16 @@
+"""The files that a request names."""
+
+from __future__ import annotations
+
+from marshmallow import fields
+
+from app.lib.schemas import RequestBody, about
+
+
+class AttachmentBody(RequestBody):
+    """A file of a message in a request."""
+
+    upload_id = fields.String(
+        required=True,
+        metadata=about("From `POST uploads`, within a day, once; or a file of a saved reply, any number of times."),
+    )

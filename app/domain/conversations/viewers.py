@@ -1,0 +1,107 @@
+"""Viewers: who looks at a conversation now. Kept in Redis for as long as it is true; lost with it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import redis
+import structlog
+from marshmallow import fields
+
+from app import bells, bounds, metrics, realtime
+from app.domain.conversations.messages import AuthorSchema
+from app.lib.schemas import ResponseBody, time
+from app.models.conversations import Conversation
+
+log = structlog.get_logger(__name__)
+
+LOOKS_SECONDS = 30
+# Whoever says so again within this time is shown as before.
+SHOWN_EVERY_SECONDS = 5
+
+# Two sorted sets by the millisecond in which the look ends: of those who look at the conversation, and of all looks in
+# the workspace, which are only counted.
+_LOOK = """
+    local time = redis.call('TIME')
+    local now = time[1] * 1000 + math.floor(time[2] / 1000)
+    local ends = now + ARGV[3]
+    for _, key in ipairs(KEYS) do
+        redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
+    end
+    local known = redis.call('ZSCORE', KEYS[1], ARGV[1])
+    if known and ends - known < tonumber(ARGV[4]) then
+        return {'known', 0}
+    end
+    if not known and redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[5]) then
+        return {'conversation', 0}
+    end
+    if not known and redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[6]) then
+        return {'workspace', 0}
+    end
+    redis.call('ZADD', KEYS[1], ends, ARGV[1])
+    redis.call('ZADD', KEYS[2], ends, ARGV[2])
+    for _, key in ipairs(KEYS) do
+        redis.call('PEXPIRE', key, ARGV[3])
+    end
+    return {'shown', ends}
+"""
+_BOUNDS = {"conversation": bounds.VIEWERS_PER_CONVERSATION, "workspace": bounds.VIEWERS_PER_WORKSPACE}
+
+
+def look(conversation: Conversation, author: dict[str, str]) -> None:
+    """Shows the members that the author (`type` and `id`) looks at the conversation, for LOOKS_SECONDS.
+
+    Not if as many look as may. Needs no lock, never waits long, never raises.
+    """
+    who = f"{author['type']}:{author['id']}"
+    keys = [_key(conversation), f"viewers:{conversation.workspace_id}"]
+    most = [bounds.VIEWERS_PER_CONVERSATION.most, bounds.VIEWERS_PER_WORKSPACE.most]
+    values: list[str | float] = [
+        who,
+        f"{conversation.id} {who}",
+        LOOKS_SECONDS * 1000,
+        SHOWN_EVERY_SECONDS * 1000,
+        *most,
+    ]
+    try:
+        said, ends = bells.flags().register_script(_LOOK)(keys=keys, args=values)
+    except redis.RedisError as error:
+        metrics.REDIS_AWAY.inc()
+        log.info("viewers.not_noted", error=str(error))
+        return
+    if (bound := _BOUNDS.get(said.decode())) is not None:
+        bound.reached()
+    elif ends:
+        realtime.looking(conversation.workspace_id, conversation.id, author, _time(ends))
+
+
+def of(conversation: Conversation) -> list[dict[str, Any]]:
+    """Who looks at the conversation now, the first to leave first; nobody while Redis is away."""
+    try:
+        seconds, microseconds = bells.flags().time()
+        now = seconds * 1000 + microseconds // 1000
+        found: Any = bells.flags().zrangebyscore(_key(conversation), f"({now}", "+inf", withscores=True)
+    except redis.RedisError as error:
+        metrics.REDIS_AWAY.inc()
+        log.info("viewers.not_known", error=str(error))
+        return []
+    return [_represent(who.decode(), int(ends)) for who, ends in found]
+
+
+class ViewerSchema(ResponseBody):
+    author = fields.Nested(AuthorSchema)
+    until = time("When they stop to look at it, unless they say again that they do.")
+
+
+def _represent(who: str, ends_ms: int) -> dict[str, Any]:
+    kind, _, identifier = who.partition(":")
+    return ViewerSchema.of(None, author={"type": kind, "id": identifier}, until=_time(ends_ms))
+
+
+def _time(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def _key(conversation: Conversation) -> str:
+    return f"viewers:{conversation.id}"

@@ -1,0 +1,1 @@
+"""Saved replies and macros: texts and actions that members prepare for their work in the inbox."""

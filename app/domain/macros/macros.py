@@ -1,0 +1,136 @@
+"""Macros: several actions that members take in a conversation at once, all of them or none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
+from itertools import islice
+from typing import Any
+
+from marshmallow import fields
+from peewee import fn
+
+from app import bounds
+from app.domain.conversations import conversation_changes, conversations
+from app.domain.macros import macro_checks
+from app.domain.macros.macro_actions import KINDS, Use
+from app.domain.macros.renderings import Rendering
+from app.domain.work.changes import Change, Effect
+from app.domain.work.quotas import Quota
+from app.domain.work.units import Unit
+from app.errors import MAX_FAULTS, BellhopError, Conflict, Invalid, NotFound
+from app.lib import json
+from app.lib.schemas import ResponseBody, about, time
+from app.models.macros import Macro
+from app.models.sets import Key
+
+QUOTA = Quota(Macro, 500, "macros")
+MOST_ACTIONS = 20
+# Templates of this length take up to 25 ms to check.
+_LARGE_BYTES = 4 * 1024
+EXAMPLE = [
+    {"kind": "reply", "text": "Hello {{ contact.first_name }}, your refund is on its way."},
+    {"kind": "label", "labels": ["refund"]},
+    {"kind": "close"},
+]
+
+
+def needs(workspace_id: str, payload: Mapping[str, Any], conversation_id: str | None) -> Iterable[Key]:
+    """The keys that `apply` gets from its unit."""
+    return conversation_changes.needs(workspace_id, payload, conversation_id)
+
+
+def create(change: Change) -> Effect:
+    """Creates a macro. Raises Conflict above the QUOTA, and Invalid for actions that name what there is not."""
+    QUOTA.keep(change.workspace_id)
+    _refuse_unknown(change.workspace_id, change.payload, may_be_queued=False)
+    Macro.insert(id=change.target, workspace_id=change.workspace_id, **change.payload).execute()
+    return Effect("made", "macro", change.target)
+
+
+def update(change: Change) -> Effect:
+    """Changes the fields given. Raises NotFound, and Invalid like `create`."""
+    macro = Macro.find(change.workspace_id, change.target)
+    _refuse_unknown(change.workspace_id, change.payload, may_be_queued=False)
+    Macro.update(**change.payload, updated_at=fn.now()).where(Macro.id == macro.id).execute()
+    return Effect("changed", "macro", macro.id)
+
+
+def delete(change: Change) -> Effect:
+    """Deletes the macro. Raises NotFound."""
+    macro = Macro.find(change.workspace_id, change.target)
+    Macro.delete().where(Macro.id == macro.id).execute()
+    return Effect("deleted", "macro", macro.id)
+
+
+def apply(change: Change) -> Effect:
+    """Takes all actions of the macro of the payload in the conversation, in their order.
+
+    Raises NotFound if the conversation, its contact or the macro is gone, and Busy. If an action is refused, raises
+    Conflict with its `pointer` and a `code`; none of them has an effect then.
+    """
+    contact, conversation = conversations.hold(change, change.target)
+    macro = _seen_by(change.unit, change.workspace_id, change.payload["macro_id"])
+    member_id = _member_id(change)
+    use = Use(change, Rendering(contact, member_id), member_id)
+    for index, action in enumerate(macro.actions):
+        try:
+            KINDS[action["kind"]].apply(use, action)
+        except BellhopError as error:
+            raise _refusal(error, index, action["kind"]) from error
+    return Effect("changed", "conversation", conversation.id)
+
+
+def check(workspace_id: str, body: Mapping[str, Any]) -> None:
+    """Raises Invalid for actions that could never be taken, even after all queued writes, and Overloaded."""
+    actions = body.get("actions", ())
+    is_large = len(json.dumps(actions)) > _LARGE_BYTES
+    with bounds.alone(workspace_id) if is_large else nullcontext():
+        found = list(islice(macro_checks.faults(actions, "/actions"), MAX_FAULTS))
+    if found:
+        raise Invalid(*found)
+    _refuse_unknown(workspace_id, body, may_be_queued=True)
+
+
+def starts_automations(body: Mapping[str, Any]) -> bool:
+    """Whether an action of the body starts an automation."""
+    return any(action.get("kind") == "start_automation" for action in body.get("actions", ()))
+
+
+class MacroSchema(ResponseBody):
+    id = fields.String()
+    name = fields.String(metadata={"example": "Refund"})
+    actions = fields.List(fields.Dict(), metadata=about("Each is an Action, as it was given.", example=EXAMPLE))
+    created_at = time("When the macro was created.")
+    updated_at = time("When it last changed.")
+
+
+represent = MacroSchema.of
+
+
+def _refuse_unknown(workspace_id: str, payload: Mapping[str, Any], *, may_be_queued: bool) -> None:
+    actions = payload.get("actions", ())
+    if found := list(macro_checks.unknown(workspace_id, actions, "/actions", may_be_queued=may_be_queued)):
+        raise Invalid(*found)
+
+
+def _seen_by(unit: Unit, workspace_id: str, macro_id: str) -> Macro:
+    """The macro, read once in a unit, as macros change only in the workspace's writes. Raises NotFound."""
+    of_id = Macro.in_workspace(workspace_id).where(Macro.id == macro_id)
+    found: Macro | None = unit.noted(("macro", workspace_id, macro_id), of_id.first)
+    if found is None:
+        raise NotFound("There is no such macro in this workspace.")
+    return found
+
+
+def _member_id(change: Change) -> str | None:
+    """The member who applies the macro: the one on whose behalf a token does, or the one on a page."""
+    is_member = change.author["type"] == "member" and change.author["id"].startswith("mem_")
+    named: str | None = change.payload.get("member_id")
+    return named or (change.author["id"] if is_member else None)
+
+
+def _refusal(error: BellhopError, index: int, kind: str) -> Conflict:
+    detail = error.faults[0].detail if isinstance(error, Invalid) else error.detail
+    facts = {"code": KINDS[kind].code, **getattr(error, "facts", {}), "pointer": f"/actions/{index}"}
+    return Conflict(f"Action {index + 1} ({kind}): {detail}", **facts)

@@ -1,0 +1,143 @@
+"""Saved replies: texts that members insert by a shortcut while they write to a contact."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from marshmallow import fields
+from peewee import fn
+
+from app.domain.channels import media, reply_files
+from app.domain.channels.media import AttachmentSchema
+from app.domain.conversations import messages
+from app.domain.macros import renderings
+from app.domain.macros.renderings import Rendering
+from app.domain.work.changes import Change, Effect
+from app.domain.work.quotas import Quota
+from app.domain.work.units import Unit
+from app.errors import Conflict, Fault, Invalid
+from app.lib.schemas import SPACES, ResponseBody, about, time
+from app.models.contacts import Contact
+from app.models.saved_replies import SavedReply
+
+QUOTA = Quota(SavedReply, 1_000, "saved_replies")
+LONGEST_SHORTCUT = 32
+SHORTCUT = rf"^[^/\x00-\x1f\x7f-\x9f{SPACES}]+$"
+SHORTCUT_FORM = f"a shortcut of 1 to {LONGEST_SHORTCUT} characters, without spaces, control characters and '/'"
+LONGEST_TEXT = messages.MOST_CHARACTERS
+
+
+def create(change: Change) -> Effect:
+    """Creates a saved reply. Raises Conflict above the QUOTA and for a shortcut that is taken, Invalid, and Busy."""
+    QUOTA.keep(change.workspace_id)
+    SavedReply.insert(id=change.target, workspace_id=change.workspace_id, **_columns(change)).execute()
+    return Effect("made", "saved_reply", change.target)
+
+
+def update(change: Change) -> Effect:
+    """Changes the fields given. Raises NotFound, Conflict for a shortcut that is taken, Invalid, and Busy."""
+    reply = SavedReply.find(change.workspace_id, change.target)
+    if "attachments" in change.payload:
+        reply_files.let_go(change.unit, change.workspace_id, _files(reply) - set(upload_ids(change.payload)))
+    SavedReply.update(**_columns(change), updated_at=fn.now()).where(SavedReply.id == reply.id).execute()
+    return Effect("changed", "saved_reply", reply.id)
+
+
+def delete(change: Change) -> Effect:
+    """Deletes the saved reply; macros with it are refused from then on. Raises NotFound and Busy."""
+    reply = SavedReply.find(change.workspace_id, change.target)
+    reply_files.let_go(change.unit, change.workspace_id, _files(reply))
+    SavedReply.delete().where(SavedReply.id == reply.id).execute()
+    return Effect("deleted", "saved_reply", reply.id)
+
+
+def check(workspace_id: str, body: Mapping[str, Any]) -> None:
+    """Raises Invalid for a text that could never be sent, and for files that there are not."""
+    media.check_uploads(workspace_id, upload_ids(body))
+    if found := list(text_faults(body["text"], "/text") if "text" in body else ()):
+        raise Invalid(*found)
+
+
+def text_faults(text: str, pointer: str) -> Iterator[Fault]:
+    """Yields what is wrong with the text of a reply, which is a template."""
+    if "{" not in text and not text.strip():
+        yield Fault(pointer, "A message without text cannot be sent.")
+    yield from renderings.faults(text, pointer)
+
+
+def upload_ids(body: Mapping[str, Any]) -> list[str]:
+    """The uploads that a body names, each once."""
+    return list(dict.fromkeys(each["upload_id"] for each in body.get("attachments", ())))
+
+
+def read_shortcut(text: str) -> str:
+    """The shortcut. Raises ValueError for what is none."""
+    if len(text) > LONGEST_SHORTCUT or not re.fullmatch(SHORTCUT[1:-1], text):
+        raise ValueError(f"Give {SHORTCUT_FORM}.")
+    return text
+
+
+def seen_by(unit: Unit, workspace_id: str, reply_id: str) -> SavedReply | None:
+    """The saved reply, read once in a unit; None if there is none.
+
+    Saved replies change only in the workspace's writes, so never while other writes of it are in a unit.
+    """
+    of_id = SavedReply.in_workspace(workspace_id).where(SavedReply.id == reply_id)
+    found: SavedReply | None = unit.noted(("saved reply", workspace_id, reply_id), of_id.first)
+    return found
+
+
+class SavedReplySchema(ResponseBody):
+    id = fields.String()
+    shortcut = fields.String(metadata={"example": "refund"})
+    text = fields.String(metadata={"example": "Hello {{ contact.first_name }}, your refund is on its way."})
+    attachments = fields.List(fields.Nested(AttachmentSchema))
+    created_at = time("When the saved reply was created.")
+    updated_at = time("When it last changed.")
+
+
+class RenderedReplySchema(SavedReplySchema):
+    """A saved reply with its text for a contact."""
+
+    rendered = fields.String(metadata=about("The text, filled in.", example="Hello Ada, your refund is on its way."))
+    missing = fields.List(
+        fields.String(),
+        metadata=about("Names in the text that printed nothing.", example=["contact.last_name"]),
+    )
+
+
+def represent(reply: SavedReply) -> dict[str, Any]:
+    """The saved reply as the API shows it."""
+    return SavedReplySchema.of(reply, attachments=media.shown(reply.attachments))
+
+
+def render(reply: SavedReply, contact: Contact, member_id: str | None) -> dict[str, Any]:
+    """The saved reply as the API shows it, filled in for the contact and the member. Raises Conflict."""
+    rendering = Rendering(contact, member_id)
+    rendered = rendering.render(reply.text)
+    return {**represent(reply), "rendered": rendered, "missing": rendering.missing}
+
+
+def _columns(change: Change) -> dict[str, Any]:
+    """The columns that the payload sets. Raises Conflict, Invalid and Busy."""
+    columns = dict(change.payload)
+    if "shortcut" in columns:
+        columns["folded"] = columns["shortcut"].casefold()
+        _refuse_taken(change, columns["folded"])
+    if "attachments" in columns:
+        named = upload_ids(change.payload)
+        columns["attachments"] = reply_files.keep(change.unit, change.workspace_id, named, change.target)
+    return columns
+
+
+def _refuse_taken(change: Change, folded: str) -> None:
+    other = SavedReply.in_workspace(change.workspace_id).where(SavedReply.folded == folded).first()
+    if other is not None and other.id != change.target:
+        detail = f"Another saved reply has the shortcut '{other.shortcut}'."
+        raise Conflict(detail, conflicting_saved_reply_id=other.id)
+
+
+def _files(reply: SavedReply) -> set[str]:
+    return {each["id"] for each in reply.attachments}

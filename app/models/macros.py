@@ -1,0 +1,24 @@
+"""Macros."""
+
+from __future__ import annotations
+
+from peewee import TextField, fn
+
+from app.models.base import OwnedModel, TimeField, json_field, page_before
+
+
+class Macro(OwnedModel):
+    PREFIX = "mac"
+
+    name = TextField()
+    actions = json_field()
+    created_at = TimeField()
+    updated_at = TimeField()
+
+    @classmethod
+    def newest(cls, workspace_id: str, q: str | None, last_id: str | None, limit: int) -> list[Macro]:
+        """The first `limit` after `last_id`, newest first; with `q`, those whose name has it, in whatever case."""
+        query = cls.in_workspace(workspace_id)
+        if q is not None:
+            query = query.where(fn.STRPOS(fn.LOWER(cls.name), fn.LOWER(q)) > 0)
+        return list(page_before(query, cls, [last_id], limit))

@@ -1,0 +1,32 @@
+"""Saved replies."""
+
+from __future__ import annotations
+
+from peewee import TextField, fn
+
+from app.models.base import OwnedModel, TimeField, json_field, page_before
+
+
+class SavedReply(OwnedModel):
+    """`folded`: the shortcut without regard to case, unique in the workspace."""
+
+    PREFIX = "srp"
+
+    shortcut = TextField()
+    folded = TextField()
+    text = TextField()
+    attachments = json_field(default=list)
+    created_at = TimeField()
+    updated_at = TimeField()
+
+    @classmethod
+    def newest(cls, workspace_id: str, q: str | None, last_id: str | None, limit: int) -> list[SavedReply]:
+        """The first `limit` after `last_id`, newest first.
+
+        With `q`, those whose shortcut begins with it or whose text has it, in whatever case.
+        """
+        query = cls.in_workspace(workspace_id)
+        if q is not None:
+            begins = fn.STARTS_WITH(cls.folded, q.casefold())
+            query = query.where(begins | (fn.STRPOS(fn.LOWER(cls.text), fn.LOWER(q)) > 0))
+        return list(page_before(query, cls, [last_id], limit))
