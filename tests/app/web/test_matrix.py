@@ -15,7 +15,7 @@ from tests.app.web.scenes import OTHERS, Route, Scene, plain, sound, stored
 from tests.surface import unknown
 
 # What a form or page that is allowed may answer: forms are sent as the page shows them, and some need more.
-DONE, IS_MISSING = {200, 303, 409, 422}, {404}
+DONE, IS_MISSING = {200, 204, 303, 409, 422}, {404}
 
 
 @dataclass(frozen=True)
