@@ -21,7 +21,14 @@ from app.database import rows
 from app.domain.automations import automations, runs
 from app.domain.channels import channels
 from app.domain.contacts import bookings, contacts, sales
-from app.domain.conversations import channel_closings, conversation_changes, messages, notes, workspace_changes
+from app.domain.conversations import (
+    channel_closings,
+    conversation_changes,
+    messages,
+    notes,
+    scheduled_messages,
+    workspace_changes,
+)
 from app.domain.deliveries import deliveries, replays
 from app.domain.jobs import failed_jobs
 from app.domain.jobs.jobs import KINDS
@@ -49,6 +56,7 @@ NOUNS: dict[str, Any] = {
     "replays": replays,
     "runs": runs,
     "sales": sales,
+    "scheduled_messages": scheduled_messages,
     "workspaces": workspace_changes,
 }
 RESTRICTIONS = {*tokens.RESTRICTIONS, tokens.UNRESTRICTED}

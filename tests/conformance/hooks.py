@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections import defaultdict, deque
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.request import Request, urlopen
 from uuid import uuid4
@@ -124,6 +124,10 @@ def _mend(body: dict[str, Any]) -> None:
     if isinstance(body.get("text"), str):
         # Each kind of channel has a limit of its own.
         body["text"] = body["text"][:1000]
+    if "send_at" in body:
+        # A time within the next days, and before the message expires.
+        body["send_at"] = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+        body.pop("expires_at", None)
     if "endpoint_id" in body:
         body["endpoint_id"] = _create("webhooks/endpoints", {"address": ADDRESS, "events": ["contact.deleted"]})
     if "amount" in body:

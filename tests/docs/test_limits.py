@@ -15,7 +15,7 @@ from app.domain.automations.steps import fetched_files
 from app.domain.bodies import objects
 from app.domain.channels import buttons, channels, chats, media
 from app.domain.contacts import contacts
-from app.domain.conversations import conversation_counts, conversation_labels, notes, snoozes
+from app.domain.conversations import conversation_counts, conversation_labels, notes, scheduled_messages, snoozes
 from app.domain.lifecycle import import_lines
 from app.domain.people import links, members, sign_ins
 from app.domain.triggers import awaited_events, concerned_runs, run_states, start_scans
@@ -49,6 +49,9 @@ CONSTANTS = {
     "characters of a note": notes.MOST_CHARACTERS,
     "mentions of a note": notes.MOST_MENTIONS,
     "days for which a conversation can be snoozed": snoozes.MOST_DAYS,
+    "days ahead that a message can be scheduled": scheduled_messages.MOST_DAYS,
+    "scheduled messages of a conversation": scheduled_messages.MOST_OF_CONVERSATION,
+    "scheduled messages of a workspace": scheduled_messages.MOST_OF_WORKSPACE,
     "bytes of a template": templates.LONGEST_TEMPLATE,
     "steps of a definition": json_schemas.MOST_STEPS,
     "triggers of an automation": json_schemas.MOST_TRIGGERS,

@@ -22,6 +22,7 @@ from app.lib.token_format import new as new_token
 from app.problems import PROBLEMS
 from tests.billing import close_february
 from tests.cast import Api, found, one, row_counts
+from tests.later import schedule
 from tests.talks import add_note, make_channel, make_member, receive
 
 RESTRICTIONS = ("contacts", "inbox", "automations", "billing", "webhooks")
@@ -159,6 +160,8 @@ CHANGING = [
     Route("DELETE", "channels/{channel}", "inbox"),
     Route("POST", "channels/{channel}/reauthorize", "inbox"),
     Route("PATCH", "conversations/{conversation}", "inbox", {"status": "closed"}),
+    Route("PATCH", "messages/{message}", "inbox", {"text": "Hello"}),
+    Route("DELETE", "messages/{message}", "inbox"),
     Route("POST", "messages/{message}/resend", "inbox"),
     Route("DELETE", "notes/{note}", "inbox"),
 ]
@@ -226,7 +229,7 @@ def furnish(api: Api, email: str) -> dict[str, str]:
     return {
         "channel": channel,
         "conversation": message.conversation_id,
-        "message": message.id,
+        "message": schedule(api, message.conversation_id),
         "note": add_note(api, message.conversation_id),
         "member": make_member(api.workspace_id),
         "automation": automation,
@@ -564,7 +567,7 @@ BELOW_A_WORKSPACE = [
     ("conversations/{conversation}", "GET PATCH"),
     ("conversations/{conversation}/messages", "GET POST"),
     ("messages", "GET POST"),
-    ("messages/{message}", "GET"),
+    ("messages/{message}", "DELETE GET PATCH"),
     ("messages/{message}/resend", "POST"),
     ("members", "GET"),
     ("members/{member}", "GET"),
