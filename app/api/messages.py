@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 from flask import Response
-from marshmallow import fields, validate
+from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, envelope, page, page_of
+from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.writes import accept, act, must_exist
@@ -21,7 +21,8 @@ from app.domain.conversations.messages import MessageSchema
 from app.domain.people import message_access
 from app.errors import NotFound
 from app.lib import ids
-from app.lib.schemas import about
+from app.lib.schemas import about, moment
+from app.models import message_searches
 from app.models.conversations import Conversation, Message
 from app.models.jobs import Job
 
@@ -31,16 +32,35 @@ _ORDER = ("at", "id")
 _BY_TIME = ("send_at", "id")
 
 
-class MessageQuery(PageQuery):
+class ScheduledQuery(PageQuery):
     scheduled = fields.Boolean(
         validate=validate.Equal(True, error="This can only be true."),
         metadata=about("Those that are `scheduled`, the next first.", enum=[True]),
     )
 
 
+class MessageQuery(ScheduledQuery):
+    q = fields.String(
+        validate=validate.Length(1, message_searches.LONGEST_SEARCH),
+        metadata=about("Words or beginnings of words, all of which are in the text.", example="refund"),
+    )
+    contact_id = fields.String()
+    conversation_id = fields.String()
+    since = moment("`created_at` is not before.")
+    until = moment("`created_at` is before.")
+
+    @validates_schema
+    def is_one_list(self, data: dict[str, Any], **_: Any) -> None:
+        """Raises ValidationError for a filter that the list of scheduled messages does not have."""
+        if "scheduled" in data:
+            faults = {name: ["Leave this or scheduled out."] for name in data.keys() & {"q", "since", "until"}}
+            if faults:
+                raise ValidationError(faults)
+
+
 @blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>/messages", methods=["GET"])
 @authorize(message_access.MESSAGES)
-@blueprint.arguments(MessageQuery)
+@blueprint.arguments(ScheduledQuery)
 @blueprint.response(200, envelope(MessageSchema, many=True))
 def list_messages_of_conversation(query: dict[str, Any], conversation_id: str) -> Response:
     """List the messages of a conversation, newest first, by `provider_time`, or `created_at` where there is none."""
@@ -73,11 +93,13 @@ def write_message(body: dict[str, Any], conversation_id: str) -> Response:
 @blueprint.arguments(MessageQuery)
 @blueprint.response(200, envelope(MessageSchema, many=True))
 def list_messages(query: dict[str, Any]) -> Response:
-    """List the messages of all conversations, the latest received or written first."""
+    """List the messages of all conversations, the latest received or written first; `q` searches their texts."""
+    workspace_id = caller().workspace_id
     if "scheduled" in query:
-        find = partial(Message.scheduled, {"workspace_id": caller().workspace_id})
+        named = {name: query[name] for name in ("contact_id", "conversation_id") if name in query}
+        find = partial(Message.scheduled, named | {"workspace_id": workspace_id})
         return respond(200, page_of(find, query, messages.represent, _BY_TIME))
-    return respond(200, page(Message.in_workspace(caller().workspace_id), Message, query, messages.represent))
+    return respond(200, page_of(partial(message_searches.newest, workspace_id, query), query, messages.represent))
 
 
 @blueprint.route("/workspaces/<workspace>/messages", methods=["POST"])

@@ -21,6 +21,7 @@ from app.domain.people import links, members, sign_ins
 from app.domain.triggers import awaited_events, concerned_runs, run_states, start_scans
 from app.domain.webhooks import endpoints
 from app.lib import liquids, templates
+from app.models import message_searches
 from tests.docs.pages import PAGES
 from tests.docs.test_operating import NEEDED
 from workers import pacing
@@ -49,6 +50,8 @@ CONSTANTS = {
     "characters of a note": notes.MOST_CHARACTERS,
     "mentions of a note": notes.MOST_MENTIONS,
     "days for which a conversation can be snoozed": snoozes.MOST_DAYS,
+    "characters of a search in messages": message_searches.LONGEST_SEARCH,
+    "words of a search in messages": message_searches.MOST_WORDS,
     "days ahead that a message can be scheduled": scheduled_messages.MOST_DAYS,
     "scheduled messages of a conversation": scheduled_messages.MOST_OF_CONVERSATION,
     "scheduled messages of a workspace": scheduled_messages.MOST_OF_WORKSPACE,
