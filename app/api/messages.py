@@ -46,8 +46,8 @@ class MessageQuery(ScheduledQuery):
     )
     contact_id = fields.String()
     conversation_id = fields.String()
-    since = moment("`created_at` is not before.")
-    until = moment("`created_at` is before.")
+    since = moment("received or written then or later.")
+    until = moment("received or written before.")
 
     @validates_schema
     def is_one_list(self, data: dict[str, Any], **_: Any) -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
 from functools import reduce
 from typing import Any
 
@@ -19,8 +18,6 @@ LONGEST_SEARCH = 200
 LOOKED_AT = 300
 # The words of a search that are looked up, the longest ones: each costs a lookup for each time.
 MOST_WORDS = 10
-# How much earlier than it is queued a message may be written.
-_AHEAD = timedelta(days=91)
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
@@ -28,17 +25,17 @@ def newest(workspace_id: str, filters: Mapping[str, Any], last_id: str | None, l
     """The first `limit` messages after `last_id` that match every filter, the latest received or written first.
 
     Filters: `q` (words or beginnings of words, all of which the text has), `contact_id`, `conversation_id`, `since`,
-    `until` (both of `created_at`).
+    `until` (when it was received or written, by its identifier).
     """
     values = {**filters, "workspace_id": workspace_id, "limit": limit, "last_id": _last(filters, last_id)}
-    values["first_id"] = ids.around("msg", filters["since"] - _AHEAD, -1) if "since" in filters else ""
+    values["first_id"] = ids.bound("msg", filters["since"]) if "since" in filters else ""
     found = _search(filters, values) if "q" in filters else _ids(_list(filters), values)
     return list(Message.select().where(Message.id.in_(found)).order_by(Message.id.desc())) if found else []
 
 
 def _last(filters: Mapping[str, Any], last_id: str | None) -> str:
     """The identifier before which the search begins."""
-    ends = ids.around("msg", filters["until"], 1) if "until" in filters else "msg_~"
+    ends = ids.bound("msg", filters["until"]) if "until" in filters else "msg_~"
     return min(ends, last_id or ends)
 
 
@@ -102,8 +99,6 @@ def _others(filters: Mapping[str, Any], owner: str | None = None) -> str:
         "workspace_id": "workspace_id = %(workspace_id)s",
         "conversation_id": "conversation_id = %(conversation_id)s",
         "contact_id": "contact_id = %(contact_id)s",
-        "since": "created_at >= %(since)s",
-        "until": "created_at < %(until)s",
     }
     given = (name for name in conditions if name != owner and name in {"workspace_id", *filters})
     return "".join(f" AND {conditions[name]}" for name in given)

@@ -86,8 +86,9 @@ def test_filters_narrow_it(api: Api, others: Api, contact_id: str, channel_id: s
     second = receive(api.workspace_id, eve, channel_id, "Refund, two")
     theirs = others.contact(external_id="ada")["id"]
     receive(others.workspace_id, theirs, make_channel(others.workspace_id), "Refund, theirs")
-    rows("UPDATE messages SET created_at = created_at - interval '1 hour' WHERE id = %s", (first.id,))
-    between = (datetime.now(UTC) - timedelta(minutes=30)).isoformat()
+    before = datetime.now(UTC) - timedelta(days=3)
+    rows("UPDATE messages SET id = %s WHERE id = %s", (ids.bound("msg", before), first.id))
+    between = (before + timedelta(hours=1)).isoformat()
 
     assert found(api, "refund") == ["Refund, two", "Refund, one"]
     assert found(api, "refund", contact_id=eve) == ["Refund, two"]
