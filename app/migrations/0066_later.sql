@@ -16,7 +16,6 @@ DROP INDEX messages_behind;
 
 -- How many of its messages are scheduled.
 ALTER TABLE conversations ADD COLUMN scheduled integer NOT NULL DEFAULT 0;
-CREATE INDEX conversations_scheduled ON conversations (contact_id) WHERE scheduled > 0;
 
 CREATE OR REPLACE FUNCTION note_changed_messages() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -93,25 +93,18 @@ def check_change(message: Message, payload: Mapping[str, Any]) -> None:
     _check_content(Channel.get_by_id(message.channel_id), message.altered(**payload))
 
 
-def cancel(change: Change, contact: Contact, conversation_id: str) -> None:
-    """Fails what is scheduled in the conversation, and is to be cancelled now that the contact has written there.
+def cancel(change: Change, conversation_id: str) -> None:
+    """Fails what is scheduled in the conversation, and is to be cancelled now that the contact has written.
 
-    If the contact has just begun the conversation, the same goes for their others on the channel. Raises Busy.
+    Asks the database nothing if nothing is scheduled. Raises Busy.
     """
     unit, workspace_id = change.unit, change.workspace_id
     conversation = unit.get(Conversation, workspace_id, "id", conversation_id)
-    if conversation is None:
+    if conversation is None or not conversation.scheduled:
         return
-    has_begun = unit.is_new(Conversation, workspace_id, conversation_id)
-    if has_begun and not unit.is_new(Contact, workspace_id, contact.id):
-        found = rows(_OF_CONTACT, (contact.id, conversation.channel_id))
-    elif conversation.scheduled:
-        found = rows(_OF_CONVERSATION, (conversation_id,))
-    else:
-        return
-    unit.read(sets.key(Conversation, workspace_id, "id", talk_id) for _, talk_id in found)
-    unit.read(sets.key(Message, workspace_id, "id", message_id) for message_id, _ in found)
-    for message_id, _ in found:
+    found = [message_id for (message_id,) in rows(_OF_CONVERSATION, (conversation_id,))]
+    unit.read(sets.key(Message, workspace_id, "id", message_id) for message_id in found)
+    for message_id in found:
         _fail(change, message_id, REPLIED)
 
 
@@ -200,14 +193,8 @@ def _check_content(channel: Channel, message: Message) -> None:
 
 
 _OF_CONVERSATION = """
-    SELECT id, conversation_id FROM messages
+    SELECT id FROM messages
     WHERE conversation_id = %s AND send_at IS NOT NULL AND cancel_on_reply ORDER BY send_at, id
-"""
-_OF_CONTACT = """
-    SELECT messages.id, conversation_id FROM conversations JOIN messages ON conversation_id = conversations.id
-    WHERE conversations.contact_id = %s AND conversations.channel_id = %s AND conversations.scheduled > 0
-        AND send_at IS NOT NULL AND cancel_on_reply
-    ORDER BY send_at, messages.id
 """
 _OF_CHANNEL = """
     SELECT messages.id, conversation_id, conversations.contact_id

@@ -70,7 +70,8 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
         provider_time=item.at,
     )
     provider_messages.note(unit, channel, item.provider_id, message)
-    scheduled_messages.cancel(change, contact, conversation.id)
+    for each in filter(None, (conversation.id, peers.followed_by(unit, conversation))):
+        scheduled_messages.cancel(change, each)
 
 
 def _text(channel: Channel, item: Received) -> str | None:

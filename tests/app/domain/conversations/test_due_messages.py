@@ -257,9 +257,11 @@ def test_what_is_due_is_found_by_an_index(api: Api, talk: str) -> None:
     rows("ANALYZE messages")
 
     due = due_messages._DUE % {"each": 50, "owners": f"ARRAY['{api.workspace_id}']"}
-    others = (scheduled_messages._OF_CONVERSATION, scheduled_messages._OF_CONTACT)
-    found = [query.replace("%s", f"'{talk}'") for query in others]
-    for query in (due, due_messages._OWNERS, f"SELECT {due_messages.IS_ANY_DUE}", *found):
+    replied = scheduled_messages._OF_CONVERSATION.replace("%s", f"'{talk}'")
+    of_talk = f"""
+        SELECT * FROM messages WHERE conversation_id = '{talk}' AND send_at IS NOT NULL ORDER BY send_at, id LIMIT 50"""
+    of_all = of_talk.replace("conversation_id", "workspace_id").replace(talk, api.workspace_id)
+    for query in (due, due_messages._OWNERS, f"SELECT {due_messages.IS_ANY_DUE}", replied, of_talk, of_all):
         plan = "\n".join(line for (line,) in rows(f"EXPLAIN {query}"))
         assert "messages_scheduled" in plan
         assert "Seq Scan on messages" not in plan
