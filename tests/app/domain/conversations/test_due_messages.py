@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
 from app.channels.base import Outcome, Verdict
-from app.database import rows
+from app.database import rows, transaction
 from app.domain.channels import outboxes
 from app.domain.conversations import due_messages, messages, scheduled_messages, sending_outcomes, sendings
 from app.domain.conversations.sendings import Sending
+from app.domain.triggers import batches
 from app.domain.work import equal_parts
 from app.models.conversations import Conversation, Message
 from tests.cast import Api, all_of, elsewhere, event_bodies, event_kinds, in_another_process, in_threads, one
@@ -298,3 +300,20 @@ def test_what_a_unit_queues_knows_of_it(api: Api, talk: str) -> None:
     place = locked(api.workspace_id, found.contact_id, lambda unit, _: outboxes.place(unit, found))
 
     assert place["is_behind"] is True
+
+
+@pytest.mark.parametrize("since", ["queued", "put off"])
+def test_one_that_was_queued_or_put_off_since_it_was_found_is_left_alone(api: Api, talk: str, since: str) -> None:
+    message_id = schedule(api, talk)
+    due = due_messages._Due(message_id, api.workspace_id, talk, conversation(talk).contact_id)
+    if since == "queued":
+        go(message_id)
+    before = (Message.get_by_id(message_id), conversation(talk))
+
+    with transaction():
+        [result] = batches.run([partial(due_messages._queue, due, 0)], due.needs)
+
+    assert result is None
+    assert [each.__data__ for each in before] == [
+        each.__data__ for each in (Message.get_by_id(message_id), conversation(talk))
+    ]
