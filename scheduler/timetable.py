@@ -21,6 +21,7 @@ from app.domain.channels import allowances, arrivals, channel_requests, fetches,
 from app.domain.conversations import (
     channel_closings,
     conversation_counts,
+    due_messages,
     interrupted_messages,
     read_receipts,
     snoozes,
@@ -99,6 +100,7 @@ class Timetable:
             _overdue("overdue_messages", 0.5, outboxes.MAIL, outboxes.ring_connected),
             # Nothing claims what a dead worker left in a channel that is not connected.
             Pass("interrupted_messages", 5, interrupted_messages.settle),
+            Pass("due_messages", 0.5, due_messages.queue_some, due_messages.IS_ANY_DUE),
             Pass("snoozed_conversations", 1, snoozes.wake_some, snoozes.IS_ANY_OVER),
             Pass("assignments", 0.5, Round(assignments.assign_some), assignments.IS_ANY_BALANCED),
             _waking("waiting_read_receipts", 1, read_receipts.WAITING),

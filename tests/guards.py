@@ -207,6 +207,13 @@ GUARDS = [
         "        pass",
         "tests/app/api/test_writes.py",
     ),
+    Guard(
+        "message whose time has not come or is over",
+        "app/domain/conversations/due_messages.py",
+        "    if message is None or message.send_at is None or message.send_at > unit.now:",
+        "    if message is None:",
+        "tests/app/domain/conversations/test_due_messages.py",
+    ),
     # What is refused or limited
     Guard(
         "private address",

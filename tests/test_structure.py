@@ -22,7 +22,14 @@ from app.domain.assignment import member_changes
 from app.domain.automations import automations, runs
 from app.domain.channels import channels
 from app.domain.contacts import bookings, contacts, sales
-from app.domain.conversations import channel_closings, conversation_changes, messages, notes, workspace_changes
+from app.domain.conversations import (
+    channel_closings,
+    conversation_changes,
+    messages,
+    notes,
+    scheduled_messages,
+    workspace_changes,
+)
 from app.domain.deliveries import deliveries, replays
 from app.domain.jobs import failed_jobs
 from app.domain.jobs.jobs import KINDS
@@ -53,6 +60,7 @@ NOUNS: dict[str, Any] = {
     "runs": runs,
     "sales": sales,
     "saved_replies": saved_replies,
+    "scheduled_messages": scheduled_messages,
     "workspaces": workspace_changes,
 }
 RESTRICTIONS = {*tokens.RESTRICTIONS, tokens.UNRESTRICTED}

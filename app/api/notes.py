@@ -18,7 +18,7 @@ from app.domain.conversations import notes
 from app.domain.conversations.notes import MOST_CHARACTERS, MOST_MENTIONS, NoteSchema
 from app.domain.people import message_access
 from app.lib import ids
-from app.lib.schemas import SPACES, Formatted, RequestBody, about
+from app.lib.schemas import NOT_BLANK, Formatted, RequestBody, about
 from app.models.conversations import Conversation
 from app.models.notes import Note
 
@@ -34,7 +34,7 @@ class NoteCreate(RequestBody):
         metadata={
             "minLength": 1,
             "maxLength": MOST_CHARACTERS,
-            "pattern": rf"^[^\u0000]*[^\u0000{SPACES}][^\u0000]*$",
+            "pattern": NOT_BLANK,
             "example": "Called; wants the refund in cash.",
         },
     )

@@ -24,6 +24,7 @@ from app.domain.conversations import (
     messages,
     notes,
     recipients,
+    scheduled_messages,
     workspace_changes,
 )
 from app.domain.deliveries import deliveries, replays
@@ -109,6 +110,9 @@ VERBS: Mapping[str, Verb] = {
     "conversations.update": Verb(conversation_changes.update, conversation_changes.needs),
     "messages.create": Verb(messages.create, recipients.needs),
     "messages.resend": Verb(messages.resend, recipients.needs),
+    "scheduled_messages.create": Verb(scheduled_messages.create, recipients.needs),
+    "scheduled_messages.update": Verb(scheduled_messages.update, scheduled_messages.needs),
+    "scheduled_messages.delete": Verb(scheduled_messages.delete, scheduled_messages.needs),
     "notes.create": Verb(notes.create, notes.needs),
     "notes.delete": Verb(notes.delete, notes.needs),
     "saved_replies.create": Verb(saved_replies.create),

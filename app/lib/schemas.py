@@ -15,6 +15,7 @@ STORABLE_TEXT = r"^[^\u0000]*$"
 # The characters that `str.strip` takes away, inside brackets, and a text of them; other languages' `\s` has fewer.
 SPACES = r"\s\x1c-\x1f\x85"
 BLANK = f"^[{SPACES}]*$"
+NOT_BLANK = rf"^[^\u0000]*[^\u0000{SPACES}][^\u0000]*$"
 # Times that PostgreSQL, and everything that reads from it, can represent in any time zone.
 STORABLE = validate.Range(datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
 EMPTY = "Leave it out, or give a value."

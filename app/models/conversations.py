@@ -39,6 +39,7 @@ class Conversation(OwnedModel):
     paced_until = TimeField(null=True)
     waiting_since = TimeField(null=True)
     first_answered_at = TimeField(null=True)
+    scheduled = IntegerField(default=0)
     last_message_at = TimeField(null=True)
     created_at = TimeField()
 
@@ -134,7 +135,7 @@ class Message(MailModel):
 
     PREFIX = "msg"
     FIXED: ClassVar[frozenset[str]] = frozenset(
-        {"channel_id", "direction", "buttons", "button_id", "author", "sent_at", "expires_at", "created_at"}
+        {"channel_id", "direction", "buttons", "button_id", "author", "sent_at", "expires_at", "cancel_on_reply"}
     )
 
     conversation_id = TextField()
@@ -158,6 +159,8 @@ class Message(MailModel):
     is_behind = BooleanField(default=False)
     put_off_at = TimeField(null=True)
     expires_at = TimeField(null=True)
+    send_at = TimeField(null=True)
+    cancel_on_reply = BooleanField(default=False)
     created_at = TimeField()
 
     @classmethod
@@ -181,6 +184,17 @@ class Message(MailModel):
         if last_at is not None:
             query = query.where(Tuple(at, cls.id) < Tuple(last_at, last_id))
         return list(query.order_by(at.desc(), cls.id.desc()).limit(limit))
+
+    @classmethod
+    def scheduled(
+        cls, filters: Mapping[str, Any], last_at: str | None, last_id: str | None, limit: int
+    ) -> list[Message]:
+        """The scheduled messages of the workspace or conversation after that position, by `send_at`, the next first."""
+        named = [getattr(cls, name) == value for name, value in filters.items()]
+        query = cls.select().where(cls.send_at.is_null(False), *named)
+        if last_at is not None:
+            query = query.where(Tuple(cls.send_at, cls.id) > Tuple(last_at, last_id))
+        return list(query.order_by(cls.send_at, cls.id).limit(limit))
 
 
 def _labelled(workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int) -> Any:

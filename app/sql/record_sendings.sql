@@ -23,7 +23,7 @@ WITH outcome AS MATERIALIZED (
     JOIN messages ON messages.id = new.id AND messages.claim = new.claim AND messages.id = ANY(%(ids)s)
     LEFT JOIN LATERAL (
         SELECT id FROM messages AS behind
-        WHERE behind.conversation_id = messages.conversation_id AND behind.is_behind ORDER BY id LIMIT 1
+        WHERE behind.conversation_id = messages.conversation_id AND behind.is_behind ORDER BY created_at, id LIMIT 1
     ) AS next ON true
     WHERE messages.leased_until IS NOT NULL AND messages.due_at IS NOT NULL
 ), locked AS MATERIALIZED (

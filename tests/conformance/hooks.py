@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections import defaultdict, deque
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.request import Request, urlopen
 from uuid import uuid4
@@ -59,6 +59,10 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
         case.query.pop("cursor", None)
         # Only members of the workspace are known.
         case.query.pop("member_id", None)
+        if "scheduled" in case.query:
+            # A list of its own.
+            for name in ("q", "since", "until"):
+                case.query.pop(name, None)
         _order(case.query, "since", "until")
         if case.path.endswith("/counts"):
             # Full hours of the last days, or midnights.
@@ -137,6 +141,10 @@ def _mend(body: dict[str, Any]) -> None:
         body["actions"] = [{"kind": "close"}]
     if body.keys() == {"member_id"}:
         del body["member_id"]
+    if "send_at" in body:
+        # A time within the next days, and before the message expires.
+        body["send_at"] = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+        body.pop("expires_at", None)
     if "endpoint_id" in body:
         body["endpoint_id"] = _create("webhooks/endpoints", {"address": ADDRESS, "events": ["contact.deleted"]})
     if "amount" in body:

@@ -17,13 +17,14 @@ from app.domain.automations.steps import fetched_files
 from app.domain.bodies import objects
 from app.domain.channels import buttons, channels, chats, media
 from app.domain.contacts import contacts
-from app.domain.conversations import conversation_counts, conversation_labels, notes, snoozes
+from app.domain.conversations import conversation_counts, conversation_labels, notes, scheduled_messages, snoozes
 from app.domain.lifecycle import import_lines
 from app.domain.macros import macros, saved_replies
 from app.domain.people import links, members, sign_ins
 from app.domain.triggers import awaited_events, concerned_runs, run_states, start_scans
 from app.domain.webhooks import endpoints
 from app.lib import liquids, templates
+from app.models import message_searches
 from tests.docs.pages import PAGES
 from tests.docs.test_operating import NEEDED
 from workers import pacing
@@ -59,6 +60,11 @@ CONSTANTS = {
     "macros": macros.QUOTA.most,
     "actions of a macro": macros.MOST_ACTIONS,
     "days for which a conversation can be snoozed": snoozes.MOST_DAYS,
+    "characters of a search in messages": message_searches.LONGEST_SEARCH,
+    "words of a search in messages": message_searches.MOST_WORDS,
+    "days ahead that a message can be scheduled": scheduled_messages.MOST_DAYS,
+    "scheduled messages of a conversation": scheduled_messages.MOST_OF_CONVERSATION,
+    "scheduled messages of a workspace": scheduled_messages.MOST_OF_WORKSPACE,
     "bytes of a template": templates.LONGEST_TEMPLATE,
     "steps of a definition": json_schemas.MOST_STEPS,
     "triggers of an automation": json_schemas.MOST_TRIGGERS,

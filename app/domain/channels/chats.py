@@ -101,11 +101,14 @@ def read(channel: Channel, visitor: Visitor, message_id: str) -> None:
     seen = rows(
         f"""
         SELECT messages.id FROM conversations JOIN messages ON messages.conversation_id = conversations.id
-        WHERE conversations.channel_id = %s AND peer = %s AND direction = 'out' AND messages.id <= %s
+        WHERE conversations.channel_id = %(channel_id)s AND peer = %(peer)s AND direction = 'out'
             AND messages.status IN ('sent', 'delivered')
-        ORDER BY messages.id DESC LIMIT {_MOST_READ}
+            AND (coalesce(provider_time, messages.created_at), messages.id) <= (
+                SELECT coalesce(provider_time, created_at), id FROM messages
+                WHERE id = %(seen)s AND channel_id = %(channel_id)s)
+        ORDER BY coalesce(provider_time, messages.created_at) DESC, messages.id DESC LIMIT {_MOST_READ}
         """,
-        (channel.id, visitor.peer, message_id),
+        {"channel_id": channel.id, "peer": visitor.peer, "seen": message_id},
     )
     at = clock.now()
     receipts = [

@@ -7,7 +7,13 @@ from peewee import fn
 from app.channels.kinds import KINDS
 from app.database import count, rows, transaction
 from app.domain.channels import channel_requests
-from app.domain.conversations import conversation_changes, conversations, message_statuses, sending_outcomes
+from app.domain.conversations import (
+    conversation_changes,
+    conversations,
+    message_statuses,
+    scheduled_messages,
+    sending_outcomes,
+)
 from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
 from app.lib import json
@@ -22,15 +28,18 @@ DELETED = {"code": "channel_deleted", "detail": "The channel was deleted before 
 
 
 def delete(change: Change) -> Effect | None:
-    """Marks the channel deleted, then closes its conversations, in parts; `end_waiting` ends its messages and files.
+    """Marks the channel deleted, then closes its conversations and ends its scheduled messages, in parts.
 
-    The provider is asked to end the connection. Raises NotFound, Busy.
+    `end_waiting` ends its other messages and its files. The provider is asked to end the connection.
+    Raises NotFound, Busy.
     """
     if change.progress is None:
         _begin(change, Channel.find(change.workspace_id, change.target))
         change.keep(after="")
         return None
     after = _close_some(change, change.progress["after"])
+    if after is None and scheduled_messages.end_some(change, change.target, DELETED, PART):
+        after = change.progress["after"]
     if after is None:
         return Effect("deleted", "channel", change.target)
     change.keep(after=after)
@@ -119,7 +128,7 @@ _BRING_UP = """
     UPDATE messages SET due_at = now(), is_behind = false
     FROM unnest(%s::text[]) AS talk(id) CROSS JOIN LATERAL (
         SELECT id FROM messages AS behind
-        WHERE behind.conversation_id = talk.id AND behind.is_behind ORDER BY id LIMIT 1) AS next
+        WHERE behind.conversation_id = talk.id AND behind.is_behind ORDER BY created_at, id LIMIT 1) AS next
     WHERE messages.id = next.id AND NOT EXISTS (
         SELECT FROM messages AS first WHERE first.conversation_id = talk.id AND first.due_at IS NOT NULL)
 """

@@ -188,6 +188,15 @@ def hold(change: Change, conversation_id: str) -> tuple[Contact, Conversation]:
     return contacts.find(workspace_id, conversation.contact_id, unit), conversation
 
 
+def hold_runs(unit: Unit, conversation: Conversation) -> Conversation:
+    """Holds the contact's runs until the conversation is closed, also those that were released before."""
+    conversation = alter(unit, conversation, held_at=unit.now)
+    for run in runs_that(unit, conversation, "is_released"):
+        if run.contact_id == conversation.contact_id and run.is_released:
+            run_states.change(unit, run, is_released=False)
+    return conversation
+
+
 def tell_typing(conversation: Conversation, author: dict[str, str]) -> None:
     """Shows the other members, and in a web chat the visitor, that the author is typing. Needs no lock."""
     realtime.typing(conversation.workspace_id, conversation.id, author, conversation.channel_id, conversation.peer)
@@ -205,7 +214,7 @@ def erase(conversation_ids: Sequence[str]) -> None:
     rows(
         """
         UPDATE conversations SET status = 'closed', held_at = NULL, peer = NULL, unread = 0, window_ends_at = NULL,
-            labels = '{}', snoozed_until = NULL, waiting_since = NULL
+            labels = '{}', snoozed_until = NULL, waiting_since = NULL, scheduled = 0
         WHERE id = ANY(%s)
         """,
         (list(conversation_ids),),
@@ -225,6 +234,7 @@ class ConversationSchema(ResponseBody):
         "When the contact wrote the first message that is still unanswered; null: none is.", allow_none=True
     )
     first_answered_at = time("When the contact was first answered; null: never.", allow_none=True)
+    scheduled = fields.Integer(metadata=about("How many of its messages are scheduled.", example=1))
     last_message_at = time("When the latest message was added; null: there is none.", allow_none=True)
     window_ends_at = time(
         "Until when the provider lets free text through; null: it has no such window, or it has not begun.",

@@ -19,7 +19,7 @@ from typing import Literal
 from app.channels.base import Outcome, Verdict
 from app.models.conversations import Message
 
-Status = Literal["received", "queued", "sending", "sent", "delivered", "read", "failed", "unknown"]
+Status = Literal["received", "scheduled", "queued", "sending", "sent", "delivered", "read", "failed", "unknown"]
 
 # The kind of event that goes with a status.
 EVENTS = {
@@ -44,10 +44,11 @@ UNRECORDED = Verdict(Outcome.UNKNOWN, code="error", detail="Bellhop could not re
 
 # In an UPDATE: ends messages on which no worker may work any more, by a new claim. Others keep their status.
 ENDING = """
-    status = CASE status WHEN 'queued' THEN 'failed' WHEN 'sending' THEN 'unknown' ELSE status END,
-    is_behind = false, due_at = NULL, leased_until = NULL, claim = claim + 1
+    status = CASE WHEN status IN ('scheduled', 'queued') THEN 'failed' WHEN status = 'sending' THEN 'unknown'
+        ELSE status END,
+    send_at = NULL, is_behind = false, due_at = NULL, leased_until = NULL, claim = claim + 1
 """
-IS_ENDED_BY_IT = "status IN ('queued', 'sending')"
+IS_ENDED_BY_IT = "status IN ('scheduled', 'queued', 'sending')"
 # Why messages failed whose contact was deleted.
 ERASED = '{"code": "erased", "detail": null}'
 
@@ -57,7 +58,8 @@ _RANKS = ("queued", "sending", "unknown", "sent", "failed", "delivered", "read")
 
 def may_rise(message: Message, status: str) -> bool:
     """Whether a receipt with that status says more than is known of the message."""
-    return message.direction == "out" and _RANKS.index(status) > _RANKS.index(message.status)
+    is_on_its_way = message.direction == "out" and message.status != "scheduled"
+    return is_on_its_way and _RANKS.index(status) > _RANKS.index(message.status)
 
 
 def may_be_sent_again(message: Message) -> bool:

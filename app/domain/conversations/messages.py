@@ -19,14 +19,12 @@ from app.domain.channels.media import AttachmentSchema
 from app.domain.contacts import contacts
 from app.domain.conversations import conversations, message_statuses, recipients, replies, sending_checks, snoozes
 from app.domain.conversations.message_statuses import Status
-from app.domain.triggers import run_states
 from app.domain.work.changes import Change, Effect
 from app.domain.work.events import Recorder
 from app.domain.work.units import Unit
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import ids
 from app.lib.schemas import ResponseBody, about, time
-from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
 from app.models.runs import Run
@@ -53,9 +51,16 @@ def check(text: str) -> None:
         raise Invalid(Fault("/text", "A message cannot contain the character U+0000."))
 
 
-def queue(
-    change: Change,
-    contact: Contact,
+def queue(change: Change, contact: Contact, conversation: Conversation, text: str | None, **content: Any) -> Message:
+    """Queues a message to the contact, behind those that the conversation has. `content` is as for `draft`.
+
+    Raises Invalid. The message is `failed` at once if it may not be sent, and `sent` if the channel has no provider.
+    """
+    return queue_draft(change, contact, conversation, draft(change.unit, conversation, text, **content))
+
+
+def draft(
+    unit: Unit,
     conversation: Conversation,
     text: str | None,
     *,
@@ -67,15 +72,12 @@ def queue(
     buttons: Sequence[Mapping[str, str]] = (),
     expires_at: datetime | None = None,
 ) -> Message:
-    """Queues a message to the contact, behind those that the conversation has. Raises Invalid.
+    """A message to the contact that is not stored yet. Raises Invalid for what its channel does not take.
 
-    The message is `failed` at once if it may not be sent, and `sent` if the channel has no provider. One with
-    `attachments`, files that the message `message_id` has claimed, or with a template needs no text; one with `buttons`
-    does.
+    One with `attachments`, files that the message `message_id` has claimed, or with a template needs no text; one with
+    `buttons` does.
     """
-    unit = change.unit
-    channel = channels.seen_by(unit, conversation.channel_id)
-    kind = channels.kind_of(channel)
+    kind = channels.kind_of(channels.seen_by(unit, conversation.channel_id))
     if text is not None or buttons or not (template or attachments):
         check(text or "")
     sending_checks.check_size(kind, text or "", len(attachments), len(buttons))
@@ -84,32 +86,43 @@ def queue(
     message.id = message_id or message.id
     message.template, message.attachments, message.buttons = template, list(attachments), list(buttons) or None
     message.is_automated = author["type"] == "automation"
-    conversation = conversations.touch(unit, conversation)
-    message = _set_off(change, contact, conversation, channel, message)
-    if text is not None:
-        unit.notes[_sent(contact.id, text)] = recent(unit, contact.id, text) + 1
     return message
+
+
+def queue_draft(change: Change, contact: Contact, conversation: Conversation, message: Message) -> Message:
+    """Queues the message, as `queue` does; returns it as it is then."""
+    unit = change.unit
+    queued = _set_off(change, contact, conversations.touch(unit, conversation), message)
+    if message.text is not None:
+        unit.notes[_sent(contact.id, message.text)] = recent(unit, contact.id, message.text) + 1
+    return queued
 
 
 def create(change: Change) -> Effect:
     """Queues the message of the payload. Raises NotFound, Invalid, Conflict, Busy."""
     contact, conversation = recipients.find(change)
     if change.author["type"] == "member":
-        conversation = _hold(change.unit, conversation)
-    upload_ids, expires_at = recipients.upload_ids(change.payload), change.payload.get("expires_at")
-    message = queue(
-        change,
-        contact,
+        conversation = conversations.hold_runs(change.unit, conversation)
+    message = queue_draft(change, contact, conversation, drafted(change, conversation))
+    return Effect("made", "message", message.id)
+
+
+def drafted(change: Change, conversation: Conversation) -> Message:
+    """The draft of the payload, which claims its files. Raises Invalid, Busy."""
+    payload, expires_at = change.payload, change.payload.get("expires_at")
+    return draft(
+        change.unit,
         conversation,
-        change.payload.get("text"),
+        payload.get("text"),
         author=change.author,
-        template=change.payload.get("template"),
+        template=payload.get("template"),
         message_id=change.target,
-        attachments=media.claim_uploads(change.unit, change.workspace_id, upload_ids, change.target),
-        buttons=change.payload.get("buttons", ()),
+        attachments=media.claim_uploads(
+            change.unit, change.workspace_id, recipients.upload_ids(payload), change.target
+        ),
+        buttons=payload.get("buttons", ()),
         expires_at=None if expires_at is None else datetime.fromisoformat(expires_at),
     )
-    return Effect("made", "message", message.id)
 
 
 def resend(change: Change) -> Effect:
@@ -121,10 +134,8 @@ def resend(change: Change) -> Effect:
     contact, conversation = conversations.hold(change, message.conversation_id)
     if not message_statuses.may_be_sent_again(message):
         raise Conflict("Only a message that failed, or whose outcome is unknown, can be sent again.")
-    channel = channels.seen_by(unit, conversation.channel_id)
     anew = dict.fromkeys(("failure", "provider_id", "provider_time", "put_off_at"))
-    again = message.altered(**anew)
-    _set_off(change, contact, conversation, channel, again)
+    _set_off(change, contact, conversation, message.altered(**anew))
     return Effect("changed", "message", message.id)
 
 
@@ -213,8 +224,10 @@ class MessageSchema(ResponseBody):
         allow_none=True, metadata=about("The run that sent it, or that took it as the reply it waited for.")
     )
     expires_at = time("From when on it is not sent any more; null: it always is.", allow_none=True)
+    send_at = time("When it is to be sent; null: it is not scheduled.", allow_none=True)
+    cancel_on_reply = fields.Boolean(metadata=about("Whether it fails if the contact writes while it is scheduled."))
     provider_time = time("When the provider took it, by its clock; null: it is not known.", allow_none=True)
-    created_at = time("When the message was received or queued.")
+    created_at = time("When the message was received or queued; of one that is scheduled: written.")
 
 
 def represent(message: Message) -> dict[str, Any]:
@@ -222,11 +235,11 @@ def represent(message: Message) -> dict[str, Any]:
     return MessageSchema.of(message, attachments=media.shown(message.attachments), buttons=message.buttons or [])
 
 
-def _set_off(
-    change: Change, contact: Contact, conversation: Conversation, channel: Channel, message: Message
-) -> Message:
+def _set_off(change: Change, contact: Contact, conversation: Conversation, message: Message) -> Message:
     """Puts the message where it begins: into the conversation's outbox, or at its end if nothing is to be sent."""
-    unit, kind = change.unit, channels.kind_of(channel)
+    unit = change.unit
+    channel = channels.seen_by(unit, conversation.channel_id)
+    kind = channels.kind_of(channel)
     refusal = sending_checks.refusal(
         kind,
         has_template=bool(message.template),
@@ -264,21 +277,13 @@ def _made(unit: Unit, conversation: Conversation, text: str | None, **fields: An
     )
 
 
-def _hold(unit: Unit, conversation: Conversation) -> Conversation:
-    """Holds the contact's runs until the conversation is closed, also those that were released before."""
-    conversation = conversations.alter(unit, conversation, held_at=unit.now)
-    for run in conversations.runs_that(unit, conversation, "is_released"):
-        if run.contact_id == conversation.contact_id and run.is_released:
-            run_states.change(unit, run, is_released=False)
-    return conversation
-
-
 def _count_sent(unit: Unit, contact_ids: Iterable[str]) -> None:
     since = unit.now - RECENT
     counted = rows(
         """
         SELECT contact_id, md5(text), count(*) FROM messages
         WHERE contact_id = ANY(%s) AND id > %s AND direction = 'out' AND created_at > %s AND text IS NOT NULL
+            AND status <> 'scheduled'
         GROUP BY contact_id, md5(text)
         """,
         (sorted(contact_ids), ids.around("msg", since, -1), since),

@@ -51,11 +51,17 @@ def conversation_with(
     found = unit.notes[sought]
     latest = unit.get(Conversation, contact.workspace_id, "id", found) if found else None
     if latest is None or (latest.status == "closed" and reopens is False):
-        latest = conversations.alter(unit, conversations.open_on(change, contact, channel_id), peer=peer)
-        unit.notes[sought] = latest.id
+        opened = conversations.alter(unit, conversations.open_on(change, contact, channel_id), peer=peer)
+        unit.notes |= {sought: opened.id, ("followed by", opened.id): latest and latest.id}
+        latest = opened
     elif latest.peer is None:
         latest = conversations.alter(unit, latest, peer=peer)
     return conversations.reopen(change, contact, latest) if reopens else latest
+
+
+def followed_by(unit: Unit, conversation: Conversation) -> str | None:
+    """The closed conversation that this one, which the unit has opened, follows; None if there is none."""
+    return unit.notes.get(("followed by", conversation.id))
 
 
 def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversation:

@@ -44,9 +44,9 @@ def check(workspace_id: str, payload: Mapping[str, Any]) -> None:
 
 
 def find(change: Change) -> tuple[Contact, Conversation]:
-    """The contact, locked, and an open conversation; opens one where the channel allows it.
+    """The contact, locked, and the conversation; opens one where the channel allows it.
 
-    Raises NotFound, Invalid, Conflict, Busy.
+    One that is closed is opened again, unless the message is sent later. Raises NotFound, Invalid, Conflict, Busy.
     """
     payload = change.payload
     if "conversation_id" in payload:
@@ -55,7 +55,7 @@ def find(change: Change) -> tuple[Contact, Conversation]:
         contact, conversation = _of_contact(change)
     else:
         contact, conversation = _at(change, _channel(change.workspace_id, payload["channel_id"]), payload["to"])
-    return contact, conversations.reopen(change, contact, conversation)
+    return contact, conversation if "send_at" in payload else conversations.reopen(change, contact, conversation)
 
 
 def latest(unit: Unit, contact: Contact, *, channel_id: str | None, kind: str | None) -> Conversation | None:

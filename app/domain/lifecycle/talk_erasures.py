@@ -53,7 +53,7 @@ def _end_waiting(contact: Contact) -> None:
         WHERE id IN (
             SELECT id FROM messages
             WHERE conversation_id = ANY(ARRAY(SELECT id FROM conversations WHERE contact_id = %s))
-                AND (is_behind OR due_at IS NOT NULL) AND status = 'queued'
+                AND (is_behind OR due_at IS NOT NULL OR send_at IS NOT NULL) AND status IN ('scheduled', 'queued')
             FOR NO KEY UPDATE SKIP LOCKED)
         """,
         (message_statuses.ERASED, contact.id),

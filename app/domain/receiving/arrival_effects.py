@@ -15,7 +15,7 @@ from app.channels.inbound import Arrival, Blocked, Echoed, Edited, Media, Moved,
 from app.database import database
 from app.domain.channels import buttons, channels, fetches, media, provider_messages
 from app.domain.contacts import contacts
-from app.domain.conversations import conversations, messages, opt_outs, peers, read_receipts
+from app.domain.conversations import conversations, messages, opt_outs, peers, read_receipts, scheduled_messages
 from app.domain.receiving import receipts, senders
 from app.domain.work.changes import Change
 from app.errors import Invalid, NotFound
@@ -70,6 +70,8 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
         provider_time=item.at,
     )
     provider_messages.note(unit, channel, item.provider_id, message)
+    for each in filter(None, (conversation.id, peers.followed_by(unit, conversation))):
+        scheduled_messages.cancel(change, each)
 
 
 def _text(channel: Channel, item: Received) -> str | None:

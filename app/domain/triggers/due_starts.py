@@ -5,8 +5,6 @@ Beginning the run and noting that in the row that waited for it are one transact
 
 from __future__ import annotations
 
-import random
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -22,7 +20,7 @@ from app.domain.triggers.automation_listeners import Listener
 from app.domain.triggers.conditions import holds
 from app.domain.triggers.run_states import Start
 from app.domain.triggers.timed_triggers import Trigger
-from app.domain.work import events
+from app.domain.work import equal_parts, events
 from app.domain.work.units import Busy, Unit
 from app.lib import json
 from app.lib.request_ids import kept_or_new
@@ -37,10 +35,6 @@ log = structlog.get_logger(__name__)
 
 # The `kind` of what a run has as its event, for a booking and for a date of a contact.
 UPCOMING, DATE = "booking.upcoming", "contact.date"
-# Starts of one transaction, and workspaces that it is about.
-PART, MOST_TOGETHER = 200, 20
-# For how long one call goes on while there is more to do.
-SLICE_SECONDS = 0.25
 IS_ANY_DUE = "EXISTS (SELECT FROM waiting_starts WHERE at <= now())"
 
 
@@ -69,19 +63,8 @@ def start_some() -> int:
     Each workspace gets as much of a slice as any other, so that one with many starts delays none. Two callers at once
     begin each run once.
     """
-    ends, done = time.monotonic() + SLICE_SECONDS, 0
-    owners = [owner for (owner,) in rows(sql.prepared("find_due_owners", _OWNERS))]
-    random.shuffle(owners)
-    while owners:
-        together, owners = owners[:MOST_TOGETHER], owners[MOST_TOGETHER:]
-        each = PART // len(together)
-        done_of = _start_due(together, each)
-        # One that had all of its part done may have more.
-        owners += [owner for owner in together if done_of[owner] == each]
-        done += done_of.total()
-        if time.monotonic() > ends:
-            break
-    return done
+    owners = (owner for (owner,) in rows(sql.prepared("find_due_owners", _OWNERS)))
+    return equal_parts.serve(owners, _start_due)
 
 
 def _start_due(workspace_ids: Sequence[str], each: int) -> Counter[str]:

@@ -85,6 +85,8 @@ def test_a_message_is_queued_and_shown_with_all_its_fields(api: Api, conversatio
         "author": {"type": "api", "id": api.get("/api/v1/auth/me").json["data"]["token"]["id"]},
         "run_id": None,
         "expires_at": None,
+        "send_at": None,
+        "cancel_on_reply": False,
         "provider_time": None,
         "created_at": shown["created_at"],
     }

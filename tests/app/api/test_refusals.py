@@ -22,6 +22,7 @@ from app.lib.token_format import new as new_token
 from app.problems import PROBLEMS
 from tests.billing import close_february
 from tests.cast import Api, found, one, row_counts
+from tests.later import schedule
 from tests.talks import add_note, make_channel, make_macro, make_member, make_saved_reply, receive
 
 RESTRICTIONS = ("contacts", "inbox", "automations", "billing", "webhooks")
@@ -168,6 +169,8 @@ CHANGING = [
     Route("POST", "channels/{channel}/reauthorize", "inbox"),
     Route("PATCH", "conversations/{conversation}", "inbox", {"status": "closed"}),
     Route("PATCH", "members/{member}", "inbox", {"availability": "away"}),
+    Route("PATCH", "messages/{message}", "inbox", {"text": "Hello"}),
+    Route("DELETE", "messages/{message}", "inbox"),
     Route("POST", "messages/{message}/resend", "inbox"),
     Route("DELETE", "notes/{note}", "inbox"),
     Route("PATCH", "saved-replies/{saved_reply}", "inbox", {"text": "Other"}),
@@ -240,7 +243,7 @@ def furnish(api: Api, email: str) -> dict[str, str]:
     return {
         "channel": channel,
         "conversation": message.conversation_id,
-        "message": message.id,
+        "message": schedule(api, message.conversation_id),
         "note": add_note(api, message.conversation_id),
         "member": make_member(api.workspace_id),
         "saved_reply": make_saved_reply(api),
@@ -581,7 +584,7 @@ BELOW_A_WORKSPACE = [
     ("conversations/{conversation}/messages", "GET POST"),
     ("conversations/{conversation}/presence", "GET POST"),
     ("messages", "GET POST"),
-    ("messages/{message}", "GET"),
+    ("messages/{message}", "DELETE GET PATCH"),
     ("messages/{message}/resend", "POST"),
     ("members", "GET"),
     ("members/{member}", "GET PATCH"),

@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 from app.database import rows, transaction
 from app.domain.automations import executions
 from app.domain.triggers import due_starts, run_states
+from app.domain.work import equal_parts
 from tests.app.domain.triggers.timing import (
     DAY_BEFORE,
     HOUR,
@@ -82,7 +83,7 @@ def test_reentry_decides_whether_a_second_booking_starts_another_run(
 def test_two_schedulers_and_one_that_dies_begin_each_run_once(
     workspace_id: str, contact_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(due_starts, "PART", 3)
+    monkeypatch.setattr(equal_parts, "PART", 3)
     make_automation(workspace_id, definition(), reentry="every")
     for _ in range(20):
         book(workspace_id, contact_id, hours=2)
@@ -116,8 +117,8 @@ def test_a_contact_that_is_held_keeps_waiting_and_delays_nobody(workspace_id: st
 
 
 def test_workspaces_share_a_slice(workspace_id: str, contact_id: str, others: Api, monkeypatch: Any) -> None:
-    monkeypatch.setattr(due_starts, "PART", 4)
-    monkeypatch.setattr(due_starts, "SLICE_SECONDS", 0)
+    monkeypatch.setattr(equal_parts, "PART", 4)
+    monkeypatch.setattr(equal_parts, "SLICE_SECONDS", 0)
     theirs = make_contact(others.workspace_id)
     for workspace in (workspace_id, others.workspace_id):
         make_automation(workspace, definition(), reentry="every")
@@ -131,8 +132,8 @@ def test_workspaces_share_a_slice(workspace_id: str, contact_id: str, others: Ap
 
 
 def test_a_slice_goes_on_while_there_is_more(workspace_id: str, contact_id: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr(due_starts, "PART", 4)
-    monkeypatch.setattr(due_starts, "SLICE_SECONDS", 60)
+    monkeypatch.setattr(equal_parts, "PART", 4)
+    monkeypatch.setattr(equal_parts, "SLICE_SECONDS", 60)
     make_automation(workspace_id, definition(), reentry="every")
     for _ in range(9):
         book(workspace_id, contact_id, hours=2)

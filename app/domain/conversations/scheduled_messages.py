@@ -1,0 +1,203 @@
+"""Scheduled messages: written now and queued at their time, unless somebody deletes them or the contact writes before.
+
+A conversation counts its scheduled messages, so its contact's lock is theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from app.database import rows
+from app.domain.channels import channels
+from app.domain.conversations import conversations, messages, recipients, sending_checks
+from app.domain.work.changes import Change, Effect
+from app.domain.work.units import Busy, Unit
+from app.errors import Conflict, Fault, Invalid, NotFound
+from app.lib import clock
+from app.models import sets
+from app.models.channels import Channel
+from app.models.contacts import Contact
+from app.models.conversations import Conversation, Message
+from app.models.sets import Key
+from app.models.uploads import Upload
+
+MOST_DAYS = 90
+MOST_OF_CONVERSATION, MOST_OF_WORKSPACE = 100, 100_000
+REPLIED = {"code": "replied", "detail": "The contact wrote before this was sent."}
+
+
+def needs(workspace_id: str, payload: Mapping[str, Any], message_id: str | None) -> list[Key]:
+    """The keys that `update` and `delete` get from their unit, as far as the payload names them."""
+    return [*recipients.needs(workspace_id, payload, None), sets.key(Message, workspace_id, "id", str(message_id))]
+
+
+def keys_of(workspace_id: str, message_id: str, conversation_id: str, contact_id: str) -> list[Key]:
+    """The keys of a message's contact, of its conversation and of itself."""
+    return [
+        sets.key(Contact, workspace_id, "id", contact_id),
+        sets.key(Conversation, workspace_id, "id", conversation_id),
+        sets.key(Message, workspace_id, "id", message_id),
+    ]
+
+
+def create(change: Change) -> Effect:
+    """Schedules the message of the payload. Raises NotFound, Invalid, Conflict, Busy."""
+    unit = change.unit
+    contact, conversation = recipients.find(change)
+    draft = messages.drafted(change, conversation)
+    if channels.seen_by(unit, conversation.channel_id).deleted_at is not None:
+        messages.queue_draft(change, contact, conversation, draft)  # fails at once
+        return Effect("made", "message", draft.id)
+    _take_room(unit, conversation)
+    send_at, cancel_on_reply = _time(change.payload), change.payload.get("cancel_on_reply", True)
+    unit.put(draft.altered(status="scheduled", send_at=send_at, cancel_on_reply=cancel_on_reply))
+    return Effect("made", "message", draft.id)
+
+
+def update(change: Change) -> Effect:
+    """Changes the text or the time of a scheduled message. Raises NotFound, Invalid, Conflict, Busy."""
+    _, message = _hold(change)
+    changed = _changed(message, change.payload)
+    _check_content(channels.seen_by(change.unit, str(message.channel_id)), changed)
+    change.unit.put(changed)
+    return Effect("changed", "message", message.id)
+
+
+def delete(change: Change) -> Effect:
+    """Deletes a scheduled message and its files. Raises NotFound, Conflict, Busy."""
+    unit = change.unit
+    conversation, message = _hold(change)
+    for each in message.attachments:
+        if (upload := unit.get(Upload, change.workspace_id, "id", each["id"])) is not None:
+            unit.put(upload.altered(expires_at=unit.now))  # a pass deletes it
+    unit.drop(message)
+    count(unit, conversation, -1)
+    return Effect("deleted", "message", message.id)
+
+
+def check(send_at: datetime | None) -> None:
+    """Raises Invalid for a time that has passed or lies too far ahead; None is always valid."""
+    now = clock.now()
+    if send_at is not None and not now < send_at <= now + timedelta(days=MOST_DAYS):
+        raise Invalid(Fault("/send_at", f"Give a time that is to come, within {MOST_DAYS} days."))
+
+
+def check_change(message: Message, payload: Mapping[str, Any]) -> None:
+    """Raises Conflict if the message is not scheduled, and Invalid for what `update` would refuse."""
+    _check_scheduled(message)
+    check(payload.get("send_at"))
+    _check_content(Channel.get_by_id(message.channel_id), message.altered(**payload))
+
+
+def cancel(change: Change, conversation_id: str) -> None:
+    """Fails what is scheduled in the conversation, and is to be cancelled now that the contact has written.
+
+    Asks the database nothing if nothing is scheduled. Raises Busy.
+    """
+    unit, workspace_id = change.unit, change.workspace_id
+    conversation = unit.get(Conversation, workspace_id, "id", conversation_id)
+    if conversation is None or not conversation.scheduled:
+        return
+    found = [message_id for (message_id,) in rows(_OF_CONVERSATION, (conversation_id,))]
+    unit.read(sets.key(Message, workspace_id, "id", message_id) for message_id in found)
+    for message_id in found:
+        _fail(change, message_id, REPLIED)
+
+
+def end_some(change: Change, channel_id: str, failure: Mapping[str, Any], limit: int) -> int:
+    """Fails up to `limit` scheduled messages of the channel; returns how many. Raises Busy if none of them is free."""
+    unit = change.unit
+    found = rows(_OF_CHANNEL, (change.workspace_id, channel_id, limit))
+    keys = [keys_of(change.workspace_id, *each) for each in found]
+    unit.read(key for each in keys for key in each)
+    ended = 0
+    for each, (message_id, *_) in zip(keys, found, strict=True):
+        if all(map(unit.is_free, each)):
+            _fail(change, message_id, failure)
+            ended += 1
+    if found and not ended:
+        raise Busy
+    return ended
+
+
+def _hold(change: Change) -> tuple[Conversation, Message]:
+    """The scheduled message and its conversation, locked with the contact. Raises NotFound, Conflict, Busy."""
+    message = change.unit.get(Message, change.workspace_id, "id", change.target)
+    if message is None:
+        raise NotFound
+    _check_scheduled(message)
+    return conversations.hold(change, message.conversation_id)[1], message
+
+
+def _fail(change: Change, message_id: str, failure: Mapping[str, Any]) -> None:
+    unit = change.unit
+    message = unit.get(Message, change.workspace_id, "id", message_id)
+    if message is None or message.status != "scheduled":
+        return
+    with suppress(NotFound):  # deleting its contact ends it as well
+        contact, conversation = conversations.hold(change, message.conversation_id)
+        failed = unit.put(message.altered(status="failed", send_at=None, failure=dict(failure)))
+        messages.tell(change.events, contact, count(unit, conversation, -1), failed)
+
+
+def _take_room(unit: Unit, conversation: Conversation) -> None:
+    """Counts another message of the conversation. Raises Conflict if it or its workspace has no room for one."""
+    if conversation.scheduled >= MOST_OF_CONVERSATION:
+        raise Conflict(f"A conversation has at most {MOST_OF_CONVERSATION} scheduled messages. Delete one first.")
+    of_workspace = ("scheduled messages", conversation.workspace_id)
+    number = unit.noted(of_workspace, partial(_stored, conversation.workspace_id))
+    if number >= MOST_OF_WORKSPACE:
+        raise Conflict(f"A workspace has at most {MOST_OF_WORKSPACE:,} scheduled messages. Delete one first.")
+    unit.notes[of_workspace] = number + 1
+    count(unit, conversation, 1)
+
+
+def count(unit: Unit, conversation: Conversation, more: int) -> Conversation:
+    """Notes that so many more messages of the conversation are scheduled."""
+    return conversations.alter(unit, conversation, scheduled=conversation.scheduled + more)
+
+
+def _stored(workspace_id: str) -> int:
+    counted = """
+        SELECT count(*) FROM (
+            SELECT FROM messages WHERE workspace_id = %s AND send_at IS NOT NULL LIMIT %s) AS scheduled
+    """
+    return int(rows(counted, (workspace_id, MOST_OF_WORKSPACE))[0][0])
+
+
+def _time(payload: Mapping[str, Any]) -> datetime:
+    return datetime.fromisoformat(payload["send_at"])
+
+
+def _changed(message: Message, payload: Mapping[str, Any]) -> Message:
+    send_at = _time(payload) if "send_at" in payload else message.send_at
+    return message.altered(text=payload.get("text", message.text), send_at=send_at)
+
+
+def _check_scheduled(message: Message) -> None:
+    if message.status != "scheduled":
+        raise Conflict(
+            f"Only a scheduled message can be changed or deleted. The status of this one is {message.status}."
+        )
+
+
+def _check_content(channel: Channel, message: Message) -> None:
+    files, buttons = len(message.attachments), len(message.buttons or ())
+    sending_checks.check_size(channels.kind_of(channel), message.text or "", files, buttons)
+    if message.expires_at is not None and message.send_at >= message.expires_at:
+        raise Invalid(Fault("/send_at", "The message will have expired by then."))
+
+
+_OF_CONVERSATION = """
+    SELECT id FROM messages
+    WHERE conversation_id = %s AND send_at IS NOT NULL AND cancel_on_reply ORDER BY send_at, id
+"""
+_OF_CHANNEL = """
+    SELECT messages.id, conversation_id, conversations.contact_id
+    FROM messages JOIN conversations ON conversations.id = conversation_id
+    WHERE messages.workspace_id = %s AND send_at IS NOT NULL AND messages.channel_id = %s LIMIT %s
+"""

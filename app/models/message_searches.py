@@ -1,0 +1,159 @@
+"""Searches of messages: those that have all words of a text, newest first, however many a workspace has.
+
+`message_keys`, a function of the database, decides what the words of a text are, and what the index has of a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+from app.database import rows
+from app.lib import ids
+from app.models.conversations import Message
+
+LONGEST_SEARCH = 200
+# A search first tries this many of the newest messages. If more than one in six matches, they fill a page.
+LOOKED_AT = 300
+# The words of a search that are looked up, the longest ones: each costs a lookup for each time.
+MOST_WORDS = 10
+_DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
+def newest(workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int) -> list[Message]:
+    """The first `limit` messages after `last_id` that match every filter, the latest received or written first.
+
+    Filters: `q` (words or beginnings of words, all of which the text has), `contact_id`, `conversation_id`, `since`,
+    `until` (when it was received or written, by its identifier).
+    """
+    values = {**filters, "workspace_id": workspace_id, "limit": limit, "last_id": _last(filters, last_id)}
+    values["first_id"] = ids.bound("msg", filters["since"]) if "since" in filters else ""
+    found = _search(filters, values) if "q" in filters else _ids(_list(filters), values)
+    return list(Message.select().where(Message.id.in_(found)).order_by(Message.id.desc())) if found else []
+
+
+def _last(filters: Mapping[str, Any], last_id: str | None) -> str:
+    """The identifier before which the search begins."""
+    ends = ids.bound("msg", filters["until"]) if "until" in filters else "msg_~"
+    return min(ends, last_id or ends)
+
+
+def _search(filters: Mapping[str, Any], values: dict[str, Any]) -> list[str]:
+    words = _words(filters["q"])
+    if not words:
+        return []
+    values["sought"] = _sought(words).replace("#", "0000")
+    [(number, oldest, found)] = rows(_among_newest(filters), values)
+    if number < LOOKED_AT or len(found) == values["limit"]:
+        return list(found)
+    [(first_id, contact_ids)] = rows(_bounds(filters), values)
+    values |= {"last_id": oldest, "limit": values["limit"] - len(found)}
+    values |= {"times": _times(first_id, oldest), "sought": _sought(words, contact_ids or ())}
+    return [*found, *_ids(_by_time(filters), values)]
+
+
+def _words(text: str) -> list[str]:
+    """The words that are looked up."""
+    keys = "SELECT substr(key, 5) FROM unnest(tsvector_to_array(message_keys('msg_00000', '', '', %s))) AS key"
+    words = [word for (word,) in rows(keys, (text,)) if word and word != "@"]
+    return sorted(words, key=len, reverse=True)[:MOST_WORDS]
+
+
+def _sought(words: Iterable[str], contact_ids: Sequence[str] = ()) -> str:
+    """The `tsquery` for messages with these words, of one of the contacts if there are any; `#` stands for the prefix.
+
+    Words and identifiers have no characters that mean anything there.
+    """
+    contacts = " | ".join(f"'#@{contact_id[-10:]}'" for contact_id in contact_ids)
+    return " & ".join([*(f"'#{word}':*" for word in words), *([f"({contacts})"] if contacts else [])])
+
+
+def _times(first_id: str, last_id: str) -> list[str]:
+    """The times between two messages, as prefixes of keys have them, the latest first."""
+    numbers = range(_number(last_id), _number(first_id) - 1, -1)
+    return ["".join(_DIGITS[each >> shift & 31] for shift in (13, 8, 3)) + str(each & 7) for each in numbers]
+
+
+def _number(message_id: str) -> int:
+    """The time of a message in steps of 2^27 ms, without the first three bits, which do not change in a century."""
+    return reduce(lambda number, digit: number << 5 | _DIGITS.index(digit), message_id[5:9], 0) >> 2
+
+
+def _owner(filters: Mapping[str, Any]) -> str:
+    """Whose messages an index finds: the narrowest one that is given."""
+    return next((each for each in ("conversation_id", "contact_id") if each in filters), "workspace_id")
+
+
+def _between(owner: str) -> str:
+    """The messages of the owner between two, in a form for which no index but the owner's has the order.
+
+    By the index of all identifiers, the planner might read what all others have written since.
+    """
+    return f"({owner}, id) >= (%({owner})s, %(first_id)s) AND ({owner}, id) < (%({owner})s, %(last_id)s)"
+
+
+def _others(filters: Mapping[str, Any], owner: str | None = None) -> str:
+    """All further conditions, but that for the owner, each behind an AND."""
+    conditions = {
+        "workspace_id": "workspace_id = %(workspace_id)s",
+        "conversation_id": "conversation_id = %(conversation_id)s",
+        "contact_id": "contact_id = %(contact_id)s",
+    }
+    given = (name for name in conditions if name != owner and name in {"workspace_id", *filters})
+    return "".join(f" AND {conditions[name]}" for name in given)
+
+
+def _list(filters: Mapping[str, Any]) -> str:
+    owner = _owner(filters)
+    return f"""
+        SELECT id FROM messages WHERE {_between(owner)} {_others(filters, owner)}
+        ORDER BY {owner} DESC, id DESC LIMIT %(limit)s
+    """
+
+
+def _among_newest(filters: Mapping[str, Any]) -> str:
+    """How many of the newest are looked at, the oldest of them, and those that match."""
+    owner = _owner(filters)
+    return f"""
+        WITH newest AS MATERIALIZED (
+            SELECT * FROM messages WHERE {_between(owner)} ORDER BY {owner} DESC, id DESC LIMIT {LOOKED_AT}
+        )
+        SELECT count(*), min(id), ARRAY(
+            SELECT id FROM newest WHERE text IS NOT NULL {_others(filters)}
+                AND message_keys('msg_00000', '', '', text) @@ %(sought)s::tsquery
+            ORDER BY id DESC LIMIT %(limit)s)
+        FROM newest
+    """
+
+
+def _bounds(filters: Mapping[str, Any]) -> str:
+    """The first message, and the contacts of the conversation: after a merge, messages follow it a little later."""
+    owner, contact_ids = _owner(filters), "NULL::text[]"
+    if "conversation_id" in filters:
+        contact_ids = """ARRAY(
+            SELECT contact_id FROM conversations WHERE id = %(conversation_id)s UNION
+            (SELECT contact_id FROM messages WHERE conversation_id = %(conversation_id)s ORDER BY id DESC LIMIT 1))"""
+    elif "contact_id" in filters:
+        contact_ids = "ARRAY[%(contact_id)s]"
+    first = f"SELECT id FROM messages WHERE {_between(owner)} ORDER BY {owner}, id LIMIT 1"
+    return f"SELECT ({first}), {contact_ids}"
+
+
+def _by_time(filters: Mapping[str, Any]) -> str:
+    """Looks each time up by index, the latest first, until the page is full."""
+    # OFFSET 0 keeps the planner from using any other index.
+    return f"""
+        SELECT found.id FROM unnest(%(times)s::text[]) WITH ORDINALITY AS times(time, number) CROSS JOIN LATERAL (
+            SELECT id FROM (
+                SELECT * FROM messages
+                WHERE text IS NOT NULL AND message_keys(id, workspace_id, contact_id, text)
+                    @@ replace(%(sought)s, '#', time || right(%(workspace_id)s, 5))::tsquery OFFSET 0) AS matching
+            WHERE id >= %(first_id)s AND id < %(last_id)s {_others(filters)}
+            ORDER BY id DESC LIMIT %(limit)s) AS found
+        LIMIT %(limit)s
+    """
+
+
+def _ids(query: str, values: Mapping[str, Any]) -> list[str]:
+    return [message_id for (message_id,) in rows(query, values)]
