@@ -85,6 +85,12 @@ def restart_postgres(stack: Stack) -> None:
     stack.postgres.start()
 
 
+def interrupt_fetches(stack: Stack) -> None:
+    """Kills the workers that fetch files. Their leases end now, and not in a minute."""
+    kill(stack, "messages")
+    rows(stack, "UPDATE uploads SET leased_until = now() WHERE leased_until > now() RETURNING 1")
+
+
 def trouble(providers: Providers) -> None:
     """The providers throttle, hang, and cut connections, after the request too."""
     for server, path in ((providers.telegram, "sendMessage"), (providers.whatsapp, "messages")):
@@ -158,14 +164,15 @@ def test_each_question_is_asked_once_and_gets_its_answer_under_faults(
 ) -> None:
     shop = open_shop(talking, webhooks)
     talks = begin_talks(talking, shop, providers, each=8)
-    automation = publish(
-        shop, surveys.STEPS, "Survey", triggers=[{"event": "message.received"}], reentry="after_finish"
-    )
+    webhooks.behaviour = surveys.serve_files
+    made = talking.command("member", "create", shop.workspace_id, "ada@example.com", "--role", "agent", input="x" * 16)
+    member_id, steps = made["id"], surveys.steps(webhooks, made["id"])
+    automation = publish(shop, steps, "Survey", triggers=[{"event": "message.received"}], reentry="after_finish")
     asked = "SELECT count(*) FROM messages WHERE workspace_id = %s AND direction = 'out'"
-    faults: list[Callable[[], None]] = [
+    faults: list[Callable[[], object]] = [
         lambda: kill(talking, "automations"),
         lambda: kill(talking, "messages", "writes", "automations"),
-        lambda: restart_postgres(talking),
+        lambda: (interrupt_fetches(talking), restart_postgres(talking)),
         lambda: empty_redis(talking),
     ]
 
@@ -180,7 +187,7 @@ def test_each_question_is_asked_once_and_gets_its_answer_under_faults(
     wait_until(lambda: talks.unfinished() == 0, SETTLE_SECONDS, "all is sent")
 
     report(f"{len(talks.talkers)} runs that ask, {time.monotonic() - began:.1f} s")
-    assert list(surveys.flaws(talks, automation)) == []
+    assert list(surveys.flaws(talks, automation, member_id)) == []
 
 
 def test_an_automation_waits_while_a_member_writes(talking: Stack, providers: Providers, webhooks: Receiver) -> None:

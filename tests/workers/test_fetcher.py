@@ -316,6 +316,14 @@ def ask(channel: Channel, address: str) -> str:
     return run_id
 
 
+def test_a_run_is_hurried_with_its_file_so_that_no_death_comes_between(channel: Channel) -> None:
+    run_id = ask(channel, "https://shop.example/bill.pdf")
+
+    media.keep(one("SELECT id FROM uploads"), PNG)
+
+    assert is_hurried(run_id)
+
+
 def is_hurried(run_id: str) -> bool:
     return bool(one("SELECT resume_at <= now() FROM runs WHERE id = %s", run_id))
 
