@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -11,8 +12,6 @@ from tests.journeys.conversing import Talker, Talks
 from tests.stack.receiver import Answer, Receiver
 
 FILES = "/files"  # below it, one for each contact
-# Long enough that some are under way when a worker is killed.
-FILE_SECONDS = 0.3
 STEPS = [
     {"id": "begun", "kind": "add_tag", "tag": "asked"},
     {
@@ -42,11 +41,9 @@ def steps(files: Receiver, member_id: str) -> list[dict[str, Any]]:
     return [step | further.get(str(step["id"]), {}) for step in STEPS]
 
 
-def serve_files(path: str, _body: bytes) -> Answer:
-    """What the server of the files answers: each has the contact's identifier."""
-    return (
-        Answer(body=_file(path.rpartition("/")[2]), delay_seconds=FILE_SECONDS) if path.startswith(FILES) else Answer()
-    )
+def serve_files(released: threading.Event, path: str, _body: bytes) -> Answer:
+    """What the server of the files answers, once it is released: each file has the contact's identifier."""
+    return Answer(body=_file(path.rpartition("/")[2]), released=released) if path.startswith(FILES) else Answer()
 
 
 def _file(contact_id: str) -> bytes:

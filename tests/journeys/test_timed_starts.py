@@ -15,10 +15,10 @@ from tests.journeys.waiting import wait_until
 from tests.stack.receiver import Receiver
 from tests.stack.stack import Stack
 
-CONTACTS, EACH = 20, 3
+CONTACTS, EACH = 12, 3
 BEFORE_SECONDS = 3_600
 # The times before the bookings come one after another, from a little later on.
-FIRST_SECONDS, STEP_SECONDS = 3, 0.1
+FIRST_SECONDS, STEP_SECONDS = 3, 0.2
 SETTLE_SECONDS = 120
 STEPS = [{"id": "mark", "kind": "add_tag", "tag": "started"}]
 BEFORE = {"before": "booking.starts_at", "seconds": BEFORE_SECONDS}
