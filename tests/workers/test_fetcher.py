@@ -147,10 +147,11 @@ def test_a_file_that_the_provider_does_not_have_is_given_up_at_once(fetcher: Fet
     assert (upload.problem, upload.tries) == ("The file is gone.", 1)
 
 
+@pytest.mark.parametrize("most", [len(PNG) - 1, len(PNG) // 2])
 def test_a_file_that_is_too_large_is_not_kept(
-    fetcher: Fetcher, channel: Channel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+    fetcher: Fetcher, channel: Channel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(media, "MOST_BYTES", len(PNG) - 1)
+    monkeypatch.setattr(media, "MOST_BYTES", most)
 
     send(channel, Media("a"))
 

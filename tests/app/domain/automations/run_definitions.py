@@ -177,8 +177,8 @@ def _choice(random: Random) -> dict[str, Any]:
 
 def _files(random: Random) -> dict[str, Any]:
     """The last is no address, whatever it is made of."""
-    addresses = ("https://shop.example/a", "https://shop.example/{{ contact.id }}", "{{ run.variables.word }}")
-    return {"attachments": [{"address": random.choice(addresses)}]} if random.random() < 0.3 else {}
+    addresses = (*["https://shop.example/a", "https://shop.example/{{ contact.id }}"] * 2, "{{ run.variables.word }}")
+    return {"attachments": [{"address": random.choice(addresses)}]} if random.random() < 0.5 else {}
 
 
 def _condition(random: Random, depth: int) -> dict[str, Any]:

@@ -44,7 +44,7 @@ LIMITS = {"most_at_once": 3, "most_identical": 3, "most_depth": 3}
 # What happens, and how often.
 HAPPENINGS = {
     **{"publish": 1, "publish_again": 1, "control": 2, "write": 8, "reply": 4, "intervene": 1, "jump": 3},
-    **{"respond": 2, "fetch": 2, "fold": 1, "work": 8, "die": 2, "vanish": 3, "come_back": 3},
+    **{"respond": 2, "fetch": 8, "fold": 1, "work": 8, "die": 2, "vanish": 3, "come_back": 3},
 }
 # No run waits for its files any longer.
 LATE = r"""
