@@ -20,6 +20,10 @@ BLOCKS = [
 ]
 GOALS = [block for block in BLOCKS if "within_seconds" in block]
 STEPS = [block for block in BLOCKS if "kind" in block]
+TRIGGERS = [block for block in BLOCKS if block.keys() & {"event", "before", "date"} and block not in (*GOALS, *STEPS)]
+# Conditions in the text too, such as one that compares two fields.
+INLINE = [json.loads(found) for found in re.findall(r'`(\{"field".*?\})`', PAGE.read_text())]
+CONDITIONS = [*(block for block in BLOCKS if "is" in block), *INLINE]
 
 
 def test_there_is_nothing_else() -> None:
@@ -62,14 +66,28 @@ def test_a_step_and_what_it_names_are_checked_as_it_stands(step: dict[str, Any])
     assert programs.compile({"triggers": [], "steps": [step]})
 
 
-@pytest.mark.parametrize(
-    "block", [block for block in BLOCKS if "event" in block and "kind" not in block and block not in GOALS]
-)
+@pytest.mark.parametrize("block", TRIGGERS)
 def test_a_trigger_is_accepted(shop: Api, block: dict[str, Any]) -> None:
     is_exit = "run." in json.dumps(block).decode()
     definition = {"triggers": [] if is_exit else [block], "steps": [{"id": "end", "kind": "stop"}]}
 
     publish(shop, {"name": "Example", "definition": definition, "exits": [block] if is_exit else []})
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_a_condition_is_judged(shop: Api, condition: dict[str, Any]) -> None:
+    contact = shop.contact(email="ada@example.com", tags=["vip"])
+    end = {"id": "end", "kind": "stop"}
+    steps = [{"id": "choice", "kind": "branch", "if": condition, "then": [end | {"result": {"holds": "yes"}}]}]
+    automation_id = publish(shop, {"name": "Example", "definition": {"steps": [*steps, {**end, "id": "other"}]}})
+
+    shop.post(
+        f"automations/{automation_id}/start", {"contact_id": contact["id"], "variables": {"email": "ada@example.com"}}
+    )
+    shop.apply()
+    go_on(shop)
+
+    assert one("SELECT result FROM runs") == {"holds": "yes"}
 
 
 @pytest.mark.parametrize("goal", GOALS)

@@ -136,7 +136,21 @@ class Talks:
         for sent in list(self.providers.telegram.bot.sent):
             found[str(sent.chat_id)].append(sent.text or "")
         for message in list(self.providers.whatsapp.messages.values()):
-            found[str(message.get("to")).removeprefix("+")].append(message["text"]["body"])
+            content = message[message["type"]]
+            found[str(message.get("to")).removeprefix("+")].append(content.get("body") or content["caption"])
+        return found
+
+    def files(self) -> dict[str, list[bytes]]:
+        """The files that the providers have taken, by the text beside them."""
+        found: dict[str, list[bytes]] = defaultdict(list)
+        for sent in list(self.providers.telegram.bot.sent):
+            if sent.file is not None:
+                found[sent.text or ""].append(sent.file.content)
+        for message in list(self.providers.whatsapp.messages.values()):
+            if message["type"] == "document":
+                found[message["document"]["caption"]].append(
+                    self.providers.whatsapp.media[message["document"]["id"]].content
+                )
         return found
 
     def _telegram(self, talker: Talker, text: str) -> Callable[[], bool]:

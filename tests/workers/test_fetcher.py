@@ -147,10 +147,11 @@ def test_a_file_that_the_provider_does_not_have_is_given_up_at_once(fetcher: Fet
     assert (upload.problem, upload.tries) == ("The file is gone.", 1)
 
 
+@pytest.mark.parametrize("most", [len(PNG) - 1, len(PNG) // 2])
 def test_a_file_that_is_too_large_is_not_kept(
-    fetcher: Fetcher, channel: Channel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+    fetcher: Fetcher, channel: Channel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(media, "MOST_BYTES", len(PNG) - 1)
+    monkeypatch.setattr(media, "MOST_BYTES", most)
 
     send(channel, Media("a"))
 
@@ -314,6 +315,14 @@ def ask(channel: Channel, address: str) -> str:
 
     locked(channel.workspace_id, contact_id, task)
     return run_id
+
+
+def test_a_run_is_hurried_with_its_file_so_that_no_death_comes_between(channel: Channel) -> None:
+    run_id = ask(channel, "https://shop.example/bill.pdf")
+
+    media.keep(one("SELECT id FROM uploads"), PNG)
+
+    assert is_hurried(run_id)
 
 
 def is_hurried(run_id: str) -> bool:

@@ -14,8 +14,8 @@ from cryptography.fernet import InvalidToken
 from app import bounds, logs, mailbox, metrics
 from app.channels.base import Account, ChannelKind, Outcome, Request, Verdict
 from app.channels.inbound import Media
-from app.database import count, rows
-from app.domain.channels import allowances, channels, disk, media
+from app.database import count, rows, transaction
+from app.domain.channels import allowances, awaited_files, channels, disk, media
 from app.errors import TooLarge, TooMuchStored, Unavailable
 from app.mailbox import Claimed, Found, Mail, PutOff, Waiting
 from app.models.channels import Channel
@@ -102,9 +102,9 @@ def record(fetched: Sequence[Fetched]) -> list[Fetched]:
         if each.verdict is not None and each.verdict.outcome is Outcome.UNAUTHORIZED:
             problem = {"code": each.verdict.code, "detail": each.verdict.detail}
             channels.require_reauthorization(each.claimed.owner, problem, each.credentials)
-    _put_off(unkept)
-    again = {each.claimed.id for each in unkept if _pause(each) is not None}
-    _hurry([each.claimed.carried.run_id for each in fetched if each.claimed.id not in again])
+    with transaction():
+        awaited_files.hurry(each.claimed.carried.run_id for each in unkept if _pause(each) is None)
+        _put_off(unkept)
     _log(fetched)
     return []
 
@@ -113,13 +113,6 @@ def _unfinished(run_ids: Sequence[str]) -> set[str]:
     """Those of the runs that have not ended: even one that a member holds by now will send its files."""
     found = rows("SELECT id FROM runs WHERE id = ANY(%s) AND finished_at IS NULL", (list(run_ids),)) if run_ids else ()
     return {id for (id,) in found}
-
-
-def _hurry(run_ids: Sequence[str | None]) -> None:
-    """Has these runs look at their files now, not only when their wait ends."""
-    if wanted := [run_id for run_id in run_ids if run_id is not None]:
-        is_early = "id = ANY(%s) AND waits_for = 'file' AND resume_at > now()"
-        count(f"UPDATE runs SET resume_at = now() WHERE {is_early}", (wanted,))
 
 
 def _dispatch(claimed: Claimed, channel: Channel | None, unfinished: set[str]) -> Dispatch | Fetched:

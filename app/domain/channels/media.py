@@ -18,6 +18,7 @@ from app.channels.base import File
 from app.channels.inbound import Media
 from app.config import settings
 from app.database import count, rows, transaction
+from app.domain.channels import awaited_files
 from app.domain.channels.media_addresses import address_of, is_proof
 from app.domain.work.units import Unit
 from app.errors import Fault, Invalid, NotFound, TooLarge, Unavailable
@@ -143,7 +144,7 @@ def expect(
 
 
 def keep(upload_id: str, content: bytes | Iterable[bytes]) -> None:
-    """Stores the content of an expected file, which is mail no longer, and completes the message's attachment.
+    """Stores the content of an expected file, completes the message's attachment, and wakes the run that waits for it.
 
     Safe to repeat. Does nothing if the row is gone. Raises TooLarge, Unavailable and what the content raises.
     """
@@ -152,6 +153,7 @@ def keep(upload_id: str, content: bytes | Iterable[bytes]) -> None:
         return
     content_type, length = _write(upload_id, found.name, content)
     with transaction():
+        awaited_files.hurry([found.run_id])  # first: who carries the run on locks it before its files
         stored = rows(
             """
             UPDATE uploads SET file = %s, content_type = %s, bytes = %s, source = NULL, due_at = NULL,

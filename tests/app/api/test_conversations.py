@@ -146,14 +146,15 @@ def test_who_has_waited_longest_comes_first(api: Api, others: Api, contact_id: s
     receive(api.workspace_id, contact_id, channel_ids[0])
     change(api, found[1], status="closed")
     change(api, found[2], labels=["refund"])
+    rows("UPDATE conversations SET waiting_since = waiting_since - interval '1 hour' WHERE id = %s", (found[3],))
 
-    assert listed(api, "?order=waiting") == [found[0], found[2], found[3]]
+    assert listed(api, "?order=waiting") == [found[3], found[0], found[2]]
     assert listed(api, "?order=waiting&label=refund&status=open") == [found[2]]
     assert listed(api, f"?order=waiting&channel_id={channel_ids[3]}") == [found[3]]
     assert listed(api, "?order=newest") == found[::-1]
     first = api.get("conversations?order=waiting&limit=2").json
-    assert [each["id"] for each in first["data"]] == [found[0], found[2]]
-    assert listed(api, f"?order=waiting&limit=2&cursor={first['meta']['nextCursor']}") == [found[3]]
+    assert [each["id"] for each in first["data"]] == [found[3], found[0]]
+    assert listed(api, f"?order=waiting&limit=2&cursor={first['meta']['nextCursor']}") == [found[2]]
     assert others.get("conversations?order=waiting").json["data"] == []
     assert api.get("conversations?order=oldest").status_code == 422
 

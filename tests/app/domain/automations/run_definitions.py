@@ -126,7 +126,7 @@ def _fields(random: Random, kind: str, startable: Sequence[str]) -> dict[str, An
         "add_note": {"text": text},
         "snooze_conversation": {"until": f"{date.today() + timedelta(days=random.randint(2, 4))}T00:00:00Z"},
         "wait": {"seconds": HOUR * random.randint(0, 2)},
-        "send_message": {"text": text},
+        "send_message": {"text": text, **_files(random)},
         "wait_for_reply": {"timeout_seconds": HOUR * random.randint(1, 3)},
         "ask": {
             **{
@@ -134,7 +134,7 @@ def _fields(random: Random, kind: str, startable: Sequence[str]) -> dict[str, An
                 "retry_text": random.choice(TAGS),
                 **random.choice(({"format": "number"}, _choice(random))),
             },
-            **{"attempts": random.randint(1, 3), "timeout_seconds": HOUR * random.randint(1, 3)},
+            **{"attempts": random.randint(1, 3), "timeout_seconds": HOUR * random.randint(1, 3), **_files(random)},
         },
         "wait_for_event": {
             **{name: value for name, value in next(_exits(random)).items() if name != "also_replies"},
@@ -173,6 +173,12 @@ def _choice(random: Random) -> dict[str, Any]:
         "format": "choice",
         "buttons": [{"id": each, "label": label} for each, label in zip("xy", labels, strict=True)],
     }
+
+
+def _files(random: Random) -> dict[str, Any]:
+    """The last is no address, whatever it is made of."""
+    addresses = (*["https://shop.example/a", "https://shop.example/{{ contact.id }}"] * 2, "{{ run.variables.word }}")
+    return {"attachments": [{"address": random.choice(addresses)}]} if random.random() < 0.5 else {}
 
 
 def _condition(random: Random, depth: int) -> dict[str, Any]:

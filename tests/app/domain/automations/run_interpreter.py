@@ -100,6 +100,7 @@ class World:
             "own": {},
             "result": None,
             "starter": None,
+            "files": {},
             "log": [],
         }
         run |= {"number": next(self._numbers), "transaction": self._transaction, **fields}
@@ -193,7 +194,7 @@ class World:
         run.update(waits_for=None, answer=None, reason=None, due=False, hours=None)
         if waited is None:
             self._pass(run, step, "entered")
-        verb = "_begin_" if waited in (None, "member") else "_resume_"
+        verb = "_begin_" if waited in (None, "member", "file") else "_resume_"
         take: Callable[..., Any] = getattr(self, verb + step["kind"])
         try:
             outcome = take(run, step) if verb == "_begin_" else take(run, step, answer)
@@ -280,9 +281,9 @@ class World:
         return "succeeded", None
 
     def _begin_send_message(self, run: Any, step: Any) -> Any:
-        return self._send(run, step["text"]) or ("succeeded", [])
+        return self._send(run, step, step["text"], step.get("attachments", ())) or ("succeeded", [])
 
-    def _send(self, run: Any, template: str, offered: Any = ()) -> Any:
+    def _send(self, run: Any, step: Any, template: str, files: Any) -> Any:
         """What the run waits for before it sends; None once it has sent."""
         contact = run["contact"]
         if contact["fields"].get("opted_out"):
@@ -293,8 +294,13 @@ class World:
             return Waits("member")
         if conversation is None and "phone" not in contact["fields"]:
             raise StepFails("no_channel")
+        if files and not self._are_here(run, step):
+            run["conversation"] = conversation or self._opened(contact, None, max(self.channels), run)
+            return Waits("file", 0)
         text = self._render(run, template)
-        buttons = [{"id": each["id"], "label": _label(self._render(run, each["label"]))} for each in offered]
+        buttons = [
+            {"id": each["id"], "label": _label(self._render(run, each["label"]))} for each in step.get("buttons", ())
+        ]
         if not text.strip() or len({each["label"] for each in buttons} - {""}) < len(buttons):
             raise StepFails("template")
         if sum(1 for each in contact["messages"] if (each["direction"], each["text"]) == ("out", text)) >= (
@@ -302,12 +308,37 @@ class World:
         ):
             raise StepFails("limit")
         run["conversation"] = conversation or self._opened(contact, None, max(self.channels), run)
-        run["prompted"] = self._write(run["conversation"], "out", text, run, buttons=buttons or None)
+        sent = {"buttons": buttons or None, "file": run["files"].pop(step["id"], None)}
+        run["prompted"] = self._write(run["conversation"], "out", text, run, **sent)
         return None
 
+    def _are_here(self, run: Any, step: Any) -> bool:
+        """Whether the files of the step have come; asks for them the first time."""
+        if (file := run["files"].get(step["id"])) is None:
+            if not all(self._render(run, each["address"]).startswith("https://") for each in step["attachments"]):
+                raise StepFails("error")
+            run["files"][step["id"]] = {"state": "coming", "tries": 0, "is_late": False}
+            return False
+        if file["state"] == "gone" or (file["state"] == "coming" and file["is_late"]):
+            raise StepFails("error")
+        return bool(file["state"] == "here")
+
+    def fetch(self, run: Any, outcome: str) -> None:
+        """The file that the run asked for has come (`here`), never will (`gone`), or did not this time (`coming`)."""
+        [file] = [each for each in run["files"].values() if each["state"] == "coming"]
+        file["tries"] += 1
+        file["state"] = "gone" if file["tries"] == 3 and outcome == "coming" else outcome
+        if file["state"] != "coming":
+            self.look(run)
+
+    def look(self, run: Any) -> None:
+        """A run that waits for its file looks whether it has come."""
+        if run["waits_for"] == "file" and run["hours"] is not None:
+            self.wake(run)
+
     def _begin_ask(self, run: Any, step: Any, attempts: int = 1) -> Any:
-        text, offered = step["text"] if attempts == 1 else step["retry_text"], step.get("buttons", ())
-        if (waits := self._send(run, text, offered)) is not None:
+        text, files = (step["text"], step.get("attachments")) if attempts == 1 else (step["retry_text"], ())
+        if (waits := self._send(run, step, text, files)) is not None:
             return waits
         labels = run["prompted"]["buttons"]
         run["saved"] = run["saved"] | {step["id"]: {"attempts": attempts} | ({"buttons": labels} if labels else {})}
@@ -479,9 +510,9 @@ class World:
             self._record(contact, "conversation.opened", run=run)
         return conversation
 
-    def _write(self, conversation: Any, direction: str, text: str, run: Any, **buttons: Any) -> Any:
+    def _write(self, conversation: Any, direction: str, text: str, run: Any, **further: Any) -> Any:
         message = {"conversation": conversation, "direction": direction, "text": text, "run": run}
-        message |= {"buttons": None, "button_id": None} | buttons
+        message |= {"buttons": None, "button_id": None, "file": None} | further
         conversation["contact"]["messages"].append(message)
         self._touch(conversation)
         return message

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -16,9 +17,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from app import database, mailbox
+from app.channels.base import Outcome as Way
+from app.channels.base import Verdict
+from app.config import settings
 from app.database import rows
 from app.domain.automations import controls, counts, executions, http_requests, interpreter, version_counts
 from app.domain.automations.steps import send_message, start_automation
+from app.domain.channels import fetches
+from app.domain.channels.fetches import Fetched
 from app.domain.triggers import run_states
 from app.domain.work.request_attempts import Dispatch, Outcome
 from app.lib import ids
@@ -38,8 +44,13 @@ LIMITS = {"most_at_once": 3, "most_identical": 3, "most_depth": 3}
 # What happens, and how often.
 HAPPENINGS = {
     **{"publish": 1, "publish_again": 1, "control": 2, "write": 8, "reply": 4, "intervene": 1, "jump": 3},
-    **{"respond": 2, "fold": 1, "work": 8, "die": 2, "vanish": 3, "come_back": 3},
+    **{"respond": 2, "fetch": 8, "fold": 1, "work": 8, "die": 2, "vanish": 3, "come_back": 3},
 }
+# No run waits for its files any longer.
+LATE = r"""
+    UPDATE runs SET saved = regexp_replace(saved::text, '("until": ?")[^"]+', '\12026-01-01T00:00:00Z', 'g')::json
+    WHERE workspace_id = %s
+"""
 WRITES = ("start", "start", "start", "tag", "untag", "cancel", "resume", "replay")
 SEEDS = st.integers(0, 2**64)
 
@@ -183,9 +194,12 @@ class Runs(RuleBasedStateMachine):
         hours = self.random.randint(1, 3)
         sooner = "UPDATE runs SET resume_at = resume_at - %s * interval '1 hour' WHERE workspace_id = %s"
         rows(sooner, (hours, self.workspace_id))
+        rows(LATE, (self.workspace_id,))
         while mailbox.wake_and_ring(run_states.WAITING):
             pass
         for run in self.world.runs:
+            for file in run["files"].values():
+                file["is_late"] = True
             if run["hours"] is not None:
                 run["hours"] -= hours
                 if run["hours"] <= 0:
@@ -200,6 +214,23 @@ class Runs(RuleBasedStateMachine):
         assert http_requests.record([Outcome(each, answered(200)) for each in late]) == []
         for dispatch in dispatches:
             self._answer(dispatch, waiting[dispatch.claimed.carried.run_id])
+
+    def fetch(self) -> None:
+        """Files come, or do not; maybe workers whose leases have ended say first that theirs never will."""
+        late = self._files() if self.random.random() < 0.5 else []
+        claimed = self._files()
+        asking = {run["id"]: run for run in self.world.runs if run["status"] in UNFINISHED and _is_asking(run)}
+        assert {each.carried.run_id for each in claimed} == asking.keys()
+        fetches.record([Fetched(each, verdict=fetches.TOO_LARGE) for each in late])
+        for each in late:
+            self.world.look(asking[each.carried.run_id])
+        for each in claimed:
+            outcome = self.random.choice(["here", "here", "here", "gone", "coming"])
+            verdict = {"gone": fetches.TOO_LARGE, "coming": Verdict(Way.LATER, code="timeout")}.get(outcome)
+            fetches.record([Fetched(each, None if verdict else b"%PDF-1.7", verdict)])
+            self.world.fetch(asking[each.carried.run_id], outcome)
+        while mailbox.wake_and_ring(run_states.WAITING):
+            pass
 
     def fold(self) -> None:
         counts.fold()
@@ -241,11 +272,11 @@ class Runs(RuleBasedStateMachine):
                 (each["kind"], each["tag"], each["run"] and each["run"]["id"], each["depth"])
                 for each in contact["events"]
             ]
-            said = "SELECT direction, text, buttons, button_id, run_id FROM messages WHERE contact_id = %s ORDER BY id"
-            assert rows(said, (contact["id"],)) == [
+            said = "SELECT direction, text, buttons, button_id, run_id, json_array_length(attachments) FROM messages"
+            assert rows(f"{said} WHERE contact_id = %s ORDER BY id", (contact["id"],)) == [
                 (
                     *(each["direction"], each["text"], each["buttons"], each["button_id"]),
-                    each["run"] and each["run"]["id"],
+                    *(each["run"] and each["run"]["id"], int(each["file"] is not None)),
                 )
                 for each in contact["messages"]
             ]
@@ -397,6 +428,14 @@ class Runs(RuleBasedStateMachine):
         rows(f"{due} WHERE workspace_id = %s", (self.workspace_id,))
         return http_requests.claim({self.workspace_id: 1_000}).dispatches
 
+    def _files(self) -> Sequence[Claimed]:
+        """Claims the files that unfinished runs wait for, and has the others given up."""
+        due = "UPDATE uploads SET due_at = now(), next_attempt_at = NULL, leased_until = NULL"
+        rows(f"{due} WHERE workspace_id = %s AND coalesce(due_at, next_attempt_at) IS NOT NULL", (self.workspace_id,))
+        found = fetches.claim(dict.fromkeys(self.channels, 1_000))
+        fetches.record(found.settled)
+        return [each.claimed for each in found.dispatches]
+
     def _answer(self, dispatch: Dispatch, run: Any) -> None:
         answer = self.random.choice(["whole", "whole", "refused", "late"])
         if answer == "late":
@@ -489,6 +528,21 @@ def _version_of(run: Any) -> tuple[str, int]:
     return run["automation"]["id"], run["version"]
 
 
+def _is_asking(run: Any) -> bool:
+    return any(file["state"] == "coming" for file in run["files"].values())
+
+
+@pytest.fixture
+def directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """A directory for files."""
+    monkeypatch.setenv("MEDIA_DIR", str(tmp_path))
+    settings.cache_clear()
+    yield
+    monkeypatch.undo()
+    settings.cache_clear()
+
+
+@pytest.mark.usefixtures("directory")
 def test_runs_do_what_the_interpreter_says(empty: None, client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interpreter, "MOST_AT_ONCE", LIMITS["most_at_once"])
     monkeypatch.setattr(send_message, "MOST_IDENTICAL", LIMITS["most_identical"])

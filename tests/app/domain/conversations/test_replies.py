@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -126,9 +127,11 @@ def test_a_reply_reopens_a_closed_conversation_and_counts(workspace_id: str, con
 
 
 @pytest.mark.usefixtures("conversation_id")
-@pytest.mark.parametrize("fields", [{"status": "completed", "waits_for": None}, {"waits_for": "time"}])
+@pytest.mark.parametrize(
+    "fields", [{"status": "completed", "waits_for": None}, {"waits_for": "time"}, {"answer": {"text": "No"}}]
+)
 def test_a_run_that_waits_no_more_gets_no_reply(
-    workspace_id: str, contact_id: str, channel_id: str, fields: dict[str, str]
+    workspace_id: str, contact_id: str, channel_id: str, fields: dict[str, Any]
 ) -> None:
     run_id = make_run(workspace_id, contact_id)
     locked(workspace_id, contact_id, expect(run_id))

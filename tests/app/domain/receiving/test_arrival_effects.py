@@ -140,8 +140,10 @@ def test_of_a_press_without_a_label_we_know_it(workspace_id: str, channel: Chann
     for key, pressed in (("2", "asked-1"), ("3", "asked-2"), ("4", None)):
         arrive(channel, received(None, key, button_id="yes", pressed=pressed))
     arrive(channel, received(None, "5", button_id="no", pressed="asked-1"))
+    arrive(other, received(None, "6", button_id="yes", pressed="asked-1"))
 
-    assert all_of("SELECT text FROM messages WHERE button_id IS NOT NULL ORDER BY id") == ["Ours", "yes", "yes", "no"]
+    texts = all_of("SELECT text FROM messages WHERE button_id IS NOT NULL ORDER BY id")
+    assert texts == ["Ours", "yes", "yes", "no", "Theirs"]
 
 
 def test_a_press_is_confirmed_once_where_the_contacts_app_waits_for_it(

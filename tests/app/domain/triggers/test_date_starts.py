@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, time, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
-from app.database import rows
-from app.domain.triggers import start_scans
+from app.database import rows, transaction
+from app.domain.triggers import batches, due_starts, start_scans
 from tests.app.domain.triggers.timing import definition, publish, scan_all, start_all
 from tests.app.domain.triggers.triggering import make_contact
 from tests.automations import make_automation, runs_of
@@ -63,6 +64,21 @@ def test_a_run_starts_once_a_year(workspace_id: str) -> None:
     assert run.event["data"]["contact"]["id"] == contact_id
     assert waits() == [next_year]
     assert one("SELECT fired_for FROM waiting_starts") == TODAY
+
+
+def test_one_that_another_scheduler_has_begun_meanwhile_is_not_begun_again(workspace_id: str) -> None:
+    make_automation(workspace_id, definition(BIRTHDAY), reentry="every")
+    contact_id = make_contact(workspace_id, **born(THIS_YEAR))
+    make_due()
+    [found] = rows("SELECT id, workspace_id, automation_id, key, contact_id FROM waiting_starts")
+    due = due_starts._Due(*found)
+
+    for _ in range(2):
+        with transaction():
+            then = partial(due_starts._read_further, [due])
+            assert batches.run([partial(due_starts._start, due)], due.needs, then=then) == [None]
+
+    assert len(runs_of(contact_id)) == 1
 
 
 def test_a_date_that_changes_moves_what_waits_and_does_not_start_twice_in_a_year(api: Api) -> None:
