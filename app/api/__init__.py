@@ -39,6 +39,7 @@ from app.api import (
     request_ids,
     runs,
     sales,
+    segments,
     sweeps,
     uploads,
     workspaces,
@@ -56,7 +57,7 @@ def install(app: Flask, base_url: str) -> None:
     authentication.install(app)
     rate_limits.install(app)
     documented = openapi.install(app, base_url)
-    modules = (me, contacts, imports, sales, bookings, jobs, event_kinds, endpoints, events, deliveries)
+    modules = (me, contacts, segments, imports, sales, bookings, jobs, event_kinds, endpoints, events, deliveries)
     inbox = (channels, conversations, messages, notes, uploads, members)
     further = (sweeps, replays, audit_entries, billing, invoices)
     for module in (*modules, *inbox, automations, runs, workspaces, *further):

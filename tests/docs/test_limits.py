@@ -18,6 +18,7 @@ from app.domain.contacts import contacts
 from app.domain.conversations import conversation_counts, conversation_labels, notes, snoozes
 from app.domain.lifecycle import import_lines
 from app.domain.people import links, members, sign_ins
+from app.domain.segments import scans, segments
 from app.domain.triggers import awaited_events, concerned_runs, run_states, start_scans
 from app.domain.webhooks import endpoints
 from app.lib import liquids, templates
@@ -39,6 +40,8 @@ CONSTANTS = {
     "endpoints": endpoints.QUOTA.most,
     "channels": channels.QUOTA.most,
     "automations": automations.QUOTA.most,
+    "segments": segments.QUOTA.most,
+    "contacts that the count of a filter shows": scans.SAMPLE,
     "members": members.MOST_MEMBERS,
     "invitations that are open": links.MOST_INVITATIONS,
     "tags of a contact": contacts.MOST_TAGS,
