@@ -16,6 +16,7 @@ _FACTS = {
     "conflicting_field": "The identifier that is taken, or that has a different value on the contact.",
     "conflicting_contact_id": "The contact that has this identifier, or a different one.",
     "conflicting_sale_id": "The sale that already has the reference.",
+    "conflicting_automation_id": "The published automation that starts runs for this segment.",
     "conflicting_run_id": "The run that keeps the contact out of the automation.",
 }
 
