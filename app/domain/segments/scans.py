@@ -25,8 +25,8 @@ MOST_COUNTED_SECONDS, MOST_LISTED_SECONDS = 5.0, 1.0
 SAMPLE = 10
 # Contacts that one statement looks at: fewer, if the filter has many comparisons.
 _MOST_ROWS, _LEAST_ROWS, _COMPARISONS = 5_000, 100, 25_000
-# Contacts that are judged between two looks at the clock.
-_TOGETHER = 20
+# Contacts that are read together to be judged.
+_TOGETHER = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +123,7 @@ class _Query:
         translation = Translation(self._condition)
         named = {field.split(".")[1] for _, field in conditions.fields(self._condition) if "." in field}
         columns = "".join(f", {_FURTHER[name]} AS {name}" for name in FURTHER_FIELDS if name in named)
+        self._names_further = bool(columns)
         filtered, values = Contact.sought(scan.filters or {})
         self._sql = _PART.format(
             columns=columns,
@@ -150,16 +151,17 @@ class _Query:
     def _judge(self, unsure: Sequence[str], ends: float) -> tuple[list[str], str | None]:
         """Those of them that meet the condition, and the last one for which there was time; None if that is the end."""
         found: list[str] = []
+        reached: str | None = None
         for start in range(0, len(unsure), _TOGETHER):
-            if start and time.monotonic() > ends:
-                return found, unsure[start - 1]
             some = unsure[start : start + _TOGETHER]
-            further = further_fields(some)
-            found += [
-                contact.id
-                for contact in _read(some)
-                if contact.id in further and holds(self._condition, variables(contact, further[contact.id]))
-            ]
+            read = {contact.id: contact for contact in _read(some)}
+            further = further_fields(some) if self._names_further else {}
+            for contact_id in some:
+                if reached is not None and time.monotonic() > ends:
+                    return found, reached
+                contact, reached = read.get(contact_id), contact_id
+                if contact and holds(self._condition, variables(contact, further.get(contact_id, {}))):
+                    found.append(contact_id)
         return found, None
 
     def _is_beyond(self, one: str, other: str) -> bool:
