@@ -196,7 +196,7 @@ def test_each_odd_value_is_compared_with_each_other(api: Api, comparison: str) -
             further[contact_id] = {"last_received_at": None, "last_sent_at": at, "channel_kinds": []}
         known = {each.id: scans.variables(each, further[each.id]) for each in Contact.select()}
         decided = 0
-        for value in [*found, *map(json_lib.timestamp, TIMES)]:
+        for value in [*found, 2**53 + 1, *map(json_lib.timestamp, TIMES)]:
             for field in FIELDS_OF_ONE:
                 condition = {"field": f"contact.{field}", "is": comparison, "value": value}
                 for contact_id, verdict in verdicts(Translation(condition), further).items():
