@@ -117,22 +117,42 @@ VIEWERS_PER_WORKSPACE = Bound("viewers_per_workspace", 5_000, "who look at conve
 # definitions and large webhooks. `web` has 16 threads.
 WAITING_PER_WORKSPACE = Bound("waiting_per_workspace", 8, "requests that wait or take long, in each `web` process")
 WAITING = Bound("waiting", 12, "requests that wait or take long, in each `web` process")
+# Counts of filters and pages of segments, which look at many contacts.
+SEGMENTS_PER_WORKSPACE = Bound("segments_per_workspace", 2, "counts and lists of segments, in each `web` process")
+SEGMENTS = Bound("segments", 6, "counts and lists of segments, in each `web` process")
 _WAITING, _WAITING_OF_WORKSPACES = Places(WAITING), Places(WAITING_PER_WORKSPACE)
+_SEGMENTS, _SEGMENTS_OF_WORKSPACES = Places(SEGMENTS), Places(SEGMENTS_PER_WORKSPACE)
 _ALONE = threading.Lock()
 
 
 @contextmanager
 def waiting(workspace_id: str) -> Iterator[bool]:
     """A place for a request that holds a thread of `web` for long; False if the workspace or the process has none."""
-    has_one = _WAITING_OF_WORKSPACES.take(workspace_id)
-    has_both = has_one and _WAITING.take(None)
+    with _both(_WAITING_OF_WORKSPACES, _WAITING, workspace_id) as has_place:
+        yield has_place
+
+
+@contextmanager
+def reading_segment(workspace_id: str) -> Iterator[None]:
+    """Runs the block, which looks for contacts of a segment. Raises Overloaded if as many do as may."""
+    with _both(_SEGMENTS_OF_WORKSPACES, _SEGMENTS, workspace_id) as has_place:
+        if not has_place:
+            raise Overloaded()
+        yield
+
+
+@contextmanager
+def _both(of_workspaces: Places, of_all: Places, workspace_id: str) -> Iterator[bool]:
+    """A place of each; False if one of them has none."""
+    has_one = of_workspaces.take(workspace_id)
+    has_both = has_one and of_all.take(None)
     try:
         yield has_both
     finally:
         if has_both:
-            _WAITING.leave(None)
+            of_all.leave(None)
         if has_one:
-            _WAITING_OF_WORKSPACES.leave(workspace_id)
+            of_workspaces.leave(workspace_id)
 
 
 @contextmanager

@@ -31,6 +31,7 @@ from app.domain.insight import checks, figures, queues, updates
 from app.domain.jobs import idempotency_keys, jobs
 from app.domain.lifecycle import imports
 from app.domain.people import links, notifications, sessions, sign_ins
+from app.domain.segments import schedules
 from app.domain.triggers import due_starts, run_states, start_scans
 from app.domain.webhooks import endpoints
 from app.lib import clock
@@ -84,6 +85,7 @@ class Timetable:
             _waking("waiting_runs", 0.5, run_states.WAITING),
             _waking("waiting_requests", 1, http_requests.WAITING),
             Pass("due_starts", 0.5, due_starts.start_some, due_starts.IS_ANY_DUE),
+            Pass("schedules", 0.5, schedules.start_some, schedules.IS_ANY_DUE),
             Pass("start_scans", 0.5, start_scans.go_on, start_scans.IS_ANY_UNDER_WAY),
             # A pause may end while a transaction that saw it still holds runs.
             Pass("held_runs", 0.5, controls.release_held, controls.IS_ANY_HELD),

@@ -33,7 +33,7 @@ GUARDS = [
     Guard(
         "scope of a token",
         "app/api/authentication.py",
-        "    if not who.may(restriction):",
+        "    if not any(map(who.may, (restriction, *others))):",
         "    if False:",
         "tests/app/api/test_refusals.py",
     ),

@@ -58,7 +58,7 @@ class Operation:
 
     @property
     def writes(self) -> bool:
-        return self.method != "GET" and not self.rule.endswith("/simulate")
+        return self.method != "GET" and not self.rule.endswith(("/simulate", "/segments/count"))
 
     @property
     def parameters(self) -> list[str]:

@@ -41,6 +41,7 @@ from app.api import (
     runs,
     sales,
     saved_replies,
+    segments,
     sweeps,
     uploads,
     workspaces,
@@ -58,7 +59,7 @@ def install(app: Flask, base_url: str) -> None:
     authentication.install(app)
     rate_limits.install(app)
     documented = openapi.install(app, base_url)
-    modules = (me, contacts, imports, sales, bookings, jobs, event_kinds, endpoints, events, deliveries)
+    modules = (me, contacts, segments, imports, sales, bookings, jobs, event_kinds, endpoints, events, deliveries)
     inbox = (channels, conversations, messages, notes, saved_replies, macros, uploads, members)
     further = (sweeps, replays, audit_entries, billing, invoices)
     for module in (*modules, *inbox, automations, runs, workspaces, *further):

@@ -17,14 +17,15 @@ from app.errors import InsufficientScope, NotFound, Unauthenticated
 View = TypeVar("View", bound=Callable[..., Any])
 
 
-def authorize(restriction: str | None) -> Callable[[View], View]:
+def authorize(restriction: str | None, *others: str) -> Callable[[View], View]:
     """Declares who may use a route: a valid token with `restriction` (None: any token), for its own workspace only.
 
-    UNRESTRICTED stands for an unrestricted token.
+    UNRESTRICTED stands for an unrestricted token. One with another of these restrictions may use it as well.
     """
 
     def decorate(view: View) -> View:
         view.restriction = restriction  # type: ignore[attr-defined]
+        view.other_restrictions = others  # type: ignore[attr-defined]
         return view
 
     return decorate
@@ -50,7 +51,7 @@ def install(app: Flask) -> None:
         if request.view_args and request.view_args.pop("workspace", who.workspace_id) != who.workspace_id:
             raise NotFound()
         if view.restriction is not None:
-            _must_have(who, view.restriction)
+            _must_have(who, view.restriction, *getattr(view, "other_restrictions", ()))
 
     app.before_request(check)
 
@@ -66,18 +67,19 @@ def require(restriction: str | None) -> None:
     _must_have(caller(), restriction)
 
 
-def token_for(restriction: str | None, quote: str = "") -> str:
-    """In words, which tokens a restriction allows; its name between two `quote`s."""
+def token_for(restriction: str | None, *others: str, quote: str = "") -> str:
+    """In words, which tokens a restriction, or one of the others, allows; their names between two `quote`s."""
     if restriction is None:
         return "any valid token"
     if restriction == UNRESTRICTED:
         return "an unrestricted token"
-    return f"a token with access to {quote}{restriction}{quote}, or an unrestricted one"
+    names = " or ".join(f"{quote}{each}{quote}" for each in (restriction, *others))
+    return f"a token with access to {names}, or an unrestricted one"
 
 
-def _must_have(who: Caller, restriction: str | None) -> None:
-    if not who.may(restriction):
-        raise InsufficientScope(f"This needs {token_for(restriction)}.")
+def _must_have(who: Caller, restriction: str | None, *others: str) -> None:
+    if not any(map(who.may, (restriction, *others))):
+        raise InsufficientScope(f"This needs {token_for(restriction, *others)}.")
 
 
 def _count_unrouted(request: Request) -> None:

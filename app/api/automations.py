@@ -240,7 +240,7 @@ def publish_automation(automation_id: str) -> Response:
     """Publish the draft as the next version. New runs use it; existing runs keep theirs.
 
     A paused automation stays paused. If automations would start each other in a loop, the write fails with `conflict`,
-    and if a step starts one that does not exist, with `validation-failed`.
+    and if the draft names an automation or a segment that does not exist, with `validation-failed`.
     """
     return act("automations.publish", automation_id)
 

@@ -8,9 +8,10 @@ from typing import Any
 from flask import Response
 from marshmallow import fields, validate
 
+from app import bounds
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, envelope, page_of
+from app.api.lists import PageQuery, envelope, page_of, scanned_page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.writes import accept
@@ -20,6 +21,7 @@ from app.domain.contacts.contacts import ContactSchema
 from app.domain.lifecycle import exports, merges
 from app.domain.lifecycle.merges import ContactItemSchema
 from app.domain.people import message_access
+from app.domain.segments import scans, segments
 from app.lib import normalization
 from app.lib.schemas import Formatted, ResponseBody, Time, about
 from app.models.contacts import Contact
@@ -50,6 +52,11 @@ class ContactQuery(PageQuery):
         validate=validate.Length(contacts.SHORTEST_SEARCH, contacts.LONGEST_SEARCH),
         metadata=about("Part of a name, e-mail address, phone number or external_id."),
     )
+    segment_id = fields.String(
+        metadata=about(
+            "Those in the segment now. A page may have fewer than `limit`, even none, while `hasMore` is true."
+        )
+    )
 
 
 @blueprint.route("/workspaces/<workspace>/contacts", methods=["GET"])
@@ -58,7 +65,10 @@ class ContactQuery(PageQuery):
 @blueprint.response(200, envelope(ContactSchema, many=True))
 def list_contacts(query: dict[str, Any]) -> Response:
     """List contacts, newest first."""
-    return respond(200, page_of(partial(Contact.newest, caller().workspace_id, query), query, contacts.represent))
+    workspace_id = caller().workspace_id
+    if "segment_id" in query:
+        return respond(200, _of_segment(workspace_id, query))
+    return respond(200, page_of(partial(Contact.newest, workspace_id, query), query, contacts.represent))
 
 
 @blueprint.route("/workspaces/<workspace>/contacts", methods=["POST"])
@@ -152,6 +162,18 @@ def add_tag(body: dict[str, Any], contact_id: str) -> Response:
 def remove_tag(contact_id: str, name: str) -> Response:
     """Remove a tag from a contact; nothing changes if the contact does not have it."""
     return _change("contacts.remove_tag", {"name": name}, contact_id)
+
+
+def _of_segment(workspace_id: str, query: dict[str, Any]) -> dict[str, Any]:
+    segment = segments.find(workspace_id, query["segment_id"])
+    # A cursor is for the filter that it was issued for.
+    arguments = {**query, "filter": segment and segment.filter}
+
+    def find(last_id: str | None, limit: int) -> tuple[list[Contact], str | None]:
+        return scans.page(workspace_id, segment.filter, query, last_id, limit) if segment else ([], None)
+
+    with bounds.reading_segment(workspace_id):
+        return scanned_page(find, arguments, contacts.represent)
 
 
 def _change(kind: str, payload: dict[str, Any], contact_id: str) -> Response:

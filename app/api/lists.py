@@ -73,9 +73,30 @@ def page_of(
     limit, scope = arguments["limit"], _scope(arguments)
     # One extra row shows whether there is another page.
     found = find(*_last(arguments.get("cursor"), scope, order), limit=limit + 1)
-    shown, has_more = found[:limit], len(found) > limit
-    next_cursor = cursors.seal(_key(), scope, [str(getattr(shown[-1], name)) for name in order]) if has_more else None
-    return {"data": [represent(row) for row in shown], "meta": {"nextCursor": next_cursor, "hasMore": has_more}}
+    shown = found[:limit]
+    last = [str(getattr(shown[-1], name)) for name in order] if len(found) > limit else None
+    return _enveloped([represent(row) for row in shown], scope, last)
+
+
+def scanned_page(
+    find: Callable[[str | None, int], tuple[list[Any], str | None]],
+    arguments: dict[str, Any],
+    represent: Callable[[Any], dict[str, Any]],
+) -> dict[str, Any]:
+    """Like `page_of`, for `find(last_id, limit)`: rows, and after which identifier the list goes on, or None.
+
+    It may find fewer rows than the limit where a list goes on.
+    """
+    scope = _scope(arguments)
+    [last_id] = _last(arguments.get("cursor"), scope, ("id",))
+    found, next_id = find(last_id, arguments["limit"])
+    return _enveloped([represent(row) for row in found], scope, next_id and [next_id])
+
+
+def _enveloped(data: list[dict[str, Any]], scope: str, last: Sequence[str] | None) -> dict[str, Any]:
+    """The page, with a cursor if the list goes on, after the row with the values `last`."""
+    next_cursor = cursors.seal(_key(), scope, last) if last else None
+    return {"data": data, "meta": {"nextCursor": next_cursor, "hasMore": last is not None}}
 
 
 def _last(cursor: str | None, scope: str, order: Sequence[str]) -> Sequence[str | None]:

@@ -20,6 +20,7 @@ from app.domain.lifecycle import imports, merges
 from app.domain.lifecycle.imports import ProgressSchema
 from app.domain.macros import macros, saved_replies
 from app.domain.people import members, workspaces
+from app.domain.segments import segments
 from app.domain.triggers import run_states
 from app.domain.webhooks import endpoints
 from app.errors import NotFound
@@ -37,6 +38,7 @@ from app.models.notes import Note
 from app.models.replays import Replay
 from app.models.sales import Sale
 from app.models.saved_replies import SavedReply
+from app.models.segments import Segment
 from app.models.sweeps import Sweep
 
 Represented = dict[str, Any]
@@ -63,6 +65,7 @@ TYPES: Mapping[str, ResourceType] = {
     "sweep": ResourceType("webhooks/sweeps", lambda *ids: sweeps.represent(Sweep.find(*ids))),
     "replay": ResourceType("webhooks/replays", lambda *ids: replays.represent(Replay.find(*ids))),
     "automation": ResourceType("automations", lambda *ids: automations.represent(Automation.find(*ids))),
+    "segment": ResourceType("segments", lambda *ids: segments.represent(Segment.find(*ids))),
     "run": ResourceType("runs", lambda *ids: run_states.represent(runs.find(*ids))),
     "conversation": ResourceType("conversations", lambda *ids: conversations.represent(Conversation.find(*ids))),
     "message": ResourceType("messages", lambda *ids: messages.represent(Message.find(*ids))),

@@ -32,6 +32,7 @@ from app.domain.jobs import failed_jobs, jobs
 from app.domain.jobs.jobs import KINDS, MAIL
 from app.domain.lifecycle import erasures, imports, merges
 from app.domain.macros import macros, saved_replies
+from app.domain.segments import segments
 from app.domain.triggers import batches
 from app.domain.webhooks import endpoints
 from app.domain.work import audit
@@ -104,6 +105,9 @@ VERBS: Mapping[str, Verb] = {
     "automations.resume": Verb(automations.resume),
     "automations.start": Verb(automations.start, automations.needs),
     "automations.cancel_runs": Verb(automations.cancel_runs),
+    "segments.create": Verb(segments.create),
+    "segments.update": Verb(segments.update),
+    "segments.delete": Verb(segments.delete),
     "runs.cancel": Verb(runs.cancel, runs.needs),
     "runs.resume": Verb(runs.resume, runs.needs),
     "runs.replay": Verb(runs.replay, runs.needs),

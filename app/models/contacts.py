@@ -76,6 +76,12 @@ class Contact(OwnedModel):
             return len(_matching(workspace_id, given, None, most))
         return int(cls.in_workspace(workspace_id).limit(most).count())
 
+    @classmethod
+    def sought(cls, filters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """What the filters mean, as for `newest`, in SQL on columns of contacts; with the values in it."""
+        given = _given(filters)
+        return _all_of(given) or "true", _values(given)
+
 
 class ContactSegment(OwnedModel):
     """A range of a workspace's contacts, by identifier. A search reads segment after segment."""
@@ -111,20 +117,21 @@ def _given(filters: Mapping[str, Any]) -> dict[str, Any]:
 
 def _matching(workspace_id: str, given: Mapping[str, Any], last_id: str | None, limit: int) -> list[str]:
     """The identifiers of the first `limit` contacts after `last_id` that match, newest first."""
-    values = {
-        **given,
-        "workspace_id": workspace_id,
-        "last_id": last_id or "con_~",
-        "limit": limit,
-        "text": given.get("q", ""),
-        "pattern": f"%{_escaped(given.get('q', ''))}%",
-        "tags": [given["tag"]] if "tag" in given else [],
-    }
+    values = {**_values(given), "workspace_id": workspace_id, "last_id": last_id or "con_~", "limit": limit}
     if given.keys() & _UNIQUE:
         return _ids(_by_identifier(given), values)
     if limit <= LOOKED_AT and len(found := _ids(_among_newest(given), values)) == limit:
         return found
     return _ids(_by_segment(given), values)
+
+
+def _values(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **given,
+        "text": given.get("q", ""),
+        "pattern": f"%{_escaped(given.get('q', ''))}%",
+        "tags": [given["tag"]] if "tag" in given else [],
+    }
 
 
 def _by_identifier(given: Mapping[str, Any]) -> str:

@@ -33,6 +33,7 @@ from app.domain.insight import failures, figures, queues, searches, trends
 from app.domain.insight.trends import WINDOWS
 from app.domain.jobs import idempotency_keys, jobs
 from app.domain.lifecycle import imports
+from app.domain.segments.scans import Scan
 from app.domain.triggers import run_states
 from app.domain.webhooks import endpoints
 from app.domain.work.request_attempts import Dispatch, Outcome
@@ -126,6 +127,7 @@ PAGES = {
         *("until={old}", "since={future}", "since={old}&until={old}", "kind=contact.deleted&until={old}"),
     ),
     "automations": ("automations", ""),
+    "segments": ("segments", ""),
     "runs": (
         "runs",
         *("", "status=failed", "status=queued", "status=completed", "contact_id={contact}", "contact_id={regular}"),
@@ -381,6 +383,7 @@ def seed(api: Api) -> dict[str, str]:
         (replay,),
     )
     fill("automations", "aut", 20_000, api, "name, definition, created_at", "'Welcome', '{\"steps\": []}', at")
+    fill("segments", "seg", 20_000, api, "name, filter, created_at", "'VIPs', '{}', at")
     talks = seed_inbox(api, regular)
     rows("UPDATE automations SET id = %s WHERE id = (SELECT max(id) FROM automations)", (automation,))
     rows("UPDATE endpoints SET id = %s WHERE id = (SELECT max(id) FROM endpoints)", (endpoint,))
@@ -622,6 +625,17 @@ def row_far_back(path: str, table: str, query: str) -> list[str]:
     order = ", ".join([*times, "number" if table in ("import_errors", "replay_rows") else "id"])
     [found] = rows(f"SELECT {order} FROM {table} ORDER BY {order} OFFSET (SELECT count(*) / 5 FROM {table}) LIMIT 1")
     return [str(value) for value in found]
+
+
+@pytest.mark.parametrize("value", ["all", "few", "none"])
+@pytest.mark.parametrize("is_newest_first", [True, False])
+def test_a_part_of_a_segment_costs_the_same_whatever_it_finds(world: World, value: str, is_newest_first: bool) -> None:
+    condition = {"field": "contact.tags", "is": "contains", "value": value}
+
+    with explained() as plans:
+        next(Scan(world.api.workspace_id, condition, is_newest_first).parts(0))
+
+    check(plans, SEARCH_BLOCKS)
 
 
 @pytest.mark.parametrize("path", LOGS)

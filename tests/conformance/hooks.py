@@ -93,6 +93,11 @@ def _mend(body: dict[str, Any]) -> None:
             # OpenAPI 3.0 cannot restrict property names, and no schema the texts inside any JSON.
             body[name] = {key: value for key, value in body[name].items() if _is_storable(key, value)}
     # Whether templates, conditions and identifiers of steps are right, no schema can say.
+    if {"field", "is", "all", "any", "not"} & (body["filter"] if isinstance(body.get("filter"), dict) else {}).keys():
+        body["filter"] = {"field": "contact.tags", "is": "contains", "value": "vip"}
+    elif "filter" in body:
+        # A filter needs a field, and times in order.
+        body["filter"] = {"statuses": ["failed"]}
     if "definition" in body:
         body["definition"] = DEFINITION
     if body.get("goal"):
@@ -150,9 +155,6 @@ def _mend(body: dict[str, Any]) -> None:
     if "amount" in body:
         # The number of decimal places depends on the currency.
         body["amount"] = "19"
-    if "filter" in body:
-        # A filter needs a field, and times in order.
-        body["filter"] = {"statuses": ["failed"]}
     _order(body, "since", "until")
     _order(body, "starts_at", "ends_at")
 

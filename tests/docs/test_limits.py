@@ -21,6 +21,7 @@ from app.domain.conversations import conversation_counts, conversation_labels, n
 from app.domain.lifecycle import import_lines
 from app.domain.macros import macros, saved_replies
 from app.domain.people import links, members, sign_ins
+from app.domain.segments import scans, segments
 from app.domain.triggers import awaited_events, concerned_runs, run_states, start_scans
 from app.domain.webhooks import endpoints
 from app.lib import liquids, templates
@@ -43,6 +44,8 @@ CONSTANTS = {
     "endpoints": endpoints.QUOTA.most,
     "channels": channels.QUOTA.most,
     "automations": automations.QUOTA.most,
+    "segments": segments.QUOTA.most,
+    "contacts that the count of a filter shows": scans.SAMPLE,
     "members": members.MOST_MEMBERS,
     "members that a channel names for assignment": OWN_SETTINGS["member_ids"]["maxItems"],
     "open conversations that a `capacity` allows": member_changes.MOST_CAPACITY,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from app.database import rows
 from app.domain.automations.simulations import Given, simulate
+from app.domain.segments import schedules
 from app.domain.triggers import due_starts
 from app.lib import clock, json
 from app.models.automations import Automation
@@ -50,7 +51,7 @@ def ada(shop: Api) -> dict[str, Any]:
 
 
 def test_they_are_in_order() -> None:
-    assert [int(heading.partition(".")[0]) for heading in RECIPES] == list(range(11, 24))
+    assert [int(heading.partition(".")[0]) for heading in RECIPES] == list(range(11, 25))
 
 
 @pytest.mark.parametrize("heading", [heading for heading in RECIPES if not heading.startswith("19.")])
@@ -290,3 +291,40 @@ def test_23_a_topic_is_picked_from_a_menu(
     go_on(shop)
 
     assert (sent()[-1], one("SELECT labels FROM conversations")) == (last, labels)
+
+
+@pytest.mark.parametrize(
+    ("days", "is_written_to", "said"),
+    [
+        (61, False, ["We have not seen you for a while. May we show you what is new?"]),
+        (59, False, []),
+        (61, True, ["Hello"]),
+    ],
+)
+def test_24_those_who_have_not_bought_for_long_are_asked(
+    shop: Api, ada: dict[str, Any], days: int, is_written_to: bool, said: list[str]
+) -> None:
+    text = FURTHER.read_text()
+    body = json.loads(re.findall(r"POST …/segments\n(.*?)```", text, re.DOTALL)[0])
+    segment_id = shop.done(shop.post("segments", body))["resource"]["id"]
+    found = recipe(24)
+    found["definition"]["triggers"][1]["segment_id"] = segment_id
+    publish(shop, found)
+    bought_at = json.timestamp(clock.now() - timedelta(days=days))
+    sale = {"contact_id": ada["id"], "amount": "19.90", "currency": "EUR", "occurred_at": bought_at}
+    shop.done(shop.post("sales", sale))
+    go_on(shop)
+    assert Contact.get_by_id(ada["id"]).custom_fields["last_bought_at"] == bought_at
+    if is_written_to:
+        shop.done(shop.post("messages", {"contact_id": ada["id"], "text": "Hello"}))
+        rows("UPDATE messages SET sent_at = now() RETURNING 1")
+
+    rows("UPDATE schedules SET next_at = now() RETURNING 1")
+    schedules.start_some()
+    go_on(shop)
+    assert sent() == said
+
+    if said and not is_written_to:
+        receive(shop.workspace_id, ada["id"], one("SELECT id FROM channels"), "Yes, please", "yes")
+        go_on(shop)
+        assert tags_of(ada) == ["interested"]

@@ -171,3 +171,17 @@ def test_the_scheduler_begins_the_runs_of_triggers_by_time(api: Api) -> None:
 
     assert one("SELECT count(*) FROM runs") == 1
     assert one("SELECT scanned_to IS NULL FROM timed_triggers")
+
+
+def test_the_scheduler_begins_the_runs_of_schedules(api: Api) -> None:
+    api.contact(email="ada@example.com", tags=["vip"])
+    vip = {"field": "contact.tags", "is": "contains", "value": "vip"}
+    segment_id = api.done(api.post("segments", {"name": "VIPs", "filter": vip}))["resource"]["id"]
+    daily = {"segment_id": segment_id, "every": "day", "at": "09:00"}
+    api.published(definition={"triggers": [daily], "steps": [{"id": "end", "kind": "stop"}]})
+    database.rows("UPDATE schedules SET next_at = now()")
+
+    in_threads([Timetable().run_due for _ in range(3)])
+    Timetable().run_due()
+
+    assert one("SELECT count(*) FROM runs") == 1

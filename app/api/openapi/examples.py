@@ -13,6 +13,7 @@ PREFIXES: Mapping[str, str] = {
     "token": "tok",
     "contact": "con",
     "automation": "aut",
+    "segment": "seg",
     "run": "run",
     "conversation": "cnv",
     "message": "msg",

@@ -39,7 +39,7 @@ class Conventions(BasePlugin):
         """Adds an operationId, the restriction, problems, parameters and headers."""
         for method, operation in (operations or {}).items():
             operation.setdefault("operationId", rule.endpoint.rpartition(".")[2])
-            _add_restriction(operation, getattr(self._app.view_functions[rule.endpoint], "restriction", None))
+            _add_restriction(operation, self._app.view_functions[rule.endpoint])
             _add_problems(operation, method, path or "")
             _add_parameters(operation)
             _add_headers(operation)
@@ -53,8 +53,9 @@ def _describe_path_parameter(parameter: dict[str, Any]) -> None:
         parameter["schema"] = {"type": "string", "pattern": examples.pattern(name), "example": example}
 
 
-def _add_restriction(operation: dict[str, Any], restriction: str | None) -> None:
-    needs = token_for(restriction, quote="`")
+def _add_restriction(operation: dict[str, Any], view: Any) -> None:
+    restriction = getattr(view, "restriction", None)
+    needs = token_for(restriction, *getattr(view, "other_restrictions", ()), quote="`")
     operation["description"] = f"{operation.get('description', '')}\n\nNeeds {needs}.".strip()
     operation["x-restriction"] = restriction
 

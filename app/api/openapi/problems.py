@@ -19,6 +19,7 @@ _FACTS = {
     "conflicting_saved_reply_id": "The saved reply that has the shortcut.",
     "code": "Why an action of a macro was refused, or a template could not be rendered.",
     "pointer": "That action: RFC 6901 pointer into the macro.",
+    "conflicting_automation_id": "The published automation that starts runs for this segment.",
     "conflicting_run_id": "The run that keeps the contact out of the automation.",
 }
 

@@ -19,9 +19,9 @@ class Rest(PathConverter):
 
 
 class Identifier(BaseConverter):
-    """One part of a path, except the last one of `contacts/import` and `conversations/counts`, routes of their own."""
+    """One part of a path, except the last one of routes of their own, such as `contacts/import`."""
 
-    regex = "(?!(?:import|counts)$)[^/]+"
+    regex = "(?!(?:import|counts?)$)[^/]+"
     part_isolating = True  # werkzeug would not infer it from this regex, and would try all rules one by one
 
 

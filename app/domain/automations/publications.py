@@ -8,6 +8,7 @@ from peewee import fn
 
 from app.database import delete_some, rows
 from app.domain.automations import definitions
+from app.domain.segments import schedules, segments
 from app.domain.triggers import automation_listeners, start_scans, timed_triggers
 from app.domain.triggers.start_scans import MOST_TIMED
 from app.domain.work.units import Busy
@@ -15,22 +16,24 @@ from app.errors import Conflict, Fault, Invalid
 from app.models.automations import Automation, AutomationVersion
 
 NO_AUTOMATION = "There is no such automation in this workspace."
+NO_SEGMENT = "There is no such segment in this workspace."
 # The most rows that one transaction removes.
 PART = 1_000
 # The tables of an automation besides its runs and their logs.
 _TABLES = (
     *("enrolments", "automation_deltas", "automation_counts", "run_counts"),
-    *("automation_versions", "automation_listeners", "waiting_starts", "timed_triggers"),
+    *("automation_versions", "automation_listeners", "waiting_starts", "timed_triggers", "schedules"),
 )
 
 
 def publish(automation: Automation, published_by: str | None) -> None:
     """Makes the draft the next version. A paused automation stays paused.
 
-    Raises Invalid if it starts an automation that does not exist, and Conflict if it closes a loop, or if the workspace
-    has too many triggers by time.
+    Raises Invalid if it names an automation or a segment that does not exist, and Conflict if it closes a loop, or if
+    the workspace has too many triggers by time.
     """
     _check_started(automation)
+    _check_segments(automation)
     _check_timed(automation)
     published = _published_starters(automation)
     if (closed := definitions.loop(automation.id, automation.definition, published)) is not None:
@@ -81,9 +84,20 @@ def _check_started(automation: Automation) -> None:
         raise Invalid(*faults)
 
 
+def _check_segments(automation: Automation) -> None:
+    faults = [
+        Fault(f"/definition/triggers/{number}/segment_id", NO_SEGMENT)
+        for number, trigger in enumerate(automation.definition.get("triggers", []))
+        if timed_triggers.is_scheduled(trigger) and not segments.find(automation.workspace_id, trigger["segment_id"])
+    ]
+    if faults:
+        raise Invalid(*faults)
+
+
 def _check_timed(automation: Automation) -> None:
     own = {timed_triggers.key_of(each) for each in timed_triggers.timed(automation.definition.get("triggers", []))}
-    if own and len(own) + start_scans.count_others(automation.workspace_id, automation.id) > MOST_TIMED:
+    counted = (start_scans.count_others, schedules.count_others)
+    if own and len(own) + sum(others(automation.workspace_id, automation.id) for others in counted) > MOST_TIMED:
         raise Conflict(
             f"Published automations have at most {MOST_TIMED} triggers by time together. Unpublish one first, or remove"
             " some of these triggers."
@@ -108,4 +122,6 @@ def _listen(automation: Automation, definition: Any) -> None:
     keys = definitions.listened_keys(definition, automation.exits, automation.goal)
     automation_listeners.listen(automation.workspace_id, automation.id, keys)
     timed = timed_triggers.timed(definition.get("triggers", []))
-    start_scans.watch(automation.workspace_id, automation.id, timed)
+    scheduled = [trigger for trigger in timed if timed_triggers.is_scheduled(trigger)]
+    schedules.watch(automation.workspace_id, automation.id, scheduled)
+    start_scans.watch(automation.workspace_id, automation.id, [each for each in timed if each not in scheduled])

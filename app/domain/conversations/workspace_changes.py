@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.database import count, rows
 from app.domain.people import workspaces
+from app.domain.segments import schedules
 from app.domain.triggers import run_states, start_scans
 from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Busy
@@ -23,6 +24,7 @@ def update(change: Change) -> Effect | None:
         workspaces.update(change)
         if "timezone" in change.payload:
             start_scans.begin_again(change.workspace_id)
+            schedules.move(change.workspace_id)
     if _DECIDES.isdisjoint(change.payload) or _wake_some(change.workspace_id):
         return Effect("changed", "workspace", change.workspace_id)
     change.keep(is_changed=True)

@@ -27,6 +27,8 @@ from typing import Any
 
 import re2
 
+# The comparisons of what comes first, numbers or times.
+ORDERED = ("greater_than", "less_than", "at_least", "at_most")
 LONGEST_TEXT = 4096
 MOST_VALUES = 100
 # RE2 takes a time that grows with the text and the compiled expression (docs/decisions/0033): some 3 ms at most.
@@ -73,7 +75,8 @@ def _fault_of_pattern(pattern: str) -> str | None:
     return None
 
 
-def _exists(found: Any) -> bool:
+def exists(found: Any) -> bool:
+    """Whether it is a value that can be compared."""
     return found is not None and found not in ("", [], {})
 
 
@@ -81,37 +84,37 @@ def _some(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     """The comparison for lists too: it holds if it does for one element."""
 
     def compare_all(found: Any, value: Any) -> bool:
-        return any(_exists(each) and compare(each, value) for each in (found if isinstance(found, list) else [found]))
+        return any(exists(each) and compare(each, value) for each in (found if isinstance(found, list) else [found]))
 
     return compare_all
 
 
 def _equals(found: Any, value: Any) -> bool:
-    numbers = _number(found), _number(value)
-    return numbers[0] == numbers[1] if None not in numbers else _text(found) == _text(value)
+    numbers = number(found), number(value)
+    return numbers[0] == numbers[1] if None not in numbers else text(found) == text(value)
 
 
 def _contains(found: Any, value: Any) -> bool:
     if isinstance(found, list):
         return _some(_equals)(found, value)
-    return _exists(found) and not isinstance(found, dict) and _text(value) in _text(found)
+    return exists(found) and not isinstance(found, dict) and text(value) in text(found)
 
 
 def _one_of(found: Any, value: Any) -> bool:
-    return any(_equals(found, each) for each in (value if isinstance(value, list) else [value]) if _exists(each))
+    return any(_equals(found, each) for each in (value if isinstance(value, list) else [value]) if exists(each))
 
 
 def _has_word(found: Any, value: Any) -> bool:
-    word = _text(value)
-    return bool(word) and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", _text(found)) is not None
+    word = text(value)
+    return bool(word) and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text(found)) is not None
 
 
 def _matches(found: Any, value: Any) -> bool:
     pattern, left = _compiled(value), LONGEST_MATCHED
     for each in found if isinstance(found, list) else [found]:
-        text = _text(each)[:left] if _exists(each) else ""
-        left -= len(text)
-        if text and pattern.search(text) is not None:
+        looked_at = text(each)[:left] if exists(each) else ""
+        left -= len(looked_at)
+        if looked_at and pattern.search(looked_at) is not None:
             return True
     return False
 
@@ -126,7 +129,7 @@ def _compiled(pattern: str) -> Any:
 
 def _ordered(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     """The comparison of two numbers, or of two times; false for all else."""
-    readings: tuple[Callable[[Any], Any], ...] = (_number, _time)
+    readings: tuple[Callable[[Any], Any], ...] = (number, moment)
 
     def compare(found: Any, value: Any) -> bool:
         for read in readings:
@@ -139,16 +142,18 @@ def _ordered(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
 
 
 def _starts(found: Any, value: Any) -> bool:
-    return _text(found).startswith(_text(value))
+    return text(found).startswith(text(value))
 
 
-def _number(value: Any) -> float | None:
+def number(value: Any) -> float | None:
+    """The number that the value is, or that its text is; None if it is none."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value
-    return float(value) if isinstance(value, str) and _NUMBER.fullmatch(value.strip()) else None
+    return float(value.strip()) if isinstance(value, str) and _NUMBER.fullmatch(value.strip()) else None
 
 
-def _time(value: Any) -> datetime | None:
+def moment(value: Any) -> datetime | None:
+    """The time that the value is, in UTC if it does not say; None if it is none."""
     if isinstance(value, str) and _TIME.fullmatch(value):
         try:
             value = datetime.fromisoformat(value)
@@ -159,7 +164,8 @@ def _time(value: Any) -> datetime | None:
     return value if value.tzinfo else value.replace(tzinfo=UTC)
 
 
-def _text(value: Any) -> str:
+def text(value: Any) -> str:
+    """The value as text is compared."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value).strip().casefold()
@@ -170,8 +176,8 @@ COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "not_equals": lambda found, value: not _some(_equals)(found, value),
     "contains": _contains,
     "not_contains": lambda found, value: not _contains(found, value),
-    "exists": lambda found, value: _exists(found),
-    "not_exists": lambda found, value: not _exists(found),
+    "exists": lambda found, value: exists(found),
+    "not_exists": lambda found, value: not exists(found),
     "greater_than": _some(_ordered(operator.gt)),
     "less_than": _some(_ordered(operator.lt)),
     "at_least": _some(_ordered(operator.ge)),

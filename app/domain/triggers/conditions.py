@@ -2,24 +2,28 @@
 
 A condition is `{"field": "contact.tags", "is": "contains", "value": "vip"}`, or `{"all": [...]}`, `{"any": [...]}`,
 `{"not": ...}` of conditions. `field` is a dotted path into the variables; a number in it counts the elements of a list
-from 0. The last name of a path may contain dots. Instead of `value`, `other` is such a path, to compare two variables.
-`comparisons` says how values compare.
+from 0. The last name of a path may contain dots. Instead of `value`, `other` is such a path, to compare two variables,
+and `days_ago` stands for the time so many days before now. `comparisons` says how values compare.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
-from app.domain.triggers.comparisons import COMPARISONS, LONGEST_TEXT, MOST_VALUES, fault_of_value
+from app.domain.triggers.comparisons import COMPARISONS, LONGEST_TEXT, MOST_VALUES, ORDERED, fault_of_value
 from app.errors import pointer_to
+from app.lib import clock, json
 
 DEEPEST = 10
 MOST_COMPARISONS = 100
 MOST_MATCHES = 10
+MOST_DAYS = 36_500
 ROOTS = ("contact", "conversation", "trigger", "steps", "run")
 
 _LISTS = ("all", "any")
+_COMPARED = ("value", "other", "days_ago")
 
 
 def holds(condition: Mapping[str, Any], variables: Mapping[str, Any]) -> bool:
@@ -30,8 +34,28 @@ def holds(condition: Mapping[str, Any], variables: Mapping[str, Any]) -> bool:
         return any(holds(each, variables) for each in condition["any"])
     if "not" in condition:
         return not holds(condition["not"], variables)
-    value = value_at(condition["other"], variables) if "other" in condition else condition.get("value")
+    value = value_at(condition["other"], variables) if "other" in condition else given_value(condition, clock.now())
     return COMPARISONS[condition["is"]](value_at(condition["field"], variables), value)
+
+
+def given_value(comparison: Mapping[str, Any], now: datetime) -> Any:
+    """The value that a comparison without `other` compares with; None if it has none."""
+    if "days_ago" in comparison:
+        return json.timestamp(now - timedelta(days=comparison["days_ago"]))
+    return comparison.get("value")
+
+
+def at_time(condition: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """The condition as it is at that time, with a `value` for each `days_ago`."""
+    fixed: dict[str, Any] = {
+        name: [at_time(each, now) for each in condition[name]] for name in _LISTS if name in condition
+    }
+    if "not" in condition:
+        fixed["not"] = at_time(condition["not"], now)
+    if fixed or "days_ago" not in condition:
+        return {**condition, **fixed}
+    kept = {name: value for name, value in condition.items() if name != "days_ago"}
+    return kept | {"value": given_value(condition, now)}
 
 
 def value_at(field: str, variables: Mapping[str, Any]) -> Any:
@@ -97,10 +121,11 @@ def _faults(condition: Any, at: str, depth: int) -> Iterator[tuple[str, str]]:
 
 
 def _faults_of_comparison(condition: Mapping[str, Any], at: str) -> Iterator[tuple[str, str]]:
-    for name in sorted(condition.keys() - {"field", "is", "value", "other"}):
+    for name in sorted(condition.keys() - {"field", "is", *_COMPARED}):
         yield (
             at + pointer_to(name),
-            "Unknown field. A condition has 'field', 'is' and 'value' or 'other'; or it has 'all', 'any' or 'not'.",
+            "Unknown field. A condition has 'field', 'is' and 'value', 'other' or 'days_ago'; or it has 'all', 'any' or"
+            " 'not'.",
         )
     for name in ("field", *(["other"] if "other" in condition else [])):
         if (wrong := _fault_of_field(condition.get(name))) is not None:
@@ -109,9 +134,11 @@ def _faults_of_comparison(condition: Mapping[str, Any], at: str) -> Iterator[tup
     if not isinstance(comparison, str) or comparison not in COMPARISONS:
         yield f"{at}/is", f"Give one of {', '.join(COMPARISONS)}."
     elif comparison in ("exists", "not_exists"):
-        for name in ("value", "other"):
+        for name in _COMPARED:
             if name in condition:
                 yield f"{at}/{name}", f"Remove this: '{comparison}' compares with nothing."
+    elif "days_ago" in condition:
+        yield from _faults_of_days(condition, at)
     elif "other" not in condition:
         if (wrong := fault_of_value(comparison, condition)) is not None:
             yield f"{at}/value", wrong
@@ -119,6 +146,17 @@ def _faults_of_comparison(condition: Mapping[str, Any], at: str) -> Iterator[tup
         yield f"{at}/other", "Give either 'value' or 'other'."
     elif comparison == "matches":
         yield f"{at}/other", "Give the regular expression as 'value': it has to be known beforehand."
+
+
+def _faults_of_days(condition: Mapping[str, Any], at: str) -> Iterator[tuple[str, str]]:
+    days = condition["days_ago"]
+    for name in ("value", "other"):
+        if name in condition:
+            yield f"{at}/{name}", "Give either this or 'days_ago'."
+    if condition["is"] not in ORDERED:
+        yield f"{at}/days_ago", f"Remove this: only {', '.join(ORDERED)} compare times."
+    elif not isinstance(days, (int, float)) or isinstance(days, bool) or not 0 <= days <= MOST_DAYS or days % 1:
+        yield f"{at}/days_ago", f"Give a whole number of days, 0 to {MOST_DAYS:,}."
 
 
 def _fault_of_field(field: Any) -> str | None:
@@ -189,6 +227,12 @@ _FORMS: Mapping[str, Mapping[str, Any]] = {
                 "maxLength": LONGEST_TEXT,
                 "description": "The field to compare with, instead of `value`.",
             },
+            "days_ago": {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": MOST_DAYS,
+                "description": "Compare with the time so many days before now, instead of `value`.",
+            },
         },
     },
     "AllCondition": _of("all", _CONDITIONS, "Holds if all of these hold."),
@@ -202,6 +246,7 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     "Condition": {
         "description": "A comparison, or 'all', 'any' or 'not' of conditions.",
         "oneOf": [{"$ref": f"#/components/schemas/{name}"} for name in _FORMS],
+        "example": {"field": "contact.tags", "is": "contains", "value": "vip"},
     },
     **_FORMS,
 }

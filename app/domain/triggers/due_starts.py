@@ -8,22 +8,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import structlog
 
 from app import sql
 from app.database import rows, transaction
-from app.domain.contacts import bookings, contacts
-from app.domain.triggers import automation_listeners, batches, run_endings, run_states, timed_triggers, waiting_starts
+from app.domain.contacts import bookings
+from app.domain.triggers import automation_listeners, batches, run_endings, timed_starts, timed_triggers, waiting_starts
 from app.domain.triggers.automation_listeners import Listener
-from app.domain.triggers.conditions import holds
-from app.domain.triggers.run_states import Start
 from app.domain.triggers.timed_triggers import Trigger
-from app.domain.work import equal_parts, events
+from app.domain.work import equal_parts
 from app.domain.work.units import Busy, Unit
-from app.lib import json
-from app.lib.request_ids import kept_or_new
 from app.models import sets
 from app.models.automations import Enrolment
 from app.models.bookings import Booking
@@ -115,13 +111,13 @@ def _start(due: _Due, unit: Unit) -> None:
     if waiting is None or waiting.at is None or waiting.at > unit.now:
         return
     listener = unit.noted(_note(due.automation_id), partial(_find_listener, due.automation_id))
-    triggers = _triggers(listener, due.key)
+    triggers = timed_triggers.with_key(listener.triggers, due.key) if listener else []
     if not (listener and triggers and about and contact) or _is_over(unit, about):
         unit.drop(waiting)
         return
     if (day := waiting_starts.due_day(unit, waiting, about)) is not None:
         unit.put(waiting.altered(fired_for=day))
-        _enter(unit, listener, contact, _document(unit, contact, about), triggers)
+        _enter(unit, listener, contact, about, triggers)
     waiting_starts.plan(unit, due.automation_id, due.key, about)
 
 
@@ -129,37 +125,13 @@ def _is_over(unit: Unit, about: Booking | Contact) -> bool:
     return isinstance(about, Booking) and not waiting_starts.is_ahead(unit, about)
 
 
-def _triggers(listener: Listener | None, key: str) -> list[Trigger]:
-    """The triggers with that key which its automation still has; they differ only in their conditions."""
-    listed = timed_triggers.timed(listener.triggers) if listener else ()
-    return [trigger for trigger in listed if timed_triggers.key_of(trigger) == key]
-
-
 def _enter(
-    unit: Unit, listener: Listener, contact: Contact, event: dict[str, Any], triggers: Sequence[Trigger]
+    unit: Unit, listener: Listener, contact: Contact, about: Booking | Contact, triggers: Sequence[Trigger]
 ) -> None:
-    named = {"contact": event["data"]["contact"], "conversation": None, "steps": {}}
-    named["trigger"] = {"event": event, "variables": {}}
-    if any("if" not in trigger or holds(trigger["if"], named) for trigger in triggers):
-        start = Start(
-            contact.workspace_id,
-            listener.id,
-            listener.version,
-            contact.id,
-            kept_or_new(None),
-            event=event,
-            goal=listener.goal,
-            depth=1,
-        )
-        run_states.enter(unit, start, listener.reentry or "after_finish")
-
-
-def _document(unit: Unit, contact: Contact, about: Booking | Contact) -> dict[str, Any]:
-    """What the run has as its event, in the form of one: the contact and the booking as they are now."""
-    kind, data = DATE, {"contact": contacts.represent(contact)}
     if isinstance(about, Booking):
-        kind, data["booking"] = UPCOMING, bookings.represent(about)
-    return dict(json.loads(events.body(None, kind, unit.now, contact.workspace_id, data)))
+        timed_starts.enter(unit, listener, contact, triggers, UPCOMING, booking=bookings.represent(about))
+    else:
+        timed_starts.enter(unit, listener, contact, triggers, DATE)
 
 
 def _contact(unit: Unit, about: Booking | Contact) -> Contact | None:

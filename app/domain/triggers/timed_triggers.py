@@ -1,4 +1,4 @@
-"""Timed triggers: those that start runs at a time, such as a day before a booking or on a birthday."""
+"""Timed triggers: those that start runs at a time: before a booking, on a birthday, or each Monday for a segment."""
 
 from __future__ import annotations
 
@@ -8,19 +8,30 @@ from typing import Any
 from app.lib import json
 
 # What an automation with such a trigger listens to; no event has such a kind.
-BEFORE, DATE = "time:before", "time:date"
+BEFORE, DATE, SCHEDULE = "time:before", "time:date", "time:schedule"
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 Trigger = Mapping[str, Any]
 
 
 def is_timed(trigger: Trigger) -> bool:
     """Whether it is a trigger by time, and not an event."""
-    return "before" in trigger or "date" in trigger
+    return "before" in trigger or "date" in trigger or is_scheduled(trigger)
+
+
+def is_scheduled(trigger: Trigger) -> bool:
+    """Whether it is a schedule, which starts runs for a segment."""
+    return "segment_id" in trigger
 
 
 def timed(triggers: Iterable[Trigger]) -> list[Trigger]:
     """Those of the triggers that are timed."""
     return [trigger for trigger in triggers if is_timed(trigger)]
+
+
+def with_key(triggers: Iterable[Trigger], key: str) -> list[Trigger]:
+    """Those of the triggers that are timed and have the key; they differ only in their conditions."""
+    return [trigger for trigger in timed(triggers) if key_of(trigger) == key]
 
 
 def key_of(trigger: Trigger) -> str:
@@ -35,6 +46,8 @@ def trigger_of(key: str) -> Trigger:
 
 def listens_to(trigger: Trigger) -> str:
     """What an automation with that timed trigger listens to."""
+    if is_scheduled(trigger):
+        return SCHEDULE
     return BEFORE if "before" in trigger else DATE
 
 

@@ -160,6 +160,8 @@ def furnish(api: Api, nouns: set[str]) -> dict[str, str]:
     known["import"] = api.done(sent)["resource"]["id"]
     known["sweep"] = api.done(api.post(f"webhooks/endpoints/{endpoint}/resend"))["resource"]["id"]
     known |= furnish_failures(api)
+    vip = {"name": "VIPs", "filter": {"field": "contact.tags", "is": "contains", "value": "vip"}}
+    known["segment"] = api.done(api.post("segments", vip))["resource"]["id"]
     known["invoice"] = api.get("invoices").json["data"][0]["id"]
     known["event"] = api.get("events").json["data"][0]["id"]
     delivery = known["delivery"] = api.get("webhooks/deliveries").json["data"][0]["id"]

@@ -36,6 +36,7 @@ BOOKING = {
 }
 REPLAY: dict[str, Any] = {"filter": {"statuses": ["failed"]}}
 CHANNEL: dict[str, Any] = {"kind": "web_chat", "name": "Shop", "settings": {"origins": ["https://shop.example"]}}
+SEGMENT: dict[str, Any] = {"name": "Regulars", "filter": {"field": "contact.tags", "is": "contains", "value": "vip"}}
 AUTOMATION: dict[str, Any] = {"name": "Welcome", "definition": {"steps": []}}
 
 
@@ -49,14 +50,15 @@ class Route:
     path: str
     restriction: str | None
     body: dict[str, Any] | None = None
+    or_with: str | None = None
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
 
 
-def both(path: str, restriction: str | None) -> list[Route]:
+def both(path: str, restriction: str | None, or_with: str | None = None) -> list[Route]:
     """A read that has two addresses."""
-    return [Route("GET", path, restriction), Route("GET", f"/api/v1/{path}", restriction)]
+    return [Route("GET", each, restriction, None, or_with) for each in (path, f"/api/v1/{path}")]
 
 
 LISTS = [
@@ -75,6 +77,7 @@ LISTS = [
     *both("imports/{import}/errors", "contacts"),
     *both("automations", "automations"),
     *both("automations/{automation}/versions", "automations"),
+    *both("segments", "automations", "contacts"),
     *both("automations/{automation}/runs", "automations"),
     *both("runs", "automations"),
     *both("channels", "inbox"),
@@ -103,6 +106,7 @@ ITEMS = [
     Route("GET", "invoices/{invoice}", "billing"),
     Route("GET", "automations/{automation}", "automations"),
     Route("GET", "automations/{automation}/versions/1", "automations"),
+    Route("GET", "segments/{segment}", "automations", None, "contacts"),
     Route("GET", "automations/{automation}/counts", "automations"),
     Route("GET", "runs/{run}", "automations"),
     Route("GET", "channels/{channel}", "inbox"),
@@ -127,6 +131,7 @@ MAKING = [
     Route("POST", "webhooks/endpoints", "webhooks", {"address": HTTPS, "events": ["*"]}),
     Route("POST", "webhooks/replays", "webhooks", REPLAY),
     Route("POST", "automations", "automations", AUTOMATION),
+    Route("POST", "segments", "automations", SEGMENT),
     Route("POST", "channels", "inbox", CHANNEL),
     Route("POST", "conversations/{conversation}/messages", "inbox", {"text": "Hello"}),
     Route("POST", "conversations/{conversation}/notes", "inbox", {"text": "Called."}),
@@ -161,6 +166,8 @@ CHANGING = [
     Route("POST", "automations/{automation}/pause", "automations"),
     Route("POST", "automations/{automation}/resume", "automations"),
     Route("POST", "automations/{automation}/cancel-runs", "automations"),
+    Route("PATCH", "segments/{segment}", "automations", {"name": "Other"}),
+    Route("DELETE", "segments/{segment}", "automations"),
     Route("POST", "runs/{run}/cancel", "automations"),
     Route("POST", "runs/{run}/resume", "automations"),
     Route("POST", "runs/{run}/replay", "automations"),
@@ -190,13 +197,15 @@ ME = Route("GET", "/api/v1/auth/me", None)
 SIGNS = [Route("POST", f"conversations/{{conversation}}/{name}", "inbox") for name in ("typing", "presence")]
 # A read, although it has a body.
 SIMULATION = Route("POST", "automations/{automation}/simulate", "automations", {"variables": {}})
+COUNT = Route("POST", "segments/count", "automations", {"filter": SEGMENT["filter"]}, "contacts")
 # Its path is that of the workspace itself: see `test_workspace`.
 WORKSPACE = {("GET", "/api/v1/workspaces/*"), ("PATCH", "/api/v1/workspaces/*")}
 WRITES = [*MAKING, *CHANGING]
 WITH_BODY = [route for route in WRITES if route.body is not None]
 WITHOUT_BODY = [route for route in WRITES if route.body is None]
 WITH_IDENTIFIER = [*ITEMS, EXPORT, SIMULATION, *SIGNS, *CHANGING]
-EVERY = [ME, *LISTS, *CATALOGUE, *BILLING, *COUNTS, *ITEMS, EXPORT, IMPORT, MERGE, UPLOAD, *SIGNS, SIMULATION, *WRITES]
+EVERY = [ME, *LISTS, *CATALOGUE, *BILLING, *COUNTS, *ITEMS, EXPORT, IMPORT, MERGE, UPLOAD, *SIGNS, SIMULATION]
+EVERY += [COUNT, *WRITES]
 IN_WORKSPACE = [route for route in EVERY if not route.path.startswith("/")]
 
 
@@ -249,6 +258,7 @@ def furnish(api: Api, email: str) -> dict[str, str]:
         "saved_reply": make_saved_reply(api),
         "macro": make_macro(api),
         "automation": automation,
+        "segment": api.done(api.post("segments", SEGMENT))["resource"]["id"],
         "run": run,
         "endpoint": endpoint,
         "job": failed_job(api),
@@ -435,15 +445,17 @@ def test_the_refusal_of_a_token_does_not_repeat_it(scene: Scene) -> None:
 # 403
 
 
-def another(number: int, restriction: str) -> str:
-    """A restriction other than that; over the numbers, all of them."""
-    others = [each for each in RESTRICTIONS if each != restriction]
+def another(number: int, route: Route) -> str:
+    """A restriction other than the route's; over the numbers, all of them."""
+    others = others_than(route)
     return others[number % len(others)]
 
 
-NARROW = [
-    (route, another(number, route.restriction)) for number, route in enumerate(EVERY) if route.restriction is not None
-]
+def others_than(route: Route) -> list[str]:
+    return [each for each in RESTRICTIONS if each not in (route.restriction, route.or_with)]
+
+
+NARROW = [(route, another(number, route)) for number, route in enumerate(EVERY) if route.restriction is not None]
 
 
 @pytest.mark.parametrize(("route", "restriction"), NARROW, ids=str)
@@ -457,9 +469,12 @@ def test_a_token_that_lacks_the_restriction_is_refused(scene: Scene, route: Rout
 
 @named([route for route in EVERY if route.restriction is not None])
 def test_a_token_with_all_the_other_restrictions_is_refused(scene: Scene, route: Route) -> None:
-    others = [restriction for restriction in RESTRICTIONS if restriction != route.restriction]
+    refusal(scene, route, 403, "insufficient-scope", caller=scene.restricted_to(*others_than(route)))
 
-    refusal(scene, route, 403, "insufficient-scope", caller=scene.restricted_to(*others))
+
+@named([route for route in EVERY if route.or_with is not None])
+def test_a_token_with_the_other_restriction_of_a_route_is_let_in(scene: Scene, route: Route) -> None:
+    assert scene.ask(route, scene.restricted_to(str(route.or_with))).status_code == 200
 
 
 @named([*LISTS, *CATALOGUE, *BILLING, *COUNTS, *ITEMS, ME])

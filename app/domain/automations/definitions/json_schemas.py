@@ -8,6 +8,7 @@ from typing import Any
 from app.domain.automations.steps import KINDS
 from app.domain.automations.steps.base import Kind
 from app.domain.triggers import conditions, event_kinds
+from app.domain.triggers.timed_triggers import WEEKDAYS
 
 MOST_STEPS = 500
 MOST_TRIGGERS = 64
@@ -19,7 +20,9 @@ ID = "^[A-Za-z0-9_-]{1,64}$"
 
 REPLY_EVENT = "message.received"
 
-_TRIGGERS = ("Trigger", "BeforeTrigger", "DateTrigger")
+# The schedules, by their `every`.
+SCHEDULES = {"day": "DailyTrigger", "week": "WeeklyTrigger", "month": "MonthlyTrigger"}
+_TRIGGERS = ("Trigger", "BeforeTrigger", "DateTrigger", *SCHEDULES.values())
 _CONDITION = {"$ref": "#/components/schemas/Condition"}
 _STEPS = {"type": "array", "items": {"$ref": "#/components/schemas/Step"}}
 
@@ -49,6 +52,46 @@ def _of_kind(name: str, kind: Kind) -> dict[str, Any]:
             **fields,
         },
         "example": {"id": "step", "kind": name, **kind.example},
+    }
+
+
+_CLOCK = {
+    "type": "string",
+    "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9]$",
+    "x-form": "a time of day such as 09:00",
+}
+
+
+def _schedule(every: str, example: Any = None, **on: Any) -> dict[str, Any]:
+    """A schedule for a segment; `on`: the schema of the day, if it has to be given."""
+    return {
+        "type": "object",
+        "description": f"A time in each {every} at which a run starts for each contact of a segment.",
+        "required": ["segment_id", "every", "at", *on],
+        "additionalProperties": False,
+        "properties": {
+            "segment_id": {
+                "type": "string",
+                "pattern": "^seg_[0-7][0-9a-hjkmnp-tv-z]{25}$",
+                "x-form": "the identifier of a segment, which begins with seg_",
+                "description": "The segment.",
+            },
+            "every": {"type": "string", "enum": [every], "description": "How often."},
+            **on,
+            "at": _CLOCK | {"description": "When, in the time zone of the schedule, or of the workspace."},
+            "timezone": {
+                "type": "string",
+                "format": "timezone",
+                "description": "A name in the IANA time zone database.",
+            },
+            "if": _CONDITION | {"description": "Only if this holds then, for `contact` and `trigger.event`."},
+        },
+        "example": {
+            "segment_id": "seg_01kaj5bd40e6rr3f5y2kq0w9xz",
+            "every": every,
+            **dict.fromkeys(on, example),
+            "at": "09:00",
+        },
     }
 
 
@@ -115,12 +158,7 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
                 "description": "The custom field: a date such as 1990-11-21, or an RFC 3339 time.",
             },
             "every": {"type": "string", "enum": ["year"], "description": "Every year; otherwise once."},
-            "at": {
-                "type": "string",
-                "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9]$",
-                "x-form": "a time of day such as 09:00",
-                "description": "When, in the time zone of the contact, or of the workspace.",
-            },
+            "at": _CLOCK | {"description": "When, in the time zone of the contact, or of the workspace."},
             "offset_days": {
                 "type": "integer",
                 "minimum": -MOST_OFFSET_DAYS,
@@ -131,6 +169,20 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
         },
         "example": {"date": "contact.custom_fields.birthday", "every": "year", "at": "09:00", "offset_days": -3},
     },
+    "DailyTrigger": _schedule("day"),
+    "WeeklyTrigger": _schedule(
+        "week", "monday", on={"type": "string", "enum": [*WEEKDAYS], "description": "The day of the week."}
+    ),
+    "MonthlyTrigger": _schedule(
+        "month",
+        1,
+        on={
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 31,
+            "description": "The day of the month; the last one in months that do not have it.",
+        },
+    ),
     "Goal": {
         "type": "object",
         "description": "An event of a contact that its runs are meant to lead to.",

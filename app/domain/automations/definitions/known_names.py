@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from app.domain.contacts.contacts import ContactSchema
 from app.domain.conversations.conversations import ConversationSchema
+from app.domain.segments.scans import FURTHER_FIELDS
 from app.domain.webhooks import catalogue
 from app.lib import templates
 from app.lib.templates import TemplateError
@@ -25,6 +26,8 @@ CONTACT_FIELDS = tuple(ContactSchema().fields)
 MOST_LISTED = 20
 CONTACT: Names = dict.fromkeys(CONTACT_FIELDS)
 _CONVERSATION: Names = dict.fromkeys(ConversationSchema().fields)
+# What filters of contacts can name.
+OF_FILTERS: Names = {"contact": {**CONTACT, **dict.fromkeys(FURTHER_FIELDS)}}
 _ENVELOPE = ("id", "kind", "created_at", "workspace_id")
 
 

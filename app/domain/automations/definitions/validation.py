@@ -15,6 +15,7 @@ from app.domain.automations.definitions.json_schemas import (
     MOST_STEPS,
     MOST_TRIGGERS,
     REPLY_EVENT,
+    SCHEDULES,
     SCHEMAS,
 )
 from app.domain.automations.definitions.known_names import Names
@@ -40,6 +41,11 @@ def faults(definition: Any, pointer: str = "") -> list[Fault]:
 def exit_faults(exits: Any, pointer: str = "") -> list[Fault]:
     """The faults of the exits of an automation."""
     return list(_trigger_faults(exits, pointer, MOST_EXITS, known_names.of_exits))
+
+
+def filter_faults(condition: Any, pointer: str = "") -> list[Fault]:
+    """The faults of a filter of contacts."""
+    return list(_condition_faults(condition, pointer, known_names.OF_FILTERS))[:MAX_FAULTS]
 
 
 def goal_faults(goal: Any, pointer: str = "") -> list[Fault]:
@@ -241,9 +247,22 @@ def _faults_of_trigger(trigger: Any, at: str, known: Names) -> Iterator[Fault]:
 
 def _faults_of_timed(trigger: Mapping[str, Any], at: str, known: Names) -> Iterator[Fault]:
     given = {name: value for name, value in trigger.items() if name != "if"}
-    yield from schema_checks.faults(given, SCHEMAS["BeforeTrigger" if "before" in trigger else "DateTrigger"], at)
+    if timed_triggers.is_scheduled(trigger):
+        yield from _faults_of_schedule(given, at)
+    else:
+        yield from schema_checks.faults(given, SCHEMAS["BeforeTrigger" if "before" in trigger else "DateTrigger"], at)
     if "if" in trigger:
         yield from _condition_faults(trigger["if"], f"{at}/if", known)
+
+
+def _faults_of_schedule(given: Mapping[str, Any], at: str) -> Iterator[Fault]:
+    every, timezone = given.get("every"), given.get("timezone")
+    if not isinstance(every, str) or every not in SCHEDULES:
+        yield Fault(f"{at}/every", f"Give one of {', '.join(SCHEDULES)}.")
+        return
+    yield from schema_checks.faults(given, SCHEMAS[SCHEDULES[every]], at)
+    if isinstance(timezone, str) and not normalization.is_timezone(timezone):
+        yield Fault(f"{at}/timezone", "Give the name of a time zone, such as Europe/Berlin.")
 
 
 def _nearest(name: Any, known: Iterable[str]) -> str:

@@ -41,6 +41,7 @@ def is_true(field: str, comparison: str, value: Any = None) -> bool:
         ("contact.custom_fields.orders", "10", True),
         ("contact.custom_fields.orders", "10.0", True),
         ("contact.custom_fields.score", 9.5, True),
+        ("contact.custom_fields.score", "9.5\x1c", True),
         ("contact.custom_fields.member", True, True),
         ("contact.custom_fields.member", "true", True),
         ("contact.custom_fields.member", 1, False),

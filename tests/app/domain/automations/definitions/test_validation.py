@@ -23,6 +23,7 @@ pytestmark = pytest.mark.usefixtures("app")
 
 IS_VIP = {"field": "contact.tags", "is": "contains", "value": "vip"}
 STOP = {"id": "end", "kind": "stop"}
+SEGMENT = "seg_01kaj5bd40e6rr3f5y2kq0w9xz"
 BIRTHDAY = "contact.custom_fields.birthday"
 
 
@@ -283,6 +284,18 @@ def test_triggers_and_exits_are_checked(trigger: Any, pointer: str, detail: str)
         ({"date": BIRTHDAY, "at": "09:00", "offset_days": -366}, "/offset_days", "at least -365"),
         ({"date": BIRTHDAY, "at": "09:00", "offset_days": 0.5}, "/offset_days", "Give a whole number."),
         ({"date": BIRTHDAY, "at": "09:00", "event": "tag.added"}, "/event", "Unknown field."),
+        ({"segment_id": SEGMENT, "at": "09:00"}, "/every", "Give one of day, week, month."),
+        ({"segment_id": SEGMENT, "every": "year", "at": "09:00"}, "/every", "Give one of day, week, month."),
+        ({"segment_id": SEGMENT, "every": ["day"], "at": "09:00"}, "/every", "Give one of day, week, month."),
+        ({"segment_id": "con_1", "every": "day", "at": "09:00"}, "/segment_id", "Give the identifier of a segment"),
+        ({"segment_id": SEGMENT, "every": "day", "at": "9"}, "/at", "Give a time of day such as 09:00."),
+        ({"segment_id": SEGMENT, "every": "day", "at": "09:00", "on": 1}, "/on", "Unknown field."),
+        ({"segment_id": SEGMENT, "every": "week", "at": "09:00"}, "/on", "Give this field."),
+        ({"segment_id": SEGMENT, "every": "week", "at": "09:00", "on": 1}, "/on", "Give one of 'monday'"),
+        ({"segment_id": SEGMENT, "every": "month", "at": "09:00", "on": 32}, "/on", "at most 31"),
+        ({"segment_id": SEGMENT, "every": "day", "at": "09:00", "timezone": "Mars"}, "/timezone", "Give the name of"),
+        ({"segment_id": SEGMENT, "every": "day", "at": "09:00", "date": BIRTHDAY}, "/date", "Unknown field."),
+        ({"segment_id": SEGMENT, "every": "day", "at": "09:00", "if": {"not": 5}}, "/if/not", "Give a condition"),
         ({"date": BIRTHDAY, "at": "09:00", "if": {"field": "booking.id", "is": "exists"}}, "/if/field", "There is no"),
         (
             {"before": "booking.starts_at", "seconds": 60, "if": {"field": "contact.nme", "is": "exists"}},

@@ -1,0 +1,125 @@
+"""Segments: filters of contacts that have a name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Response
+from marshmallow import fields, post_load
+
+from app import bounds
+from app.api.authentication import authorize, caller
+from app.api.jobs import accepts_write
+from app.api.lists import PageQuery, envelope, page
+from app.api.parsing.blueprints import Blueprint
+from app.api.responses import respond
+from app.api.writes import accept, act
+from app.domain.automations import definitions
+from app.domain.contacts import contacts
+from app.domain.contacts.contacts import ContactSchema
+from app.domain.segments import scans, segments
+from app.domain.segments.segments import SegmentSchema
+from app.errors import Invalid
+from app.lib import ids, normalization
+from app.lib.schemas import Formatted, RequestBody, ResponseBody, about
+from app.models.segments import Segment
+
+blueprint = Blueprint("segments", __name__, description="Filters of contacts that have a name.")
+
+
+def _filter(*, required: bool = False) -> fields.Dict:
+    return fields.Dict(required=required, metadata={"$ref": "#/components/schemas/Condition", **segments.ABOUT_FILTER})
+
+
+class FilterBody(RequestBody):
+    """The body that has a filter. `filter` is required but in a change."""
+
+    filter = _filter(required=True)
+
+    @post_load
+    def can_be_judged(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """The fields unchanged. Raises Invalid, with a pointer to each fault of the filter."""
+        if "filter" in data and (faults := definitions.filter_faults(data["filter"], "/filter")):
+            raise Invalid(*faults)
+        return data
+
+
+class SegmentCreate(FilterBody):
+    """The body that creates a segment."""
+
+    name = Formatted(normalization.name, required=True, metadata={**normalization.NAME_SCHEMA, **segments.ABOUT_NAME})
+
+
+class SegmentPatch(FilterBody):
+    """The body that changes a segment."""
+
+    name = Formatted(normalization.name, metadata={**normalization.NAME_SCHEMA, **segments.ABOUT_NAME})
+    filter = _filter()
+
+
+class SegmentCountSchema(ResponseBody):
+    count = fields.Integer(metadata=about("How many contacts meet the filter.", example=42))
+    is_complete = fields.Boolean(
+        metadata=about(
+            f"False if {scans.MOST_COUNTED_SECONDS:g} seconds were not enough; then `count` is of the newest contacts.",
+            example=True,
+        )
+    )
+    sample = fields.List(fields.Nested(ContactSchema), metadata=about(f"The newest {scans.SAMPLE} of them."))
+
+
+@blueprint.route("/workspaces/<workspace>/segments", methods=["GET"])
+@authorize("automations", "contacts")
+@blueprint.arguments(PageQuery)
+@blueprint.response(200, envelope(SegmentSchema, many=True))
+def list_segments(query: dict[str, Any]) -> Response:
+    """List segments, newest first."""
+    return respond(200, page(Segment.in_workspace(caller().workspace_id), Segment, query, segments.represent))
+
+
+@blueprint.route("/workspaces/<workspace>/segments", methods=["POST"])
+@authorize("automations")
+@blueprint.arguments(SegmentCreate)
+@accepts_write(SegmentSchema, made=True)
+def create_segment(body: dict[str, Any]) -> Response:
+    """Create a segment, up to 500 in a workspace."""
+    workspace_id = caller().workspace_id
+    return accept("segments.create", body, ids.new("seg"), check=lambda: segments.QUOTA.check(workspace_id))
+
+
+@blueprint.route("/workspaces/<workspace>/segments/count", methods=["POST"])
+@authorize("automations", "contacts")
+@blueprint.arguments(FilterBody)
+@blueprint.response(200, envelope(SegmentCountSchema))
+def count_segment(body: dict[str, Any]) -> Response:
+    """Count the contacts that a filter finds now. Makes no job."""
+    workspace_id = caller().workspace_id
+    with bounds.reading_segment(workspace_id):
+        found = scans.count(workspace_id, body["filter"])
+    sample = [contacts.represent(each) for each in found.sample]
+    return respond(200, {"data": SegmentCountSchema.of(found, sample=sample)})
+
+
+@blueprint.route("/workspaces/<workspace>/segments/<segment_id>", methods=["GET"])
+@authorize("automations", "contacts")
+@blueprint.response(200, envelope(SegmentSchema))
+def show_segment(segment_id: str) -> Response:
+    """Show a segment. `GET contacts?segment_id=` lists its contacts."""
+    return respond(200, {"data": segments.represent(Segment.find(caller().workspace_id, segment_id))})
+
+
+@blueprint.route("/workspaces/<workspace>/segments/<segment_id>", methods=["PATCH"])
+@authorize("automations")
+@blueprint.arguments(SegmentPatch)
+@accepts_write(SegmentSchema)
+def update_segment(body: dict[str, Any], segment_id: str) -> Response:
+    """Change the given fields of a segment, also for the automations that start runs for it."""
+    return act("segments.update", segment_id, body)
+
+
+@blueprint.route("/workspaces/<workspace>/segments/<segment_id>", methods=["DELETE"])
+@authorize("automations")
+@accepts_write()
+def delete_segment(segment_id: str) -> Response:
+    """Delete a segment. Fails with `conflict` if a published automation starts runs for it, and names that."""
+    return act("segments.delete", segment_id)

@@ -1,0 +1,193 @@
+"""Scans: find the contacts of a segment, part by part, in the order of their identifiers.
+
+SQL decides about most contacts, `conditions.holds` about the others, so a part costs the same whatever it finds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from app.database import now, rows
+from app.domain.contacts import contacts
+from app.domain.segments.translations import Translation
+from app.domain.triggers import conditions
+from app.domain.triggers.conditions import holds
+from app.lib import json
+from app.models.contacts import Contact
+
+# What a filter can name of a contact that the contact itself does not show.
+FURTHER_FIELDS = ("last_received_at", "last_sent_at", "channel_kinds")
+MOST_COUNTED_SECONDS, MOST_LISTED_SECONDS = 5.0, 1.0
+SAMPLE = 10
+# Contacts that one statement looks at: fewer, if the filter has many comparisons.
+_MOST_ROWS, _LEAST_ROWS, _COMPARISONS = 5_000, 100, 25_000
+# Contacts that are read together to be judged.
+_TOGETHER = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many contacts were found; not `is_complete` if there was no time to look at all."""
+
+    count: int
+    is_complete: bool
+    sample: list[Contact]
+
+
+class Part(NamedTuple):
+    """The contacts of a segment among the next ones, in order, and the last one looked at; None at the end."""
+
+    ids: list[str]
+    last_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A way through the contacts of a workspace, newest first or oldest first.
+
+    `condition`: a filter without faults. `filters`: those of the list of contacts, which they have to meet as well.
+    `at`: from when its days count, if not from now; contacts that were created later are left out.
+    """
+
+    workspace_id: str
+    condition: Mapping[str, Any]
+    is_newest_first: bool = True
+    filters: Mapping[str, Any] | None = None
+    at: datetime | None = None
+
+    def parts(self, seconds: float, after: str | None = None) -> Iterator[Part]:
+        """The parts after that contact, at least one, until the last one or until the time is over."""
+        ends = time.monotonic() + seconds
+        query = _Query(self)
+        while True:
+            part = query.part(after, ends)
+            yield part
+            after = part.last_id
+            if after is None or time.monotonic() > ends:
+                return
+
+
+def count(workspace_id: str, condition: Mapping[str, Any]) -> Counted:
+    """Counts the contacts that meet the condition, for MOST_COUNTED_SECONDS; with the newest ones as a sample."""
+    number, is_complete = 0, False
+    sample: list[str] = []
+    for part in Scan(workspace_id, condition).parts(MOST_COUNTED_SECONDS):
+        number += len(part.ids)
+        sample += part.ids[: SAMPLE - len(sample)]
+        is_complete = part.last_id is None
+    return Counted(number, is_complete, _read(sample))
+
+
+def page(
+    workspace_id: str, condition: Mapping[str, Any], filters: Mapping[str, Any], last_id: str | None, limit: int
+) -> tuple[list[Contact], str | None]:
+    """The first `limit` contacts after `last_id` that meet the condition and the filters of the list, newest first.
+
+    Also after which contact the list goes on; None if it ends. There may be fewer contacts, even none, where a list
+    goes on: it looks for them for MOST_LISTED_SECONDS.
+    """
+    found: list[str] = []
+    scan = Scan(workspace_id, condition, filters=filters)
+    for part in scan.parts(MOST_LISTED_SECONDS, last_id):
+        found += part.ids
+        if len(found) > limit:
+            return _read(found[:limit]), found[limit - 1]
+        last_id = part.last_id
+    return _read(found), last_id
+
+
+def variables(contact: Contact, further: Mapping[str, Any]) -> dict[str, Any]:
+    """What a filter can name, in the form that it has in events. `further`: the FURTHER_FIELDS."""
+    shown = {**contacts.represent(contact), **further}
+    written = {name: json.timestamp(value) for name, value in shown.items() if isinstance(value, datetime)}
+    return {"contact": shown | written}
+
+
+def further_fields(contact_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The FURTHER_FIELDS of these contacts, by their identifiers."""
+    columns = ", ".join(_FURTHER[name] for name in FURTHER_FIELDS)
+    found = rows(f"SELECT id, {columns} FROM contacts WHERE id = ANY(%s)", (list(contact_ids),))
+    return {contact_id: dict(zip(FURTHER_FIELDS, values, strict=True)) for contact_id, *values in found}
+
+
+class _Query:
+    """The statement of a scan's parts, and how its contacts are judged."""
+
+    def __init__(self, scan: Scan) -> None:
+        self._scan = scan
+        self._condition = conditions.at_time(scan.condition, scan.at or now())
+        translation = Translation(self._condition)
+        named = {field.split(".")[1] for _, field in conditions.fields(self._condition) if "." in field}
+        columns = "".join(f", {_FURTHER[name]} AS {name}" for name in FURTHER_FIELDS if name in named)
+        self._names_further = bool(columns)
+        filtered, values = Contact.sought(scan.filters or {})
+        self._sql = _PART.format(
+            columns=columns,
+            verdict=f"coalesce({filtered}, false) AND {translation.sql}",
+            **(_NEWEST if scan.is_newest_first else _OLDEST),
+        )
+        most = _COMPARISONS // (1 + sum(1 for _ in conditions.fields(self._condition)))
+        self._values = {
+            **values,
+            **translation.values,
+            "workspace_id": scan.workspace_id,
+            "at": scan.at,
+            "size": min(max(most, _LEAST_ROWS), _MOST_ROWS),
+        }
+
+    def part(self, after: str | None, ends: float) -> Part:
+        first = "con_~" if self._scan.is_newest_first else ""
+        [(looked_at, last_id, certain, unsure)] = rows(self._sql, {**self._values, "after": after or first})
+        judged, reached = self._judge(unsure or [], ends)
+        found = sorted([*(certain or []), *judged], reverse=self._scan.is_newest_first)
+        if reached is not None:
+            return Part([each for each in found if not self._is_beyond(each, reached)], reached)
+        return Part(found, last_id if looked_at == self._values["size"] else None)
+
+    def _judge(self, unsure: Sequence[str], ends: float) -> tuple[list[str], str | None]:
+        """Those of them that meet the condition, and the last one for which there was time; None if that is the end."""
+        found: list[str] = []
+        reached: str | None = None
+        for start in range(0, len(unsure), _TOGETHER):
+            some = unsure[start : start + _TOGETHER]
+            read = {contact.id: contact for contact in _read(some)}
+            further = further_fields(some) if self._names_further else {}
+            for contact_id in some:
+                if reached is not None and time.monotonic() > ends:
+                    return found, reached
+                contact, reached = read.get(contact_id), contact_id
+                if contact and holds(self._condition, variables(contact, further.get(contact_id, {}))):
+                    found.append(contact_id)
+        return found, None
+
+    def _is_beyond(self, one: str, other: str) -> bool:
+        return one < other if self._scan.is_newest_first else one > other
+
+
+def _read(contact_ids: Sequence[str]) -> list[Contact]:
+    """The contacts, newest first; without those that have been deleted meanwhile."""
+    return list(Contact.select().where(Contact.id.in_(contact_ids)).order_by(Contact.id.desc())) if contact_ids else []
+
+
+_FURTHER = {
+    "last_received_at": """
+        (SELECT max(coalesce(provider_time, messages.created_at)) FROM messages
+            WHERE contact_id = contacts.id AND direction = 'in')""",
+    "last_sent_at": "(SELECT max(sent_at) FROM messages WHERE contact_id = contacts.id AND sent_at IS NOT NULL)",
+    "channel_kinds": """
+        ARRAY(SELECT DISTINCT channel_kind COLLATE "C" FROM identities WHERE contact_id = contacts.id ORDER BY 1)""",
+}
+_NEWEST = {"order": "DESC", "beyond": "<", "last": "min"}
+_OLDEST = {"order": "ASC", "beyond": ">", "last": "max"}
+_PART = """
+    SELECT count(*), {last}(id), array_agg(id ORDER BY id {order}) FILTER (WHERE is_in),
+        array_agg(id ORDER BY id {order}) FILTER (WHERE is_in IS NULL)
+    FROM (
+        SELECT id, (%(at)s::timestamptz IS NULL OR created_at <= %(at)s) AND {verdict} AS is_in FROM (
+            SELECT *{columns} FROM contacts WHERE workspace_id = %(workspace_id)s AND id {beyond} %(after)s
+            ORDER BY id {order} LIMIT %(size)s) AS contact) AS judged
+"""

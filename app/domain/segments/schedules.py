@@ -1,0 +1,194 @@
+"""Schedules: start runs for the contacts of a segment, each day, week or month.
+
+An occurrence goes through the contacts in parts. Beginning the runs of a part and noting how far it has got are one
+transaction, under the lock of the schedule's row.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from functools import partial
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+import structlog
+
+from app.database import count, now, rows, transaction
+from app.domain.segments import occurrences, scans, segments
+from app.domain.segments.scans import Part, Scan
+from app.domain.triggers import automation_listeners, batches, conditions, timed_starts, timed_triggers
+from app.domain.triggers.automation_listeners import Listener
+from app.domain.triggers.timed_triggers import Trigger
+from app.domain.work.units import Unit
+from app.lib import time_zones
+from app.models import sets
+from app.models.automations import Enrolment
+from app.models.contacts import Contact
+from app.models.segments import Segment
+
+log = structlog.get_logger(__name__)
+
+# The `kind` of what a run has as its event.
+KIND = "contact.scheduled"
+# The most runs that one transaction begins.
+PART = 200
+# For how long one call goes on while there is more to do, and one part looks for contacts.
+SLICE_SECONDS = 0.25
+IS_ANY_DUE = "EXISTS (SELECT FROM schedules WHERE next_at <= now())"
+
+
+class _Schedule(NamedTuple):
+    """A schedule whose time has come, by its columns."""
+
+    automation_id: str
+    key: str
+    workspace_id: str
+    segment_id: str
+    began_at: datetime
+    reached: str
+    timezone: str | None
+
+    @property
+    def trigger(self) -> Trigger:
+        return timed_triggers.trigger_of(self.key)
+
+
+def watch(workspace_id: str, automation_id: str, triggers: Collection[Trigger]) -> None:
+    """Replaces the schedules that the automation has. One that it had before goes on as it is."""
+    by_key = {timed_triggers.key_of(trigger): trigger for trigger in triggers}
+    count("DELETE FROM schedules WHERE automation_id = %s AND key <> ALL(%s)", (automation_id, list(by_key)))
+    if not by_key:
+        return
+    timezone, at = _timezone(workspace_id), now()
+    for key, trigger in by_key.items():
+        next_at = occurrences.next_after(trigger, _zone(trigger, timezone), at)
+        count(_ADD, (automation_id, key, workspace_id, trigger["segment_id"], next_at))
+
+
+def count_others(workspace_id: str, automation_id: str) -> int:
+    """How many schedules other published automations of the workspace have."""
+    others = "SELECT count(*) FROM schedules WHERE workspace_id = %s AND automation_id <> %s"
+    return int(rows(others, (workspace_id, automation_id))[0][0])
+
+
+def move(workspace_id: str) -> None:
+    """Moves what is still to come, as the workspace's time zone has changed."""
+    timezone, at = _timezone(workspace_id), now()
+    for automation_id, key in rows(_COMING, (workspace_id, at)):
+        trigger = timed_triggers.trigger_of(key)
+        next_at = occurrences.next_after(trigger, _zone(trigger, timezone), at)
+        count("UPDATE schedules SET next_at = %s WHERE automation_id = %s AND key = %s", (next_at, automation_id, key))
+
+
+def start_some() -> int:
+    """Begins runs that are due until none is left or the slice is over; returns how many contacts it looked at.
+
+    In each round it does a part of one schedule of a workspace, so that none delays another's. Two callers at once
+    begin each run once.
+    """
+    ends, done = time.monotonic() + SLICE_SECONDS, 0
+    while due := rows(_DUE):
+        has_moved = False
+        for automation_id, key in due:
+            has_moved = _do_part(automation_id, key) or has_moved
+            done += has_moved
+            if time.monotonic() > ends:
+                return done
+        if not has_moved:
+            break
+    return done
+
+
+def _do_part(automation_id: str, key: str) -> bool:
+    """Begins the next runs; False if others hold the schedule or the first contact, and nothing was done."""
+    with transaction():
+        found = rows(_LOCK, (automation_id, key))
+        if not found:
+            return False
+        schedule = _Schedule(*found[0])
+        listener = automation_listeners.starting([automation_id]).get(automation_id)
+        segment = segments.find(schedule.workspace_id, schedule.segment_id)
+        if listener is None or segment is None:
+            _end(schedule)
+            return True
+        scan = Scan(schedule.workspace_id, segment.filter, is_newest_first=False, at=schedule.began_at)
+        part = next(scan.parts(SLICE_SECONDS, schedule.reached))
+        begun = _begin(schedule, listener, segment, part.ids[:PART])
+        _reach(schedule, part, begun)
+        return bool(begun) or not part.ids
+
+
+def _begin(schedule: _Schedule, listener: Listener, segment: Segment, contact_ids: Sequence[str]) -> Sequence[str]:
+    """Begins the runs of these contacts; returns those that it could do, up to the first that another one holds."""
+    further = scans.further_fields(contact_ids)
+    triggers = timed_triggers.with_key(listener.triggers, schedule.key)
+    condition = conditions.at_time(segment.filter, schedule.began_at)
+
+    def start(contact_id: str, unit: Unit) -> None:
+        contact = unit.get(Contact, schedule.workspace_id, "id", contact_id)
+        # It may have changed since it was found, or be gone.
+        if contact and conditions.holds(condition, scans.variables(contact, further.get(contact_id, {}))):
+            timed_starts.enter(unit, listener, contact, triggers, KIND)
+
+    needs = [
+        sets.key(model, schedule.workspace_id, "id", row_id)
+        for each in contact_ids
+        for model, row_id in ((Contact, each), (Enrolment, Enrolment.id_of(each, listener.id)))
+    ]
+    results = batches.run([partial(start, each) for each in contact_ids], needs) if contact_ids else []
+    for contact_id, result in zip(contact_ids, results, strict=False):
+        if isinstance(result, Exception):
+            log.error("schedule.failed", automation=listener.id, contact=contact_id, exc_info=result)
+    return contact_ids[: len(results)]
+
+
+def _reach(schedule: _Schedule, part: Part, begun: Sequence[str]) -> None:
+    """Notes how far it has got; at the end, when it comes next."""
+    if len(begun) < len(part.ids):
+        reached = begun[-1] if begun else schedule.reached
+    elif part.last_id is None:
+        _end(schedule)
+        return
+    else:
+        reached = part.last_id
+    count(_REACH, (schedule.began_at, reached, schedule.automation_id, schedule.key))
+
+
+def _end(schedule: _Schedule) -> None:
+    """One that has come meanwhile comes at once, several as one."""
+    next_at = occurrences.next_after(schedule.trigger, _zone(schedule.trigger, schedule.timezone), schedule.began_at)
+    count(_NEXT, (next_at, schedule.automation_id, schedule.key))
+
+
+def _timezone(workspace_id: str) -> str | None:
+    [(timezone,)] = rows("SELECT timezone FROM workspaces WHERE id = %s", (workspace_id,))
+    return str(timezone) if timezone else None
+
+
+def _zone(trigger: Trigger, timezone: str | None) -> ZoneInfo:
+    return time_zones.first_known(trigger.get("timezone"), timezone)
+
+
+_ADD = """
+    INSERT INTO schedules (automation_id, key, workspace_id, segment_id, next_at) VALUES (%s, %s, %s, %s, %s)
+    ON CONFLICT (automation_id, key) DO NOTHING
+"""
+_COMING = "SELECT automation_id, key FROM schedules WHERE workspace_id = %s AND began_at IS NULL AND next_at > %s"
+# One of a workspace, and of some workspaces, so that none waits for all of another's. A pause holds them.
+_DUE = """
+    SELECT automation_id, key FROM (
+        SELECT DISTINCT ON (schedule.workspace_id) automation_id, key
+        FROM schedules schedule JOIN automations ON automations.id = automation_id
+        WHERE next_at <= now() AND automations.status <> 'paused'
+        ORDER BY schedule.workspace_id, random()
+    ) AS schedule ORDER BY random() LIMIT 10
+"""
+_LOCK = """
+    SELECT automation_id, key, workspace_id, segment_id, coalesce(began_at, now()), reached,
+        (SELECT timezone FROM workspaces WHERE id = schedules.workspace_id)
+    FROM schedules WHERE automation_id = %s AND key = %s AND next_at <= now() FOR NO KEY UPDATE SKIP LOCKED
+"""
+_REACH = "UPDATE schedules SET began_at = %s, reached = %s WHERE automation_id = %s AND key = %s"
+_NEXT = "UPDATE schedules SET next_at = %s, began_at = NULL, reached = '' WHERE automation_id = %s AND key = %s"

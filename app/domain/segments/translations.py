@@ -1,0 +1,201 @@
+"""Translations: conditions on contacts as SQL that is true, false or NULL.
+
+NULL stands for what SQL cannot tell exactly, such as the case of letters beyond ASCII. There `conditions.holds`
+decides: what it says is what a condition means. SQL combines the three values as a condition combines its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+from app import sql
+from app.channels.kinds import KINDS
+from app.domain.triggers.comparisons import COMPARISONS, ORDERED, exists, moment, number, text
+
+# Columns of a row called `contact`, by their type.
+TEXTS = ("id", "external_id", "email", "phone", "first_name", "last_name", "locale", "timezone")
+TIMES = ("created_at", "updated_at", "last_received_at", "last_sent_at")
+_CUSTOM = "contact.custom_fields."
+_UNKNOWN = "NULL::boolean"
+
+# Up to here, floats have all whole numbers.
+_LARGEST = 2**53
+_OPERATORS = dict(zip(ORDERED, (">", "<", ">=", "<="), strict=True))
+_OPPOSITES = {"not_equals": "equals", "not_contains": "contains", "not_exists": "exists"}
+# What `str.strip` removes, of ASCII.
+_SPACES = r"E' \t\n\x0b\f\r\x1c\x1d\x1e\x1f'"
+_NUMBER = "'^[+-]?[0-9]{1,18}([.][0-9]{1,18})?$'"
+# Days that the month has in every year, so that the text can be cast.
+_TIME = (
+    "'^[1-9][0-9]{3}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)"
+    "(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{3})?Z)?$'"
+)
+
+
+class Translation:
+    """The SQL of a condition without faults and without `days_ago`, and the `values` of its parameters."""
+
+    def __init__(self, condition: Mapping[str, Any]) -> None:
+        self.values: dict[str, Any] = {}
+        self.sql = self._of(condition)
+
+    def _of(self, condition: Mapping[str, Any]) -> str:
+        for name, operator in (("all", " AND "), ("any", " OR ")):
+            if name in condition:
+                return f"({operator.join(map(self._of, condition[name]))})"
+        if "not" in condition:
+            return f"(NOT {self._of(condition['not'])})"
+        if "other" in condition:
+            return _UNKNOWN
+        comparison = condition["is"]
+        is_opposite = comparison in _OPPOSITES
+        positive = self._compare(condition["field"], _OPPOSITES.get(comparison, comparison), condition.get("value"))
+        return f"(NOT {positive})" if is_opposite else positive
+
+    def _compare(self, field: str, comparison: str, value: Any) -> str:
+        column = field.removeprefix("contact.")
+        if field.startswith(_CUSTOM) and not field.endswith("."):
+            return self._custom(field.removeprefix(_CUSTOM), comparison, value)
+        if column in TEXTS:
+            return self._text(f"contact.{column}", comparison, value)
+        if column in TIMES:
+            return self._time(f"contact.{column}", comparison, value)
+        by_column: Mapping[str, Callable[[str, Any], str]] = {
+            "opted_out": self._opted_out,
+            "tags": self._tags,
+            "channel_kinds": self._channel_kinds,
+        }
+        return by_column[column](comparison, value) if column in by_column else _UNKNOWN
+
+    def _text(self, column: str, comparison: str, value: Any) -> str:
+        return f"""(CASE WHEN {column} IS NULL OR {column} = '' THEN {_known(comparison, None, value)}
+            WHEN octet_length({column}) <> length({column}) THEN NULL
+            ELSE {self._ascii(column, comparison, value)} END)"""
+
+    def _ascii(self, column: str, comparison: str, value: Any) -> str:
+        """For text that is not empty and has no characters beyond ASCII."""
+        compared = f"""lower(btrim({column}, {_SPACES}) COLLATE "C")"""
+        match comparison:
+            case "exists":
+                return "true"
+            case "equals" | "one_of":
+                return self._ascii_one_of(column, compared, _values(comparison, value))
+            case "contains":
+                return f"strpos({compared}, {self._value(text(value))}) > 0"
+            case "starts_with":
+                return f"starts_with({compared}, {self._value(text(value))})"
+            case _ if comparison in _OPERATORS:
+                return self._ascii_ordered(column, _OPERATORS[comparison], value)
+        return _UNKNOWN
+
+    def _ascii_one_of(self, column: str, compared: str, values: Sequence[Any]) -> str:
+        is_text = f"{compared} = ANY({self._value(sql.array(map(text, values)))}::text[])"
+        numbers = _numbers(values)
+        if not numbers:
+            return f"({is_text})"
+        trimmed = f"btrim({column}, {_SPACES})"
+        is_number = f"{trimmed}::float8 = ANY({self._value(sql.array(numbers))}::float8[])"
+        is_number = is_number if all(map(_is_exact, numbers)) else "NULL"
+        return f"(CASE WHEN {trimmed} ~ {_NUMBER} THEN {is_number} ELSE {is_text} END)"
+
+    def _ascii_ordered(self, column: str, operator: str, value: Any) -> str:
+        if (limit := number(value)) is not None:
+            trimmed = f"btrim({column}, {_SPACES})"
+            holds = f"{trimmed}::float8 {operator} {self._value(limit)}" if _is_exact(limit) else _UNKNOWN
+            return f"(CASE WHEN {trimmed} ~ {_NUMBER} THEN {holds} ELSE false END)"
+        if (at := moment(value)) is None:
+            return "false"
+        return f"""(CASE WHEN {column} ~ {_TIME} THEN {column}::timestamptz {operator} {self._value(at)}
+            WHEN {column} ~ '^[0-9]{{4}}-' THEN NULL ELSE false END)"""
+
+    def _custom(self, name: str, comparison: str, value: Any) -> str:
+        key = self._value(name)
+        found = f"(contact.custom_fields ->> {key})"
+        true, false = (_known(comparison, each, value) for each in (True, False))
+        return f"""(CASE jsonb_typeof(contact.custom_fields -> {key})
+            WHEN 'string' THEN {self._text(found, comparison, value)}
+            WHEN 'number' THEN CASE WHEN abs({found}::numeric) < {_LARGEST}
+                THEN {self._number(f"{found}::float8", comparison, value)} END
+            WHEN 'boolean' THEN CASE {found} WHEN 'true' THEN {true} ELSE {false} END
+            WHEN 'array' THEN NULL WHEN 'object' THEN NULL
+            ELSE {_known(comparison, None, value)} END)"""
+
+    def _number(self, found: str, comparison: str, value: Any) -> str:
+        if comparison == "exists":
+            return "true"
+        if comparison in _OPERATORS:
+            if (limit := number(value)) is None:
+                return "false"
+            return f"{found} {_OPERATORS[comparison]} {self._value(limit)}" if _is_exact(limit) else _UNKNOWN
+        if comparison not in ("equals", "one_of"):
+            return _UNKNOWN
+        values = _values(comparison, value)
+        numbers = _numbers(values)
+        # Text that is no number may still be how Python writes one, such as 1e+30.
+        is_exact = all(map(_is_exact, numbers)) and not any(
+            text(each)[:1] in "-0123456789" for each in values if number(each) is None
+        )
+        return f"{found} = ANY({self._value(sql.array(numbers))}::float8[])" if is_exact else _UNKNOWN
+
+    def _time(self, column: str, comparison: str, value: Any) -> str:
+        there = _UNKNOWN
+        if comparison == "exists":
+            there = "true"
+        elif comparison in _OPERATORS:
+            at = None if number(value) is not None else moment(value)
+            cut = f"date_trunc('milliseconds', {column})"
+            there = "false" if at is None else f"{cut} {_OPERATORS[comparison]} {self._value(at)}"
+        return f"(CASE WHEN {column} IS NULL THEN {_known(comparison, None, value)} ELSE {there} END)"
+
+    def _opted_out(self, comparison: str, value: Any) -> str:
+        true, false = (_known(comparison, each, value) for each in (True, False))
+        return f"(CASE WHEN contact.opted_out THEN {true} ELSE {false} END)"
+
+    def _tags(self, comparison: str, value: Any) -> str:
+        if comparison == "exists":
+            return "(contact.tags <> '{}')"
+        each = {"contains": "equals"}.get(comparison, comparison)
+        if each in ("has_word", "matches"):
+            return f"(CASE WHEN contact.tags = '{{}}' THEN {_known(comparison, [], value)} END)"
+        some = f"(true = ANY(ARRAY(SELECT {self._text('tag', each, value)} FROM unnest(contact.tags) AS tag)))"
+        if each != "equals" or number(value) is not None:
+            return some
+        # Most contacts do not have the text in any tag, which is found out faster.
+        joined = "array_to_string(contact.tags, ' ')"
+        return f"""(CASE WHEN octet_length({joined}) = length({joined})
+            AND strpos(lower({joined} COLLATE "C"), {self._value(text(value))}) = 0 THEN false ELSE {some} END)"""
+
+    def _channel_kinds(self, comparison: str, value: Any) -> str:
+        """There are few combinations, so each can be judged beforehand."""
+        kinds = sorted(KINDS)
+        sets = [list(some) for size in range(len(kinds) + 1) for some in combinations(kinds, size)]
+        judged: dict[bool, list[str]] = {True: [], False: []}
+        for some in sets:
+            judged[COMPARISONS[comparison](some, value)].append(",".join(some))
+        joined = "array_to_string(contact.channel_kinds, ',')"
+        return f"""(CASE WHEN {joined} = ANY({self._value(sql.array(judged[True]))}::text[]) THEN true
+            WHEN {joined} = ANY({self._value(sql.array(judged[False]))}::text[]) THEN false END)"""
+
+    def _value(self, value: Any) -> str:
+        name = f"value_{len(self.values)}"
+        self.values[name] = value
+        return f"%({name})s"
+
+
+def _known(comparison: str, found: Any, value: Any) -> str:
+    return "true" if COMPARISONS[comparison](found, value) else "false"
+
+
+def _values(comparison: str, value: Any) -> list[Any]:
+    """Those of which one has to be equal."""
+    return [each for each in value if exists(each)] if comparison == "one_of" else [value]
+
+
+def _numbers(values: Sequence[Any]) -> list[float]:
+    return [each for each in map(number, values) if each is not None]
+
+
+def _is_exact(value: float) -> bool:
+    return abs(value) < _LARGEST
