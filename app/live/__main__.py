@@ -13,7 +13,7 @@ import uvloop
 from app import database, logs, metrics, presence
 from app.config import settings, settings_or_exit
 from app.lib import vitals
-from app.lib.descriptors import raise_limit
+from app.lib.files import raise_open_limit
 from app.live import signs
 from app.live.server import Server
 
@@ -29,7 +29,7 @@ def main() -> None:
     database.connect()
     database.watch()
     # As far as possible: systems often allow 1,024 unless asked for more.
-    descriptors = raise_limit(sys.maxsize)
+    descriptors = raise_open_limit(sys.maxsize)
     metrics.serve(configured.metrics_host, configured.metrics_port, "realtime")
     try:
         uvloop.run(_serve(configured.realtime_port, descriptors))

@@ -13,7 +13,7 @@ import structlog
 
 from app import metrics
 from app.lib.addresses import Network
-from app.lib.descriptors import raise_limit
+from app.lib.files import raise_open_limit
 from app.outbound.answers import Answer, Reason, answered, failed
 from app.outbound.deadlines import MOST_QUEUED_SECONDS, Deadlines
 from app.outbound.dialling import Dialler
@@ -59,7 +59,7 @@ class Outbound:
         tls.options |= ssl.OP_NO_RENEGOTIATION  # a server could make us shake hands over and over
         if ca_file is not None:
             tls.load_verify_locations(ca_file)
-        most_open = min(MOST_OPEN, raise_limit(2 * MOST_OPEN) // 2)
+        most_open = min(MOST_OPEN, raise_open_limit(2 * MOST_OPEN) // 2)
         self._dialler, self._plain_dialler = Dialler(tls, allowed, resolver), Dialler(None, allowed, resolver)
         # Apart, so that nothing that needs TLS gets an idle connection without it.
         self._pool, self._plain_pool = Pool(self._dialler, most_open), Pool(self._plain_dialler, most_open)

@@ -18,7 +18,7 @@ from gunicorn.workers.gthread import _DEFER
 
 from app.config import settings
 from app.lib.addresses import network_of
-from app.lib.descriptors import raise_limit
+from app.lib.files import raise_open_limit
 from app.serving.turns import Turns
 from app.serving.unreadable import RefusingWorker
 from app.serving.unreader import Arrived, Unreader
@@ -60,7 +60,7 @@ class PatientWorker(RefusingWorker):
         self.max_keepalived = self.worker_connections - self.cfg.threads
         self._turns = Turns(min(bounds.WEB_PER_CALLER.most, self.cfg.threads * 3 // 4))
         self._most_readers = min(bounds.WEB_BODIES.most, self.cfg.threads // 2)
-        raise_limit(sys.maxsize)  # accepting without a descriptor ends a worker
+        raise_open_limit(sys.maxsize)  # accepting without a descriptor ends a worker
         super().init_process()
 
     def accept(self, listener: Any) -> None:

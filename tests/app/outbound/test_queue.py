@@ -181,7 +181,7 @@ def test_the_limit_of_open_files_is_raised_for_the_connections(world: World) -> 
 def test_no_more_connections_are_opened_than_the_limit_of_open_files_allows(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(door, "raise_limit", lambda _: 8)
+    monkeypatch.setattr(door, "raise_open_limit", lambda _: 8)
     monkeypatch.setattr(door, "MOST_QUEUED_SECONDS", 0.3)
 
     async def story() -> list[Answer]:
