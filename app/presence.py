@@ -91,6 +91,8 @@ def _process(key: str, value: bytes | str) -> Process:
     _, process_type, rest = key.split(":", 2)
     host, _, pid = rest.rpartition(":")
     said = json.loads(value)
+    if not isinstance(said, dict):  # a process of an older version only says that it is there
+        return Process(process_type, host, int(pid))
     started_at = datetime.fromisoformat(said["started_at"]) if "started_at" in said else None
     facts = said.get("facts", {})
     return Process(process_type, host, int(pid), said.get("version"), started_at, said.get("rss_bytes"), facts)

@@ -29,6 +29,20 @@ def write(path: Path, content: Iterable[bytes], most_bytes: int) -> int:
     return length
 
 
+def raise_open_limit(enough: int) -> int:
+    """Raises the soft limit on open file descriptors to `enough`, or to the hard limit if that is lower.
+
+    Never lowers it. Safe to repeat. Returns the limit that then holds.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return enough
+    wanted = enough if hard == resource.RLIM_INFINITY else min(enough, hard)
+    if wanted > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return max(soft, wanted)
+
+
 def _write_all(path: Path, content: Iterable[bytes], most_bytes: int) -> int:
     length = 0
     with path.open("wb") as file:

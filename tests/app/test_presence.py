@@ -38,8 +38,8 @@ def test_a_process_says_what_it_is() -> None:
 
 
 def test_a_process_of_an_older_version_is_there_all_the_same() -> None:
-    bells.flags().set("process:deliveries:host:7", b"{}")
-    bells.flags().set("process:web:host:8", b"{}")
+    bells.flags().set("process:deliveries:host:7", b"1")
+    bells.flags().set("process:web:host:8", b"1")
     bells.flags().set("process:unheard-of:host:9", b'{"version": "v9"}')
 
     found = presence.processes()
