@@ -63,17 +63,3 @@ def _sync(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def raise_open_limit(enough: int) -> int:
-    """Raises the soft limit on open descriptors to `enough`, or to the hard limit if that is lower. Safe to repeat.
-
-    Returns the limit that then holds. Never lowers it.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return enough
-    wanted = enough if hard == resource.RLIM_INFINITY else min(enough, hard)
-    if wanted > soft:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    return max(soft, wanted)
