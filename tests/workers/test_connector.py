@@ -22,7 +22,8 @@ def provider(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> Receiver:
 
 
 @pytest.fixture
-def connector(empty: None) -> Iterator[Connector]:
+def connector(empty: None, provider: Receiver) -> Iterator[Connector]:
+    # It ends before the provider forgets what it got.
     made = Connector(channel_connections)
     yield made
     made.stop()

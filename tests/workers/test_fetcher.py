@@ -63,7 +63,8 @@ def shelf(served: Shelf) -> Iterator[Shelf]:
 
 
 @pytest.fixture
-def fetcher(empty: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Fetcher]:
+def fetcher(empty: None, shelf: Shelf, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Fetcher]:
+    # It ends before the shelf forgets what it got.
     monkeypatch.setenv("MEDIA_DIR", str(tmp_path))
     monkeypatch.setattr(fetches, "PAUSES_SECONDS", (0.05, 0.05))
     settings.cache_clear()

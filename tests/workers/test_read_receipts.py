@@ -18,7 +18,8 @@ from workers.requester import Requester
 
 
 @pytest.fixture
-def reader(empty: None) -> Iterator[Requester]:
+def reader(empty: None, provider: Receiver) -> Iterator[Requester]:
+    # It ends before the provider forgets what it got.
     made = Requester(read_receipts)
     yield made
     made.stop()

@@ -19,7 +19,8 @@ from workers.requester import Requester
 
 
 @pytest.fixture
-def requester(empty: None) -> Iterator[Requester]:
+def requester(empty: None, receiver: Receiver) -> Iterator[Requester]:
+    # It ends before the receiver forgets what it got.
     made = Requester(http_requests)
     yield made
     made.stop()

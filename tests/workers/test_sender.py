@@ -34,7 +34,8 @@ def patience(empty: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def sender(patience: None) -> Iterator[Sender]:
+def sender(patience: None, receiver: Receiver) -> Iterator[Sender]:
+    # It ends before the receiver forgets what it got.
     made = Sender(lanes.FAST)
     yield made
     made.stop()
