@@ -83,6 +83,8 @@ def test_a_conversation_begins_and_goes_on_without_a_reload(inbox: Inbox, widget
 
 def test_colleagues_see_each_others_answers_and_notes(talk: Inbox, visit: Visit, workspace: Workspace) -> None:
     other = Inbox(visit(workspace.email("admin")).page, workspace).open().choose("Do you have tulips?")
+    expect(other.page.get_by_text("Also looking: agent")).to_be_visible()
+    expect(talk.page.get_by_text("Also looking: admin")).to_be_visible()
 
     talk.answer("Yes, red ones.")
     talk.page.get_by_label("Note", exact=True).check()

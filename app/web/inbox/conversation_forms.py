@@ -13,7 +13,7 @@ from werkzeug.wrappers import Response
 
 from app import bounds
 from app.domain.channels import allowances, disk, media
-from app.domain.conversations import conversation_changes, conversations, messages, notes, recipients
+from app.domain.conversations import conversation_changes, conversations, messages, notes, recipients, viewers
 from app.domain.people import workspaces
 from app.errors import Conflict, Fault, Invalid
 from app.lib import clock, ids, json, normalization
@@ -98,6 +98,16 @@ def tell_typing(conversation_id: str) -> Answer:
     conversation = Conversation.find(workspace_id(), conversation_id)
     conversations.tell_typing(conversation, {"type": "member", "id": viewer().actor_id})
     return Response(status=204)
+
+
+@blueprint.post("/look")
+@page(ANSWER)
+def look(conversation_id: str) -> Answer:
+    """Shows the other members for half a minute that the viewer looks at it, and returns who else does, as JSON."""
+    conversation = Conversation.find(workspace_id(), conversation_id)
+    me = {"type": "member", "id": viewer().actor_id}
+    viewers.look(conversation, me)
+    return jsonify([each["author"] for each in viewers.of(conversation) if each["author"] != me])
 
 
 def _answer(conversation: Conversation, given: Mapping[str, str]) -> dict[str, Any]:

@@ -309,6 +309,8 @@ const begin = () => {
   const box = composer.elements.text;
   if (!box.value) box.value = localStorage.getItem(draftOf(talk().id)) ?? "";
   if (Number(talk().unread)) markRead();
+  looks.clear();
+  look();
   let told = 0;
   box.addEventListener("input", () => {
     keep(talk().id, box.value);
@@ -362,6 +364,30 @@ const markRead = () => {
   posted(composer.dataset.read, fieldsOf({ do: "read" }));
 };
 
+// Who else looks at the conversation. Each look counts for half a minute.
+const LOOK_MS = 20_000;
+const looks = new Map();
+const showViewers = () => {
+  const line = byId("viewers");
+  if (!line) return;
+  for (const [id, ends] of looks) if (ends < Date.now()) looks.delete(id);
+  const names = [...looks.keys()].map((id) => people[id] ?? "Support");
+  line.hidden = !names.length;
+  line.textContent = names.length ? `Also looking: ${names.join(", ")}` : "";
+};
+const look = async () => {
+  const composer = byId("composer");
+  if (!composer || document.hidden) return;
+  const { status, body } = await posted(composer.dataset.look, fieldsOf({}));
+  if (status >= 300 || composer !== byId("composer")) return;
+  for (const { id } of body) looks.set(id, Date.now() + LOOK_MS * 1.5);
+  showViewers();
+};
+setInterval(() => {
+  look();
+  showViewers();
+}, LOOK_MS);
+
 addEventListener("submit", (event) => {
   if (event.target.id !== "composer") return;
   event.preventDefault();
@@ -410,6 +436,12 @@ const listen = () => {
     byId("typing").hidden = false;
     clearTimeout(typists);
     typists = setTimeout(() => byId("typing") && (byId("typing").hidden = true), 6000);
+  });
+  stream.addEventListener("presence", (event) => {
+    const { conversation_id, author: who } = JSON.parse(event.data);
+    if (!conversation_id || conversation_id !== talk().id || who.id === me) return;
+    looks.set(who.id, Date.now() + LOOK_MS * 1.5);
+    showViewers();
   });
   stream.addEventListener("reset", () => (scrolled() ? reload() : location.reload()));
   stream.addEventListener("error", () => {

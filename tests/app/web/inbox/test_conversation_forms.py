@@ -192,6 +192,14 @@ def test_who_types_is_told_at_once(agent: Person, talk: str) -> None:
     assert agent.post(f"inbox/{talk}/typing").status_code == 204
 
 
+def test_who_else_looks_at_it_is_told(agent: Person, owner: Person, talk: str) -> None:
+    owner_id = one("SELECT id FROM members WHERE account_id = %s", owner.account_id)
+
+    assert owner.post(f"inbox/{talk}/look").json == []
+
+    assert agent.post(f"inbox/{talk}/look").json == [{"type": "member", "id": owner_id}]
+
+
 def test_beyond_the_window_a_template_goes_out(
     api: Api, agent: Person, talk: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
