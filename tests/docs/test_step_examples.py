@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from app import database
 from app.domain.automations.definitions import programs
 from app.lib import json
 from app.models.runs import Run
@@ -78,6 +79,7 @@ def test_a_trigger_is_accepted(shop: Api, block: dict[str, Any]) -> None:
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_a_condition_is_judged(shop: Api, condition: dict[str, Any]) -> None:
     contact = shop.contact(email="ada@example.com", tags=["vip"])
+    database.rows("UPDATE contacts SET created_at = now() - interval '90 days'")
     end = {"id": "end", "kind": "stop"}
     steps = [{"id": "choice", "kind": "branch", "if": condition, "then": [end | {"result": {"holds": "yes"}}]}]
     automation_id = publish(shop, {"name": "Example", "definition": {"steps": [*steps, {**end, "id": "other"}]}})

@@ -65,7 +65,7 @@ def _queue_due(workspace_ids: Sequence[str], each: int) -> Counter[str]:
         results = batches.run(tasks, needed, then=partial(_read_further, batch), in_order=False)
         # A fault of Bellhop's: trying again would meet it again.
         _give_up([due for due, result in zip(batch, results, strict=True) if _is_broken(due, result)])
-    done = (due for due, result in zip(batch, results, strict=True) if not isinstance(result, Busy))
+    done = (due for due, result in zip(batch, results, strict=True) if result and not isinstance(result, Busy))
     return Counter(due.workspace_id for due in done)
 
 
@@ -74,12 +74,12 @@ def _read_further(batch: Sequence[_Due], unit: Unit) -> None:
     outboxes.prefetch(unit, (key.value for key in keys if unit.is_free(key)))
 
 
-def _queue(due: _Due, number: int, unit: Unit) -> None:
-    """Queues the message if its time has come, as if it were written now. Raises NotFound, Busy."""
+def _queue(due: _Due, number: int, unit: Unit) -> bool:
+    """Queues the message if its time has come, as if it were written now; returns whether. Raises NotFound, Busy."""
     change = Change(due.workspace_id, {}, due.id, "messages.queue", None, Cause(None, uuid4().hex), unit)
     message = unit.get(Message, due.workspace_id, "id", due.id)
     if message is None or message.send_at is None or message.send_at > unit.now:
-        return
+        return False
     contact, conversation = conversations.hold(change, message.conversation_id)
     conversation = scheduled_messages.count(unit, conversation, -1)
     if channels.seen_by(unit, conversation.channel_id).deleted_at is None:
@@ -90,6 +90,7 @@ def _queue(due: _Due, number: int, unit: Unit) -> None:
     queued_at = unit.now + timedelta(microseconds=number)
     queued = message.altered(status="queued", send_at=None, created_at=queued_at)
     messages.queue_draft(change, contact, conversation, queued)
+    return True
 
 
 def _is_broken(due: _Due, result: object) -> bool:

@@ -313,7 +313,7 @@ def test_one_that_was_queued_or_put_off_since_it_was_found_is_left_alone(api: Ap
     with transaction():
         [result] = batches.run([partial(due_messages._queue, due, 0)], due.needs)
 
-    assert result is None
+    assert result is False
     assert [each.__data__ for each in before] == [
         each.__data__ for each in (Message.get_by_id(message_id), conversation(talk))
     ]

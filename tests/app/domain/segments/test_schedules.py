@@ -457,5 +457,12 @@ def test_a_contact_that_is_deleted_is_left_out(api: Api, monkeypatch: pytest.Mon
 
 
 def test_what_is_due_is_found_by_index(workspace_id: str) -> None:
+    rows(
+        "INSERT INTO schedules (automation_id, key, workspace_id, segment_id, next_at, reached)"
+        " SELECT 'aut_' || n, 'a', %s, 'seg_1', now() + n * interval '1 h', '' FROM generate_series(1, 5000) AS n"
+        " RETURNING 1",
+        (workspace_id,),
+    )
+    rows("ANALYZE schedules")
     for query in (schedules._DUE, f"SELECT {schedules.IS_ANY_DUE}"):
         assert "schedules_next" in indexes_used(SimpleNamespace(sql=lambda query=query: (query, ())))
