@@ -15,8 +15,11 @@ from app.lib import ids
 from app.web import create_pages
 
 Query = Callable[[str], list[tuple[Any, ...]]]
-# What is no page: assets, files, raw bodies.
-NO_PAGES = {"show_asset", "export_pages.show", "delivery_pages.show_body", "event_pages.show_body"}
+# What is no page: assets, files, raw bodies, parts that a script asks for.
+NO_PAGES = {
+    *("show_asset", "export_pages.show", "delivery_pages.show_body", "event_pages.show_body"),
+    *("inbox_pages.show_counts", "inbox_pages.show_row"),
+}
 # Which row a page shows, where any would do but some show more.
 ORDER = {
     "deliveries": "status = 'failed' DESC, attempts DESC",
