@@ -12,6 +12,8 @@ from typing import Any
 
 HOUR = 3600
 TAGS = ("a", "b", "c")
+# Members: one whose identifier is to be put here, and one whom no workspace has.
+MEMBER, NOBODY = f"mem_{'0' * 26}", f"mem_{'7' * 26}"
 _TEXTS = (
     *(*TAGS * 4, "{{ contact.first_name }}", "{{ trigger.variables.word }}", "{{ trigger.event.data.tag }}"),
     *("{{ steps.REPLY.text }}", "{{ steps.REPLY.text }}", "{{ steps.CALL.body.tag }}"),
@@ -23,15 +25,16 @@ _TEXTS = (
         "{{ steps.SUB.result.word }}",
     ),
 )
-_KINDS = (
+DRAWN = (
     *("add_tag", "add_tag", "remove_tag", "set_field", "wait", "http_request", "close_conversation", "stop"),
     *("send_message", "send_message", "send_message", "wait_for_reply", "wait_for_reply", "start_automation", "branch"),
     *("set_variable", "set_variable", "split", "repeat", "ask", "ask", "wait_for_event", "wait_for_event"),
-    *("label_conversation", "snooze_conversation", "add_note"),
+    *("label_conversation", "snooze_conversation", "add_note", "assign_conversation"),
 )
 _EVENTS = (
     *("tag.added", "tag.added", "tag.added", "tag.removed", "message.received"),
     *("automation.completed", "automation.cancelled", "conversation.labelled", "conversation.woken"),
+    "conversation.assigned",
 )
 
 
@@ -90,7 +93,7 @@ def _trigger(random: Random) -> dict[str, Any]:
 def _steps(random: Random, startable: Sequence[str], numbers: Iterator[int], depth: int) -> list[dict[str, Any]]:
     steps = []
     for _ in range(random.randint(2 - depth, 5 - depth)):
-        kind = random.choice(_KINDS if startable else [kind for kind in _KINDS if kind != "start_automation"])
+        kind = random.choice(DRAWN if startable else [kind for kind in DRAWN if kind != "start_automation"])
         step = {"id": f"s{next(numbers)}", "kind": kind, **_fields(random, kind, startable)}
         for name in {
             "branch": ("then", "else"),
@@ -124,6 +127,7 @@ def _fields(random: Random, kind: str, startable: Sequence[str]) -> dict[str, An
         "remove_tag": {"tag": random.choice(TAGS)},
         "label_conversation": {"label": text},
         "add_note": {"text": text},
+        "assign_conversation": {"assignee_id": random.choice((MEMBER, MEMBER, NOBODY, None))},
         "snooze_conversation": {"until": f"{date.today() + timedelta(days=random.randint(2, 4))}T00:00:00Z"},
         "wait": {"seconds": HOUR * random.randint(0, 2)},
         "send_message": {"text": text, **_files(random)},

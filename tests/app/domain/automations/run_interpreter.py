@@ -30,8 +30,10 @@ class Waits(NamedTuple):
 class World:
     """Contacts, automations and runs of one workspace. A method that is not private is (part of) a transaction."""
 
-    def __init__(self, channels: Sequence[str], *, most_at_once: int, most_identical: int, most_depth: int) -> None:
-        self.channels = channels
+    def __init__(
+        self, channels: Sequence[str], member_id: str, *, most_at_once: int, most_identical: int, most_depth: int
+    ) -> None:
+        self.channels, self.member_id = channels, member_id
         self.most_at_once, self.most_identical, self.most_depth = most_at_once, most_identical, most_depth
         self.contacts: dict[str, Any] = {}
         self.automations: dict[str, Any] = {}
@@ -444,6 +446,19 @@ class World:
         conversation["notes"].append(text)
         return "succeeded", []
 
+    def _begin_assign_conversation(self, run: Any, step: Any) -> Any:
+        assignee = step["assignee_id"]
+        conversation = run["conversation"] or self.most_recent(run["contact"])
+        if conversation is None:
+            return "failed", []
+        if assignee not in (None, self.member_id):
+            raise StepFails("gone")
+        run["conversation"] = conversation
+        if conversation["assignee"] != assignee:
+            conversation["assignee"] = assignee
+            self._record(run["contact"], "conversation.assigned", run=run)
+        return "succeeded", []
+
     def _begin_snooze_conversation(self, run: Any, step: Any) -> Any:
         conversation = run["conversation"] or self.most_recent(run["contact"])
         if conversation is None:
@@ -503,6 +518,7 @@ class World:
         if conversation is None:
             conversation = {"contact": contact, "channel": channel, "status": "closed", "held": False, "waiting": None}
             conversation |= {"number": len(contact["conversations"]), "labels": set(), "snoozed": None, "notes": []}
+            conversation["assignee"] = None
             contact["conversations"].append(conversation)
             self._touch(conversation)
         if conversation["status"] == "closed":

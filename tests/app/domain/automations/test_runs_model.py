@@ -22,18 +22,18 @@ from app.channels.base import Verdict
 from app.config import settings
 from app.database import rows
 from app.domain.automations import controls, counts, executions, http_requests, interpreter, version_counts
-from app.domain.automations.steps import send_message, start_automation
+from app.domain.automations.steps import KINDS, send_message, start_automation
 from app.domain.channels import fetches
 from app.domain.channels.fetches import Fetched
 from app.domain.triggers import run_states
 from app.domain.work.request_attempts import Dispatch, Outcome
-from app.lib import ids
+from app.lib import ids, json
 from app.mailbox import Claimed
 from app.models.automations import Automation
 from app.models.runs import STATUSES
 from app.outbound import Reason, answered, failed
 from tests import cast
-from tests.app.domain.automations.run_definitions import TAGS, definition, some_exits, some_goal
+from tests.app.domain.automations.run_definitions import DRAWN, MEMBER, TAGS, definition, some_exits, some_goal
 from tests.app.domain.automations.run_interpreter import PLAIN, UNFINISHED, World
 from tests.automations import carry_on
 from tests.cast import all_of, one
@@ -100,7 +100,7 @@ class Runs(RuleBasedStateMachine):
         self.workspace_id = self.api.workspace_id
         self.member_id = make_member(self.workspace_id)
         self.channels = [make_channel(self.workspace_id) for _ in range(2)]
-        self.world = World(self.channels, **LIMITS)
+        self.world = World(self.channels, self.member_id, **LIMITS)
         self.random = Random()
         self.stale: list[Sequence[Claimed]] = []
         for number, reached in enumerate([{"phone": "+4930123456"}, {}]):
@@ -127,7 +127,7 @@ class Runs(RuleBasedStateMachine):
     def publish(self) -> None:
         if len(self.world.automations) == 4:
             return
-        drawn = definition(self.random, list(self.world.automations))
+        drawn = self._drawn(list(self.world.automations))
         exits, reentry = some_exits(self.random), self.random.choice([None, "every", "every", "after_finish", "once"])
         goal = some_goal(self.random)
         body = {"name": "Welcome", "definition": drawn, "reentry": reentry, "exits": exits, "goal": goal}
@@ -137,10 +137,15 @@ class Runs(RuleBasedStateMachine):
         self.world.automations[automation["id"]] = automation | {**{"reentry": reentry, "exits": exits, "goal": goal}}
         self._publish(self.world.automations[automation["id"]], drawn)
 
+    def _drawn(self, startable: Sequence[str]) -> dict[str, Any]:
+        drawn = json.dumps(definition(self.random, startable)).decode()
+        found: dict[str, Any] = json.loads(drawn.replace(MEMBER, self.member_id))
+        return found
+
     def publish_again(self) -> None:
         automation = self._automation()
         earlier = [each for each in self.world.automations if each < automation["id"]]
-        drawn = definition(self.random, earlier)
+        drawn = self._drawn(earlier)
         hypothesis.note(f"publish again {automation['id']} {drawn}")
         self._write("automations.update", {"definition": drawn}, automation["id"])
         self._publish(automation, drawn)
@@ -281,11 +286,14 @@ class Runs(RuleBasedStateMachine):
                 for each in contact["messages"]
             ]
             talks = (
-                "SELECT status, held_at IS NOT NULL, channel_id, labels, snoozed_until IS NOT NULL"
+                "SELECT status, held_at IS NOT NULL, channel_id, labels, snoozed_until IS NOT NULL, assignee_id"
                 " FROM conversations WHERE contact_id = %s ORDER BY id"
             )
             assert rows(talks, (contact["id"],)) == [
-                (each["status"], each["held"], each["channel"], sorted(each["labels"]), each["snoozed"] is not None)
+                (
+                    *(each["status"], each["held"], each["channel"], sorted(each["labels"])),
+                    *(each["snoozed"] is not None, each["assignee"]),
+                )
                 for each in contact["conversations"]
             ]
             noted = "SELECT channel_id, text FROM notes JOIN conversations ON conversations.id = conversation_id"
@@ -553,3 +561,7 @@ def test_runs_do_what_the_interpreter_says(empty: None, client: FlaskClient, mon
         # Each example takes as long as many of a function.
         settings=hypothesis.settings(max_examples=hypothesis.settings().max_examples // 8, stateful_step_count=25),
     )
+
+
+def test_every_kind_of_step_is_drawn() -> None:
+    assert set(DRAWN) == KINDS.keys()
