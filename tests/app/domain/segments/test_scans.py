@@ -157,6 +157,12 @@ def test_the_filters_of_the_list_have_to_be_met_too(api: Api) -> None:
 
 
 def test_a_part_reads_what_contacts_lack_by_index(api: Api) -> None:
+    rows(
+        "INSERT INTO messages (id, workspace_id, conversation_id, contact_id, direction, status, author, sent_at,"
+        " created_at) SELECT 'msg_' || n, 'ws_1', 'cnv_1', 'con_' || n, CASE mod(n, 2) WHEN 0 THEN 'in' ELSE 'out' END,"
+        " 'sent', '{}', CASE mod(n, 2) WHEN 1 THEN now() END, now() FROM generate_series(1, 5000) AS n RETURNING 1"
+    )
+    rows("ANALYZE messages")
     condition = {
         "all": [
             VIP,
