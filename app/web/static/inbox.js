@@ -410,10 +410,14 @@ document.addEventListener("visibilitychange", () => {
   if (Number(byId("talk").dataset.unread)) markRead();
 });
 
-// Live updates. An EventSource gives up at an error of the server, so another is made then.
+// Live updates. An EventSource gives up at an error of the server, so another is made then, which goes on at its place.
 let typists = 0;
+let place = "";
 const listen = () => {
-  const stream = new EventSource(view.live, { withCredentials: true });
+  const since = place && `&last_event_id=${encodeURIComponent(place)}`;
+  const stream = new EventSource(view.live + since, { withCredentials: true });
+  const keepPlace = (event) => (place = event.lastEventId || place);
+  for (const kind of ["message", "conversation", "reset"]) stream.addEventListener(kind, keepPlace);
   stream.addEventListener("message", (event) => {
     const message = JSON.parse(event.data);
     raise(message);
