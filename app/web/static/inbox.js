@@ -85,7 +85,10 @@ const put = (message) => {
     there.replaceWith(item);
   } else {
     const at = message.provider_time ?? message.created_at;
-    const later = all("li time:first-of-type", byId("thread")).find((each) => Date.parse(each.dateTime) > Date.parse(at));
+    const times = all("li time:first-of-type", byId("thread"));
+    const later = times.find((each) => Date.parse(each.dateTime) > Date.parse(at));
+    // It lies among the older messages that are not here, and comes with them.
+    if (byId("older") && later && later === times[0]) return;
     byId("thread").querySelector(".nothing")?.remove();
     item.classList.add("new");
     byId("thread").insertBefore(item, later?.closest("li") ?? null);
