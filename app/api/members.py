@@ -32,7 +32,7 @@ class MemberPatch(RequestBody):
     capacity = StrictInteger(
         allow_none=True,
         validate=validate.Range(0, member_changes.MOST_CAPACITY),
-        metadata=about("With so many open conversations they are given no more; null: there is no limit.", example=20),
+        metadata=about("How many open conversations the rule assigns at most; null: no limit.", example=20),
     )
     reassign = StrictBoolean(
         metadata=about(

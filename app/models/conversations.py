@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from datetime import datetime
 from typing import Any, ClassVar
 
 from peewee import SQL, BooleanField, CompositeKey, IntegerField, TextField, Tuple, fn
 
 from app.models.base import MailModel, OwnedModel, TimeField, json_field, page_before, text_array
 
+# A time in a position: as a row has it, or as a cursor does.
+At = datetime | str | None
 # Of open conversations, as many are looked through for those with a label or on a channel.
 MOST_LOOKED_AT = 5_000
 
@@ -59,7 +62,12 @@ class Conversation(OwnedModel):
 
     @classmethod
     def longest_waiting(
-        cls, workspace_id: str, filters: Mapping[str, Any], last_at: str | None, last_id: str | None, limit: int
+        cls,
+        workspace_id: str,
+        filters: Mapping[str, Any],
+        last_at: At,
+        last_id: str | None,
+        limit: int,
     ) -> list[Conversation]:
         """Like `newest`, of those that wait for an answer, after that position: the longest waiting first."""
         query = cls.matching(workspace_id, filters).where(cls.waiting_since.is_null(False))
@@ -71,7 +79,12 @@ class Conversation(OwnedModel):
 
     @classmethod
     def awake(
-        cls, workspace_id: str, filters: Mapping[str, Any], last_at: str | None, last_id: str | None, limit: int
+        cls,
+        workspace_id: str,
+        filters: Mapping[str, Any],
+        last_at: At,
+        last_id: str | None,
+        limit: int,
     ) -> list[Conversation]:
         """Those that are open and not snoozed, each with `at`, after that position: the latest message first.
 
@@ -93,7 +106,7 @@ class Conversation(OwnedModel):
         return list(query)
 
     @classmethod
-    def snoozed(cls, workspace_id: str, last_at: str | None, last_id: str | None, limit: int) -> list[Conversation]:
+    def snoozed(cls, workspace_id: str, last_at: At, last_id: str | None, limit: int) -> list[Conversation]:
         """Those that are snoozed, after that position: the one that wakes first, first."""
         query = cls.in_workspace(workspace_id).where(cls.snoozed_until.is_null(False))
         if last_at is not None:
@@ -177,7 +190,7 @@ class Message(MailModel):
         return {message.conversation_id: message for message in found}
 
     @classmethod
-    def latest(cls, conversation_id: str, last_at: str | None, last_id: str | None, limit: int) -> list[Message]:
+    def latest(cls, conversation_id: str, last_at: At, last_id: str | None, limit: int) -> list[Message]:
         """The conversation's messages by `at`, the provider's time or else ours, newest first, after that position."""
         at = fn.COALESCE(cls.provider_time, cls.created_at)
         query = cls.select(cls, at.alias("at")).where(cls.conversation_id == conversation_id)
@@ -186,9 +199,7 @@ class Message(MailModel):
         return list(query.order_by(at.desc(), cls.id.desc()).limit(limit))
 
     @classmethod
-    def scheduled(
-        cls, filters: Mapping[str, Any], last_at: str | None, last_id: str | None, limit: int
-    ) -> list[Message]:
+    def scheduled(cls, filters: Mapping[str, Any], last_at: At, last_id: str | None, limit: int) -> list[Message]:
         """The scheduled messages of the workspace or conversation after that position, by `send_at`, the next first."""
         named = [getattr(cls, name) == value for name, value in filters.items()]
         query = cls.select().where(cls.send_at.is_null(False), *named)

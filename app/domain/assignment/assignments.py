@@ -75,7 +75,7 @@ def balanced_channels(workspace_id: str) -> list[str]:
 def _assign_of(workspace_id: str, channel_ids: Sequence[str]) -> int:
     """Assigns the first conversations in the queue of these channels, in order; returns how many.
 
-    Stops before one whose contact another transaction holds, so that nobody is passed over.
+    Stops at the first whose contact another transaction has locked, to keep the order of the queue.
     """
     members = [sets.key(Member, workspace_id, "id", member_id) for (member_id,) in rows(_AVAILABLE, (workspace_id,))]
     queue = rows(_QUEUE, {"channels": sql.array(channel_ids), "part": PART})
@@ -108,7 +108,7 @@ def _assign(workspace_id: str, conversation_id: str, members: Sequence[sets.Key]
 
 
 def _next(unit: Unit, channel: Channel, members: Sequence[sets.Key]) -> Member | None:
-    """The member that the channel's rule chooses, noted as having one conversation more; None if nobody has room."""
+    """The member chosen by the channel's rule, whose load is raised by one; None if nobody has room."""
     if channel.settings.get("assignment") != "balanced":
         return None
     chosen_from = channel.settings.get("member_ids")

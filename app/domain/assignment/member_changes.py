@@ -26,8 +26,7 @@ _NOT_YOURS = "Your role in this workspace lets you change your own availability,
 def check(workspace_id: str, payload: Mapping[str, Any], member_id: str, actor_id: str | None) -> None:
     """Raises NotFound, and InsufficientScope for a member who may not do that.
 
-    Agents change whether they are available themselves; whoever has the role `availability.manage`, and tokens, change
-    everything.
+    Agents may change their own availability. Tokens, and roles with `availability.manage`, may change everything.
     """
     if not members.exists(workspace_id, member_id):
         raise NotFound

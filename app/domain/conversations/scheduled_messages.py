@@ -157,7 +157,7 @@ def _take_room(unit: Unit, conversation: Conversation) -> None:
 
 
 def count(unit: Unit, conversation: Conversation, more: int) -> Conversation:
-    """Notes that so many more messages of the conversation are scheduled."""
+    """Adds to the number of the conversation's scheduled messages."""
     return conversations.alter(unit, conversation, scheduled=conversation.scheduled + more)
 
 

@@ -77,7 +77,7 @@ def look(conversation: Conversation, author: dict[str, str]) -> None:
 
 
 def of(conversation: Conversation) -> list[dict[str, Any]]:
-    """Who looks at the conversation now, the first to leave first; nobody while Redis is away."""
+    """The current viewers of the conversation, by the time at which they expire. Empty while Redis is away."""
     try:
         seconds, microseconds = bells.flags().time()
         now = seconds * 1000 + microseconds // 1000

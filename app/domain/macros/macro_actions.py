@@ -18,12 +18,12 @@ from app.lib import ids, normalization
 from app.models.conversations import Conversation, Message
 
 ME = "me"
-_NOBODY = "Nobody in particular applies the macro, so it cannot be assigned to them: give `member_id`."
+_NOBODY = "A token applies this macro, so `me` is no member. Give `member_id`."
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A macro that is applied: the write, and on behalf of which member (None: nobody in particular)."""
+    """One use of a macro: the write, and the member for whom it is applied, if there is one."""
 
     change: Change
     rendering: Rendering

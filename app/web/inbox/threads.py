@@ -10,6 +10,7 @@ from typing import Any
 from app.domain.conversations import messages
 from app.models.conversations import Conversation, Message
 from app.models.notes import Note
+from app.web.inbox import positions
 
 # Messages of a page, and the notes that may stand between them.
 MESSAGES, NOTES = 50, 200
@@ -35,21 +36,12 @@ class Thread:
 
 def read(conversation: Conversation, before: str | None = None) -> Thread:
     """The newest messages of the conversation, or those before that position, and the notes among them."""
-    at, _, last_id = (before or "").partition("~")
-    until = _time(at) if last_id else None
-    found: list[Any] = Message.latest(conversation.id, at if until else None, last_id if until else None, MESSAGES + 1)
+    until, last_id = positions.read(before) or (None, None)
+    found: list[Any] = Message.latest(conversation.id, until, last_id, MESSAGES + 1)
     has_more, shown = len(found) > MESSAGES, found[:MESSAGES]
     oldest = shown[-1] if has_more else None
     notes = Note.between(conversation.id, oldest.at if oldest else None, until, NOTES)
     entries = [Entry(message.at, message.id, messages.represent(message)) for message in shown]
     entries += [Entry(note.created_at, note.id, note=note) for note in notes]
     entries.sort(key=lambda entry: (entry.at, entry.id))
-    return Thread(entries, f"{oldest.at.isoformat()}~{oldest.id}" if oldest else None)
-
-
-def _time(text: str) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return found if found.tzinfo else None
+    return Thread(entries, positions.written(oldest.at, oldest.id) if oldest else None)

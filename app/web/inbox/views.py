@@ -15,6 +15,7 @@ from app.models.conversations import Conversation, Message
 from app.web import lists
 from app.web.access import viewer, workspace_id
 from app.web.contacts import contact_names
+from app.web.inbox import positions
 
 LABELS: Mapping[str, str] = {
     "mine": "Mine",
@@ -27,7 +28,7 @@ LABELS: Mapping[str, str] = {
 # The parts of an address that choose a list.
 PARTS = ("view", "label", "channel_id")
 
-Find = Callable[[str | None, str | None, int], Sequence[Any]]
+Find = Callable[[datetime | None, str | None, int], Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +57,10 @@ class View:
         find, time = self._order()
 
         def fetch(after: str | None, limit: int) -> Sequence[Any]:
-            at, _, last_id = (after or "").partition("~")
-            return find(at, last_id, limit) if _is_time(at) and last_id else find(None, None, limit)
+            at, last_id = positions.read(after) or (None, None)
+            return find(at, last_id, limit)
 
-        found = lists.sliced(fetch, lambda row: f"{getattr(row, time).isoformat()}~{row.id}")
+        found = lists.sliced(fetch, lambda row: positions.written(getattr(row, time), row.id))
         return lists.Page(rows_of(found.rows), found.next_address, found.first_address)
 
     def _order(self) -> tuple[Find, str]:
@@ -103,12 +104,5 @@ def rows_of(conversations: Sequence[Conversation]) -> list[Row]:
     ]
 
 
-def _closed(filters: Mapping[str, Any], _: str | None, last_id: str | None, limit: int) -> list[Conversation]:
+def _closed(filters: Mapping[str, Any], _: datetime | None, last_id: str | None, limit: int) -> list[Conversation]:
     return Conversation.newest(workspace_id(), {**filters, "status": "closed"}, last_id, limit)
-
-
-def _is_time(text: str) -> bool:
-    try:
-        return datetime.fromisoformat(text).tzinfo is not None
-    except ValueError:
-        return False

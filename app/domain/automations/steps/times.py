@@ -1,4 +1,4 @@
-"""Times in steps: in so many seconds, or read from what a template gives."""
+"""Times in steps: a number of seconds from now, or the time that a template renders."""
 
 from __future__ import annotations
 

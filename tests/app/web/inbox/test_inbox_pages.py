@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from urllib.parse import quote
 
 import pytest
 
@@ -116,6 +117,16 @@ def test_a_place_that_makes_no_sense_is_the_beginning(agent: Person, say: Say, p
 
     assert listed(agent, f"?after={place}") == ["Ada"]
     assert listed(agent, f"?view=waiting&after={place}") == ["Ada"]
+
+
+@pytest.mark.parametrize("time", ["2026-W01-1T00:00:00Z", "20260101T000000Z", "0001-01-01T00:00:00+14:00"])
+def test_a_time_that_postgresql_would_not_read_is_a_place_too(agent: Person, say: Say, time: str) -> None:
+    talk = say("Ada")
+
+    for view in ("all", "waiting", "snoozed", "closed"):
+        agent.page(f"inbox?view={view}&after={quote(time)}~cnv_1")
+    for row_id in ("msg_1", "%00"):
+        agent.page(f"inbox/{talk}?before={quote(time)}~{row_id}")
 
 
 def test_a_list_costs_the_same_however_long_it_is(agent: Person, say: Say, statements: list[str]) -> None:
