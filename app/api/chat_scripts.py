@@ -8,21 +8,33 @@ from __future__ import annotations
 import gzip
 import hashlib
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from flask import Blueprint, Response, request
 
+from app.api import chat_looks
 from app.api.responses import BareResponse
 from app.channels.web_chat import WebChat
 from app.config import settings
-from app.database import DatabaseAway
+from app.database import DatabaseAway, rows
 from app.domain.channels import media, visitors
-from app.lib import json
+from app.lib import clock, json
 from app.lib.caches import Cache
 
 blueprint = Blueprint("chat_scripts", __name__)
 
-# The names of the channels whose script was requested lately.
-_NAMES: Cache[str, str] = Cache(10_000)
+
+class Look(NamedTuple):
+    """What the script of a channel says of it."""
+
+    name: str
+    settings: dict[str, Any]
+    timezone: str
+
+
+_SHOWN = ("greeting", "color", "picture", "opening_hours")
+# What is to be said about the channels whose script was requested lately, and its characters.
+_LOOKS: Cache[str, Look] = Cache(4_000_000)
 # The facts about the channel stand in for `FACTS`, the argument at the end.
 _BEFORE, _, _AFTER = (Path(__file__).parent / "widget" / "chat.min.js").read_bytes().rpartition(b"FACTS")
 
@@ -30,7 +42,7 @@ _BEFORE, _, _AFTER = (Path(__file__).parent / "widget" / "chat.min.js").read_byt
 @blueprint.get("/chat/<channel_id>.js")
 def show(channel_id: str) -> Response:
     """The script; that of a channel that is known also while the database is away. Raises NotFound, DatabaseAway."""
-    content = _script(channel_id, _name_of(channel_id))
+    content = _script(channel_id, _look_of(channel_id))
     is_compressed = request.accept_encodings["gzip"] > 0
     response = BareResponse(gzip.compress(content, mtime=0) if is_compressed else content, mimetype="text/javascript")
     if is_compressed:
@@ -44,21 +56,25 @@ def show(channel_id: str) -> Response:
     return response.make_conditional(request)  # type: ignore[return-value]
 
 
-def _name_of(channel_id: str) -> str:
+def _look_of(channel_id: str) -> Look:
     try:
-        name = str(visitors.find_channel(channel_id).name)
+        channel = visitors.find_channel(channel_id)
+        timezone = rows("SELECT timezone FROM workspaces WHERE id = %s", (channel.workspace_id,))[0][0]
     except DatabaseAway:
-        known = _NAMES.get(channel_id)
+        known = _LOOKS.get(channel_id)
         if known is None:
             raise
         return known
-    _NAMES.put(channel_id, name, 1)
-    return name
+    shown = {name: value for name, value in channel.settings.items() if name in _SHOWN}
+    look = Look(channel.name, shown, timezone)
+    _LOOKS.put(channel_id, look, len(str(look)))
+    return look
 
 
-def _script(channel_id: str, name: str) -> bytes:
+def _script(channel_id: str, look: Look) -> bytes:
     facts = {
-        **{"channel": channel_id, "name": name, "base": settings().base_url, "live": settings().realtime_url},
+        **{"channel": channel_id, "name": look.name, "base": settings().base_url, "live": settings().realtime_url},
         **{"mostCharacters": WebChat.most_characters, "mostBytes": media.MOST_BYTES},
+        **chat_looks.facts(look.settings, look.timezone, clock.now()),
     }
     return _BEFORE + json.dumps(facts) + _AFTER

@@ -120,8 +120,14 @@ def say() -> Response:
 
 @blueprint.get("/messages")
 def list_messages() -> Response:
-    """The latest messages that the visitor may see, or those before a given one; the oldest first."""
-    return respond(200, {"messages": chats.history(_channel(), _visitor(), request.args.get("before"))})
+    """The latest messages that the visitor may see, or those before a given one; the oldest first.
+
+    `unread`: how many of the visitor's no member has read.
+    """
+    visitor = _visitor()
+    messages = chats.history(_channel(), visitor, request.args.get("before"))
+    # Counted after them, so that none of them is shown as read that is not.
+    return respond(200, {"messages": messages, "unread": chats.unread(_channel(), visitor)})
 
 
 @blueprint.route("/uploads", methods=["POST", "OPTIONS"], provide_automatic_options=False)

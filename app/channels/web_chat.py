@@ -10,12 +10,31 @@ from typing import Any, ClassVar
 
 from app.channels.base import OWN_SETTINGS, Account, ChannelKind
 
+DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+_CLOCK = {
+    "type": "string",
+    "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9]$",
+    "x-form": "a time of day such as 09:00",
+}
+_SPANS = {
+    "type": "array",
+    "maxItems": 4,
+    "items": {
+        "type": "object",
+        "required": ["from", "to"],
+        "additionalProperties": False,
+        "properties": {"from": _CLOCK, "to": _CLOCK},
+    },
+}
 _ORIGIN = r"^https?://([a-z0-9-]+(\.[a-z0-9-]+)*|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$"
 
 
 class WebChat(ChannelKind):
     """`settings.origins` are the pages that may show the chat; `new_visitors_per_minute` limits how many chats begin.
 
+    `greeting`, `color`, `picture` (an address that the visitor's browser loads) and `opening_hours` are what the
+    visitor sees. The hours follow the workspace's clock; a span that ends no later than it begins ends the next day.
     The one credential signs who a visitor is.
     """
 
@@ -43,6 +62,23 @@ class WebChat(ChannelKind):
             },
             **OWN_SETTINGS,
             "new_visitors_per_minute": {"type": "integer", "minimum": 1, "maximum": 6_000},
+            "greeting": {"type": ["string", "null"], "minLength": 1, "maxLength": 500},
+            "color": {
+                "type": ["string", "null"],
+                "pattern": "^#[0-9a-f]{6}$",
+                "x-form": "a color of # and six digits or small letters up to f, such as #1f4fd8",
+            },
+            "picture": {
+                "type": ["string", "null"],
+                "maxLength": 500,
+                "pattern": "^https://[!#-;=?-~]+$",
+                "x-form": "the address of a picture, which begins with https://",
+            },
+            "opening_hours": {
+                "type": ["object", "null"],
+                "additionalProperties": False,
+                "properties": dict.fromkeys(DAYS, _SPANS),
+            },
         },
     }
 

@@ -12,7 +12,6 @@ from app.domain.people import message_access
 from app.live import frames, representations
 from app.live.listeners import Listener, Pass
 from app.live.representations import Document
-from app.models.conversations import Message
 from app.realtime import Sign
 
 Documents = Mapping[tuple[str, str], Document]
@@ -39,7 +38,7 @@ def parcels(updates: Sequence[Update], behind: Place, listeners: Iterable[Listen
         texts = [(update, text) for update in latest if (text := _text(update, found))]
         sent = ((_of_member(texts, behind, those[0].admitted), those) for those in _by_actor(members))
         made += [Parcel(data, those) for data, those in sent if data]
-    if visitors and any(kind == "message" for kind, _ in found):
+    if visitors and any(kind in ("message", "conversation") for kind, _ in found):
         made += _to_visitors(latest, behind, found, visitors)
     return made
 
@@ -97,16 +96,38 @@ def _to_visitors(
     updates: Sequence[Update], behind: Place, found: Documents, visitors: Iterable[Listener]
 ) -> Iterator[Parcel]:
     peers = representations.peers(found)
-    by_peer: dict[tuple[str | None, str | None] | None, list[tuple[Update, Message]]] = defaultdict(list)
+    by_peer: dict[tuple[str, str | None] | None, list[tuple[Update, Document]]] = defaultdict(list)
     for update in updates:
         document = found.get((update.kind, update.subject_id))
-        if update.kind == "message" and document and message_access.is_shown_to_visitor(document.row):
-            by_peer[peers.get(document.row.conversation_id)].append((update, document.row))
+        if document and _is_for_visitors(update, document):
+            by_peer[_peer(update, document, peers)].append((update, document))
     for each in visitors:
-        visitor_id = each.admitted.actor_id
-        if theirs := by_peer.get((each.admitted.channel_id, each.admitted.peer)):
-            texts = [(update, frames.event("message", chats.represent(visitor_id, row))) for update, row in theirs]
+        visitor_id, channel_id = each.admitted.actor_id, str(each.admitted.channel_id)
+        if theirs := by_peer.get((channel_id, each.admitted.peer)):
+            texts = [(update, _for_visitor(visitor_id, update, document)) for update, document in theirs]
             yield Parcel(_placed(texts, behind, each.admitted), [each])
+
+
+def _is_for_visitors(update: Update, document: Document) -> bool:
+    """Whether it is a message that they may see, or their own have been read."""
+    if update.kind == "message":
+        return message_access.is_shown_to_visitor(document.row)
+    return update.kind == "conversation" and document.row.unread == 0
+
+
+def _peer(
+    update: Update, document: Document, peers: Mapping[str, tuple[str, str | None]]
+) -> tuple[str, str | None] | None:
+    """The channel and the peer."""
+    if update.kind == "conversation":
+        return document.row.channel_id, document.row.peer
+    return peers.get(document.row.conversation_id)
+
+
+def _for_visitor(visitor_id: str, update: Update, document: Document) -> bytes:
+    if update.kind == "conversation":
+        return frames.event("read", {"unread": 0})
+    return frames.event("message", chats.represent(visitor_id, document.row))
 
 
 def _placed(texts: Sequence[tuple[Update, bytes]], behind: Place, admitted: Pass) -> bytes:

@@ -7,12 +7,16 @@ const labels = {
   messages: "Messages",
   write: "Your message",
   send: "Send",
-  attach: "Attach a file",
+  attach: `Attach a file, up to ${config.mostBytes / 2 ** 20} MiB`,
   older: "Show older messages",
   answers: "Answers",
   you: "You",
   them: config.name,
   typing: "is writing …",
+  open_now: "We are here now",
+  back: "Away. Back",
+  sent: "Sent",
+  read: "Read",
   unread: "unread",
   waiting: "Waiting to be sent",
   failed: "Not sent",
@@ -50,7 +54,7 @@ const named = (label, more = {}) => ({ type: "button", attributes: { "aria-label
 const host = make("bellhop-chat");
 const root = host.attachShadow({ mode: "open" });
 const style = new CSSStyleSheet();
-style.replaceSync(css);
+style.replaceSync(css + (config.look || ""));
 // Not a style element, which a shop's Content-Security-Policy might refuse.
 root.adoptedStyleSheets = [style];
 
@@ -64,7 +68,9 @@ const launcher = make(
 const list = make("ol");
 const older = make("button", { type: "button", className: "older", hidden: true, textContent: labels.older });
 const chips = make("div", { className: "chips", hidden: true, attributes: { role: "group", "aria-label": labels.answers } });
-const log = make("div", { className: "log", tabIndex: 0, attributes: { role: "log", "aria-live": "polite", "aria-label": labels.messages } }, older, list, chips);
+const greeting = make("p", { className: "greeting", dir: "auto", textContent: config.greeting || "" });
+const receipt = make("div", { className: "receipt", attributes: { "aria-live": "off" } });
+const log = make("div", { className: "log", tabIndex: 0, attributes: { role: "log", "aria-live": "polite", "aria-label": labels.messages } }, older, greeting, list, receipt, chips);
 const status = make("div", { className: "status", attributes: { role: "status" } });
 const text = make("textarea", { rows: 1, attributes: { "aria-label": labels.write, "aria-describedby": "left", placeholder: labels.write, dir: "auto" } });
 const left = make("div", { id: "left", className: "left", hidden: true });
@@ -74,7 +80,12 @@ const attach = make("label", {}, file, clip);
 const send = make("button", { ...named(labels.send), type: "submit", className: "send" }, icon("M4 12l16-8-6 16-3-7z"));
 const form = make("form", {}, attach, text, send);
 const close = make("button", named(labels.close), icon("M6 6l12 12M18 6L6 18"));
-const header = make("header", {}, make("h2", { textContent: config.name }), close);
+const hours = make("small");
+const header = make("header", {}, make("div", {}, make("h2", { textContent: config.name }), hours), close);
+if (config.picture) {
+  const picture = make("img", { src: config.picture, alt: "", referrerPolicy: "no-referrer", onerror: () => picture.remove() });
+  header.prepend(picture);
+}
 const panel = make("div", { className: "panel", hidden: true, attributes: { role: "dialog", "aria-label": config.name } }, header, log, status, left, form);
 root.append(make("div", { className: "chat" }, launcher, panel));
 
@@ -112,6 +123,10 @@ function render() {
       shown.delete(key);
     }
   }
+  const last = all.at(-1);
+  receipt.textContent = last?.direction !== "in" || last.isWaiting ? "" : last.id && !session.unread ? labels.read : labels.sent;
+  greeting.hidden = !config.greeting || session.hasOlder;
+  hours.textContent = opening();
   offer(all);
   if (older.hidden === session.hasOlder) {
     if (root.activeElement === older) log.focus();
@@ -129,6 +144,14 @@ function render() {
   const note = session.isBlocked ? labels.blocked : session.isOffline && session.state.outbox.length ? labels.offline : session.typing > Date.now() ? `${labels.them} ${labels.typing}` : problem;
   if (status.textContent !== note) status.textContent = note;
   if (isSeen && unread) session.read();
+}
+
+// Whether it is open, or when it opens, by the visitor's clock. Nothing once the hours that the script has are over.
+function opening() {
+  const now = Date.now() / 60000;
+  const [begins] = config.hours?.find(([, ends]) => ends > now) || [];
+  if (!begins) return "";
+  return begins <= now ? labels.open_now : `${labels.back} ${new Date(begins * 60000).toLocaleString([], { weekday: "long", hour: "numeric", minute: "2-digit" })}`;
 }
 
 // The buttons of the latest message that has some, until the visitor has written anything since.
@@ -155,8 +178,13 @@ function draw(message) {
   } else if (message.isWaiting) {
     item.classList.add("waiting");
     item.append(make("small", { className: "unseen", textContent: ` (${labels.waiting})` }));
-  }
+  } else item.append(sentAt(new Date(message.at)));
   return item;
+}
+
+function sentAt(at) {
+  const isToday = at.toDateString() === new Date().toDateString();
+  return make("time", { dateTime: at.toISOString(), title: at.toLocaleString(), textContent: at.toLocaleString([], { dateStyle: isToday ? undefined : "medium", timeStyle: "short" }) });
 }
 
 // Only plain ASCII becomes a link, so that no letters can pretend to be others.

@@ -16,6 +16,7 @@ class Session {
     this.changed = changed;
     this.state = { ...NOTHING };
     this.messages = [];
+    this.unread = 0;
     this.hasOlder = false;
     this.identity = null;
     this.isOpen = false;
@@ -199,7 +200,8 @@ class Session {
     const { token } = this.state;
     const answer = await this.ask("/messages");
     if (!answer.ok || token !== this.state.token) return;
-    const { messages } = await answer.json();
+    const { messages, unread } = await answer.json();
+    this.unread = unread;
     const ids = new Set(messages.flatMap((each) => [each.id, each.client_id]));
     const first = messages[0]?.at;
     // Older ones than the server has shown stay unless some between are missing, and what it has not processed.

@@ -17,7 +17,8 @@ _NAME = {"description": "For people; it need not be unique.", "example": "Shop"}
 _SETTINGS = {
     "description": "Settings of the kind, by name. `reopen`: whether a message after a conversation was "
     "closed reopens it, which is the default, or opens another. `assignment`: `none`, or `balanced`, which assigns "
-    "conversations to the available member with the fewest open ones, of those in `member_ids` (null: all).",
+    "conversations to the available member with the fewest open ones, of those in `member_ids` (null: all). "
+    "Of a web chat also what its visitors see: `greeting`, `color`, `picture` and `opening_hours`; null: none.",
 }
 _CREDENTIALS = {
     "description": "The credentials of the account at the provider: `bot_token` for Telegram; `access_token`, "

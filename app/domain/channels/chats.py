@@ -148,6 +148,15 @@ def history(channel: Channel, visitor: Visitor, before: str | None = None) -> li
     return [represent(visitor.id, Message(**dict(zip(_COLUMNS, each, strict=True)))) for each in reversed(found)]
 
 
+def unread(channel: Channel, visitor: Visitor) -> int:
+    """How many of the visitor's latest messages no member has read."""
+    found = rows(
+        "SELECT unread FROM conversations WHERE channel_id = %s AND peer = %s ORDER BY id DESC LIMIT 1",
+        (channel.id, visitor.peer),
+    )
+    return int(found[0][0]) if found else 0
+
+
 def represent(visitor_id: str, message: Message) -> dict[str, Any]:
     """The message as the visitor sees it; `client_id` is the page's own identifier of what was written there."""
     own, key = _key(visitor_id, ""), message.provider_id or ""

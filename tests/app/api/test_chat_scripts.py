@@ -8,6 +8,7 @@ import json
 import pytest
 from flask.testing import FlaskClient
 
+from app.channels.web_chat import DAYS
 from app.database import rows
 from app.lib import ids
 from app.models.channels import Channel
@@ -15,7 +16,11 @@ from tests import widget
 from tests.cast import Api, database_away
 from tests.chatting import SECRET, make_chat
 
-MOST_BYTES = 17_500
+MOST_BYTES = 20_000
+LOOK = {
+    **{"greeting": "g" * 500, "color": "#c02942", "picture": f"https://shop.example/{'p' * 479}"},
+    "opening_hours": {day: [{"from": "09:00", "to": "12:30"}, {"from": "13:30", "to": "18:00"}] for day in DAYS},
+}
 
 
 @pytest.fixture
@@ -40,6 +45,19 @@ def test_the_script_knows_its_channel_and_is_small(client: FlaskClient, channel:
     assert response.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
     assert response.headers["X-Content-Type-Options"] == "nosniff"
     assert "Set-Cookie" not in response.headers
+
+
+def test_with_all_of_its_look_it_is_still_small(client: FlaskClient, channel: Channel) -> None:
+    rows("UPDATE channels SET settings = (settings::jsonb || %s)::json WHERE id = %s", (json.dumps(LOOK), channel.id))
+
+    response = client.get(f"/chat/{channel.id}.js")
+
+    found = facts(response.text)
+    assert (found["greeting"], found["picture"]) == (LOOK["greeting"], LOOK["picture"])
+    assert "--accent:#c02942" in str(found["look"])
+    assert len(found["hours"]) == 8  # type: ignore[arg-type]
+    assert "origins" not in response.text
+    assert len(response.data) <= MOST_BYTES
 
 
 def test_a_name_cannot_leave_its_string(client: FlaskClient, channel: Channel) -> None:

@@ -204,6 +204,18 @@ def test_older_messages_are_asked_for_by_the_oldest_that_is_shown(page: Page, ap
     assert [each["text"] for each in before + shown] == ["0", "Answer to 0", *map(str, range(1, 60))]
 
 
+def test_how_many_of_the_own_messages_were_not_read_is_counted(page: Page, client: FlaskClient, api: Api) -> None:
+    page.say("Hello", "m1")
+    assert page.ask("GET", "messages").json["unread"] == 0
+    conversation_id = converse(api, page)
+    rows("UPDATE conversations SET unread = 3 WHERE id = %s", (conversation_id,))
+    other = Page(client, page.channel)
+    other.say("Theirs", "m1", key="z" * 32)
+
+    assert page.ask("GET", "messages").json["unread"] == 3
+    assert other.ask("GET", "messages").json["unread"] == 0
+
+
 def test_a_message_of_somebody_else_is_like_one_that_there_is_not(page: Page, client: FlaskClient, api: Api) -> None:
     other = Page(client, page.channel)
     page.say("Mine", "m1")

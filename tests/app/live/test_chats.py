@@ -96,6 +96,20 @@ def test_a_visitor_hears_no_notes(api: Api, channel: Channel, contact_id: str, e
     assert b"rude" not in ear.raw
 
 
+def test_a_visitor_hears_that_its_messages_were_read_and_of_no_other_change(
+    channel: Channel, contact_id: str, enter: Enter
+) -> None:
+    own = talk(channel, contact_id)
+    ear, stranger = enter(), enter(OTHER_KEY)
+    change = "UPDATE conversations SET {} WHERE id = %s"
+    rows(change.format("assignee_id = 'mem_secret'"), (own.id,))
+    rows(change.format("unread = 0"), (own.id,))
+
+    ear.until(lambda heard: heard)
+    assert [(each.kind, each.data) for each in ear.heard] == [("read", {"unread": 0})]
+    assert stranger.listen().heard == []
+
+
 def test_a_visitor_learns_nothing_of_who_answers(channel: Channel, contact_id: str, enter: Enter) -> None:
     own, ear = talk(channel, contact_id), enter()
     say(own, "Hello")

@@ -1,0 +1,116 @@
+"""What visitors of a web chat see: its greeting, color, picture and opening hours, in one form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from flask import Blueprint, render_template
+
+from app.channels.web_chat import DAYS, WebChat
+from app.domain.bodies.channels import ChannelPatch
+from app.domain.channels import channels
+from app.errors import Conflict, Fault, Invalid, NotFound
+from app.models.channels import Channel
+from app.models.workspaces import Workspace
+from app.web import writes
+from app.web.access import page, workspace_id
+from app.web.forms import Answer, checked, status_of, typed
+from app.web.redirects import to
+
+blueprint = Blueprint("chat_look_pages", __name__, url_prefix="/workspaces/<workspace>/settings/channels")
+
+# That of `app/api/widget/chat.css`. A field for colors cannot be empty.
+DEFAULT_COLOR = "#1f4fd8"
+_MOST_SPANS = 4
+_SPAN = re.compile(r"(\d{1,2})(?::(\d\d))?\s*[-\u2013]\s*(\d{1,2})(?::(\d\d))?")
+_WRONG_HOURS = "Give times of day such as 09:00-12:30, 13:30-18:00, at most four spans."
+
+
+@blueprint.get("/<channel_id>/look")
+@page("channels.manage")
+def edit(channel_id: str) -> str:
+    """The form."""
+    channel = _chat(channel_id)
+    week = channel.settings.get("opening_hours") or {}
+    hours = {day: ", ".join(f"{span['from']}-{span['to']}" for span in week.get(day, ())) for day in DAYS}
+    return _form(channel, {name: channel.settings.get(name) or "" for name in ("greeting", "color", "picture")} | hours)
+
+
+@blueprint.post("/<channel_id>/look")
+@page("channels.manage")
+def update(channel_id: str) -> Answer:
+    """Changes what the visitors see."""
+    channel = _chat(channel_id)
+    given = {name: text.strip() for name, text in typed("greeting", "color", "picture", *DAYS).items()}
+    try:
+        body = {"settings": _settings(given)}
+        check = partial(_check, channel, body)
+        job = writes.submit("channels.update", checked(ChannelPatch(), body), channel.id, check)
+    except (Invalid, Conflict) as error:
+        return _form(channel, given, _errors(error)), status_of(error)
+    done = "Saved. The pages of your visitors show it within five minutes." if job.is_finished else None
+    return to("channel_pages.show", done, channel_id=channel.id)
+
+
+def _chat(channel_id: str) -> Channel:
+    """The web chat. Raises NotFound, also for channels of other kinds."""
+    channel = Channel.find(workspace_id(), channel_id)
+    if channel.kind != WebChat.name:
+        raise NotFound("Only a web chat has a look.")
+    return channel
+
+
+def _settings(given: Mapping[str, str]) -> dict[str, Any]:
+    """The settings as the API would be sent them. Raises Invalid for hours that cannot be read."""
+    settings: dict[str, Any] = {name: given[name] or None for name in ("greeting", "picture")}
+    color = given["color"].lower()
+    settings["color"] = None if color in ("", DEFAULT_COLOR) else color
+    wrong = [day for day in DAYS if _spans(given[day]) is None]
+    if wrong:
+        raise Invalid(*(Fault(f"/settings/{day}", _WRONG_HOURS) for day in wrong))
+    week = {day: spans for day in DAYS if (spans := _spans(given[day]))}
+    settings["opening_hours"] = week or None
+    return settings
+
+
+def _spans(text: str) -> list[dict[str, str]] | None:
+    """The spans of a day, such as `9-12:30, 13:30-18:00`; None if the text says something else."""
+    spans = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        if not (found := _SPAN.fullmatch(part)):
+            return None
+        first_hour, first_minute, last_hour, last_minute = (int(each or 0) for each in found.groups())
+        # Midnight, as the end of a day, is its beginning for the API.
+        last_hour %= 24 if last_minute == 0 and last_hour == 24 else 100
+        if max(first_hour, last_hour) > 23 or max(first_minute, last_minute) > 59:
+            return None
+        spans.append({"from": f"{first_hour:02}:{first_minute:02}", "to": f"{last_hour:02}:{last_minute:02}"})
+    return spans if len(spans) <= _MOST_SPANS else None
+
+
+def _check(channel: Channel, body: Mapping[str, Any]) -> None:
+    if faults := channels.settings_faults(channels.kind_of(channel), body["settings"], is_patch=True):
+        raise Invalid(*faults)
+
+
+def _errors(error: Invalid | Conflict) -> dict[str, str]:
+    """The sentence for each field, by its name."""
+    if isinstance(error, Conflict):
+        return {"": error.detail}
+    return {fault.pointer.removeprefix("/settings/").partition("/")[0]: fault.detail for fault in error.faults}
+
+
+def _form(channel: Channel, given: Mapping[str, str], errors: Mapping[str, str] | None = None) -> str:
+    workspace = Workspace.get_by_id(workspace_id())
+    return render_template(
+        "channels/look.html",
+        channel=channel,
+        given=given,
+        days=DAYS,
+        timezone=workspace.timezone,
+        default_color=DEFAULT_COLOR,
+        errors=errors or {},
+    )
