@@ -13,6 +13,7 @@ from bench import (
     deliveries,
     fairness,
     inbound,
+    inbox,
     latency,
     live,
     messages,
@@ -39,18 +40,19 @@ SECTIONS = {
     "messages": messages.run,
     "rates": rates.run,
     "inbound": inbound.run,
+    "inbox": inbox.run,
     "pages": pages.run,
     "live": live.run,
 }
 # Sections with a small variant, which only shows whether they work.
 QUICK = {"fairness": fairness.quick, "waiting": waiting.quick, "runs": automations.quick}
 QUICK |= {"messages": messages.quick, "pages": pages.quick, "live": live.quick, "rates": rates.quick}
-QUICK |= {"inbound": inbound.quick}
+QUICK |= {"inbound": inbound.quick, "inbox": inbox.quick}
 Run = Callable[[Site, Callable[[str], None]], list[Row]]
 COUNTS = {"deliveries": deliveries.COUNTS, "waiting": waiting.COUNTS, "runs": automations.COUNTS}
 COUNTS |= {"rates": rates.COUNTS}
 SETTINGS = {"messages": messages.SETTINGS, "waiting": waiting.SETTINGS}
-SETTINGS |= {"rates": rates.SETTINGS, "inbound": inbound.SETTINGS}
+SETTINGS |= {"rates": rates.SETTINGS, "inbound": inbound.SETTINGS, "inbox": inbox.SETTINGS}
 
 
 def main() -> int:

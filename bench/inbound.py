@@ -55,11 +55,11 @@ class Bot:
     """A connected bot to which people write in turn. `sent_at` are Unix times, by the person's number."""
 
     def __init__(self, site: Site) -> None:
-        channel_id = connect(
+        self.channel_id = connect(
             site.stack, site.workspace, "telegram", {"bot_token": TOKEN, "hook_secret": SECRET}, {"reopen": True}
         )
         self.sent_at: dict[str, list[float]] = defaultdict(list)
-        self._path = f"/hooks/telegram/{channel_id}"
+        self._path = f"/hooks/telegram/{self.channel_id}"
         self._connection = HTTPConnection("127.0.0.1", site.stack.port, timeout=30)
         self._people = [Person(7_000_000 + number) for number in range(PEOPLE)]
         self._written = 0

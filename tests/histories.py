@@ -99,16 +99,16 @@ def _values(history: History, began: datetime, ends: datetime) -> dict[str, Any]
         "attempts": ATTEMPTS,
         "every": history.deliveries // max(1, history.failed),
         "secret": f"'\\x{history.sealed_secret.hex()}'::bytea",
-        "contact": _typeid("con", str(began_ms - 1000), f"{history.first} + contact"),
-        "endpoint": _typeid("whe", str(began_ms - 1000), f"{history.first} + endpoint"),
-        "event": _typeid("evt", "moment", f"{history.first} + event"),
-        "delivery": _typeid("dlv", "moment", f"{history.first} + n"),
-        "job": _typeid("job", "moment", f"{history.first} + event"),
+        "contact": typeid("con", str(began_ms - 1000), f"{history.first} + contact"),
+        "endpoint": typeid("whe", str(began_ms - 1000), f"{history.first} + endpoint"),
+        "event": typeid("evt", "moment", f"{history.first} + event"),
+        "delivery": typeid("dlv", "moment", f"{history.first} + n"),
+        "job": typeid("job", "moment", f"{history.first} + event"),
         "trace": "md5(event::text)",
     }
 
 
-def _typeid(prefix: str, milliseconds: str, number: str) -> str:
+def typeid(prefix: str, milliseconds: str, number: str) -> str:
     """SQL of an identifier made at that time."""
     digits = [f"substr('{_ALPHABET}', 1 + (({milliseconds} >> {shift}) & 31)::int, 1)" for shift in range(45, -1, -5)]
     return f"('{prefix}_' || {' || '.join(digits)} || lpad(({number})::text, 16, '0'))"
