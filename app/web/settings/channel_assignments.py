@@ -15,8 +15,8 @@ from app.web.forms import typed, typed_all
 # What the form offers, and what it says of each.
 CHOICES: Mapping[str, tuple[str, str]] = {
     "none": ("Nobody, until somebody takes it", "It stays unassigned. Members and automations assign it."),
-    "all": ("The members in turn", "It goes to the available member with the fewest open conversations."),
-    "some": ("Some members in turn", "The same, but only of those that are ticked here."),
+    "all": ("One of all members", "Of those who are available, the one with the fewest open conversations."),
+    "some": ("One of some members", "The same, but only of those that are ticked here."),
 }
 _NOBODY_TICKED = "Tick at least one member."
 _REASONS = {
