@@ -11,7 +11,7 @@ from app.domain.bodies.pointers import refuse_bad_text
 from app.domain.channels import media
 from app.domain.macros import renderings, saved_replies
 from app.domain.macros.renderings import Rendering
-from app.errors import Conflict, Fault, Invalid
+from app.errors import Conflict, Fault, Invalid, Overloaded
 from app.lib import ids
 from app.models.contacts import Contact
 from app.models.uploads import Upload
@@ -109,7 +109,7 @@ def preview_of(given: Given) -> Preview:
             return Preview(rendering.render(given.text), rendering.missing)
     except Invalid as error:
         return Preview(errors={"text": error.faults[0].detail})
-    except Conflict as error:
+    except (Conflict, Overloaded) as error:
         return Preview(errors={"text": error.detail})
 
 

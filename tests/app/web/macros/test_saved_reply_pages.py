@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from app.domain.macros import saved_replies
+from app.errors import Overloaded
 from app.lib import ids
 from app.models.saved_replies import SavedReply
 from tests.cast import Api, all_of, one
@@ -196,6 +197,21 @@ def test_a_preview_says_why_there_is_none(owner: Person, api: Api, text: str, sa
     answer = owner.post("saved-replies/new", PREVIEW | {"text": text}, headers={"Accept": "application/json"})
 
     assert said in answer.json["errors"]["text"]
+
+
+def test_the_form_is_there_also_if_its_preview_is_not(owner: Person, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    api.contact(email="ada@example.com")
+    reply_id = make_saved_reply(api)
+
+    def overload(workspace_id: str) -> None:
+        raise Overloaded
+
+    monkeypatch.setattr("app.bounds.alone", overload)
+
+    text = owner.page(f"saved-replies/{reply_id}")
+
+    assert "Hello {{ contact.first_name }}." in text
+    assert "Too many requests that take long are under way" in text
 
 
 def test_a_preview_shows_no_contact_of_another_workspace(owner: Person, api: Api, others: Api) -> None:
