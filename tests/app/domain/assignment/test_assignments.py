@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from app.database import rows
-from app.domain.assignment import assignments, outlooks
+from app.domain.assignment import assignments
 from scheduler.timetable import Timetable
 from tests.app.domain.assignment.balancing import (
     assign_all,
@@ -254,4 +254,3 @@ def test_queues_are_found_by_indexes(
     assert scanned == []
     plan = str(rows(f"EXPLAIN {assignments._QUEUE}", {"channels": "{" + channel_id + "}", "part": 50}))
     assert "conversations_queue" in plan
-    assert "conversations_queue" in str(rows(f"EXPLAIN {outlooks._QUEUED}", (channel_id, outlooks.MOST_QUEUED)))
