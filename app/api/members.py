@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from flask import Response
-from marshmallow import fields, validate
 
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
@@ -15,32 +14,11 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.writes import accept
 from app.domain.assignment import member_changes
+from app.domain.bodies.members import MemberPatch
 from app.domain.people import members
-from app.domain.people.members import AVAILABILITIES, MemberSchema
-from app.lib.schemas import RequestBody, StrictBoolean, StrictInteger, about
+from app.domain.people.members import MemberSchema
 
 blueprint = Blueprint("members", __name__, description="The people who work in the workspace.")
-
-
-class MemberPatch(RequestBody):
-    """The body that changes a member."""
-
-    availability = fields.String(
-        validate=validate.OneOf(AVAILABILITIES),
-        metadata=about("Whether channels with `balanced` assignment give them conversations.", example="away"),
-    )
-    capacity = StrictInteger(
-        allow_none=True,
-        validate=validate.Range(0, member_changes.MOST_CAPACITY),
-        metadata=about("How many open conversations the rule assigns at most; null: no limit.", example=20),
-    )
-    reassign = StrictBoolean(
-        metadata=about(
-            "Only with `away`, and true if it is left out: their conversations whose contact waits for an answer, on "
-            "channels with `balanced` assignment, go to others.",
-            example=False,
-        )
-    )
 
 
 @blueprint.route("/workspaces/<workspace>/members", methods=["GET"])

@@ -234,9 +234,9 @@ def _call(job: Job, unit: Unit) -> Effect | None:
 
 
 def _record(job: Job) -> None:
-    """Records changes by staff in the audit log, unless the verb records all changes itself."""
+    """Records changes by staff in the audit log, unless the verb records the changes of everybody."""
     is_of_staff = job.actor_id is not None and job.actor_id.startswith("vis_")
-    if is_of_staff and job.status == "succeeded" and KINDS[job.kind].restriction not in ("webhooks", None):
+    if is_of_staff and job.status == "succeeded" and not KINDS[job.kind].is_audited:
         assert job.resource_type is not None
         assert job.resource_id is not None
         target = job.resource_type, job.resource_id

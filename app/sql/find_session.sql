@@ -3,10 +3,10 @@
 SELECT sessions.id, sessions.seen_at, accounts.id, accounts.email, accounts.is_support,
     (SELECT greatest(0, extract(epoch FROM now() - due_at))::float FROM jobs
      WHERE workspace_id = %(workspace_id)s AND due_at IS NOT NULL ORDER BY position LIMIT 1),
-    belongs.id, belongs.workspace_id, belongs.name, belongs.role
+    belongs.id, belongs.workspace_id, belongs.name, belongs.role, belongs.availability
 FROM sessions JOIN accounts ON accounts.id = sessions.account_id
 LEFT JOIN LATERAL (
-    SELECT members.id, workspace_id, workspaces.name, role
+    SELECT members.id, workspace_id, workspaces.name, role, availability
     FROM members JOIN workspaces ON workspaces.id = members.workspace_id
     WHERE members.account_id = accounts.id ORDER BY workspace_id LIMIT %(most)s
 ) AS belongs ON true

@@ -53,6 +53,7 @@ def usual(service: Service) -> Workspace:
     caller.apply("POST", "bookings", booking)
     channel = make_web_chat(caller, "Flowers")
     caller.apply("POST", f"automations/{automation}/start", {"contact_id": contacts[2]})
+    prepare_replies(caller, automation)
     for number, contact in enumerate(reversed(contacts)):
         make_conversation(service, workspace, channel, contact, len(contacts) - number)
     # Refused when it runs: the address belongs to another contact.
@@ -153,6 +154,26 @@ def make_conversation(service: Service, workspace: Workspace, channel: str, cont
             *(hours_ago, len(said) - number),
         )
     workspace.caller().apply("POST", f"conversations/{talk}/notes", {"text": "Called: wants the refund in cash."})
+
+
+def prepare_replies(caller: Caller, automation: str) -> None:
+    """Saved replies, also of text from right to left, and a macro with an action of every kind."""
+    for shortcut, text in (("hours", "We are open from nine to six."), ("directions", LONG), ("عنوان", RIGHT_TO_LEFT)):
+        caller.apply("POST", "saved-replies", {"shortcut": shortcut, "text": text})
+    text = "Hello {{ contact.first_name }}, your refund is on its way. It takes up to three days.\n\n{{ member.email }}"
+    reply = caller.apply("POST", "saved-replies", {"shortcut": "refund", "text": text})
+    actions = [
+        {"kind": "reply", "saved_reply_id": str(reply.data["id"])},
+        {"kind": "note", "text": "Refunded by {{ member.email }}."},
+        {"kind": "assign", "assignee_id": "me"},
+        {"kind": "label", "labels": ["refund", "money"]},
+        {"kind": "unlabel", "labels": ["urgent"]},
+        {"kind": "start_automation", "automation_id": automation},
+        {"kind": "snooze", "seconds": 2 * 24 * 60 * 60},
+        {"kind": "close"},
+    ]
+    caller.apply("POST", "macros", {"name": RIGHT_TO_LEFT, "actions": [{"kind": "close"}]})
+    caller.apply("POST", "macros", {"name": "Refund", "actions": actions})
 
 
 def make_automation(caller: Caller, name: str) -> str:

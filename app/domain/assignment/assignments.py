@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any
 from uuid import uuid4
 
 import structlog
@@ -72,6 +73,26 @@ def balanced_channels(workspace_id: str) -> list[str]:
     return [channel_id for (channel_id,) in found]
 
 
+def choose(settings: Mapping[str, Any], members: Sequence[Member], loads: Mapping[str, int]) -> Member | None:
+    """Who of the members gets the next conversation of a channel with these settings; None if nobody has room.
+
+    `loads`: how many open conversations each of the members has.
+    """
+    suitable = [
+        member
+        for member in members
+        if member.availability == "available"
+        and is_chosen(settings, member.id)
+        and (member.capacity is None or loads[member.id] < member.capacity)
+    ]
+    return min(suitable, key=lambda each: (loads[each.id], each.assigned_at or _NEVER, each.id), default=None)
+
+
+def is_chosen(settings: Mapping[str, Any], member_id: str) -> bool:
+    """Whether the settings of a channel let the rule choose that member."""
+    return settings.get("member_ids") is None or member_id in settings["member_ids"]
+
+
 def _assign_of(workspace_id: str, channel_ids: Sequence[str]) -> int:
     """Assigns the first conversations in the queue of these channels, in order; returns how many.
 
@@ -111,19 +132,11 @@ def _next(unit: Unit, channel: Channel, members: Sequence[sets.Key]) -> Member |
     """The member chosen by the channel's rule, whose load is raised by one; None if nobody has room."""
     if channel.settings.get("assignment") != "balanced":
         return None
-    chosen_from = channel.settings.get("member_ids")
     held = _locked(unit, members)
     loads = unit.noted(_loads_of(channel.workspace_id), partial(_loads, channel.workspace_id, held))
-    suitable = [
-        member
-        for member in held
-        if member.availability == "available"
-        and (chosen_from is None or member.id in chosen_from)
-        and (member.capacity is None or loads[member.id] < member.capacity)
-    ]
-    if not suitable:
+    chosen = choose(channel.settings, held, loads)
+    if chosen is None:
         return None
-    chosen = min(suitable, key=lambda member: (loads[member.id], member.assigned_at or _NEVER, member.id))
     unit.notes[_loads_of(channel.workspace_id)] = {**loads, chosen.id: loads[chosen.id] + 1}
     latest = max(member.assigned_at or _NEVER for member in held)
     return unit.put(chosen.altered(assigned_at=max(unit.now, latest + timedelta(microseconds=1))))
@@ -145,7 +158,7 @@ def _loads_of(workspace_id: str) -> tuple[str, str]:
     return ("open conversations of members", workspace_id)
 
 
-_IS_QUEUED = "status = 'open' AND assignee_id IS NULL AND snoozed_until IS NULL"
+IS_QUEUED = "status = 'open' AND assignee_id IS NULL AND snoozed_until IS NULL"
 _AVAILABLE = "SELECT id FROM members WHERE workspace_id = %s AND availability = 'available' ORDER BY id"
 
 _LOAD = conversation_counts.OPEN_OF.format("members.workspace_id", "members.id")
@@ -157,7 +170,7 @@ _READY = f"""
         WHERE {_IS_BALANCED} AND id > %(after)s ORDER BY id LIMIT %(most)s
     ), queued AS MATERIALIZED (
         SELECT * FROM looked_at WHERE EXISTS (
-            SELECT FROM conversations WHERE channel_id = looked_at.id AND {_IS_QUEUED})
+            SELECT FROM conversations WHERE channel_id = looked_at.id AND {IS_QUEUED})
     ), free AS MATERIALIZED (
         SELECT members.id, workspace_id FROM (SELECT DISTINCT workspace_id FROM queued) AS owners
         JOIN members USING (workspace_id)
@@ -176,6 +189,6 @@ _READY = f"""
 _QUEUE = f"""
     SELECT queued.id, queued.contact_id FROM unnest(%(channels)s::text[]) AS channel(id) CROSS JOIN LATERAL (
         SELECT id, contact_id, waiting_since FROM conversations
-        WHERE channel_id = channel.id AND {_IS_QUEUED} ORDER BY waiting_since, id LIMIT %(part)s) AS queued
+        WHERE channel_id = channel.id AND {IS_QUEUED} ORDER BY waiting_since, id LIMIT %(part)s) AS queued
     ORDER BY queued.waiting_since, queued.id LIMIT %(part)s
 """

@@ -26,12 +26,13 @@ class Kind:
     """A kind of write: the restriction that a token needs for it, and the type of the resource it is about.
 
     `restriction`: UNRESTRICTED if it needs an unrestricted token, None if any will do. `is_long`: it is claimed without
-    others, because it takes long or is done in parts.
+    others, because it takes long or is done in parts. `is_audited`: its verb records who changed what in the audit log.
     """
 
     restriction: str | None
     resource_type: str
     is_long: bool = False
+    is_audited: bool = False
 
 
 # `app/domain/writes.py` has the verb of each.
@@ -46,19 +47,19 @@ KINDS: Mapping[str, Kind] = {
     "bookings.create": Kind("contacts", "booking"),
     "bookings.cancel": Kind("contacts", "booking"),
     "contacts.import": Kind("contacts", "import", is_long=True),
-    "endpoints.create": Kind("webhooks", "endpoint"),
-    "endpoints.rotate_secret": Kind("webhooks", "endpoint"),
-    "endpoints.test": Kind("webhooks", "delivery"),
-    "endpoints.update": Kind("webhooks", "endpoint"),
-    "endpoints.delete": Kind("webhooks", "endpoint"),
-    "endpoints.enable": Kind("webhooks", "endpoint"),
-    "endpoints.resend": Kind("webhooks", "sweep"),
-    "deliveries.resend": Kind("webhooks", "delivery"),
-    "deliveries.create": Kind("webhooks", "delivery"),
-    "replays.create": Kind("webhooks", "replay", is_long=True),
-    "replays.pause": Kind("webhooks", "replay"),
-    "replays.continue": Kind("webhooks", "replay"),
-    "replays.abort": Kind("webhooks", "replay"),
+    "endpoints.create": Kind("webhooks", "endpoint", is_audited=True),
+    "endpoints.rotate_secret": Kind("webhooks", "endpoint", is_audited=True),
+    "endpoints.test": Kind("webhooks", "delivery", is_audited=True),
+    "endpoints.update": Kind("webhooks", "endpoint", is_audited=True),
+    "endpoints.delete": Kind("webhooks", "endpoint", is_audited=True),
+    "endpoints.enable": Kind("webhooks", "endpoint", is_audited=True),
+    "endpoints.resend": Kind("webhooks", "sweep", is_audited=True),
+    "deliveries.resend": Kind("webhooks", "delivery", is_audited=True),
+    "deliveries.create": Kind("webhooks", "delivery", is_audited=True),
+    "replays.create": Kind("webhooks", "replay", is_long=True, is_audited=True),
+    "replays.pause": Kind("webhooks", "replay", is_audited=True),
+    "replays.continue": Kind("webhooks", "replay", is_audited=True),
+    "replays.abort": Kind("webhooks", "replay", is_audited=True),
     "automations.create": Kind("automations", "automation"),
     "automations.update": Kind("automations", "automation"),
     "automations.delete": Kind("automations", "automation", is_long=True),
@@ -83,21 +84,21 @@ KINDS: Mapping[str, Kind] = {
     "scheduled_messages.delete": Kind("inbox", "message"),
     "notes.create": Kind("inbox", "note"),
     "notes.delete": Kind("inbox", "note"),
-    "saved_replies.create": Kind("inbox", "saved_reply"),
-    "saved_replies.update": Kind("inbox", "saved_reply"),
-    "saved_replies.delete": Kind("inbox", "saved_reply"),
-    "macros.create": Kind("inbox", "macro"),
-    "macros.update": Kind("inbox", "macro"),
-    "macros.delete": Kind("inbox", "macro"),
+    "saved_replies.create": Kind("inbox", "saved_reply", is_audited=True),
+    "saved_replies.update": Kind("inbox", "saved_reply", is_audited=True),
+    "saved_replies.delete": Kind("inbox", "saved_reply", is_audited=True),
+    "macros.create": Kind("inbox", "macro", is_audited=True),
+    "macros.update": Kind("inbox", "macro", is_audited=True),
+    "macros.delete": Kind("inbox", "macro", is_audited=True),
     "macros.apply": Kind("inbox", "conversation"),
-    "members.update": Kind("inbox", "member", is_long=True),
+    "members.update": Kind("inbox", "member", is_long=True, is_audited=True),
     "members.give_back": Kind("inbox", "member", is_long=True),
-    "channels.create": Kind("inbox", "channel"),
-    "channels.update": Kind("inbox", "channel"),
-    "channels.reauthorize": Kind("inbox", "channel"),
-    "channels.delete": Kind("inbox", "channel", is_long=True),
+    "channels.create": Kind("inbox", "channel", is_audited=True),
+    "channels.update": Kind("inbox", "channel", is_audited=True),
+    "channels.reauthorize": Kind("inbox", "channel", is_audited=True),
+    "channels.delete": Kind("inbox", "channel", is_long=True, is_audited=True),
     "workspaces.update": Kind(UNRESTRICTED, "workspace", is_long=True),
-    "jobs.discard": Kind(None, "job"),
+    "jobs.discard": Kind(None, "job", is_audited=True),
 }
 
 MAIL = Mail(

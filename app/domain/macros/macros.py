@@ -15,6 +15,7 @@ from app.domain.conversations import conversation_changes, conversations
 from app.domain.macros import macro_checks
 from app.domain.macros.macro_actions import KINDS, Use
 from app.domain.macros.renderings import Rendering
+from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
 from app.domain.work.quotas import Quota
 from app.domain.work.units import Unit
@@ -45,6 +46,7 @@ def create(change: Change) -> Effect:
     QUOTA.keep(change.workspace_id)
     _refuse_unknown(change.workspace_id, change.payload, may_be_queued=False)
     Macro.insert(id=change.target, workspace_id=change.workspace_id, **change.payload).execute()
+    audit.record(change, "macro", change.target, _detail(change.payload, change.payload["name"]))
     return Effect("made", "macro", change.target)
 
 
@@ -53,6 +55,7 @@ def update(change: Change) -> Effect:
     macro = Macro.find(change.workspace_id, change.target)
     _refuse_unknown(change.workspace_id, change.payload, may_be_queued=False)
     Macro.update(**change.payload, updated_at=fn.now()).where(Macro.id == macro.id).execute()
+    audit.record(change, "macro", macro.id, _detail(change.payload, macro.name))
     return Effect("changed", "macro", macro.id)
 
 
@@ -60,6 +63,7 @@ def delete(change: Change) -> Effect:
     """Deletes the macro. Raises NotFound."""
     macro = Macro.find(change.workspace_id, change.target)
     Macro.delete().where(Macro.id == macro.id).execute()
+    audit.record(change, "macro", macro.id, {"name": macro.name})
     return Effect("deleted", "macro", macro.id)
 
 
@@ -112,6 +116,14 @@ def _refuse_unknown(workspace_id: str, payload: Mapping[str, Any], *, may_be_que
     actions = payload.get("actions", ())
     if found := list(macro_checks.unknown(workspace_id, actions, "/actions", may_be_queued=may_be_queued)):
         raise Invalid(*found)
+
+
+def _detail(payload: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """What the audit log shows of the fields given: of actions only their kinds."""
+    shown: dict[str, Any] = {"name": payload.get("name", name)}
+    if "actions" in payload:
+        shown["actions"] = [action["kind"] for action in payload["actions"]]
+    return shown
 
 
 def _seen_by(unit: Unit, workspace_id: str, macro_id: str) -> Macro:

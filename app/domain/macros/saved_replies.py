@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from textwrap import shorten
 from typing import Any
 
 from marshmallow import fields
@@ -14,6 +15,7 @@ from app.domain.channels.media import AttachmentSchema
 from app.domain.conversations import messages
 from app.domain.macros import renderings
 from app.domain.macros.renderings import Rendering
+from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
 from app.domain.work.quotas import Quota
 from app.domain.work.units import Unit
@@ -27,12 +29,15 @@ LONGEST_SHORTCUT = 32
 SHORTCUT = rf"^[^/\x00-\x1f\x7f-\x9f{SPACES}]+$"
 SHORTCUT_FORM = f"a shortcut of 1 to {LONGEST_SHORTCUT} characters, without spaces, control characters and '/'"
 LONGEST_TEXT = messages.MOST_CHARACTERS
+# Characters of a text that the audit log shows.
+_MOST_AUDITED = 200
 
 
 def create(change: Change) -> Effect:
     """Creates a saved reply. Raises Conflict above the QUOTA and for a shortcut that is taken, Invalid, and Busy."""
     QUOTA.keep(change.workspace_id)
     SavedReply.insert(id=change.target, workspace_id=change.workspace_id, **_columns(change)).execute()
+    audit.record(change, "saved_reply", change.target, _detail(change.payload, change.payload["shortcut"]))
     return Effect("made", "saved_reply", change.target)
 
 
@@ -42,6 +47,7 @@ def update(change: Change) -> Effect:
     if "attachments" in change.payload:
         reply_files.let_go(change.unit, change.workspace_id, _files(reply) - set(upload_ids(change.payload)))
     SavedReply.update(**_columns(change), updated_at=fn.now()).where(SavedReply.id == reply.id).execute()
+    audit.record(change, "saved_reply", reply.id, _detail(change.payload, reply.shortcut))
     return Effect("changed", "saved_reply", reply.id)
 
 
@@ -50,6 +56,7 @@ def delete(change: Change) -> Effect:
     reply = SavedReply.find(change.workspace_id, change.target)
     reply_files.let_go(change.unit, change.workspace_id, _files(reply))
     SavedReply.delete().where(SavedReply.id == reply.id).execute()
+    audit.record(change, "saved_reply", reply.id, {"shortcut": reply.shortcut})
     return Effect("deleted", "saved_reply", reply.id)
 
 
@@ -137,6 +144,16 @@ def _refuse_taken(change: Change, folded: str) -> None:
     if other is not None and other.id != change.target:
         detail = f"Another saved reply has the shortcut '{other.shortcut}'."
         raise Conflict(detail, conflicting_saved_reply_id=other.id)
+
+
+def _detail(payload: Mapping[str, Any], shortcut: str) -> dict[str, Any]:
+    """What the audit log shows of the fields given: the beginning of a text, and how many files."""
+    shown: dict[str, Any] = {"shortcut": payload.get("shortcut", shortcut)}
+    if "text" in payload:
+        shown["text"] = shorten(payload["text"], _MOST_AUDITED, placeholder=" …")
+    if "attachments" in payload:
+        shown["files"] = len(payload["attachments"])
+    return shown
 
 
 def _files(reply: SavedReply) -> set[str]:

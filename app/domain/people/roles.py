@@ -10,10 +10,13 @@ _ALL = frozenset(ROLES)
 _ADMINS = frozenset({"owner", "admin"})
 _OWNERS = frozenset({"owner"})
 
+# `macros` are saved replies, too.
 ACTIONS: Mapping[str, frozenset[str]] = {
     "dashboard.see": _ALL,
     "messages.see": _ALL,
     "conversations.answer": _ALL,
+    "macros.see": _ALL,
+    "macros.manage": _ALL,
     "deliveries.resend": _ALL,
     "replays.manage": _ADMINS,
     "jobs.manage": _ADMINS,

@@ -27,12 +27,13 @@ MOST_MEMBERSHIPS = 100
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """A workspace that somebody belongs to, and as what."""
+    """A workspace that somebody belongs to, as what, and whether they are `available` or `away` there."""
 
     member_id: str
     workspace_id: str
     workspace_name: str
     role: str
+    availability: str
 
 
 @dataclass(frozen=True, slots=True)

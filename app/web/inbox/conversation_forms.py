@@ -8,18 +8,15 @@ from functools import partial
 from typing import Any
 
 from flask import Blueprint, flash, jsonify, redirect, request
-from werkzeug.datastructures import FileStorage
 from werkzeug.wrappers import Response
 
-from app import bounds
-from app.domain.channels import allowances, disk, media
 from app.domain.conversations import conversation_changes, conversations, messages, notes, recipients, viewers
 from app.domain.people import workspaces
 from app.errors import Conflict, Fault, Invalid
 from app.lib import clock, ids, json, normalization
 from app.models.conversations import Conversation, Message
 from app.models.notes import Note
-from app.web import writes
+from app.web import uploads, writes
 from app.web.access import page, viewer, workspace_id
 from app.web.forms import Answer, errors_of, status_of, typed
 from app.web.inbox import inbox_pages, snooze_times, views
@@ -27,13 +24,11 @@ from app.web.inbox import inbox_pages, snooze_times, views
 blueprint = Blueprint("conversation_forms", __name__, url_prefix="/workspaces/<workspace>/inbox/<conversation_id>")
 
 ANSWER = "conversations.answer"
-# A form may have several files, which are no larger together than one may be, and what the form needs itself.
-_MOST_BYTES = media.MOST_BYTES + 256 * 1024
 _MENTION = re.compile(r"(?<![\w.@+-])@([\w.+-]*[\w+-])")
 
 
 @blueprint.post("/write")
-@page(ANSWER, most_bytes=_MOST_BYTES)
+@page(ANSWER, most_bytes=uploads.MOST_FORM_BYTES)
 def write(conversation_id: str) -> Answer:
     """Sends the answer, or adds the note, that the form has. A script gets it as JSON."""
     conversation = Conversation.find(workspace_id(), conversation_id)
@@ -115,13 +110,13 @@ def _answer(conversation: Conversation, given: Mapping[str, str]) -> dict[str, A
     body: dict[str, Any] = {"conversation_id": conversation.id, "contact_id": conversation.contact_id}
     if given["template"]:
         body["template"] = _template(given)
-    files = [file for file in request.files.getlist("files") if file.filename]
+    files = uploads.given("files")
     if given["text"].strip() or not (files or given["template"]):
         messages.check(given["text"])
         body["text"] = given["text"]
     recipients.check(workspace_id(), body)
     if files:
-        body["attachments"] = [{"upload_id": upload_id} for upload_id in _stored(files)]
+        body["attachments"] = [{"upload_id": upload_id} for upload_id in uploads.stored(files)]
     check = partial(recipients.check, workspace_id(), body)
     job = writes.submit("messages.create", body, ids.new("msg"), check)
     made = Message.get_or_none(Message.id == job.resource_id)
@@ -177,23 +172,6 @@ def _template(given: Mapping[str, str]) -> dict[str, Any]:
     components = [{"type": "body", "parameters": parameters}] if parameters else []
     language = {"code": given["language"].strip() or "en"}
     return {"name": given["template"].strip(), "language": language, "components": components}
-
-
-def _stored(files: list[FileStorage]) -> list[str]:
-    """Stores the files for a message that is still to be queued. Raises Invalid, TooMuchStored, Unavailable."""
-    disk.check_room()
-    stored = []
-    for file in files:
-        size = file.stream.seek(0, 2)
-        file.stream.seek(0)
-        allowed = {workspace_id(): bounds.STORED_PER_WORKSPACE}
-        try:
-            with allowances.taken(size, allowed):
-                content = iter(partial(file.stream.read, 65_536), b"")
-                stored.append(media.store(workspace_id(), file.filename, content).id)
-        except Invalid as error:
-            raise Invalid(*(Fault("/files", fault.detail) for fault in error.faults)) from error
-    return stored
 
 
 def _back(conversation: Conversation) -> Response:

@@ -19,7 +19,7 @@ from app.web import lists, writes
 from app.web.access import page, workspace_id
 from app.web.forms import Answer, checked, status_of, typed
 from app.web.redirects import to
-from app.web.settings import channel_forms
+from app.web.settings import channel_assignments, channel_forms
 from app.web.settings.channel_forms import Form
 
 blueprint = Blueprint("channel_pages", __name__, url_prefix="/workspaces/<workspace>/settings/channels")
@@ -46,7 +46,7 @@ def new() -> str:
 @page("channels.manage")
 def enter(kind: str) -> str:
     """The form of a new channel."""
-    return _form(_form_of(kind), {"reopen": "true"})
+    return _form(_form_of(kind), {"reopen": "true", **channel_assignments.given_of({})})
 
 
 @blueprint.post("/new/<kind>")
@@ -54,12 +54,13 @@ def enter(kind: str) -> str:
 def create(kind: str) -> Answer:
     """Makes the channel; of a web chat it shows the secret, in this response only."""
     form = _form_of(kind)
-    given = typed("name", "reopen") | channel_forms.given(form, "settings", "credentials")
-    body = {"kind": kind, "name": given["name"], "settings": _settings(form, given)}
+    given = typed("name", "reopen") | channel_forms.given(form, "settings", "credentials") | channel_assignments.given()
+    body = {"kind": kind, "name": given["name"]}
     if secrets := channel_forms.part(form, "credentials", given):
         body["credentials"] = secrets
     try:
-        fields = checked(ChannelCreate(), body)
+        fields = checked(ChannelCreate(), body | {"settings": _settings(form, given)})
+        channels.check_members(workspace_id(), fields["settings"])
         sealed, shown = channels.fresh_credentials(KINDS[kind], fields.pop("credentials", None))
         payload = {**fields, "sealed_secret": sealed}
         job, was_there = writes.submit_once("channels.create", payload, ids.new("chn"))
@@ -86,7 +87,7 @@ def edit(channel_id: str) -> str:
         name: "\n".join(value) if isinstance(value, list) else str(value) for name, value in channel.settings.items()
     }
     reopen = "true" if channel.settings.get("reopen", True) else ""
-    given = stored | {"name": channel.name, "reopen": reopen}
+    given = stored | {"name": channel.name, "reopen": reopen} | channel_assignments.given_of(channel.settings)
     return _form(channel_forms.form_of(channel.kind), given, channel_id=channel.id)
 
 
@@ -96,10 +97,11 @@ def update(channel_id: str) -> Answer:
     """Changes the channel."""
     channel = Channel.find(workspace_id(), channel_id)
     form = channel_forms.form_of(channel.kind)
-    given = typed("name", "reopen") | channel_forms.given(form, "settings")
-    body = {"name": given["name"], "settings": _settings(form, given)}
+    given = typed("name", "reopen") | channel_forms.given(form, "settings") | channel_assignments.given()
     try:
-        job = writes.submit("channels.update", checked(ChannelPatch(), body), channel.id)
+        body = checked(ChannelPatch(), {"name": given["name"], "settings": _settings(form, given)})
+        channels.check_members(workspace_id(), body["settings"])
+        job = writes.submit("channels.update", body, channel.id)
     except (Invalid, Conflict) as error:
         return _form(form, given, channel_forms.errors_of(form, error), channel.id), status_of(error)
     return to("channel_pages.show", "The channel was changed." if job.is_finished else None, channel_id=channel.id)
@@ -143,14 +145,24 @@ def _form_of(kind: str) -> Form:
     return found
 
 
-def _settings(form: Form, given: dict[str, str]) -> dict[str, Any]:
-    return {**channel_forms.part(form, "settings", given), "reopen": given["reopen"] == "true"}
+def _settings(form: Form, given: dict[str, Any]) -> dict[str, Any]:
+    """The settings as the API would be sent them. Raises Invalid."""
+    own = {"reopen": given["reopen"] == "true", **channel_assignments.settings_of(given)}
+    return {**channel_forms.part(form, "settings", given), **own}
 
 
 def _form(
-    form: Form, given: dict[str, str], errors: dict[str, str] | None = None, channel_id: str | None = None
+    form: Form, given: dict[str, Any], errors: dict[str, str] | None = None, channel_id: str | None = None
 ) -> str:
-    return render_template("channels/form.html", form_of_kind=form, given=given, errors=errors or {}, id=channel_id)
+    return render_template(
+        "channels/form.html",
+        form_of_kind=form,
+        given=given,
+        errors=errors or {},
+        id=channel_id,
+        choices=channel_assignments.CHOICES,
+        people=channel_assignments.people(),
+    )
 
 
 def _show(channel: Channel, errors: dict[str, str] | None = None) -> str:
@@ -159,6 +171,7 @@ def _show(channel: Channel, errors: dict[str, str] | None = None) -> str:
         channel=channels.represent(channel),
         form_of_kind=channel_forms.form_of(channel.kind),
         script=f'<script src="{settings().base_url}/chat/{channel.id}.js" async></script>',
+        outlook=channel_assignments.outlook_of(channel),
         errors=errors or {},
     )
 

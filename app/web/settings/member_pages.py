@@ -1,17 +1,23 @@
-"""Settings → Members: who belongs to the workspace, and as what."""
+"""Settings → Members: who belongs to the workspace, as what, and how much each is given to do."""
 
 from __future__ import annotations
+
+from functools import partial
+from typing import Any
 
 from flask import Blueprint, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app.database import transaction
-from app.domain.assignment import departures
+from app.domain.assignment import departures, member_changes
+from app.domain.bodies.members import MemberPatch
+from app.domain.conversations import conversation_counts
 from app.domain.people import emails, links, members
 from app.domain.people.roles import ROLES
-from app.errors import Conflict, Invalid
+from app.errors import Conflict, Fault, Invalid
+from app.web import writes
 from app.web.access import page, viewer, workspace_id
-from app.web.forms import errors_of
+from app.web.forms import Answer, checked, errors_of, status_of, typed
 from app.web.redirects import to
 
 blueprint = Blueprint("member_pages", __name__, url_prefix="/workspaces/<workspace>/settings/members")
@@ -21,6 +27,7 @@ OPENS = {
     "admin": "everything but members: tokens, endpoints, replays, imports and exports, billing",
     "agent": "the inbox, contacts, the dashboard, runs, and resending single deliveries",
 }
+_NO_CAPACITY = f"Give a whole number up to {member_changes.MOST_CAPACITY:,}, or nothing: then there is no limit."
 
 
 @blueprint.get("")
@@ -56,6 +63,24 @@ def withdraw(link_id: str) -> Response:
     return _done("The invitation was withdrawn.")
 
 
+@blueprint.post("/<member_id>/work")
+@page("availability.manage")
+def change_work(member_id: str) -> Answer:
+    """Changes whether a member is available, and how many open conversations they are given at most."""
+    members.find(workspace_id(), member_id)
+    given = typed("availability", "was", "capacity")
+    try:
+        wanted = checked(MemberPatch(), _work(given))
+        check = partial(member_changes.check, workspace_id(), wanted, member_id, viewer().actor_id)
+        job = writes.submit("members.update", wanted, member_id, check)
+    except (Invalid, Conflict) as error:
+        refused = {"member_id": member_id, "capacity": given["capacity"], "said": error.detail}
+        if isinstance(error, Invalid):
+            refused["said"] = error.faults[0].detail
+        return _page("", "agent", {}, refused), status_of(error)
+    return to("member_pages.index", "The member was changed." if job.is_finished else None)
+
+
 @blueprint.post("/<member_id>/role")
 @page("members.manage")
 def change_role(member_id: str) -> Response:
@@ -81,10 +106,27 @@ def remove(member_id: str) -> Response:
     return _done("The member was removed.")
 
 
-def _page(email: str, role: str, errors: dict[str, str]) -> str:
+def _work(given: dict[str, str]) -> dict[str, Any]:
+    """The change that the form stands for. Going away again would give conversations back, so it is left out."""
+    capacity = given["capacity"].strip()
+    is_number = capacity.isascii() and capacity.isdigit() and len(capacity) < 10
+    if capacity and not (is_number and int(capacity) <= member_changes.MOST_CAPACITY):
+        raise Invalid(Fault("/capacity", _NO_CAPACITY))
+    wanted: dict[str, Any] = {"capacity": int(capacity) if capacity else None}
+    if given["availability"] != given["was"]:
+        wanted["availability"] = given["availability"]
+    return wanted
+
+
+def _page(email: str, role: str, errors: dict[str, str], refused: dict[str, str] | None = None) -> str:
+    """The page. `refused`: the `member_id` of a row whose change was refused, what was typed, and why."""
+    people = members.of_workspace(workspace_id())
     return render_template(
         "members/index.html",
-        members=members.of_workspace(workspace_id()),
+        members=people,
+        loads=conversation_counts.of_members(workspace_id(), [person.member_id for person in people]),
+        refused=refused or {},
+        most_capacity=member_changes.MOST_CAPACITY,
         invitations=links.invitations(workspace_id()) if viewer().may("members.manage") else [],
         can_be_sent=emails.can_be_sent(),
         roles=[(each, each) for each in ROLES],

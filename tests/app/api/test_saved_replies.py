@@ -328,11 +328,17 @@ def test_a_file_is_of_one_saved_reply_or_message(api: Api, others: Api, conversa
     assert refused(others.post("saved-replies", {"shortcut": "x", "text": "x", "attachments": [{"upload_id": taken}]}))
 
 
-def test_a_support_visit_is_in_the_audit_log(api: Api) -> None:
-    reply_id = make_saved_reply(api)
-    api.patch(f"saved-replies/{reply_id}", {"text": "Hello"})
+def test_who_changed_a_saved_reply_is_in_the_audit_log_once(api: Api) -> None:
+    reply_id = make_saved_reply(api, text="x" * 300)
+    api.patch(f"saved-replies/{reply_id}", {"shortcut": "money", "attachments": []})
     rows("UPDATE jobs SET token_id = 'vis_1' WHERE due_at IS NOT NULL")
     api.apply()
+    api.done(api.delete(f"saved-replies/{reply_id}"))
 
-    [entry] = api.get("webhooks/audit-log").json["data"]
-    assert (entry["action"], entry["target"]) == ("saved_replies.update", {"type": "saved_reply", "id": reply_id})
+    deleted, changed, created = api.get("webhooks/audit-log").json["data"]
+    assert {each["target"]["id"] for each in (deleted, changed, created)} == {reply_id}
+    assert (created["action"], created["detail"]["shortcut"]) == ("saved_replies.create", "refund")
+    assert len(created["detail"]["text"]) <= 200
+    assert (changed["action"], changed["actor"]["id"]) == ("saved_replies.update", "vis_1")
+    assert changed["detail"] == {"shortcut": "money", "files": 0}
+    assert (deleted["action"], deleted["detail"]) == ("saved_replies.delete", {"shortcut": "money"})

@@ -27,8 +27,8 @@ def test_a_session_tells_who_it_is_and_where_they_belong(shop: str) -> None:
 
     assert (found.account_id, found.email, found.is_support) == (account.id, "ada@example.com", False)
     assert found.memberships == (
-        Membership(member.id, shop, "Shop", "admin"),
-        Membership(second.id, bakery.id, "Bakery", "agent"),
+        Membership(member.id, shop, "Shop", "admin", "available"),
+        Membership(second.id, bakery.id, "Bakery", "agent", "available"),
     )
     assert found.membership(bakery.id) == found.memberships[1]
     assert found.membership("ws_other") is None

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from flask import Flask
+from werkzeug.test import TestResponse
 
+from app.database import rows
 from app.domain.channels import channels
 from app.models.channels import Channel
 from app.outbound import answered
@@ -18,6 +20,7 @@ from tests import pages, playing
 from tests.cast import Api, everything_stored, one
 from tests.pages import Person
 from tests.playing import Provider, ask_providers
+from tests.talks import make_member, receive
 
 CHANNELS = "settings/channels"
 CHAT = {"name": "Shop", "origins": "https://shop.example\r\nhttps://www.shop.example", "reopen": "true"}
@@ -231,3 +234,68 @@ def test_agents_see_channels_and_change_nothing(app: Flask, owner: Person) -> No
     assert agent.get(f"{CHANNELS}/new").status_code == 403
     assert agent.post(f"{CHANNELS}/{channel_id}/delete").status_code == 403
     assert "Ask an owner or admin" not in agent.page(CHANNELS)
+
+
+def assigned(owner: Person, channel_id: str, assignment: str, *member_ids: str) -> TestResponse:
+    """Changes who gets the conversations of the channel, on the page."""
+    fields = CHAT | {"new_visitors_per_minute": "20", "assignment": assignment, "member_ids": [*member_ids]}
+    return owner.post(f"{CHANNELS}/{channel_id}/edit", fields)
+
+
+def stored_of(channel_id: str) -> dict[str, Any]:
+    kept = Channel.get_by_id(channel_id).settings
+    return {name: kept[name] for name in ("assignment", "member_ids") if name in kept}
+
+
+def test_who_gets_conversations_is_chosen(owner: Person, agent: Person, api: Api) -> None:
+    member_id = one("SELECT id FROM members WHERE role = 'agent'")
+    channel_id, _ = made(owner, assignment="some", member_ids=[member_id])
+    assert stored_of(channel_id) == {"assignment": "balanced", "member_ids": [member_id]}
+    text = owner.page(f"{CHANNELS}/{channel_id}/edit")
+    assert 'value="some" checked' in text
+    assert f'value="{member_id}" checked' in text
+
+    assigned(owner, channel_id, "all")
+    assert stored_of(channel_id) == {"assignment": "balanced", "member_ids": None}
+    assigned(owner, channel_id, "none", member_id)
+
+    assert stored_of(channel_id)["assignment"] == "none"
+    assert "They stay unassigned until somebody takes them." in owner.page(f"{CHANNELS}/{channel_id}")
+
+
+def test_a_bad_choice_of_members_is_refused(owner: Person, others: Api) -> None:
+    theirs = make_member(others.workspace_id)
+    channel_id, _ = made(owner)
+
+    for ticked, said in (((), "Tick at least one member."), ((theirs,), "There is no such member in this workspace.")):
+        answer = assigned(owner, channel_id, "some", *ticked)
+        assert answer.status_code == 422
+        assert said in answer.text
+    assert owner.post(
+        f"{CHANNELS}/new/web_chat", CHAT | {"assignment": "some", "member_ids": [theirs]}
+    ).status_code == (422)
+
+    assert one("SELECT count(*) FROM channels") == 1
+    assert stored_of(channel_id) == {}
+
+
+def test_the_page_says_who_is_next_or_why_nobody_is(owner: Person, agent: Person, api: Api) -> None:
+    member_id = one("SELECT id FROM members WHERE role = 'agent'")
+    channel_id, _ = made(owner, assignment="all")
+
+    def says(change: str = "") -> str:
+        if change:
+            rows(f"UPDATE members SET {change} WHERE id = %s", (member_id,))
+        return owner.page(f"{CHANNELS}/{channel_id}")
+
+    assert "Next is owner@shop.example, with 0 open conversations." in re.sub("</?strong>", "", says())
+    assigned(owner, channel_id, "some", member_id)
+    assert "of these: agent@shop.example" in says()
+    assert "<strong>Next is agent@shop.example</strong>" in says()
+    assert "have as many open conversations as their limit allows" in says("capacity = 0")
+    receive(api.workspace_id, api.contact(email="ada@example.com")["id"], channel_id)
+    assert "1 unassigned conversation waits in the queue." in says("availability = 'away'")
+    assert "All of them are away." in says()
+    owner.post(f"settings/members/{member_id}/remove")
+
+    assert "None of the chosen members is in the workspace any more" in says()

@@ -5,13 +5,19 @@ from __future__ import annotations
 import re
 
 import pytest
+from flask import Flask
+from werkzeug.test import TestResponse
 
+from app.database import rows
 from app.domain.people import emails, links, members
+from app.lib import ids
 from app.models.audit_entries import AuditEntry
-from tests.cast import Api, one
+from tests import pages
+from tests.cast import Api, all_of, one
 from tests.mail_server import MailServer
 from tests.pages import Person
 from tests.people import make_member
+from tests.talks import make_channel, receive
 
 INVITATION = {"email": "ada@example.com", "role": "agent"}
 
@@ -148,3 +154,72 @@ def test_members_of_another_workspace_cannot_be_named(owner: Person, stranger: P
 
     for action in ("role", "remove"):
         assert owner.post(f"settings/members/{theirs}/{action}", {"role": "agent"}).status_code == 404
+
+
+def member_id_of(role: str) -> str:
+    return str(one("SELECT id FROM members WHERE role = %s", role))
+
+
+def work(person: Person, member_id: str, **changes: str) -> TestResponse:
+    given = {"was": "available", "availability": "available", "capacity": ""} | changes
+    return person.post(f"settings/members/{member_id}/work", given)
+
+
+def test_the_page_shows_how_much_each_has_to_do(owner: Person, agent: Person, api: Api) -> None:
+    agent_id = member_id_of("agent")
+    rows("UPDATE members SET availability = 'away', capacity = 1000 WHERE id = %s", (agent_id,))
+    talk = receive(api.workspace_id, api.contact(email="ada@example.com")["id"], make_channel(api.workspace_id))
+    rows("UPDATE conversations SET assignee_id = %s WHERE id = %s", (agent_id, talk.conversation_id))
+
+    text = re.sub(r"\s+", " ", agent.page("settings/members"))
+
+    assert '<td class="number">1</td> <td> <span class="standing away">Away</span>' in text
+    assert "up to 1,000" in text
+    assert '<td class="number">0</td> <td> <span class="standing available">Available</span>' in text
+    assert "no limit" in text
+
+
+def test_availability_and_limit_of_a_member_are_changed(app: Flask, owner: Person, api: Api) -> None:
+    member_id = member_id_of("owner")
+    admin = pages.member(app, api.workspace_id, "admin")
+
+    assert work(admin, member_id, capacity="20").status_code == 303
+    assert "The member was changed." in admin.page("settings/members")
+    assert all_of("SELECT (availability, capacity)::text FROM members WHERE role = 'owner'") == ["(available,20)"]
+    work(admin, member_id, availability="away", capacity=" 0 ")
+    assert all_of("SELECT (availability, capacity)::text FROM members WHERE role = 'owner'") == ["(away,0)"]
+    work(admin, member_id, availability="away", was="away")
+
+    assert all_of("SELECT (availability, capacity)::text FROM members WHERE role = 'owner'") == ["(away,)"]
+    details = all_of("SELECT detail FROM audit_entries WHERE action = 'members.update' ORDER BY id")
+    # To send away again whoever is away would give back what they kept.
+    assert details == [{"capacity": 20}, {"capacity": 0, "availability": "away"}, {"capacity": None}]
+
+
+@pytest.mark.parametrize("changes", [{"capacity": value} for value in ("many", "-1", "10001", "²", "9" * 400)])
+def test_a_limit_that_is_none_is_refused_at_its_row(owner: Person, changes: dict[str, str]) -> None:
+    answer = work(owner, member_id_of("owner"), **changes)
+
+    assert answer.status_code == 422
+    assert "Give a whole number up to 10,000" in answer.text
+    assert f'value="{changes["capacity"]}"' in answer.text
+
+
+def test_only_owners_and_admins_change_how_much_others_get(owner: Person, agent: Person, stranger: Person) -> None:
+    member_id = member_id_of("agent")
+    theirs = one("SELECT id FROM members WHERE workspace_id <> %s", owner.workspace_id)
+
+    assert work(agent, member_id, capacity="1").status_code == 403
+    assert work(stranger, member_id, capacity="1").status_code == 404
+    for unknown in (theirs, ids.new("mem"), "ada"):
+        assert work(owner, unknown, capacity="1").status_code == 404
+    assert work(owner, member_id, availability="asleep").status_code == 422
+    assert one("SELECT count(*) FROM members WHERE capacity IS NOT NULL") == 0
+
+
+def test_support_changes_it_during_a_visit_and_the_audit_log_has_it_once(support: Person, owner: Person) -> None:
+    support.visit()
+
+    assert work(support, member_id_of("owner"), capacity="5").status_code == 303
+
+    assert one("SELECT count(*) FROM audit_entries WHERE action = 'members.update'") == 1

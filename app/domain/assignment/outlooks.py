@@ -1,0 +1,49 @@
+"""Outlooks: who gets the next conversation of a channel, or why nobody does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from app.database import rows
+from app.domain.assignment import assignments
+from app.domain.conversations import conversation_counts
+from app.domain.people.members import MOST_MEMBERS
+from app.models.channels import Channel
+from app.models.members import Member
+
+# A longer queue is not counted further.
+MOST_QUEUED = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """`reason`: None, and the member who is next with how many open conversations they have; or why there is nobody.
+
+    `gone`: none of the chosen members is in the workspace any more. `queued`: how many wait, at most MOST_QUEUED + 1.
+    """
+
+    reason: Literal["gone", "away", "full"] | None
+    member_id: str | None
+    load: int
+    queued: int
+
+
+def of(channel: Channel) -> Outlook | None:
+    """The outlook as it is now; None for a channel without the rule."""
+    if channel.settings.get("assignment") != "balanced":
+        return None
+    [(queued,)] = rows(_QUEUED, (channel.id, MOST_QUEUED + 1))
+    members = list(Member.in_workspace(channel.workspace_id).order_by(Member.id).limit(MOST_MEMBERS))
+    chosen = [member for member in members if assignments.is_chosen(channel.settings, member.id)]
+    available = [member for member in chosen if member.availability == "available"]
+    loads = conversation_counts.of_members(channel.workspace_id, [member.id for member in available])
+    if (following := assignments.choose(channel.settings, available, loads)) is not None:
+        return Outlook(None, following.id, loads[following.id], queued)
+    return Outlook("full" if available else "away" if chosen else "gone", None, 0, queued)
+
+
+_QUEUED = f"""
+    SELECT count(*) FROM (
+        SELECT FROM conversations WHERE channel_id = %s AND {assignments.IS_QUEUED} LIMIT %s) AS queued
+"""

@@ -1,0 +1,1 @@
+"""Pages of what members prepare for their work in the inbox: saved replies and macros."""

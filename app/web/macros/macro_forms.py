@@ -1,0 +1,193 @@
+"""The form of a macro: its actions as rows, each with a choice and a text, whose meaning depends on the kind."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from app.domain.conversations import snoozes
+from app.domain.macros import macros
+from app.domain.macros.macro_actions import KINDS, ME
+from app.errors import Conflict, Fault, Invalid
+from app.web import forms
+from app.web.forms import typed_all
+
+# What each kind is called on pages.
+LABELS: Mapping[str, str] = {
+    "reply": "Answer the contact",
+    "note": "Add a note",
+    "assign": "Assign the conversation",
+    "label": "Add labels",
+    "unlabel": "Remove labels",
+    "snooze": "Snooze the conversation",
+    "close": "Close the conversation",
+    "start_automation": "Start an automation",
+}
+# The units of a snooze, in seconds; None: the text is a time.
+UNITS: Mapping[str, int | None] = {"minutes": 60, "hours": 60 * 60, "days": 24 * 60 * 60, "seconds": 1, "until": None}
+NOBODY = "nobody"
+_PRESSED = re.compile(r"(remove|up|down)-(\d{1,2})")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An action as the form has it, with what is wrong with its `choice`, its `text` or (as "") all of it."""
+
+    kind: str
+    choice: str = ""
+    text: str = ""
+    errors: Mapping[str, str] = field(default_factory=dict)
+
+
+def typed_rows() -> list[Row]:
+    """The rows of the form; those of no kind that there is are left out."""
+    fields = zip(typed_all("kind"), typed_all("choice"), typed_all("text"), strict=False)
+    found = [Row(*each) for each in fields if each[0] in KINDS]
+    return found[: macros.MOST_ACTIONS + 1]
+
+
+def pressed(rows: Sequence[Row], button: str, kind: str) -> list[Row] | None:
+    """The rows after the press of a button that adds, removes or moves one; None if it is none of these."""
+    after = list(rows)
+    if button == "add":
+        return [*after, Row(kind)] if kind in KINDS and len(after) < macros.MOST_ACTIONS else after
+    if (found := _PRESSED.fullmatch(button)) is None:
+        return None
+    place = int(found[2])
+    if place < len(after):
+        row = after.pop(place)
+        if found[1] != "remove":
+            after.insert(max(0, place + (-1 if found[1] == "up" else 1)), row)
+    return after
+
+
+def row_of(action: Mapping[str, Any]) -> Row:
+    """The row that shows an action."""
+    kind = action["kind"]
+    if kind in ("label", "unlabel"):
+        return Row(kind, text="\n".join(action["labels"]))
+    if kind == "assign":
+        return Row(kind, action["assignee_id"] or NOBODY)
+    if kind == "start_automation":
+        return Row(kind, action["automation_id"])
+    if kind == "snooze":
+        return Row(kind, *_duration(action["seconds"])) if "seconds" in action else Row(kind, "until", action["until"])
+    return Row(kind, action.get("saved_reply_id", ""), action.get("text", ""))
+
+
+def actions_of(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The actions of the rows, as the API would be sent them. Raises Invalid for what is left empty or is unclear."""
+    if not rows:
+        raise Invalid(Fault("/actions", "Add at least one action."))
+    found, faults = [], []
+    for place, row in enumerate(rows):
+        try:
+            found.append({"kind": row.kind} | _READ.get(row.kind, _nothing)(row))
+        except ValueError as error:
+            faults.append(Fault(f"/actions/{place}", str(error)))
+    if faults:
+        raise Invalid(*faults)
+    return found
+
+
+def errors_of(error: Invalid | Conflict, rows: Sequence[Row]) -> tuple[dict[str, str], list[Row]]:
+    """The errors of fields of the form, and the rows with theirs."""
+    if isinstance(error, Conflict):
+        return {"": error.detail}, list(rows)
+    of_rows: dict[int, dict[str, str]] = defaultdict(dict)
+    others = []
+    for fault in error.faults:
+        _, name, *inner = [*fault.pointer.split("/"), ""]
+        if name == "actions" and inner[0]:
+            of_rows[int(inner[0])].setdefault(_field_of(inner[1]), fault.detail)
+        else:
+            others.append(fault)
+    of_form = forms.errors_of(Invalid(*others)) if others else {}
+    return of_form, [replace(row, errors=of_rows.get(place, {})) for place, row in enumerate(rows)]
+
+
+def summary_of(actions: Sequence[Mapping[str, Any]]) -> str:
+    """What a macro does, in the words of its rows."""
+    said = ", then ".join(LABELS[action["kind"]].lower() for action in actions[:4])
+    return said[:1].upper() + said[1:] + (f" and {len(actions) - 4} more" if len(actions) > 4 else "")
+
+
+def _field_of(member: str) -> str:
+    """The field of a row that has that member of an action; "" for none in particular."""
+    return "choice" if member.endswith("_id") else "text" if member else ""
+
+
+def _duration(seconds: int) -> tuple[str, str]:
+    """The unit in which so many seconds are a whole number, and that number."""
+    units = [(unit, size) for unit, size in UNITS.items() if size and seconds % size == 0]
+    unit, size = max(units, key=lambda each: each[1])
+    return unit, str(seconds // size)
+
+
+def _nothing(row: Row) -> dict[str, Any]:
+    return {}
+
+
+def _reply(row: Row) -> dict[str, Any]:
+    if row.choice and row.text.strip():
+        raise ValueError("Choose a saved reply or write a text, not both.")
+    if row.choice:
+        return {"saved_reply_id": row.choice}
+    return {"text": _written(row, "Choose a saved reply, or write the text of the answer.")}
+
+
+def _note(row: Row) -> dict[str, Any]:
+    return {"text": _written(row, "Write the text of the note.")}
+
+
+def _assign(row: Row) -> dict[str, Any]:
+    if not row.choice:
+        raise ValueError("Choose who gets the conversation.")
+    return {"assignee_id": None if row.choice == NOBODY else row.choice}
+
+
+def _labels(row: Row) -> dict[str, Any]:
+    labels = [line.strip() for line in row.text.split("\n") if line.strip()]
+    if not labels:
+        raise ValueError("Write a label.")
+    return {"labels": labels}
+
+
+def _snooze(row: Row) -> dict[str, Any]:
+    if row.choice == "until":
+        return {"until": _written(row, "Write until when.").strip()}
+    size, text = UNITS.get(row.choice), row.text.strip()
+    if size is None or not (text.isascii() and text.isdigit()) or len(text) > 9 or int(text) < 1:
+        raise ValueError("Write for how long, as a whole number.")
+    seconds = int(text) * size
+    if seconds > snoozes.MOST_DAYS * 24 * 60 * 60:
+        raise ValueError(f"Snooze for {snoozes.MOST_DAYS} days at most.")
+    return {"seconds": seconds}
+
+
+def _start(row: Row) -> dict[str, Any]:
+    if not row.choice:
+        raise ValueError("Choose an automation.")
+    return {"automation_id": row.choice}
+
+
+def _written(row: Row, otherwise: str) -> str:
+    if not row.text.strip():
+        raise ValueError(otherwise)
+    return row.text
+
+
+_READ: Mapping[str, Callable[[Row], dict[str, Any]]] = {
+    "reply": _reply,
+    "note": _note,
+    "assign": _assign,
+    "label": _labels,
+    "unlabel": _labels,
+    "snooze": _snooze,
+    "start_automation": _start,
+}
+assert LABELS.keys() == KINDS.keys()
+assert ME != NOBODY

@@ -1,0 +1,129 @@
+"""Macros: found, written row by row, changed and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from flask import Blueprint, render_template, request
+from werkzeug.wrappers import Response
+
+from app.domain.bodies.macros import MacroCreate
+from app.domain.macros import macros, saved_replies
+from app.domain.macros.macro_actions import KINDS, ME
+from app.errors import Conflict, Invalid
+from app.lib import ids
+from app.models.automations import Automation
+from app.models.macros import Macro
+from app.models.saved_replies import SavedReply
+from app.web import lists, writes
+from app.web.access import page, workspace_id
+from app.web.forms import Answer, checked, status_of, typed
+from app.web.inbox import inbox_pages
+from app.web.macros import macro_forms
+from app.web.macros.macro_forms import NOBODY, Row
+from app.web.redirects import to
+
+blueprint = Blueprint("macro_pages", __name__, url_prefix="/workspaces/<workspace>/macros")
+
+# Of more automations, the latest can be chosen.
+MOST_AUTOMATIONS = 500
+
+
+@blueprint.get("")
+@page("macros.see")
+def index() -> str:
+    """The macros, newest first, or those that are searched for."""
+    given = lists.filters("q")
+    found = lists.sliced(partial(Macro.newest, workspace_id(), given.get("q")))
+    return render_template("macros/index.html", page=found, given=given, summary_of=macro_forms.summary_of)
+
+
+@blueprint.get("/new")
+@page("macros.manage")
+def new() -> str:
+    """The form of a new macro."""
+    return _form(None, "", [])
+
+
+@blueprint.post("/new")
+@page("macros.manage")
+def create() -> Answer:
+    """Creates the macro, or changes the rows of the form."""
+    return _save(None)
+
+
+@blueprint.get("/<macro_id>")
+@page("macros.manage")
+def edit(macro_id: str) -> str:
+    """The form with a macro."""
+    macro = Macro.find(workspace_id(), macro_id)
+    return _form(macro, macro.name, [macro_forms.row_of(action) for action in macro.actions])
+
+
+@blueprint.post("/<macro_id>")
+@page("macros.manage")
+def update(macro_id: str) -> Answer:
+    """Changes the macro, or the rows of the form."""
+    return _save(Macro.find(workspace_id(), macro_id))
+
+
+@blueprint.post("/<macro_id>/delete")
+@page("macros.manage")
+def delete(macro_id: str) -> Response:
+    """Deletes the macro."""
+    macro = Macro.find(workspace_id(), macro_id)
+    writes.tell(f"The macro “{macro.name}” was deleted.", "macros.delete", {}, macro.id)
+    return to("macro_pages.index")
+
+
+def _save(macro: Macro | None) -> Answer:
+    given, rows = typed("name", "do", "add_kind"), macro_forms.typed_rows()
+    changed = macro_forms.pressed(rows, given["do"], given["add_kind"])
+    if changed is not None:
+        return _form(macro, given["name"], changed)
+    try:
+        body = checked(MacroCreate(), {"name": given["name"], "actions": macro_forms.actions_of(rows)})
+        kind = "macros.update" if macro else "macros.create"
+        job = writes.submit(kind, body, macro.id if macro else ids.new("mac"), partial(_check, macro, body))
+    except (Invalid, Conflict) as error:
+        errors, rows = macro_forms.errors_of(error, rows)
+        return _form(macro, given["name"], rows, errors), status_of(error)
+    return to("macro_pages.index", f"“{body['name']}” is saved." if job.is_finished else None)
+
+
+def _check(macro: Macro | None, body: dict[str, Any]) -> None:
+    macros.check(workspace_id(), body)
+    if macro is None:
+        macros.QUOTA.check(workspace_id())
+
+
+def _form(macro: Macro | None, name: str, rows: Sequence[Row], errors: dict[str, str] | None = None) -> str:
+    return render_template(
+        "macros/form.html",
+        macro=macro,
+        name=name,
+        rows=rows,
+        errors=errors or {},
+        kinds={kind: macro_forms.LABELS[kind] for kind in KINDS},
+        choices=_choices(),
+        units=list(macro_forms.UNITS),
+        most=macros.MOST_ACTIONS,
+        chosen_kind=request.form.get("add_kind", "reply"),
+    )
+
+
+def _choices() -> dict[str, list[tuple[str, str]]]:
+    """What can be chosen in a row, by its kind: identifiers and names."""
+    found = SavedReply.select(SavedReply.id, SavedReply.shortcut).where(SavedReply.workspace_id == workspace_id())
+    replies = found.order_by(SavedReply.folded).limit(saved_replies.QUOTA.most)
+    published = Automation.select(Automation.id, Automation.name).where(
+        Automation.workspace_id == workspace_id(), Automation.version.is_null(False)
+    )
+    started = published.order_by(Automation.id.desc()).limit(MOST_AUTOMATIONS)
+    return {
+        "reply": [(reply.id, f"/{reply.shortcut}") for reply in replies],
+        "assign": [(ME, "Who applies the macro"), (NOBODY, "Nobody"), *inbox_pages.people().items()],
+        "start_automation": [(automation.id, automation.name) for automation in started],
+    }

@@ -1,0 +1,122 @@
+"""The form of a saved reply: what was typed, its files, and what its text would be for a contact."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+from app import bounds
+from app.domain.bodies.pointers import refuse_bad_text
+from app.domain.channels import media
+from app.domain.macros import renderings, saved_replies
+from app.domain.macros.renderings import Rendering
+from app.errors import Conflict, Fault, Invalid, Overloaded
+from app.lib import ids
+from app.models.contacts import Contact
+from app.models.uploads import Upload
+from app.web import forms
+from app.web.access import viewer, workspace_id
+from app.web.contacts import contact_names
+from app.web.forms import typed, typed_all
+
+# Contacts that a preview can be filled with: those that came last, as these are at hand.
+MOST_CONTACTS = 20
+# What a text can name, as it is written there.
+NAMES = [f"{{{{ {noun}.{name} }}}}" for noun, names in renderings.NAMES.items() for name in names or ()]
+
+
+@dataclass
+class Given:
+    """What the form has. `kept`: the files that the saved reply keeps; `contact_id`: whom the preview is for."""
+
+    shortcut: str = ""
+    text: str = ""
+    kept: list[str] = field(default_factory=list)
+    contact_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The text filled in, the names that printed nothing; or `errors`, why it cannot be filled in."""
+
+    rendered: str = ""
+    missing: list[str] = field(default_factory=list)
+    errors: dict[str, str] = field(default_factory=dict)
+
+
+def given() -> Given:
+    """What was typed into the form. A shortcut may be typed as it is used, with a slash."""
+    said = typed("shortcut", "text", "contact_id")
+    kept = [each for each in typed_all("attachments") if ids.is_id(each, "upl")]
+    return Given(said["shortcut"].strip().removeprefix("/"), said["text"], kept, said["contact_id"])
+
+
+def body_of(given: Given) -> dict[str, Any]:
+    """The saved reply as the API would be sent it. Raises Invalid for what is empty."""
+    empty = [
+        Fault(f"/{name}", sentence)
+        for name, sentence, value in (
+            ("shortcut", "Give a shortcut.", given.shortcut),
+            ("text", "Write the text.", given.text.strip()),
+        )
+        if not value
+    ]
+    if empty:
+        raise Invalid(*empty)
+    attachments = [{"upload_id": upload_id} for upload_id in given.kept]
+    return {"shortcut": given.shortcut, "text": given.text, "attachments": attachments}
+
+
+def errors_of(error: Invalid | Conflict) -> dict[str, str]:
+    """The sentence for each field. A shortcut that is taken is an error of its field, and has the `other_id`."""
+    if isinstance(error, Conflict) and (other_id := error.facts.get("conflicting_saved_reply_id")):
+        return {"shortcut": error.detail, "other_id": other_id}
+    found = forms.errors_of(error)
+    if said := found.pop("attachments", None):
+        found["files"] = said
+    return found
+
+
+def files_of(given: Given) -> list[Upload]:
+    """The files that the saved reply keeps."""
+    if not given.kept:
+        return []
+    some = given.kept[: 2 * media.MOST_FILES]
+    return list(Upload.in_workspace(workspace_id()).where(Upload.id.in_(some)).order_by(Upload.id))
+
+
+def contacts_to_preview(given: Given) -> list[tuple[str, str]]:
+    """The identifiers and names of contacts that a preview can be filled with, the chosen one too."""
+    found = Contact.newest(workspace_id(), {}, None, MOST_CONTACTS)
+    if given.contact_id not in {each.id for each in found} and (chosen := _chosen(given)):
+        found = [chosen, *found]
+    return [(each.id, contact_names.name_of(each)) for each in found]
+
+
+def preview_of(given: Given) -> Preview:
+    """The text as the viewer would send it to the chosen contact, or to the latest; without contacts, as it is."""
+    try:
+        refuse_bad_text(given.text)
+        if faults := list(saved_replies.text_faults(given.text, "/text")):
+            raise Invalid(*faults)
+        contact = _contact(given)
+        if contact is None:
+            return Preview(given.text)
+        membership = viewer().membership
+        with bounds.alone(contact.workspace_id) if "{" in given.text else nullcontext():
+            rendering = Rendering(contact, membership.member_id if membership else None)
+            return Preview(rendering.render(given.text), rendering.missing)
+    except Invalid as error:
+        return Preview(errors={"text": error.faults[0].detail})
+    except (Conflict, Overloaded) as error:
+        return Preview(errors={"text": error.detail})
+
+
+def _contact(given: Given) -> Contact | None:
+    """The chosen contact; the latest if it is not there any more. None in a workspace without contacts."""
+    return _chosen(given) or next(iter(Contact.newest(workspace_id(), {}, None, 1)), None)
+
+
+def _chosen(given: Given) -> Contact | None:
+    return Contact.one(workspace_id(), given.contact_id) if ids.is_id(given.contact_id, "con") else None

@@ -1,0 +1,119 @@
+"""Saved replies: found, written with a preview, changed and deleted."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from flask import Blueprint, jsonify, render_template, request
+from werkzeug.wrappers import Response
+
+from app.domain.bodies.saved_replies import SavedReplyCreate
+from app.domain.channels import media
+from app.domain.macros import saved_replies
+from app.errors import Conflict, Invalid
+from app.lib import ids
+from app.models.saved_replies import SavedReply
+from app.web import lists, uploads, writes
+from app.web.access import page, workspace_id
+from app.web.forms import Answer, checked, status_of
+from app.web.macros import saved_reply_forms
+from app.web.macros.saved_reply_forms import Given, Preview
+from app.web.redirects import to
+
+blueprint = Blueprint("saved_reply_pages", __name__, url_prefix="/workspaces/<workspace>/saved-replies")
+
+
+@blueprint.get("")
+@page("macros.see")
+def index() -> str:
+    """The saved replies, newest first, or those that are searched for."""
+    given = lists.filters("q")
+    found = lists.sliced(partial(SavedReply.newest, workspace_id(), given.get("q")))
+    return render_template("saved_replies/index.html", page=found, given=given)
+
+
+@blueprint.get("/new")
+@page("macros.manage")
+def new() -> str:
+    """The form of a new saved reply."""
+    return _form(None, Given())
+
+
+@blueprint.post("/new")
+@page("macros.manage", most_bytes=uploads.MOST_FORM_BYTES)
+def create() -> Answer:
+    """Creates the saved reply, or shows what its text would be."""
+    return _save(None)
+
+
+@blueprint.get("/<saved_reply_id>")
+@page("macros.manage")
+def edit(saved_reply_id: str) -> str:
+    """The form with a saved reply."""
+    reply = SavedReply.find(workspace_id(), saved_reply_id)
+    return _form(reply, Given(reply.shortcut, reply.text, [each["id"] for each in reply.attachments]))
+
+
+@blueprint.post("/<saved_reply_id>")
+@page("macros.manage", most_bytes=uploads.MOST_FORM_BYTES)
+def update(saved_reply_id: str) -> Answer:
+    """Changes the saved reply, or shows what its text would be."""
+    return _save(SavedReply.find(workspace_id(), saved_reply_id))
+
+
+@blueprint.post("/<saved_reply_id>/delete")
+@page("macros.manage")
+def delete(saved_reply_id: str) -> Response:
+    """Deletes the saved reply."""
+    reply = SavedReply.find(workspace_id(), saved_reply_id)
+    writes.tell(f"The saved reply /{reply.shortcut} was deleted.", "saved_replies.delete", {}, reply.id)
+    return to("saved_reply_pages.index")
+
+
+def _save(reply: SavedReply | None) -> Answer:
+    given = saved_reply_forms.given()
+    if request.form.get("do") == "preview":
+        return _show_preview(reply, given)
+    try:
+        body = checked(SavedReplyCreate(), saved_reply_forms.body_of(given))
+        saved_replies.check(workspace_id(), body)
+        if new_files := uploads.stored(uploads.given("files")):
+            given.kept += new_files  # the form keeps them if what follows is refused
+            body = checked(SavedReplyCreate(), saved_reply_forms.body_of(given))
+        check = partial(_check_again, reply, body)
+        kind = "saved_replies.update" if reply else "saved_replies.create"
+        job = writes.submit(kind, body, reply.id if reply else ids.new("srp"), check)
+    except (Invalid, Conflict) as error:
+        return _form(reply, given, saved_reply_forms.errors_of(error)), status_of(error)
+    return to("saved_reply_pages.index", f"/{body['shortcut']} is saved." if job.is_finished else None)
+
+
+def _check_again(reply: SavedReply | None, body: dict[str, object]) -> None:
+    saved_replies.check(workspace_id(), body)
+    if reply is None:
+        saved_replies.QUOTA.check(workspace_id())
+
+
+def _show_preview(reply: SavedReply | None, given: Given) -> Answer:
+    shown = saved_reply_forms.preview_of(given)
+    if request.accept_mimetypes.best == "application/json":
+        return jsonify(rendered=shown.rendered, missing=shown.missing, errors=shown.errors)
+    return _form(reply, given, shown.errors, shown)
+
+
+def _form(
+    reply: SavedReply | None, given: Given, errors: dict[str, str] | None = None, preview: Preview | None = None
+) -> str:
+    return render_template(
+        "saved_replies/form.html",
+        reply=reply,
+        given=given,
+        errors=errors or {},
+        files=saved_reply_forms.files_of(given),
+        people=saved_reply_forms.contacts_to_preview(given),
+        names=saved_reply_forms.NAMES,
+        preview=preview or (saved_reply_forms.preview_of(given) if given.text and not errors else None),
+        most_files=media.MOST_FILES,
+        longest_text=saved_replies.LONGEST_TEXT,
+        longest_shortcut=saved_replies.LONGEST_SHORTCUT,
+    )

@@ -1,0 +1,57 @@
+"""Availability: members say in the menu of their account whether they can be given conversations."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from flask import Blueprint, flash, jsonify, redirect, request, url_for
+from werkzeug.wrappers import Response
+
+from app.domain.assignment import assignments, member_changes
+from app.errors import Conflict
+from app.web import writes
+from app.web.access import page, viewer, workspace_id
+from app.web.redirects import ours
+
+blueprint = Blueprint("availability_forms", __name__, url_prefix="/workspaces/<workspace>/availability")
+
+# The buttons, and what each changes.
+PRESSES: dict[str, dict[str, Any]] = {
+    "available": {"availability": "available"},
+    "away": {"availability": "away"},
+    "break": {"availability": "away", "reassign": False},
+}
+_BACK = "You are available."
+_GIVEN_BACK = (
+    "You are away. On channels that assign conversations, those that wait for your answer go to others; the rest stays "
+    "with you."
+)
+_KEPT = "You are away. Your conversations stay with you."
+_NONE_ASSIGNS = "You are away. No channel assigns conversations by itself, so yours stay with you."
+
+
+@blueprint.post("")
+@page("conversations.answer")
+def change() -> Response:
+    """Makes the viewer available or away, and goes back to where they were. A script gets JSON."""
+    membership, wanted = viewer().membership, PRESSES.get(request.form.get("availability", ""))
+    if membership is None or wanted is None:
+        raise Conflict("Only a member of the workspace can be available or away in it.")
+    check = partial(member_changes.check, workspace_id(), wanted, membership.member_id, membership.member_id)
+    job = writes.submit("members.update", wanted, membership.member_id, check)
+    said = _said(wanted) if job.is_finished else writes.STILL_QUEUED
+    if request.accept_mimetypes.best == "application/json":
+        return jsonify(availability=wanted["availability"], said=said)
+    if job.is_finished:
+        flash(said, "good")
+    back = ours(request.form.get("next", "")) or url_for("overviews.show", workspace=workspace_id())
+    return redirect(back, 303)
+
+
+def _said(wanted: dict[str, Any]) -> str:
+    if wanted["availability"] == "available":
+        return _BACK
+    if not wanted.get("reassign", True):
+        return _KEPT
+    return _GIVEN_BACK if assignments.balanced_channels(workspace_id()) else _NONE_ASSIGNS

@@ -1,0 +1,43 @@
+"""Uploads: files of forms, stored so that a message or a saved reply can have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from flask import request
+from werkzeug.datastructures import FileStorage
+
+from app import bounds
+from app.domain.channels import allowances, disk, media
+from app.errors import Fault, Invalid
+from app.web.access import workspace_id
+
+# A form may have several files, which are no larger together than one may be, and what the form needs itself.
+MOST_FORM_BYTES = media.MOST_BYTES + 256 * 1024
+
+
+def given(name: str) -> list[FileStorage]:
+    """The files of the form's field of that name."""
+    return [file for file in request.files.getlist(name) if file.filename]
+
+
+def stored(files: Sequence[FileStorage]) -> list[str]:
+    """Stores the files, which wait for what they are for; returns their identifiers.
+
+    Raises Invalid, TooMuchStored, Unavailable.
+    """
+    if files:
+        disk.check_room()
+    found = []
+    for file in files:
+        size = file.stream.seek(0, 2)
+        file.stream.seek(0)
+        allowed = {workspace_id(): bounds.STORED_PER_WORKSPACE}
+        try:
+            with allowances.taken(size, allowed):
+                content = iter(partial(file.stream.read, 65_536), b"")
+                found.append(media.store(workspace_id(), file.filename, content).id)
+        except Invalid as error:
+            raise Invalid(*(Fault("/files", fault.detail) for fault in error.faults)) from error
+    return found
