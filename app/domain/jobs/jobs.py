@@ -26,12 +26,14 @@ class Kind:
     """A kind of write: the restriction that a token needs for it, and the type of the resource it is about.
 
     `restriction`: UNRESTRICTED if it needs an unrestricted token, None if any will do. `is_long`: it is claimed without
-    others, because it takes long or is done in parts.
+    others, because it takes long or is done in parts. `gives_way`: its next part comes after the writes that were
+    accepted meanwhile.
     """
 
     restriction: str | None
     resource_type: str
     is_long: bool = False
+    gives_way: bool = False
 
 
 # `app/domain/writes.py` has the verb of each.
@@ -83,6 +85,7 @@ KINDS: Mapping[str, Kind] = {
     "scheduled_messages.delete": Kind("inbox", "message"),
     "notes.create": Kind("inbox", "note"),
     "notes.delete": Kind("inbox", "note"),
+    "selections.apply": Kind("inbox", "workspace", is_long=True, gives_way=True),
     "saved_replies.create": Kind("inbox", "saved_reply"),
     "saved_replies.update": Kind("inbox", "saved_reply"),
     "saved_replies.delete": Kind("inbox", "saved_reply"),

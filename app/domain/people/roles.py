@@ -14,6 +14,7 @@ ACTIONS: Mapping[str, frozenset[str]] = {
     "dashboard.see": _ALL,
     "messages.see": _ALL,
     "conversations.answer": _ALL,
+    "views.share": _ADMINS,
     "deliveries.resend": _ALL,
     "replays.manage": _ADMINS,
     "jobs.manage": _ADMINS,
