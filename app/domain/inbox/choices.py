@@ -39,8 +39,15 @@ class Choice:
         return asdict(self)
 
     @property
+    def assignee_id(self) -> str | None:
+        """The member whose conversations it has, or NOBODY; None: everybody's."""
+        if self.view == "mine":
+            return self.member_id
+        return NOBODY if self.view == "unassigned" else self.filters.get("assignee_id")
+
+    @property
     def is_listed_whole(self) -> bool:
-        """Whether `listed` has all conversations of the list: not of closed ones, of searches, and some narrow views."""
+        """Whether all conversations of the list can be counted and written down: not closed ones, nor a search."""
         return self.view in AWAKE or (self.view in ("waiting", "snoozed") and not self.filters)
 
     def has(self, conversation: Conversation) -> bool:
@@ -56,15 +63,8 @@ class Choice:
             and assignee_id in (None, conversation.assignee_id or NOBODY)
         )
 
-    @property
-    def assignee_id(self) -> str | None:
-        """The member whose conversations it has, or NOBODY; None: everybody's."""
-        if self.view == "mine":
-            return self.member_id
-        return NOBODY if self.view == "unassigned" else self.filters.get("assignee_id")
-
     def count(self, workspace_id: str) -> int:
-        """How many conversations a narrowed list has. It looks at the latest MOST_LOOKED_AT of its view, as lists do."""
+        """How many conversations the list has. If narrowed, of the first MOST_LOOKED_AT of its view, as lists do."""
         query, values = self._listed(workspace_id)
         return int(rows(f"SELECT count(*) FROM ({query}) AS listed", values)[0][0])
 
@@ -92,7 +92,7 @@ class Choice:
     def _listed(self, workspace_id: str) -> tuple[str, dict[str, Any]]:
         """A query for the identifiers, and its values."""
         condition, order = _LISTED[self.view if self.view in _LISTED else "awake"]
-        values = {"workspace_id": workspace_id, "assignee_id": self.assignee_id, **self.filters}
+        values: dict[str, Any] = {"workspace_id": workspace_id, "assignee_id": self.assignee_id, **self.filters}
         if self.assignee_id is not None:
             condition += " AND assignee_id" + (" IS NULL" if self.assignee_id == NOBODY else " = %(assignee_id)s")
         narrowed = [

@@ -48,9 +48,10 @@ def find(workspace_id: str, text: str, last_id: str | None, limit: int) -> Found
     Without `last_id` those come first that the text identifies, then those of contacts that have all its words, or
     parts of words, in any order. Costs no more than a search of messages and two of contacts.
     """
+    text = text[:LONGEST].replace("\0", "")
     words = words_of(text)
     first, has_more_contacts = ([], False) if last_id else _of_contacts(workspace_id, text, words)
-    messages = message_searches.newest(workspace_id, {"q": text[:LONGEST]}, last_id, limit + 1)
+    messages = message_searches.newest(workspace_id, {"q": text}, last_id, limit + 1)
     hits = {hit.conversation.id: hit for hit in first}
     for hit in _of_messages(workspace_id, messages[:limit], words):
         hits.setdefault(hit.conversation.id, hit)
@@ -59,7 +60,7 @@ def find(workspace_id: str, text: str, last_id: str | None, limit: int) -> Found
 
 def words_of(text: str) -> list[str]:
     """The words of a search, in small letters."""
-    return [word for word in text[:LONGEST].lower().replace("\0", "").split() if word]
+    return text.lower().split()
 
 
 def marked(text: str, words: Sequence[str]) -> list[Piece]:

@@ -74,13 +74,14 @@ def apply(change: Change) -> Effect | None:
 
 def of_job(job_id: str) -> Selection:
     """The selection that was stored with the job."""
-    return Selection.get(Selection.job_id == job_id)  # type: ignore[no-any-return]
+    return Selection.get(Selection.job_id == job_id)
 
 
 def check(workspace_id: str, action: Mapping[str, Any]) -> None:
     """Raises Invalid for an assignee that the workspace does not have, and a time that no snooze can end at."""
     until = action.get("until")
-    wanted = {"snoozed_until": datetime.fromisoformat(until) if until else None, "assignee_id": action.get("assignee_id")}
+    snoozed_until = datetime.fromisoformat(until) if until else None
+    wanted = {"snoozed_until": snoozed_until, "assignee_id": action.get("assignee_id")}
     conversation_changes.check(workspace_id, wanted)
 
 

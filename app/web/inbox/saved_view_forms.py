@@ -21,7 +21,7 @@ _NOT_YOURS = "This view is not yours to change."
 @blueprint.post("")
 @page("conversations.answer")
 def create() -> Response:
-    """Saves the list of the address for the viewer or, if the box is ticked, for the workspace. A second click does not."""
+    """Saves the list of the address for the viewer or, if they ask for that, for the workspace. Safe to repeat."""
     given = typed("name", "shared")
     if given["shared"] and not viewer().may(SHARE):
         raise Forbidden.to(SHARE)

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from flask import Blueprint, flash, jsonify, redirect, render_template, request
-from werkzeug.wrappers import Response
 
 from app.domain.inbox import selections
 from app.domain.people import workspaces
@@ -94,9 +93,7 @@ def _begin(given: Mapping[str, str]) -> Selection:
     if ticked is None and not choice.is_listed_whole:
         raise Invalid(Fault("/all", "Of this list, only conversations that are ticked can be changed."))
     selections.check(workspace_id(), action)
-    store = partial(
-        selections.store, workspace_id(), ids.new("sel"), choice=choice, action=action, ticked=ticked
-    )
+    store = partial(selections.store, workspace_id(), ids.new("sel"), choice=choice, action=action, ticked=ticked)
     job = writes.begin("selections.apply", workspace_id(), lambda job_id: store(job_id=job_id))
     if ticked is not None:
         writes.wait(job)
