@@ -28,7 +28,7 @@ CREATE TABLE selections (
     created_at timestamptz NOT NULL DEFAULT now(),
     finished_at timestamptz
 );
-CREATE UNIQUE INDEX selections_job ON selections (job_id);
+CREATE INDEX selections_job ON selections (job_id);
 CREATE INDEX selections_page ON selections (workspace_id, id);
 CREATE INDEX selections_old ON selections (finished_at) WHERE finished_at IS NOT NULL;
 

@@ -21,7 +21,7 @@ from app.web.inbox import snooze_times, views
 
 blueprint = Blueprint("selection_pages", __name__, url_prefix="/workspaces/<workspace>/inbox/selections")
 
-# What a change is called while it goes on, and when it is done; `{}` is what the action names.
+# What a change is called while it goes on, and when it is done.
 _SAID: Mapping[str, tuple[str, str]] = {
     "assign": ("Assigning", "Assigned"),
     "label": ("Adding the label to", "Added the label to"),
