@@ -9,7 +9,7 @@ from typing import Any
 from flask import Blueprint, flash, jsonify, redirect, render_template, request
 
 from app.domain.inbox import selections
-from app.domain.people import workspaces
+from app.domain.people import message_access, workspaces
 from app.errors import Conflict, Fault, Invalid
 from app.lib import clock, ids, normalization
 from app.models.jobs import Job
@@ -57,7 +57,7 @@ def create() -> Answer:
 
 
 @blueprint.get("/<selection_id>")
-@page("conversations.answer")
+@page(message_access.SEE)
 def show(selection_id: str) -> str:
     """How far the change is, or what it has done."""
     selection = Selection.find(workspace_id(), selection_id)
