@@ -6,7 +6,7 @@
   const palette = document.getElementById("palette");
   const paletteText = document.getElementById("palette-text");
   const paletteList = document.getElementById("palette-list");
-  const nameOf = (element) => (element.getAttribute("aria-label") ?? element.textContent).replace(/[‹›↓]/g, "").replace(/\s+/g, " ").trim();
+  const nameOf = (element) => (element.getAttribute?.("aria-label") ?? element.textContent).replace(/[‹›↓]/g, "").replace(/\s+/g, " ").trim();
   const isThere = (element) => element.checkVisibility() || element.closest("details:not([open])")?.checkVisibility();
 
   // Each entry: what it is called, its group, its key, and what it does.
@@ -25,7 +25,7 @@
     for (const each of all("[data-key]")) {
       add("Here", each, nameOf(each.labels?.[0] ?? each), each.dataset.key);
     }
-    for (const each of all(".views a")) add("View", each, nameOf(each));
+    for (const each of all(".views a")) add("View", each, nameOf(each.querySelector("bdi") ?? each.firstChild));
     for (const each of all("nav.side a[data-go]")) {
       const group = each.closest("ul").previousElementSibling?.textContent ?? "Page";
       found.push({ group, element: each, label: nameOf(each), key: `g ${each.dataset.go}`, run: () => press(each) });
