@@ -27,6 +27,7 @@ from app.domain.conversations import (
     snoozes,
 )
 from app.domain.deliveries import fan_out, lanes, replays, sweeps
+from app.domain.inbox import selections
 from app.domain.insight import checks, figures, queues, updates
 from app.domain.jobs import idempotency_keys, jobs
 from app.domain.lifecycle import imports
@@ -132,6 +133,7 @@ class Timetable:
             Pass("expired_visitors", 10, visitors.delete_expired),
             Pass("old_sweeps", 60, sweeps.forget_old),
             Pass("old_replays", 10, replays.forget_old),
+            Pass("old_selections", 60, selections.forget_old),
             Pass("counts", 1, counts.fold, counts.IS_ANY_NEW),
             Pass("conversation_counts", 1, conversation_counts.fold, conversation_counts.IS_ANY_NEW),
             Pass("old_counts", 60, counts.forget_old),

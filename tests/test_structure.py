@@ -31,6 +31,7 @@ from app.domain.conversations import (
     workspace_changes,
 )
 from app.domain.deliveries import deliveries, replays
+from app.domain.inbox import selections
 from app.domain.jobs import failed_jobs
 from app.domain.jobs.jobs import KINDS
 from app.domain.lifecycle import erasures, imports
@@ -63,6 +64,7 @@ NOUNS: dict[str, Any] = {
     "saved_replies": saved_replies,
     "scheduled_messages": scheduled_messages,
     "segments": segments,
+    "selections": selections,
     "workspaces": workspace_changes,
 }
 RESTRICTIONS = {*tokens.RESTRICTIONS, tokens.UNRESTRICTED}

@@ -28,6 +28,7 @@ from app.domain.conversations import (
     workspace_changes,
 )
 from app.domain.deliveries import deliveries, replays
+from app.domain.inbox import selections
 from app.domain.jobs import failed_jobs, jobs
 from app.domain.jobs.jobs import KINDS, MAIL
 from app.domain.lifecycle import erasures, imports, merges
@@ -119,6 +120,7 @@ VERBS: Mapping[str, Verb] = {
     "scheduled_messages.delete": Verb(scheduled_messages.delete, scheduled_messages.needs),
     "notes.create": Verb(notes.create, notes.needs),
     "notes.delete": Verb(notes.delete, notes.needs),
+    "selections.apply": Verb(selections.apply),
     "saved_replies.create": Verb(saved_replies.create),
     "saved_replies.update": Verb(saved_replies.update),
     "saved_replies.delete": Verb(saved_replies.delete),
@@ -260,8 +262,12 @@ def _end(job: Job, result: Effect | Exception) -> None:
 
 
 def _put_back(job: Job) -> None:
-    """Leaves the job at the head of its mailbox for its next part. Deaths are counted for each part."""
-    rows("UPDATE jobs SET leased_until = NULL, deaths = 0 WHERE id = %s", (job.id,))
+    """Leaves the job in its mailbox for its next part: at the head, or at the end if its kind gives way.
+
+    Deaths are counted for each part.
+    """
+    moved = ", position = nextval('jobs_position'), due_at = now()" if KINDS[job.kind].gives_way else ""
+    rows(f"UPDATE jobs SET leased_until = NULL, deaths = 0{moved} WHERE id = %s", (job.id,))
 
 
 def _set_aside(unknown: Sequence[Job]) -> None:

@@ -27,6 +27,7 @@ _CONDITIONS = {
     "tag": "tags @> ARRAY[%(tag)s]",
     "updated_since": "updated_at >= %(updated_since)s",
     "q": "search LIKE lower(%(pattern)s)",  # a generated column
+    "words": "search LIKE ALL(%(patterns)s::text[])",
 }
 
 
@@ -61,7 +62,8 @@ class Contact(OwnedModel):
     def newest(cls, workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int) -> list[Contact]:
         """The first `limit` contacts after `last_id` that match every filter, newest first.
 
-        Filters: `email`, `phone`, `external_id`, `tag`, `updated_since`, `q`.
+        Filters: `email`, `phone`, `external_id`, `tag`, `updated_since`, `q`, and `words`: parts of words in small
+        letters, all of which it has in any order.
         """
         given = _given(filters)
         if not given:
@@ -128,8 +130,10 @@ def _matching(workspace_id: str, given: Mapping[str, Any], last_id: str | None, 
 def _values(given: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **given,
-        "text": given.get("q", ""),
+        # Of several words the index looks up the longest.
+        "text": given.get("q", max(given.get("words", ("",)), key=len)),
         "pattern": f"%{_escaped(given.get('q', ''))}%",
+        "patterns": [f"%{_escaped(word)}%" for word in given.get("words", ())],
         "tags": [given["tag"]] if "tag" in given else [],
     }
 
@@ -150,7 +154,7 @@ def _among_newest(given: Mapping[str, Any]) -> str:
 def _by_segment(given: Mapping[str, Any]) -> str:
     """Looks each segment up by index, newest first, until the page is full."""
     indexed = []
-    if given.keys() & {"q", "tag"}:
+    if given.keys() & {"q", "words", "tag"}:
         sought = "contact_keys_sought(%(workspace_id)s, segments.number, lower(%(text)s), %(tags)s::text[])"
         indexed.append(f"contact_keys(workspace_id, segment, search, tags) @> {sought}")
     if "updated_since" in given:

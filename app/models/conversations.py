@@ -98,20 +98,39 @@ class Conversation(OwnedModel):
         if last_at is not None:
             looked_at = looked_at.where(Tuple(at.unalias(), cls.id) < Tuple(last_at, last_id))
         looked_at = looked_at.order_by(at.unalias().desc(), cls.id.desc()).limit(MOST_LOOKED_AT).alias("looked_at")
-        query = cls.select(SQL("*")).from_(looked_at).order_by(SQL("at DESC, id DESC")).limit(limit)
-        if "channel_id" in filters:
-            query = query.where(looked_at.c.channel_id == filters["channel_id"])
-        if "label" in filters:
-            query = query.where(SQL("%s = ANY(labels)", (filters["label"],)))
-        return list(query)
+        return list(_among(looked_at, filters).order_by(SQL("at DESC, id DESC")).limit(limit))
 
     @classmethod
-    def snoozed(cls, workspace_id: str, last_at: At, last_id: str | None, limit: int) -> list[Conversation]:
-        """Those that are snoozed, after that position: the one that wakes first, first."""
-        query = cls.in_workspace(workspace_id).where(cls.snoozed_until.is_null(False))
+    def snoozed(
+        cls,
+        workspace_id: str,
+        filters: Mapping[str, Any],
+        last_at: At,
+        last_id: str | None,
+        limit: int,
+    ) -> list[Conversation]:
+        """Those that are snoozed, after that position: the one that wakes first, first.
+
+        Filters: `channel_id`, `assignee_id`, `label`; no more than MOST_LOOKED_AT are compared with them.
+        """
+        looked_at = cls.in_workspace(workspace_id).where(cls.snoozed_until.is_null(False))
         if last_at is not None:
-            query = query.where(Tuple(cls.snoozed_until, cls.id) > Tuple(last_at, last_id))
-        return list(query.order_by(cls.snoozed_until, cls.id).limit(limit))
+            looked_at = looked_at.where(Tuple(cls.snoozed_until, cls.id) > Tuple(last_at, last_id))
+        looked_at = looked_at.order_by(cls.snoozed_until, cls.id).limit(MOST_LOOKED_AT).alias("looked_at")
+        return list(_among(looked_at, filters).order_by(SQL("snoozed_until, id")).limit(limit))
+
+    @classmethod
+    def latest_of_contacts(cls, workspace_id: str, contact_ids: Collection[str]) -> dict[str, Conversation]:
+        """The conversation with the latest message of each of these contacts that has one."""
+        if not contact_ids:
+            return {}
+        one = """
+            SELECT latest.id FROM unnest(%s::text[]) AS wanted(id) CROSS JOIN LATERAL (
+                SELECT id FROM conversations WHERE contact_id = wanted.id
+                ORDER BY coalesce(last_message_at, created_at) DESC, id DESC LIMIT 1) AS latest
+        """
+        found = cls.in_workspace(workspace_id).where(cls.id.in_(SQL(f"({one})", (list(contact_ids),))))
+        return {conversation.contact_id: conversation for conversation in found}
 
     @classmethod
     def of_contact(cls, workspace_id: str, contact_id: str, limit: int) -> list[Conversation]:
@@ -206,6 +225,20 @@ class Message(MailModel):
         if last_at is not None:
             query = query.where(Tuple(cls.send_at, cls.id) > Tuple(last_at, last_id))
         return list(query.order_by(cls.send_at, cls.id).limit(limit))
+
+
+def _among(looked_at: Any, filters: Mapping[str, Any]) -> Any:
+    """A query for those of the rows that match `channel_id`, `assignee_id` and `label`."""
+    query = Conversation.select(SQL("*")).from_(looked_at)
+    if "channel_id" in filters:
+        query = query.where(looked_at.c.channel_id == filters["channel_id"])
+    if filters.get("assignee_id") == "none":
+        query = query.where(looked_at.c.assignee_id.is_null())
+    elif "assignee_id" in filters:
+        query = query.where(looked_at.c.assignee_id == filters["assignee_id"])
+    if "label" in filters:
+        query = query.where(SQL("%s = ANY(labels)", (filters["label"],)))
+    return query
 
 
 def _labelled(workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int) -> Any:

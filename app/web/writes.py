@@ -45,7 +45,7 @@ def submit_once(
     refuse_bad_text(dict(payload))
     with _told_of_earlier_forms():
         job, was_there = jobs.accept(_write(kind, payload, resource_id), _form_key(), check=check)
-    job = _wait(job)
+    job = wait(job)
     if job.status == "failed":
         raise _refusal(job)
     if not job.is_finished:
@@ -85,7 +85,12 @@ def replay(failed: Job) -> Job:
     Returns the new job, however it ended. Raises Conflict if the failed one cannot be replayed.
     """
     job, _ = failed_jobs.replay(failed, trace_id(), viewer().actor_id, _form_key())
-    return _wait(job)
+    return wait(job)
+
+
+def wait(job: Job) -> Job:
+    """The job once it has ended, or as it is after DELAYED_SECONDS; at once where writes are delayed already."""
+    return job if viewer().is_delayed else jobs.wait(job, DELAYED_SECONDS)
 
 
 def trace_id() -> str:
@@ -103,11 +108,6 @@ def _told_of_earlier_forms() -> Iterator[None]:
         yield
     except IdempotencyKeyReused as error:
         raise Conflict(_SENT_BEFORE) from error
-
-
-def _wait(job: Job) -> Job:
-    """The job once it has ended, or as it is after DELAYED_SECONDS; at once where writes are delayed already."""
-    return job if viewer().is_delayed else jobs.wait(job, DELAYED_SECONDS)
 
 
 def _write(kind: str, payload: Mapping[str, Any], resource_id: str | None) -> Write:

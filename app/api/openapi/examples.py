@@ -20,6 +20,8 @@ PREFIXES: Mapping[str, str] = {
     "note": "nte",
     "saved_reply": "srp",
     "macro": "mac",
+    "saved_view": "svw",
+    "selection": "sel",
     "channel": "chn",
     "endpoint": "whe",
     "event": "evt",

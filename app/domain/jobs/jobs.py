@@ -27,12 +27,14 @@ class Kind:
 
     `restriction`: UNRESTRICTED if it needs an unrestricted token, None if any will do. `is_long`: it is claimed without
     others, because it takes long or is done in parts. `is_audited`: its verb records who changed what in the audit log.
+    `gives_way`: its next part comes after the writes that were accepted meanwhile.
     """
 
     restriction: str | None
     resource_type: str
     is_long: bool = False
     is_audited: bool = False
+    gives_way: bool = False
 
 
 # `app/domain/writes.py` has the verb of each.
@@ -84,6 +86,7 @@ KINDS: Mapping[str, Kind] = {
     "scheduled_messages.delete": Kind("inbox", "message"),
     "notes.create": Kind("inbox", "note"),
     "notes.delete": Kind("inbox", "note"),
+    "selections.apply": Kind("inbox", "workspace", is_long=True, gives_way=True),
     "saved_replies.create": Kind("inbox", "saved_reply", is_audited=True),
     "saved_replies.update": Kind("inbox", "saved_reply", is_audited=True),
     "saved_replies.delete": Kind("inbox", "saved_reply", is_audited=True),

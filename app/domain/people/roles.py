@@ -17,6 +17,7 @@ ACTIONS: Mapping[str, frozenset[str]] = {
     "conversations.answer": _ALL,
     "macros.see": _ALL,
     "macros.manage": _ALL,
+    "views.share": _ADMINS,
     "deliveries.resend": _ALL,
     "replays.manage": _ADMINS,
     "jobs.manage": _ADMINS,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Blueprint, jsonify, render_template, request
+from flask import Blueprint, jsonify, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app import config
 from app.channels.kinds import KINDS
 from app.domain.conversations import conversation_counts, conversation_labels, conversations, notes
 from app.domain.conversations.messages import MOST_CHARACTERS
+from app.domain.inbox import saved_views
 from app.domain.people import members, message_access
 from app.lib import clock
 from app.models.automations import Automation
@@ -21,6 +22,7 @@ from app.models.runs import Run
 from app.web.access import page, viewer, workspace_id
 from app.web.contacts import contact_names
 from app.web.inbox import snooze_times, threads, views
+from app.web.inbox.saved_view_forms import may_change
 
 blueprint = Blueprint("inbox_pages", __name__, url_prefix="/workspaces/<workspace>/inbox")
 
@@ -64,14 +66,18 @@ def people() -> dict[str, str]:
 
 def page_of(conversation: Conversation | None, **typed: Any) -> str:
     """The page. `typed`: what a refused form had, and its `errors`."""
-    view = views.asked_for()
+    view, counts = views.asked_for(), _counts()
+    shown = view.page()
     return render_template(
         "inbox/index.html",
         view=view,
         labels_of_views={name: views.LABELS[name] for name in views.names()},
-        counts=_counts(),
+        saved=_saved(view),
+        counts=counts,
+        # Where all are on this page, ticking them is enough.
+        whole=view.number(counts) if shown.next_address or shown.first_address else None,
         channels=list(Channel.in_workspace(workspace_id()).order_by(Channel.id)),
-        page=view.page(),
+        page=shown,
         people=people(),
         pane=request.args.get("pane"),
         live_url=config.settings().realtime_url,
@@ -101,6 +107,22 @@ def _shown_of(conversation: Conversation, **typed: Any) -> dict[str, Any]:
         "typed": typed.get("typed", {}),
         "errors": typed.get("errors", {}),
     }
+
+
+def _saved(view: views.View) -> list[dict[str, Any]]:
+    """The saved views of the viewer: the `row` of each, its address, whether it is shown, and may be changed here."""
+    membership = viewer().membership
+    found = saved_views.seen_by(workspace_id(), membership.member_id if membership else None)
+    here = {"view": view.name, **view.chosen}
+    return [
+        {
+            "row": each,
+            "address": url_for("inbox_pages.index", workspace=workspace_id(), **each.filters),
+            "is_here": each.filters == here,
+            "may_change": may_change(each),
+        }
+        for each in found
+    ]
 
 
 def _counts() -> dict[str, Any]:

@@ -92,12 +92,14 @@ const step = (by) => {
   next.scrollIntoView({ block: "nearest" });
 };
 let going = 0;
-const follow = (selector) => {
-  const found = document.querySelector(selector);
-  if (!found) return false;
+const press = (found) => {
   found.click();
   if (found.matches("summary")) found.parentElement.querySelector("div :is(input:not([type=hidden]), select, button)")?.focus();
-  return true;
+};
+const follow = (selector) => {
+  const found = document.querySelector(selector);
+  if (found) press(found);
+  return Boolean(found);
 };
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select")) return;
@@ -108,7 +110,7 @@ addEventListener("keydown", (event) => {
   let done = true;
   if (isGoing && /^[a-z]$/.test(key)) done = follow(`[data-go="${key}"]`);
   else if (key === "g") going = Date.now();
-  else if (key === "/") document.querySelector("[data-focus='/']")?.focus();
+  else if (key === "/") all("[data-focus='/']").at(-1)?.focus(); // the page's own, if it has one
   else if (key === "?") document.getElementById("keys")?.showModal();
   else if (key === "j") step(1);
   else if (key === "k") step(-1);

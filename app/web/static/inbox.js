@@ -201,6 +201,7 @@ const view = inbox.dataset;
 const belongs = (shown) => {
   if (view.label && !shown.labels.includes(view.label)) return false;
   if (view.channel && shown.channel_id !== view.channel) return false;
+  if (view.assignee && (shown.assignee_id ?? "none") !== view.assignee) return false;
   const isAwake = shown.status === "open" && !shown.snoozed_until;
   return {
     mine: isAwake && shown.assignee_id === me,
@@ -237,6 +238,7 @@ const fetchRows = async () => {
   isFetching = false;
 };
 const update = (shown) => {
+  if (view.view === "search") return; // It shows what was found.
   const row = byId(`row-${shown.id}`);
   if (belongs(shown)) {
     if (row || isFirstPage) wanted.add(shown.id);
@@ -249,7 +251,7 @@ const update = (shown) => {
 };
 const raise = (message) => {
   const row = byId(`row-${message.conversation_id}`);
-  if (!row) return;
+  if (!row?.querySelector(".gist")) return;
   row.querySelector(".gist").textContent = (message.direction === "out" ? "↩ " : "") + (message.text ?? "…").slice(0, 140);
   const time = clock(message.created_at);
   time.dataset.local = "short";

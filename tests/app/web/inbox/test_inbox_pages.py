@@ -15,25 +15,9 @@ from app.lib import clock
 from app.web.inbox import views
 from tests.cast import Api, one
 from tests.pages import Person
-from tests.talks import add_note, assign, close, make_channel, make_run, receive, write
+from tests.talks import add_note, assign, close, make_channel, make_run, write
 
 Say = Callable[..., str]
-
-
-@pytest.fixture
-def channel_id(api: Api) -> str:
-    return make_channel(api.workspace_id)
-
-
-@pytest.fixture
-def say(api: Api, channel_id: str) -> Say:
-    """Has somebody write, and returns the conversation."""
-
-    def say(name: str, text: str = "Hello", channel: str = channel_id) -> str:
-        contact = api.contact(email=f"{name.lower()}@example.com", first_name=name)
-        return str(receive(api.workspace_id, contact["id"], channel, text).conversation_id)
-
-    return say
 
 
 def me(person: Person) -> str:

@@ -1,0 +1,136 @@
+"""Searches of conversations: by what was written in them, by their contacts, and by identifiers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from app.domain.insight import searches
+from app.models import message_searches
+from app.models.contacts import Contact
+from app.models.conversations import Conversation, Message
+
+LONGEST = message_searches.LONGEST_SEARCH
+# The contacts that are looked at, the newest that match, and those of them that are shown.
+CONTACTS_LOOKED_AT, MOST_CONTACTS = 200, 20
+# Of a text that is shown, so much before the first word that was found, and so much in all.
+_BEFORE, _LONGEST_LINE = 30, 160
+_FIELDS = ("first_name", "last_name", "email", "phone", "external_id")
+
+# A part of a text, and whether it was sought.
+Piece = tuple[str, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A conversation that was found, and the line that shows why."""
+
+    conversation: Conversation
+    line: Sequence[Piece]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Hits, each conversation once. `last_id`: the message after which there are more; None: there are none.
+
+    `has_more_contacts`: more contacts match than are shown.
+    """
+
+    hits: list[Hit]
+    last_id: str | None
+    has_more_contacts: bool = False
+
+
+def find(workspace_id: str, text: str, last_id: str | None, limit: int) -> Found:
+    """Conversations in which the words were written, the latest message first, up to `limit` after that message.
+
+    Without `last_id` those come first that the text identifies, then those of contacts that have all its words, or
+    parts of words, in any order. Costs no more than a search of messages and two of contacts.
+    """
+    text = text[:LONGEST].replace("\0", "")
+    words = words_of(text)
+    first, has_more_contacts = ([], False) if last_id else _of_contacts(workspace_id, text, words)
+    messages = message_searches.newest(workspace_id, {"q": text}, last_id, limit + 1)
+    hits = {hit.conversation.id: hit for hit in first}
+    for hit in _of_messages(workspace_id, messages[:limit], words):
+        hits.setdefault(hit.conversation.id, hit)
+    return Found(list(hits.values()), messages[limit - 1].id if len(messages) > limit else None, has_more_contacts)
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a search, in small letters."""
+    return text.lower().split()
+
+
+def marked(text: str, words: Sequence[str]) -> list[Piece]:
+    """One line of the text, around the first of the words in it, as pieces. Words are found at their beginnings.
+
+    Where none begins a word, as in scripts without spaces, they are found anywhere.
+    """
+    line = " ".join(text.split())
+    sought = "|".join(re.escape(each) for each in sorted(words, key=len, reverse=True))
+    if not sought:
+        return [(line[:_LONGEST_LINE], False)]
+    at_beginning, anywhere = re.compile(rf"(?<!\w)(?:{sought})", re.I), re.compile(sought, re.I)
+    pattern = at_beginning if at_beginning.search(line) else anywhere
+    begin = match.start() if (match := pattern.search(line)) else 0
+    start = max(0, begin - _BEFORE) if len(line) > _LONGEST_LINE else 0
+    shown = ("…" if start else "") + line[start : start + _LONGEST_LINE]
+    return list(_pieces(shown + ("…" if len(line) > start + _LONGEST_LINE else ""), pattern))
+
+
+def _pieces(line: str, pattern: re.Pattern[str]) -> Iterator[Piece]:
+    at = 0
+    for match in pattern.finditer(line):
+        if match.start() > at:
+            yield line[at : match.start()], False
+        yield match[0], True
+        at = match.end()
+    if at < len(line):
+        yield line[at:], False
+
+
+def _of_contacts(workspace_id: str, text: str, words: Sequence[str]) -> tuple[list[Hit], bool]:
+    """The hits of what the text identifies, and of contacts with its words; and whether there are more of these."""
+    named = searches.find(text, workspace_id).found
+    talks = {each.id if each.type == "conversation" else "" for each in named}
+    talks |= _talks_of(workspace_id, [each.id for each in named if each.type == "message"])
+    hits = [Hit(each, [(f"Conversation {each.id}", True)]) for each in _conversations(workspace_id, talks - {""})]
+    contacts = [each.id for each in named if each.type == "contact"]
+    contacts += [each.parent for each in named if each.parent and each.type not in ("conversation", "message")]
+    if words:
+        matching = Contact.newest(workspace_id, {"words": words}, None, CONTACTS_LOOKED_AT)
+        contacts += [contact.id for contact in matching]
+    latest = Conversation.latest_of_contacts(workspace_id, list(dict.fromkeys(contacts)))
+    shown = [each for each in dict.fromkeys(contacts) if each in latest]
+    by_id = {each.id: each for each in Contact.in_workspace(workspace_id).where(Contact.id.in_(shown[:MOST_CONTACTS]))}
+    hits += [Hit(latest[each], _why(by_id[each], words)) for each in shown[:MOST_CONTACTS] if each in by_id]
+    return hits, len(shown) > MOST_CONTACTS
+
+
+def _why(contact: Contact, words: Sequence[str]) -> list[Piece]:
+    """What the contact is known by, where one of the words is in it."""
+    name = " ".join(part for part in (contact.first_name, contact.last_name) if part)
+    values = [name, *(getattr(contact, each) for each in _FIELDS[2:])]
+    having = [value for value in values if value and any(word in value.lower() for word in words)]
+    return marked(" · ".join(having) or name or contact.id, words)
+
+
+def _of_messages(workspace_id: str, messages: Sequence[Message], words: Sequence[str]) -> Iterator[Hit]:
+    talks = {each.id: each for each in _conversations(workspace_id, {each.conversation_id for each in messages})}
+    for message in messages:
+        if message.conversation_id in talks:
+            yield Hit(talks[message.conversation_id], marked(message.text or "", words))
+
+
+def _conversations(workspace_id: str, conversation_ids: set[str]) -> list[Conversation]:
+    if not conversation_ids:
+        return []
+    return list(Conversation.in_workspace(workspace_id).where(Conversation.id.in_(list(conversation_ids))))
+
+
+def _talks_of(workspace_id: str, message_ids: Sequence[str]) -> set[str]:
+    if not message_ids:
+        return set()
+    return {each.conversation_id for each in Message.in_workspace(workspace_id).where(Message.id.in_(message_ids))}

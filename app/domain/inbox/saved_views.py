@@ -1,0 +1,84 @@
+"""Saved views: lists of the inbox under a name, of a member or, for everybody, of the workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from app.database import rows, transaction
+from app.domain.inbox.choices import FILTERS, VIEWS
+from app.errors import Conflict, Fault, Invalid
+from app.lib import ids, normalization
+from app.models.saved_views import SavedView
+
+# Of a member, and of the workspace.
+MOST_VIEWS = 50
+LONGEST_NAME = 60
+_ORDINARY = ("view", *FILTERS)
+
+
+def seen_by(workspace_id: str, member_id: str | None) -> list[SavedView]:
+    """The views of the workspace, then those of the member, each the oldest first."""
+    own = SavedView.owned_by(workspace_id, member_id) if member_id is not None else []
+    return [*SavedView.owned_by(workspace_id, None), *own]
+
+
+def create(workspace_id: str, member_id: str | None, name: str, filters: Mapping[str, str]) -> SavedView:
+    """Saves the view for the member, or (None) for the workspace. The same one twice is one.
+
+    Raises Invalid for a name that is none, and Conflict for one that is taken, or above MOST_VIEWS.
+    """
+    kept = {key: filters[key] for key in _ORDINARY if filters.get(key)}
+    if kept.get("view") not in VIEWS:
+        raise Invalid(Fault("/view", "There is no such view."))
+    name = _read_name(name)
+    with transaction():
+        _lock(workspace_id, member_id)
+        there = SavedView.owned_by(workspace_id, member_id)
+        if (same := _named(there, name)) is not None:
+            if same.filters == kept:
+                return same
+            raise _taken(name)
+        if len(there) >= MOST_VIEWS:
+            raise Conflict(f"There are at most {MOST_VIEWS} saved views. Delete one first.")
+        view = {"id": ids.new("svw"), "workspace_id": workspace_id, "member_id": member_id, "name": name}
+        SavedView.insert(**view, filters=kept).execute()
+    return SavedView.find(workspace_id, view["id"] or "")
+
+
+def rename(view: SavedView, name: str) -> None:
+    """Gives the view another name. Raises Invalid, and Conflict for a name that is taken."""
+    name = _read_name(name)
+    with transaction():
+        _lock(view.workspace_id, view.member_id)
+        same = _named(SavedView.owned_by(view.workspace_id, view.member_id), name)
+        if same is not None and same.id != view.id:
+            raise _taken(name)
+        SavedView.update(name=name).where(SavedView.id == view.id).execute()
+
+
+def delete(view: SavedView) -> None:
+    """Deletes the view. Safe to repeat."""
+    SavedView.delete().where(SavedView.id == view.id).execute()
+
+
+def _read_name(text: str) -> str:
+    try:
+        name = normalization.name(text)
+    except ValueError as error:
+        raise Invalid(Fault("/name", str(error))) from error
+    if len(name) > LONGEST_NAME:
+        raise Invalid(Fault("/name", f"A name has at most {LONGEST_NAME} characters."))
+    return name
+
+
+def _named(views: list[SavedView], name: str) -> SavedView | None:
+    return next((view for view in views if view.name.casefold() == name.casefold()), None)
+
+
+def _taken(name: str) -> Conflict:
+    return Conflict(f"There is a view with the name “{name}” already.", conflicting_field="name")
+
+
+def _lock(workspace_id: str, member_id: str | None) -> None:
+    """Two that are saved at once do not both become the last one, or get one name."""
+    rows("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"saved_views {workspace_id} {member_id}",))

@@ -1,0 +1,177 @@
+"""Selections: many conversations that are changed at once, in small transactions, each conversation once.
+
+A selection is fixed before the first is changed: the conversations that were ticked, or all that a view has when its
+job begins. One that has left its view by the time it would be changed is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from peewee import fn
+
+from app.config import settings
+from app.database import delete_some, rows
+from app.domain.conversations import conversation_changes, conversation_labels, conversations, snoozes
+from app.domain.inbox.choices import Choice
+from app.domain.work.changes import Change, Effect
+from app.errors import Conflict, Invalid
+from app.models.contacts import Contact
+from app.models.conversations import Conversation
+from app.models.selections import Selection, SelectionPart
+
+# The most conversations that one transaction changes, and holds locks on.
+PART = 100
+# The most that can be ticked one by one: those of a page.
+MOST_TICKED = 200
+
+Verb = Callable[[Change, Contact, Conversation, Mapping[str, Any]], Conversation]
+
+
+def store(
+    workspace_id: str,
+    selection_id: str,
+    job_id: str,
+    choice: Choice,
+    action: Mapping[str, Any],
+    ticked: Sequence[str] | None,
+) -> None:
+    """Stores a selection in the transaction that stores its job. `ticked`: identifiers; None: all of the choice."""
+    Selection.insert(
+        id=selection_id,
+        workspace_id=workspace_id,
+        job_id=job_id,
+        choice=choice.as_json,
+        action=action,
+        total=None if ticked is None else len(ticked),
+    ).execute()
+    parts = [ticked[first : first + PART] for first in range(0, len(ticked or ()), PART)] if ticked else []
+    for number, part in enumerate(parts):
+        SelectionPart.insert(selection_id=selection_id, number=number, conversation_ids=part).execute()
+
+
+def apply(change: Change) -> Effect | None:
+    """Makes the change to the next conversations of the selection; returns None while there are more.
+
+    If the worker dies midway, none of these has changed. Raises Busy if others hold the next one.
+    """
+    selection = of_job(str(change.cause.job_id))
+    if selection.total is None:
+        total = Choice.of(selection.choice).write_down(change.workspace_id, selection.id, PART)
+        Selection.update(total=total).where(Selection.id == selection.id).execute()
+        return None
+    part = _next(selection.id)
+    if part is not None:
+        _change_some(change, selection, part)
+        if _next(selection.id) is not None:
+            return None
+    Selection.update(finished_at=fn.clock_timestamp()).where(Selection.id == selection.id).execute()
+    return Effect("changed", "workspace", change.workspace_id)
+
+
+def of_job(job_id: str) -> Selection:
+    """The selection that was stored with the job."""
+    return Selection.get(Selection.job_id == job_id)
+
+
+def check(workspace_id: str, action: Mapping[str, Any]) -> None:
+    """Raises Invalid for an assignee that the workspace does not have, and a time that no snooze can end at."""
+    until = action.get("until")
+    snoozed_until = datetime.fromisoformat(until) if until else None
+    wanted = {"snoozed_until": snoozed_until, "assignee_id": action.get("assignee_id")}
+    conversation_changes.check(workspace_id, wanted)
+
+
+def forget_old(limit: int = 1_000) -> int:
+    """Deletes up to `limit` selections that ended longer ago than history is kept; returns how many."""
+    is_old, days = "finished_at < now() - %s * interval '1 day'", settings().history_retention_days
+    return delete_some("selections", is_old, "finished_at", (days,), limit)
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What has become of the conversations of a part."""
+
+    changed: int = 0
+    unchanged: int = 0
+    refused: int = 0
+
+    def note(self, before: Conversation, after: Conversation) -> None:
+        if after is before:
+            self.unchanged += 1
+        else:
+            self.changed += 1
+
+
+def _next(selection_id: str) -> SelectionPart | None:
+    of_selection = SelectionPart.select().where(SelectionPart.selection_id == selection_id)
+    found: SelectionPart | None = of_selection.order_by(SelectionPart.number).first()
+    return found
+
+
+def _change_some(change: Change, selection: Selection, part: SelectionPart) -> None:
+    """Changes the conversations of the part up to one that others hold, which begins the next part."""
+    choice, outcome = Choice.of(selection.choice), _Outcome()
+    verb, action = ACTIONS[selection.action["do"]], selection.action
+
+    def alter(change: Change, contact: Contact, conversation: Conversation) -> None:
+        if conversation.contact_id != contact.id or not choice.has(conversation):
+            return
+        try:
+            with change.unit.attempt():
+                after = verb(change, contact, conversation, action)
+        except (Conflict, Invalid):
+            outcome.refused += 1
+        else:
+            outcome.note(conversation, after)
+
+    contact_of = dict(rows(_CONTACTS, (part.conversation_ids, change.workspace_id)))
+    there = [(each, contact_of[each]) for each in part.conversation_ids if each in contact_of]
+    last = conversation_changes.change_some(change, there, alter)
+    is_whole = not there or last == there[-1][0]
+    left = [] if is_whole else part.conversation_ids[part.conversation_ids.index(last) + 1 :]
+    _save(selection, part, outcome, left)
+
+
+def _save(selection: Selection, part: SelectionPart, outcome: _Outcome, left: Sequence[str]) -> None:
+    done = len(part.conversation_ids) - len(left)
+    passed_over = done - outcome.changed - outcome.unchanged - outcome.refused
+    Selection.update(
+        changed=Selection.changed + outcome.changed,
+        unchanged=Selection.unchanged + outcome.unchanged,
+        refused=Selection.refused + outcome.refused,
+        passed_over=Selection.passed_over + passed_over,
+    ).where(Selection.id == selection.id).execute()
+    same = (SelectionPart.selection_id == part.selection_id) & (SelectionPart.number == part.number)
+    if left:
+        SelectionPart.update(conversation_ids=left).where(same).execute()
+    else:
+        SelectionPart.delete().where(same).execute()
+
+
+def _label(change: Change, contact: Contact, talk: Conversation, action: Mapping[str, Any]) -> Conversation:
+    return conversation_labels.replace(change, contact, talk, {*talk.labels, action["label"]})
+
+
+def _unlabel(change: Change, contact: Contact, talk: Conversation, action: Mapping[str, Any]) -> Conversation:
+    return conversation_labels.replace(change, contact, talk, {*talk.labels} - {action["label"]})
+
+
+def _snooze(change: Change, contact: Contact, talk: Conversation, action: Mapping[str, Any]) -> Conversation:
+    return snoozes.snooze(change, contact, talk, datetime.fromisoformat(action["until"]))
+
+
+# By `do` of an action.
+ACTIONS: Mapping[str, Verb] = {
+    "assign": lambda change, contact, talk, action: conversations.assign(change, contact, talk, action["assignee_id"]),
+    "label": _label,
+    "unlabel": _unlabel,
+    "snooze": _snooze,
+    "close": lambda change, contact, talk, action: conversations.close(change, contact, talk),
+    "open": lambda change, contact, talk, action: conversations.reopen(change, contact, talk),
+}
+
+_CONTACTS = "SELECT id, contact_id FROM conversations WHERE id = ANY(%s) AND workspace_id = %s"

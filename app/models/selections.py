@@ -1,0 +1,40 @@
+"""Selections: conversations that were chosen together, in parts, and how far the change of them is."""
+
+from __future__ import annotations
+
+from peewee import CompositeKey, IntegerField, TextField
+
+from app.models.base import BaseModel, OwnedModel, TimeField, json_field, text_array
+
+
+class Selection(OwnedModel):
+    """`total` is null until the conversations of a whole view are written down."""
+
+    PREFIX = "sel"
+
+    job_id = TextField()
+    choice = json_field()
+    action = json_field()
+    total = IntegerField(null=True)
+    changed = IntegerField(default=0)
+    unchanged = IntegerField(default=0)
+    refused = IntegerField(default=0)
+    passed_over = IntegerField(default=0)
+    created_at = TimeField()
+    finished_at = TimeField(null=True)
+
+    @property
+    def done(self) -> int:
+        """How many conversations it has come to so far."""
+        return int(self.changed + self.unchanged + self.refused + self.passed_over)
+
+
+class SelectionPart(BaseModel):
+    """Some of the conversations that are left."""
+
+    selection_id = TextField()
+    number = IntegerField()
+    conversation_ids = text_array()
+
+    class Meta:
+        primary_key = CompositeKey("selection_id", "number")

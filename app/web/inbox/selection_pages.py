@@ -1,0 +1,140 @@
+"""Changes of several conversations of the inbox at once, and how far they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from flask import Blueprint, flash, jsonify, redirect, render_template, request
+
+from app.domain.inbox import selections
+from app.domain.people import message_access, workspaces
+from app.errors import Conflict, Fault, Invalid
+from app.lib import clock, ids, normalization
+from app.models.jobs import Job
+from app.models.selections import Selection
+from app.web import writes
+from app.web.access import page, workspace_id
+from app.web.forms import Answer, errors_of, status_of, typed, typed_all
+from app.web.inbox import snooze_times, views
+
+blueprint = Blueprint("selection_pages", __name__, url_prefix="/workspaces/<workspace>/inbox/selections")
+
+# What a change is called while it goes on, and when it is done.
+_SAID: Mapping[str, tuple[str, str]] = {
+    "assign": ("Assigning", "Assigned"),
+    "label": ("Adding the label to", "Added the label to"),
+    "unlabel": ("Removing the label from", "Removed the label from"),
+    "snooze": ("Snoozing", "Snoozed"),
+    "close": ("Closing", "Closed"),
+    "open": ("Opening", "Opened"),
+}
+
+
+@blueprint.post("")
+@page("conversations.answer")
+def create() -> Answer:
+    """Makes the change of the pressed button to the ticked conversations, or to all of the view."""
+    try:
+        selection = _begin(typed("do", "assignee_id", "label", "until", "zone", "all"))
+    except (Invalid, Conflict) as error:
+        said = next(iter(errors_of(error).values()))
+        if _is_script():
+            response = jsonify(said=said)
+            response.status_code = status_of(error)
+            return response
+        flash(said, "error")
+        return redirect(views.asked_for().address("inbox_pages.index"), 303)
+    back = views.asked_for().address("inbox_pages.index")
+    progress = views.asked_for().address("selection_pages.show", selection_id=selection.id)
+    is_done = selection.finished_at is not None
+    if _is_script():
+        return jsonify(said=summary(selection), address=None if is_done else progress)
+    if is_done:
+        flash(summary(selection), "good")
+    return redirect(back if is_done else progress, 303)
+
+
+@blueprint.get("/<selection_id>")
+@page(message_access.SEE)
+def show(selection_id: str) -> str:
+    """How far the change is, or what it has done."""
+    selection = Selection.find(workspace_id(), selection_id)
+    job = Job.get_or_none(Job.id == selection.job_id)
+    return render_template(
+        "inbox/selection.html",
+        selection=selection,
+        summary=summary(selection),
+        has_stopped=selection.finished_at is None and (job is None or job.is_finished),
+        back=views.asked_for().address("inbox_pages.index"),
+    )
+
+
+def summary(selection: Selection) -> str:
+    """What the change is doing, or has done, in words."""
+    doing, done = _SAID.get(selection.action.get("do"), ("Changing", "Changed"))
+    if selection.finished_at is None:
+        return f"{doing} {_counted(selection.total) if selection.total is not None else 'all of the view'}."
+    sentences = [f"{done} {_counted(selection.changed)}."]
+    if selection.unchanged:
+        sentences.append(f"{selection.unchanged:,} needed no change.")
+    if selection.passed_over:
+        sentences.append(f"{selection.passed_over:,} had changed meanwhile and {_stay(selection.passed_over)}.")
+    if selection.refused:
+        sentences.append(f"{selection.refused:,} could not be changed.")
+    return " ".join(sentences)
+
+
+def _begin(given: Mapping[str, str]) -> Selection:
+    """Accepts the change once, and waits for it where it is small. Raises Invalid, Conflict."""
+    action, choice = _action(given), views.asked_for().choice
+    ticked = None if given["all"] else _ticked()
+    if ticked is None and not choice.is_listed_whole:
+        raise Invalid(Fault("/all", "Of this list, only conversations that are ticked can be changed."))
+    selections.check(workspace_id(), action)
+    store = partial(selections.store, workspace_id(), ids.new("sel"), choice=choice, action=action, ticked=ticked)
+    job = writes.begin("selections.apply", workspace_id(), lambda job_id: store(job_id=job_id))
+    if ticked is not None:
+        writes.wait(job)
+    return selections.of_job(job.id)
+
+
+def _action(given: Mapping[str, str]) -> dict[str, Any]:
+    """The change that the pressed button stands for. Raises Invalid."""
+    do = given["do"]
+    if do not in selections.ACTIONS:
+        raise Invalid(Fault("/do", "There is no such change."))
+    if do == "assign":
+        return {"do": do, "assignee_id": given["assignee_id"] or None}
+    if do in ("label", "unlabel"):
+        try:
+            return {"do": do, "label": normalization.label(given["label"])}
+        except ValueError as error:
+            raise Invalid(Fault("/label", str(error))) from error
+    if do == "snooze":
+        zone = snooze_times.zone_of(given["zone"], workspaces.find(workspace_id()).timezone)
+        return {"do": do, "until": snooze_times.read(given["until"], zone, clock.now()).isoformat()}
+    return {"do": do}
+
+
+def _ticked() -> list[str]:
+    """The ticked conversations. Raises Invalid if there are none, or what is none."""
+    found = list(dict.fromkeys(typed_all("conversation_id")))
+    if not found or not all(ids.is_id(each, "cnv") for each in found):
+        raise Invalid(Fault("/conversation_id", "Tick a conversation first."))
+    if len(found) > selections.MOST_TICKED:
+        raise Invalid(Fault("/conversation_id", f"Tick at most {selections.MOST_TICKED} conversations."))
+    return found
+
+
+def _counted(number: int) -> str:
+    return f"{number:,} {'conversation' if number == 1 else 'conversations'}"
+
+
+def _stay(number: int) -> str:
+    return "stays as it is" if number == 1 else "stay as they are"
+
+
+def _is_script() -> bool:
+    return request.accept_mimetypes.best == "application/json"
