@@ -1,0 +1,91 @@
+// Saved replies: `/` at the start of a word lists them, and the one that is chosen takes its place, filled in.
+"use strict";
+
+const offerReplies = (composer) => {
+  const box = composer.elements.text;
+  const list = byId("replies");
+  let token = null; // what was typed, from the slash on, and where it begins
+  let asked = 0;
+  let isLoading = false;
+  let picksFirst = false;
+
+  const close = () => {
+    asked += 1;
+    isLoading = picksFirst = false;
+    token = null;
+    list.hidden = true;
+    list.replaceChildren();
+    for (const name of ["role", "aria-expanded", "aria-controls", "aria-autocomplete", "aria-activedescendant"]) box.removeAttribute(name);
+  };
+  const choose = (option) => {
+    for (const each of list.children) each.setAttribute("aria-selected", String(each === option));
+    box.setAttribute("aria-activedescendant", option.id);
+    option.scrollIntoView({ block: "nearest" });
+  };
+  const chosen = () => list.querySelector("[aria-selected=true]");
+  const optionOf = (reply) =>
+    made("li", { role: "option", id: `option-${reply.id}`, "data-id": reply.id, "aria-selected": "false" },
+      made("b", {}, made("bdi", {}, `/${reply.shortcut}`)), " ",
+      made("span", { class: "muted", dir: "auto" }, reply.text + (reply.files ? ` (${reply.files} ${reply.files === 1 ? "file" : "files"})` : "")));
+  const open = (found, hasMore) => {
+    list.replaceChildren(...found.map(optionOf));
+    list.hidden = false;
+    for (const [name, value] of Object.entries({ role: "combobox", "aria-expanded": "true", "aria-controls": "replies", "aria-autocomplete": "list" })) {
+      box.setAttribute(name, value);
+    }
+    choose(list.firstElementChild);
+    hear(`${found.length}${hasMore ? " of more" : ""} saved ${found.length === 1 ? "reply" : "replies"}`);
+  };
+
+  const look = async () => {
+    const typed = /(?:^|\s)(\/[^\s/]{0,32})$/u.exec(box.value.slice(0, box.selectionStart));
+    if (!typed || box.selectionStart !== box.selectionEnd) return close();
+    const mine = (asked += 1);
+    token = { text: typed[1], at: box.selectionStart - typed[1].length };
+    isLoading = true;
+    const response = await fetch(`${composer.dataset.replies}?q=${encodeURIComponent(token.text.slice(1))}`).catch(() => null);
+    const found = response?.ok ? await response.json() : { data: [] };
+    if (mine !== asked) return;
+    isLoading = false;
+    if (!found.data.length) return close();
+    open(found.data, found.has_more);
+    if (picksFirst) insert(list.firstElementChild);
+  };
+  const insert = async (option) => {
+    const { text, at } = token;
+    close();
+    const response = await fetch(`${composer.dataset.replies}/${option.dataset.id}`, { headers: { Accept: "application/json" } }).catch(() => null);
+    const reply = (await response?.json().catch(() => null)) ?? {};
+    if (!response?.ok) return refuse(reply.errors?.[""] ?? "The saved reply could not be filled in. Try again.");
+    const start = box.value.startsWith(text, at) ? at : box.selectionStart;
+    box.setRangeText(reply.rendered, start, start === at ? at + text.length : start, "end");
+    box.dispatchEvent(new Event("input"));
+    for (const file of reply.attachments) {
+      if (byId("uploads").querySelector(`[value="${file.id}"]`)) continue;
+      const goes = made("input", { type: "checkbox", name: "upload_id", value: file.id, checked: "" });
+      byId("uploads").append(made("label", {}, goes, " ", made("bdi", {}, file.name ?? "File")));
+    }
+    byId("missing").replaceChildren("Nothing is known for ", made("bdi", {}, reply.missing.join(", ")), ". Look at the text before you send it.");
+    byId("missing").hidden = !reply.missing.length;
+    hear("The saved reply is inserted.");
+  };
+
+  box.addEventListener("input", look);
+  box.addEventListener("blur", close);
+  list.addEventListener("mousedown", (event) => event.preventDefault());
+  list.addEventListener("click", (event) => insert(event.target.closest("[role=option]")));
+  // Before the box's own keys.
+  composer.addEventListener("keydown", (event) => {
+    if (event.target !== box || event.isComposing) return;
+    const picks = event.key === "Enter" || event.key === "Tab";
+    if (isLoading && picks && !event.shiftKey) picksFirst = true;
+    else if (list.hidden) return;
+    else if (picks && !event.shiftKey) insert(chosen());
+    else if (event.key === "Escape") close();
+    else if (event.key === "ArrowDown") choose(chosen().nextElementSibling ?? list.firstElementChild);
+    else if (event.key === "ArrowUp") choose(chosen().previousElementSibling ?? list.lastElementChild);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }, true);
+};
