@@ -109,8 +109,8 @@ const refuse = (said) => {
 // What the reader had seen when they began to write. If somebody else has answered since, the server sends nothing and
 // tells what, and the reader decides.
 const noteSeen = (form) => {
-  const shown = all("#thread > .message:not([data-pending], .note), #later [data-later]");
-  form.elements.seen.value = shown.map((each) => each.dataset.later ?? each.id).slice(-20).join(" ");
+  const shown = all("#thread > .message:not([data-pending], .note)");
+  form.elements.seen.value = shown.map((each) => each.id).slice(-20).join(" ");
   form.dataset.began = "true";
 };
 let decide = null;
