@@ -78,7 +78,7 @@ def test_an_answer_is_put_together_by_keyboard_and_goes_on_elsewhere(
     later.get_by_label("Text", exact=True).fill("Has it arrived?")
     later.get_by_role("button", name="Send now").click()
     expect(later).to_be_hidden(timeout=30_000)
-    expect(talk.thread.last).to_have_text("Did it arrive?", timeout=30_000)
+    expect(talk.thread.last).to_have_text("Has it arrived?", timeout=30_000)
 
 
 def test_who_is_slower_reads_the_other_answer_before_their_own_goes_out(

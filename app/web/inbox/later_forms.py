@@ -74,15 +74,15 @@ def _body(message: Message, given: Mapping[str, str]) -> dict[str, Any]:
     """What the pressed button changes. Raises Invalid."""
     if given["do"] == "delete":
         return {}
-    if given["do"] == "now":
-        return {"send_at": clock.now() + _AT_ONCE}
-    if given["do"] != "change":
+    if given["do"] not in ("change", "now"):
         raise Invalid(Fault("/do", "There is no such change."))
     body: dict[str, Any] = {}
     if given["text"].strip() or not (message.attachments or message.template):
         messages.check(given["text"])
         body["text"] = given["text"]
-    if given["until"].strip():
+    if given["do"] == "now":
+        body["send_at"] = clock.now() + _AT_ONCE
+    elif given["until"].strip():
         zone = snooze_times.zone_of(given["zone"], workspaces.find(workspace_id()).timezone)
         body["send_at"] = snooze_times.parse(given["until"], zone, clock.now())
     return body

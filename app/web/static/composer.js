@@ -316,8 +316,10 @@ addEventListener("submit", (event) => {
 
 // What is sent later stands behind the thread, as the server draws it.
 let isAsking = false;
+let hasChanged = false;
 const showLater = async () => {
   const section = byId("later");
+  hasChanged = isAsking;
   if (!section || isAsking) return;
   isAsking = true;
   try {
@@ -332,6 +334,7 @@ const showLater = async () => {
     // The next change asks again.
   }
   isAsking = false;
+  if (hasChanged) showLater();
 };
 // Whether the message is one of these, and not one of the thread.
 const isForLater = (message) => {
@@ -342,6 +345,11 @@ const isForLater = (message) => {
 const nameZones = () => {
   for (const each of all("[data-zone]")) each.value = Intl.DateTimeFormat().resolvedOptions().timeZone;
 };
+
+// What opens is seen as a whole.
+document.addEventListener("toggle", (event) => {
+  if (event.target.open && event.target.matches(".later .change, .later-menu")) event.target.scrollIntoView({ block: "nearest" });
+}, true);
 
 // form.in-place: sent without leaving the page, which says what came of it.
 addEventListener("submit", async (event) => {

@@ -123,6 +123,7 @@ const posted = async (address, data) => {
   for (let pause = 500; ; pause = Math.min(pause * 2, 15_000)) {
     try {
       const response = await fetch(address, { method: "POST", body: data, headers: { Accept: "application/json" } });
+      if (response.redirected) return { status: 401, body: { detail: "You are not signed in any more. Sign in in another window, then send it again." } };
       if (response.status < 500) {
         return { status: response.status, body: response.status === 204 ? {} : await response.json().catch(() => ({})) };
       }

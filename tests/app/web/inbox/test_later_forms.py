@@ -61,13 +61,15 @@ def test_the_time_stays_if_none_is_given(agent: Person, talk: str, message: str)
 
 
 def test_it_is_sent_at_once(agent: Person, talk: str, message: str) -> None:
-    answer = agent.post(f"inbox/{talk}/messages/{message}/later", {"do": "now"}, **SCRIPT)
+    form = {"do": "now", "text": "Well?"}
+
+    answer = agent.post(f"inbox/{talk}/messages/{message}/later", form, **SCRIPT)
 
     assert answer.json == {"done": "It is being sent."}
     assert one("SELECT send_at FROM messages WHERE id = %s", message) < clock.now() + timedelta(seconds=5)
     pass_time(message)
     due_messages.queue_some()
-    assert one("SELECT status FROM messages WHERE id = %s", message) == "queued"
+    assert rows("SELECT status, text FROM messages WHERE id = %s", (message,)) == [("queued", "Well?")]
 
 
 def test_it_is_deleted(agent: Person, talk: str, message: str) -> None:
