@@ -131,3 +131,12 @@ def test_of_many_at_once_one_is_kept(talk: Conversation, ada: str) -> None:
     in_threads([lambda: drafts.save(talk, ada, "reply", "Hello", ONE)] * 5)
 
     assert text(talk, ada) == "Hello"
+
+
+def test_an_export_has_what_was_begun_to_the_contact(talk: Conversation, ada: str, contact_id: str) -> None:
+    drafts.save(talk, ada, "reply", "Hello", ONE)
+    drafts.note_sent(talk, make_member(talk.workspace_id), TWO)
+
+    [found] = drafts.of_contact(Contact.get_by_id(contact_id))
+
+    assert (found["conversation_id"], found["member_id"], found["text"]) == (talk.id, ada, "Hello")
