@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Blueprint, flash, jsonify
 from werkzeug.wrappers import Response
 
-from app.errors import Conflict, Invalid
+from app.errors import Conflict, Fault, Invalid, NotFound
 from app.models.conversations import Conversation
 from app.models.macros import Macro
 from app.web import writes
@@ -21,9 +21,9 @@ blueprint = Blueprint("macro_forms", __name__, url_prefix="/workspaces/<workspac
 def apply(conversation_id: str) -> Response:
     """Takes all actions of the macro, or none, and says which."""
     conversation = Conversation.find(workspace_id(), conversation_id)
-    macro = Macro.find(workspace_id(), typed("macro_id")["macro_id"])
-    payload = {"macro_id": macro.id, "contact_id": conversation.contact_id}
     try:
+        macro = _chosen()
+        payload = {"macro_id": macro.id, "contact_id": conversation.contact_id}
         job = writes.submit("macros.apply", payload, conversation.id)
     except (Invalid, Conflict) as error:
         [said, *_] = errors_of(error).values()
@@ -38,3 +38,11 @@ def apply(conversation_id: str) -> Response:
     if done:
         flash(done, "good")
     return back(conversation)
+
+
+def _chosen() -> Macro:
+    """The macro of the pressed button. Raises Invalid."""
+    try:
+        return Macro.find(workspace_id(), typed("macro_id")["macro_id"])
+    except NotFound as error:
+        raise Invalid(Fault("/macro_id", "There is no such macro. It may have been deleted.")) from error

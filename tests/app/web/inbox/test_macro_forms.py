@@ -59,5 +59,7 @@ def test_those_of_others_are_not_there(others: Api, agent: Person, talk: str) ->
     theirs = make_macro(others)
 
     assert theirs not in agent.page(f"inbox/{talk}")
-    assert agent.post(f"inbox/{talk}/macro", {"macro_id": theirs}).status_code == 404
-    assert agent.post(f"inbox/{talk}/macro").status_code == 404
+    for form in ({"macro_id": theirs}, {}):
+        refused = agent.post(f"inbox/{talk}/macro", form, **SCRIPT)
+        assert refused.status_code == 422
+        assert "There is no such macro." in refused.json["errors"][""]
