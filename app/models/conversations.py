@@ -197,22 +197,26 @@ class Message(MailModel):
 
     @classmethod
     def last_of(cls, conversation_ids: Collection[str]) -> dict[str, Message]:
-        """The last message of each of these conversations that has one, by `at` as in `latest`."""
+        """The last message that is not scheduled of each of these conversations, by `at` as in `latest`."""
         if not conversation_ids:
             return {}
         one = """
             SELECT last.id FROM unnest(%s::text[]) AS wanted(id) CROSS JOIN LATERAL (
-                SELECT id FROM messages WHERE conversation_id = wanted.id
+                SELECT id FROM messages WHERE conversation_id = wanted.id AND send_at IS NULL
                 ORDER BY coalesce(provider_time, created_at) DESC, id DESC LIMIT 1) AS last
         """
         found = cls.select().where(cls.id.in_(SQL(f"({one})", (list(conversation_ids),))))
         return {message.conversation_id: message for message in found}
 
     @classmethod
-    def latest(cls, conversation_id: str, last_at: At, last_id: str | None, limit: int) -> list[Message]:
+    def latest(
+        cls, conversation_id: str, last_at: At, last_id: str | None, limit: int, *, with_scheduled: bool = True
+    ) -> list[Message]:
         """The conversation's messages by `at`, the provider's time or else ours, newest first, after that position."""
         at = fn.COALESCE(cls.provider_time, cls.created_at)
         query = cls.select(cls, at.alias("at")).where(cls.conversation_id == conversation_id)
+        if not with_scheduled:
+            query = query.where(cls.send_at.is_null())
         if last_at is not None:
             query = query.where(Tuple(at, cls.id) < Tuple(last_at, last_id))
         return list(query.order_by(at.desc(), cls.id.desc()).limit(limit))

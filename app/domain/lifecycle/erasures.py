@@ -13,6 +13,7 @@ from app.domain.contacts import contacts
 from app.domain.conversations import conversations, messages
 from app.domain.deliveries import deliveries
 from app.domain.lifecycle import talk_erasures
+from app.domain.macros import drafts
 from app.domain.work import events
 from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Busy
@@ -154,6 +155,11 @@ def _erase_runs(change: Change, run_ids: list[str]) -> None:
     run_history.erase(change.unit, change.workspace_id, run_ids)
 
 
+def _erase_conversations(conversation_ids: list[str]) -> None:
+    drafts.erase(conversation_ids)
+    conversations.erase(conversation_ids)
+
+
 def _erase_kept_payloads(workspace_id: str, contact_id: str, known: Collection[str]) -> None:
     marks = {"workspace_id": workspace_id, "id": contact_id, "known": list(known)}
     rows(f"UPDATE jobs SET payload = NULL WHERE {_IS_KEPT}", marks)
@@ -173,7 +179,7 @@ _ERASE: Mapping[str, Callable[[Change, list[str]], object]] = {
     "runs": _erase_runs,
     "messages": lambda change, ids: messages.erase(ids),
     "notes": lambda change, ids: rows("DELETE FROM notes WHERE id = ANY(%s)", (ids,)),
-    "conversations": lambda change, ids: conversations.erase(ids),
+    "conversations": lambda change, ids: _erase_conversations(ids),
     "enrolments": lambda change, ids: rows("DELETE FROM enrolments WHERE id = ANY(%s)", (ids,)),
 }
 # Once its runs are finished, their logs do not grow. Files go before the messages that name them.

@@ -12,6 +12,7 @@ from app.domain.contacts import bookings, sales
 from app.domain.conversations import notes
 from app.domain.deliveries import deliveries
 from app.domain.lifecycle import erasures, merges
+from app.domain.macros import drafts
 from app.domain.work import audit, events
 from app.lib import json
 from app.models.base import OwnedModel
@@ -31,6 +32,7 @@ SOURCES: Mapping[str, Callable[[Contact], Iterable[Any]]] = {
     "conversations": lambda contact: map(_all_of, _of_contact(Conversation, contact)),
     "messages": lambda contact: map(_with_files, _of_contact(Message, contact)),
     "notes": lambda contact: map(notes.represent, _of_contact(Note, contact)),
+    "drafts": drafts.of_contact,
     "jobs": erasures.kept_jobs,
     "audit_log": lambda contact: audit.of_contact(contact.id),
 }

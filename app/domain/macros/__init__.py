@@ -1,1 +1,1 @@
-"""Saved replies and macros: texts and actions that members prepare for their work in the inbox."""
+"""What members prepare for their work in the inbox: saved replies, macros, and drafts of what they write."""

@@ -21,7 +21,7 @@ from app.models.conversations import Conversation
 from app.models.runs import Run
 from app.web.access import page, viewer, workspace_id
 from app.web.contacts import contact_names
-from app.web.inbox import snooze_times, threads, views
+from app.web.inbox import composers, snooze_times, threads, views
 from app.web.inbox.saved_view_forms import may_change
 
 blueprint = Blueprint("inbox_pages", __name__, url_prefix="/workspaces/<workspace>/inbox")
@@ -56,7 +56,8 @@ def show(conversation_id: str) -> str:
 def show_row(conversation_id: str) -> str:
     """A conversation as a row of a list, which the script adds when it begins to belong there."""
     [row] = views.rows_of([Conversation.find(workspace_id(), conversation_id)])
-    return render_template("inbox/row.html", row=row, view=views.asked_for(), chosen=None, people=people())
+    begun = composers.begun_in([conversation_id])
+    return render_template("inbox/row.html", row=row, view=views.asked_for(), chosen=None, people=people(), begun=begun)
 
 
 def people() -> dict[str, str]:
@@ -65,7 +66,7 @@ def people() -> dict[str, str]:
 
 
 def page_of(conversation: Conversation | None, **typed: Any) -> str:
-    """The page. `typed`: what a refused form had, and its `errors`."""
+    """The page. `typed`: what a form had that comes back: `typed` fields, `uploads`, `errors`, what is `missing`."""
     view, counts = views.asked_for(), _counts()
     shown = view.page()
     return render_template(
@@ -78,6 +79,7 @@ def page_of(conversation: Conversation | None, **typed: Any) -> str:
         whole=view.number(counts) if shown.next_address or shown.first_address else None,
         channels=list(Channel.in_workspace(workspace_id()).order_by(Channel.id)),
         page=shown,
+        begun=composers.begun_in([row.conversation.id for row in shown.rows]),
         people=people(),
         pane=request.args.get("pane"),
         live_url=config.settings().realtime_url,
@@ -104,8 +106,11 @@ def _shown_of(conversation: Conversation, **typed: Any) -> dict[str, Any]:
         "most_note": notes.MOST_CHARACTERS,
         "most_labels": conversation_labels.MOST_LABELS,
         "most_fields": MOST_FIELDS,
-        "typed": typed.get("typed", {}),
-        "errors": typed.get("errors", {}),
+        **composers.shown(conversation),
+        "typed": {},
+        "errors": {},
+        "uploads": [],
+        **typed,
     }
 
 

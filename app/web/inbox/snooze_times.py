@@ -1,4 +1,4 @@
-"""Times in words: until when a conversation is snoozed."""
+"""Times in words: until when a conversation is snoozed, and when a message is sent."""
 
 from __future__ import annotations
 
@@ -20,6 +20,14 @@ _HOUR = re.compile(r"^(?!in\b)(.*[a-z] )(?:at )?(\d{1,2})$", re.ASCII)
 
 
 def read(text: str, zone: str, now: datetime) -> datetime:
+    """The time until which a conversation can be snoozed that the text means, as of `parse`. Raises Invalid."""
+    found = parse(text, zone, now)
+    if not snoozes.is_possible(found, now):
+        raise Invalid(Fault("/until", f"Give a time that is to come, within {snoozes.MOST_DAYS} days."))
+    return found
+
+
+def parse(text: str, zone: str, now: datetime) -> datetime:
     """The time that the text means in the zone, seen from `now`. Raises Invalid."""
     if len(text) > LONGEST:
         raise Invalid(Fault("/until", _UNKNOWN))
@@ -33,8 +41,6 @@ def read(text: str, zone: str, now: datetime) -> datetime:
     found = dateparser.parse(wanted, languages=["en"], settings=settings)
     if found is None:
         raise Invalid(Fault("/until", _UNKNOWN))
-    if not snoozes.is_possible(found, now):
-        raise Invalid(Fault("/until", f"Give a time that is to come, within {snoozes.MOST_DAYS} days."))
     return found
 
 

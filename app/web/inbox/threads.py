@@ -1,4 +1,7 @@
-"""Threads: what a conversation says, messages and notes in one order, the oldest first."""
+"""Threads: what a conversation says, messages and notes in one order, the oldest first.
+
+Messages that are scheduled stand behind it, in an order of their own.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 from app.domain.conversations import messages
 from app.models.conversations import Conversation, Message
 from app.models.notes import Note
-from app.web.inbox import positions
+from app.web.inbox import newer_replies, positions
 
 # Messages of a page, and the notes that may stand between them.
 MESSAGES, NOTES = 50, 200
@@ -33,11 +36,17 @@ class Thread:
     entries: list[Entry]
     before: str | None
 
+    @property
+    def latest(self) -> list[str]:
+        """The identifiers of the latest messages that it shows."""
+        shown = [entry.id for entry in self.entries if entry.message is not None]
+        return shown[-newer_replies.LOOKED_AT :]
+
 
 def read(conversation: Conversation, before: str | None = None) -> Thread:
     """The newest messages of the conversation, or those before that position, and the notes among them."""
     until, last_id = positions.read(before) or (None, None)
-    found: list[Any] = Message.latest(conversation.id, until, last_id, MESSAGES + 1)
+    found: list[Any] = Message.latest(conversation.id, until, last_id, MESSAGES + 1, with_scheduled=False)
     has_more, shown = len(found) > MESSAGES, found[:MESSAGES]
     oldest = shown[-1] if has_more else None
     notes = Note.between(conversation.id, oldest.at if oldest else None, until, NOTES)

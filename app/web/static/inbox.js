@@ -1,4 +1,4 @@
-// The inbox without reloads: live updates, sending at once, older messages, the next conversation. Every page works
+// The inbox without reloads: live updates, older messages, the next conversation; composer.js sends. Every page works
 // without it; what it adds to the page looks as the templates in templates/inbox make it.
 "use strict";
 
@@ -78,6 +78,7 @@ const offerNewest = () => {
   scrolled().append(button);
 };
 const put = (message) => {
+  if (isForLater(message)) return;
   const item = drawn(message);
   const there = byId(message.id);
   const follows = isAtEnd();
@@ -117,64 +118,12 @@ const older = async () => {
   link.ariaBusy = null;
 };
 
-// What somebody writes: in the thread at once, and back in the box if it is refused. Texts are kept in the browser until
-// the server has answered, so that neither a lost network nor a closed window loses one; the key makes each count once.
-const OUTBOX = `outbox ${me}`;
-const unsent = () => JSON.parse(localStorage.getItem(OUTBOX) ?? "[]");
-const store = (entries) => localStorage.setItem(OUTBOX, JSON.stringify(entries));
-const pendingOf = (entry) =>
-  made("li", { class: `message ${entry.kind === "note" ? "note" : "out"}`, "data-status": "sending", "data-pending": entry.once },
-    made("p", { class: "by" }, made("bdi", { class: "author" }, people[me] ?? "Support")),
-    made("div", { class: "bubble", dir: "auto" }, made("p", { class: "text" }, entry.text || "Files")),
-    made("p", { class: "status" }, "Sending"));
-const showPending = (entry) => {
-  byId("thread").querySelector(".nothing")?.remove();
-  byId("thread").append(pendingOf(entry));
-  toEnd();
-};
-const send = (form) => {
-  const { text, kind, files, once } = form.elements;
-  const entry = { id: talk().id, address: form.action, once: once.value, kind: kind.value, text: text.value };
-  const data = new FormData(form);
-  if (!files.files.length && !form.elements.template) store([...unsent(), entry]);
-  showPending(entry);
-  byId("refused").hidden = true;
-  text.value = files.value = byId("chosen").textContent = "";
-  once.value = crypto.randomUUID();
-  forget(entry.id);
-  text.focus();
-  deliver(entry, data);
-};
-// One after the other, in the order in which they were written.
-let delivered = Promise.resolve();
-const deliver = (entry, data) => (delivered = delivered.then(() => settle(entry, data)));
-const settle = async (entry, data) => {
-  const answer = await posted(entry.address, data);
-  store(unsent().filter((each) => each.once !== entry.once));
-  const isHere = talk().id === entry.id;
-  if (answer.status >= 300) {
-    giveBack(entry, answer.body);
-  } else if (isHere && answer.body.created_at) {
-    put(answer.body);
-  } else if (isHere) {
-    await reload();
-  }
-  document.querySelector(`[data-pending="${entry.once}"]`)?.remove();
-};
-const giveBack = (entry, problem) => {
-  const box = talk().id === entry.id && byId("f-text");
-  const text = [entry.text, box ? box.value : localStorage.getItem(draftOf(entry.id))].filter(Boolean).join("\n");
-  keep(entry.id, text);
-  if (!box) return;
-  box.value = text;
-  byId("refused").textContent = Object.values(problem.errors ?? { "": problem.detail ?? "It could not be sent." }).join(" ");
-  byId("refused").hidden = false;
-};
 // Asked until there is an answer.
 const posted = async (address, data) => {
   for (let pause = 500; ; pause = Math.min(pause * 2, 15_000)) {
     try {
       const response = await fetch(address, { method: "POST", body: data, headers: { Accept: "application/json" } });
+      if (response.redirected) return { status: 401, body: { detail: "You are not signed in any more. Sign in in another window, then send it again." } };
       if (response.status < 500) {
         return { status: response.status, body: response.status === 204 ? {} : await response.json().catch(() => ({})) };
       }
@@ -190,11 +139,6 @@ const fieldsOf = (fields) => {
   for (const [name, value] of Object.entries({ csrf_token: token, once: crypto.randomUUID(), ...fields })) data.set(name, value);
   return data;
 };
-
-// Drafts, of each conversation, until they are sent.
-const draftOf = (id) => `draft ${me} ${id}`;
-const keep = (id, text) => (text ? localStorage.setItem(draftOf(id), text) : forget(id));
-const forget = (id) => localStorage.removeItem(draftOf(id));
 
 // The list.
 const view = inbox.dataset;
@@ -250,6 +194,7 @@ const update = (shown) => {
   }
 };
 const raise = (message) => {
+  if (message.status === "scheduled") return;
   const row = byId(`row-${message.conversation_id}`);
   if (!row?.querySelector(".gist")) return;
   row.querySelector(".gist").textContent = (message.direction === "out" ? "↩ " : "") + (message.text ?? "…").slice(0, 140);
@@ -278,6 +223,7 @@ const count = () => {
 
 // Moving from one conversation to another. `show` swaps the two panes; the list stays.
 const show = async (address, push = true) => {
+  if (push) await keepNow();
   const fresh = await page(address);
   if (push) history.pushState(null, "", address);
   document.title = fresh.title;
@@ -292,14 +238,14 @@ const show = async (address, push = true) => {
   begin();
 };
 const reload = async () => {
-  const text = byId("f-text")?.value;
+  const written = kept();
   const at = document.activeElement?.id;
   await show(location.href, false);
-  if (byId("f-text") && text) byId("f-text").value = text;
+  restore(written);
   if (at) byId(at)?.focus();
 };
 const begin = () => {
-  for (const each of all("[data-zone]")) each.value = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  nameZones();
   if (!scrolled()) return;
   for (const entry of unsent()) {
     if (entry.id === talk().id && !document.querySelector(`[data-pending="${entry.once}"]`)) showPending(entry);
@@ -311,56 +257,10 @@ const begin = () => {
   });
   const composer = byId("composer");
   if (!composer) return;
-  const box = composer.elements.text;
-  if (!box.value) box.value = localStorage.getItem(draftOf(talk().id)) ?? "";
+  beginComposer(composer);
   if (Number(talk().unread)) markRead();
   looks.clear();
   look();
-  let told = 0;
-  box.addEventListener("input", () => {
-    keep(talk().id, box.value);
-    if (composer.elements.kind.value !== "reply" || Date.now() - told < 4000) return;
-    told = Date.now();
-    fetch(composer.dataset.typing, { method: "POST", body: fieldsOf({}) }).catch(() => {});
-  });
-  box.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
-      event.preventDefault();
-      composer.requestSubmit();
-    } else if (event.key === "Escape") {
-      scrolled().focus();
-    }
-  });
-  box.addEventListener("paste", (event) => attach(composer, event.clipboardData.files));
-  composer.addEventListener("dragover", (event) => {
-    event.preventDefault();
-    composer.classList.add("drop");
-  });
-  composer.addEventListener("dragleave", () => composer.classList.remove("drop"));
-  composer.addEventListener("drop", (event) => {
-    event.preventDefault();
-    composer.classList.remove("drop");
-    attach(composer, event.dataTransfer.files);
-  });
-  composer.elements.files.addEventListener("change", () => nameFiles(composer));
-  for (const kind of composer.elements.kind) {
-    kind.addEventListener("change", () => {
-      box.placeholder = kind.value === "note" ? "A note, which the contact never sees. @name tells somebody." : "Your answer";
-    });
-    // By its key, `r` or `n`.
-    kind.addEventListener("click", () => setTimeout(() => box.focus()));
-  }
-};
-const attach = (composer, files) => {
-  if (!files.length) return;
-  const chosen = new DataTransfer();
-  for (const file of [...composer.elements.files.files, ...files]) chosen.items.add(file);
-  composer.elements.files.files = chosen.files;
-  nameFiles(composer);
-};
-const nameFiles = (composer) => {
-  const names = [...composer.elements.files.files].map((file) => file.name);
-  byId("chosen").textContent = names.join(", ");
 };
 const markRead = () => {
   const composer = byId("composer");
@@ -393,12 +293,6 @@ setInterval(() => {
   showViewers();
 }, LOOK_MS);
 
-addEventListener("submit", (event) => {
-  if (event.target.id !== "composer") return;
-  event.preventDefault();
-  const { text, files, template } = event.target.elements;
-  if (text.value.trim() || files.files.length || template?.value.trim()) send(event.target);
-});
 addEventListener("click", (event) => {
   if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
   const link = event.target.closest("#older, #rows a, .talk .to-contact, .side-pane .back");
@@ -435,6 +329,7 @@ const listen = () => {
     update(shown);
     count();
     if (shown.id !== talk().id) return;
+    if (byId("later") && shown.scheduled !== Number(byId("later").dataset.number)) showLater();
     talk().unread = shown.unread;
     if (shown.unread) markRead();
   });
@@ -459,5 +354,5 @@ const listen = () => {
   });
 };
 begin();
-for (const entry of unsent()) deliver(entry, fieldsOf({ once: entry.once, kind: entry.kind, text: entry.text }));
+for (const entry of unsent()) deliver(entry);
 listen();

@@ -1,59 +1,91 @@
-// The form of a saved reply: the preview follows what one types, and a press inserts a field at the cursor.
+// Saved replies: `/` at the start of a word lists them, and the one that is chosen takes its place, filled in.
 "use strict";
-{
-  const form = document.getElementById("saved-reply");
-  const text = form.elements.text;
-  const preview = document.getElementById("preview");
 
-  const element = (tag, className, ...children) => {
-    const made = document.createElement(tag);
-    made.className = className;
-    made.append(...children);
-    return made;
-  };
-  const code = (name) => element("code", "", name);
-  const missing = (names) =>
-    element("p", "hint", "Empty for this contact: ", ...names.flatMap((name, place) => (place ? [", ", code(name)] : [code(name)])),
-      ". Write ", code(`{{ ${names[0]} | default: "there" }}`), " for something else instead.");
-  const draw = ({ rendered, missing: names, errors }) => {
-    if (errors.text) return preview.replaceChildren(element("p", "fault", errors.text));
-    const bubble = element("p", "bubble", rendered);
-    bubble.dir = "auto";
-    preview.replaceChildren(bubble, ...(names.length ? [missing(names)] : []));
-  };
+const offerReplies = (composer) => {
+  const box = composer.elements.text;
+  const list = byId("replies");
+  let token = null; // what was typed, from the slash on, and where it begins
+  let asked = 0;
+  let isLoading = false;
+  let picksFirst = false;
 
-  let waiting = 0;
-  let asking = new AbortController();
-  const show = async () => {
-    asking.abort();
-    if (!text.value.trim()) return preview.replaceChildren(element("p", "muted", "What you write appears here."));
-    asking = new AbortController();
-    const body = new URLSearchParams({ csrf_token: form.elements.csrf_token.value, do: "preview", text: text.value });
-    if (form.elements.contact_id) body.set("contact_id", form.elements.contact_id.value);
-    try {
-      const options = { method: "POST", body, headers: { Accept: "application/json" }, signal: asking.signal };
-      const response = await fetch(location.href, options);
-      if (response.ok) draw(await response.json());
-    } catch {
-      // Typed on meanwhile, or the server is away: the next key asks again.
+  const close = () => {
+    asked += 1;
+    isLoading = picksFirst = false;
+    token = null;
+    list.hidden = true;
+    list.replaceChildren();
+    for (const name of ["role", "aria-expanded", "aria-controls", "aria-autocomplete", "aria-activedescendant"]) box.removeAttribute(name);
+  };
+  const choose = (option) => {
+    for (const each of list.children) each.setAttribute("aria-selected", String(each === option));
+    box.setAttribute("aria-activedescendant", option.id);
+    option.scrollIntoView({ block: "nearest" });
+  };
+  const chosen = () => list.querySelector("[aria-selected=true]");
+  const optionOf = (reply) =>
+    made("li", { role: "option", id: `option-${reply.id}`, "data-id": reply.id, "aria-selected": "false" },
+      made("b", {}, made("bdi", {}, `/${reply.shortcut}`)), " ",
+      made("span", { class: "muted", dir: "auto" }, reply.text + (reply.files ? ` (${reply.files} ${reply.files === 1 ? "file" : "files"})` : "")));
+  const open = (found, hasMore) => {
+    list.replaceChildren(...found.map(optionOf));
+    list.hidden = false;
+    for (const [name, value] of Object.entries({ role: "combobox", "aria-expanded": "true", "aria-controls": "replies", "aria-autocomplete": "list" })) {
+      box.setAttribute(name, value);
     }
+    choose(list.firstElementChild);
+    hear(`${found.length}${hasMore ? " of more" : ""} saved ${found.length === 1 ? "reply" : "replies"}`);
   };
-  text.addEventListener("input", () => {
-    clearTimeout(waiting);
-    waiting = setTimeout(show, 400);
-  });
-  form.elements.contact_id?.addEventListener("change", show);
-  document.getElementById("show-preview").hidden = true;
 
-  document.querySelector(".names-usage").hidden = false;
-  for (const name of form.querySelectorAll(".names li code")) {
-    const button = element("button", "small", name.textContent);
-    button.type = "button";
-    button.addEventListener("click", () => {
-      text.setRangeText(button.textContent, text.selectionStart, text.selectionEnd, "end");
-      text.focus();
-      text.dispatchEvent(new Event("input"));
-    });
-    name.replaceWith(button);
-  }
-}
+  const look = async () => {
+    const typed = /(?:^|\s)(\/[^\s/]{0,32})$/u.exec(box.value.slice(0, box.selectionStart));
+    if (!typed || box.selectionStart !== box.selectionEnd) return close();
+    const mine = (asked += 1);
+    token = { text: typed[1], at: box.selectionStart - typed[1].length };
+    isLoading = true;
+    const response = await fetch(`${composer.dataset.replies}?q=${encodeURIComponent(token.text.slice(1))}`).catch(() => null);
+    const found = response?.ok ? await response.json() : { data: [] };
+    if (mine !== asked) return;
+    isLoading = false;
+    if (!found.data.length) return close();
+    open(found.data, found.has_more);
+    if (picksFirst) insert(list.firstElementChild);
+  };
+  const insert = async (option) => {
+    const { text, at } = token;
+    close();
+    const response = await fetch(`${composer.dataset.replies}/${option.dataset.id}`, { headers: { Accept: "application/json" } }).catch(() => null);
+    const reply = (await response?.json().catch(() => null)) ?? {};
+    if (!response?.ok) return refuse(reply.errors?.[""] ?? "The saved reply could not be filled in. Try again.");
+    const start = box.value.startsWith(text, at) ? at : box.selectionStart;
+    box.setRangeText(reply.rendered, start, start === at ? at + text.length : start, "end");
+    box.dispatchEvent(new Event("input"));
+    for (const file of reply.attachments) {
+      if (byId("uploads").querySelector(`[value="${file.id}"]`)) continue;
+      const goes = made("input", { type: "checkbox", name: "upload_id", value: file.id, checked: "" });
+      byId("uploads").append(made("label", {}, goes, " ", made("bdi", {}, file.name ?? "File")));
+    }
+    byId("missing").replaceChildren("Nothing is known for ", made("bdi", {}, reply.missing.join(", ")), ". Look at the text before you send it.");
+    byId("missing").hidden = !reply.missing.length;
+    hear("The saved reply is inserted.");
+  };
+
+  box.addEventListener("input", look);
+  box.addEventListener("blur", close);
+  list.addEventListener("mousedown", (event) => event.preventDefault());
+  list.addEventListener("click", (event) => insert(event.target.closest("[role=option]")));
+  // Before the box's own keys.
+  composer.addEventListener("keydown", (event) => {
+    if (event.target !== box || event.isComposing) return;
+    const picks = event.key === "Enter" || event.key === "Tab";
+    if (isLoading && picks && !event.shiftKey) picksFirst = true;
+    else if (list.hidden) return;
+    else if (picks && !event.shiftKey) insert(chosen());
+    else if (event.key === "Escape") close();
+    else if (event.key === "ArrowDown") choose(chosen().nextElementSibling ?? list.firstElementChild);
+    else if (event.key === "ArrowUp") choose(chosen().previousElementSibling ?? list.lastElementChild);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }, true);
+};

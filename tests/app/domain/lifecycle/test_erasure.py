@@ -20,14 +20,16 @@ from app.domain.conversations import messages, notes
 from app.domain.deliveries import attempts, deliveries, lanes, sweeps
 from app.domain.deliveries.attempts import Dispatch, Outcome
 from app.domain.lifecycle import erasures
+from app.domain.macros import drafts
 from app.domain.work import events
 from app.lib import clock, ids
 from app.mailbox import serving
+from app.models.conversations import Conversation
 from app.outbound import Answer, answered
 from tests import cast
 from tests.automations import carry_on, deltas, make_automation
 from tests.cast import KEY, Api, all_of, elsewhere, event_bodies, in_another_process, in_threads, one, until
-from tests.talks import locked, make_channel, make_run, receive, recent
+from tests.talks import locked, make_channel, make_member, make_run, receive, recent
 
 PERSON = {
     "external_id": "zq-external",
@@ -68,6 +70,7 @@ MARKS = {
     "zq-reason",
     "zq-payload",
     "zq-note",
+    "zq-draft",
 }
 
 
@@ -171,6 +174,8 @@ def run_and_talk(workspace_id: str, contact_id: str) -> None:
         contact_id,
         lambda unit, contact: notes.add(unit, recent(unit, contact), "zq-note", message.author),
     )
+    begun_in = Conversation.get_by_id(message.conversation_id)
+    drafts.save(begun_in, make_member(workspace_id), "reply", "zq-draft", KEY)
     rows(
         """
         UPDATE messages SET template = '{"name": "zq-template"}', failure = '{"code": "c", "detail": "zq-failure"}',
@@ -258,6 +263,7 @@ def test_nothing_of_a_deleted_contact_is_left_in_any_column(api: Api, monkeypatc
         "run_requests.request",
         "messages.text",
         "notes.text",
+        "drafts.text",
         "messages.template",
         "messages.failure",
         "messages.attachments",

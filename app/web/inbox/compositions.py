@@ -1,0 +1,119 @@
+"""Compositions: what the form below a conversation says, as a message, a message for later, or a note."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from flask import request
+
+from app.domain.channels import media
+from app.domain.conversations import messages, notes, recipients, scheduled_messages
+from app.domain.jobs import idempotency_keys
+from app.domain.macros import drafts
+from app.domain.people import workspaces
+from app.errors import Fault, Invalid
+from app.lib import clock, ids
+from app.models.conversations import Conversation, Message
+from app.web import uploads, writes
+from app.web.access import viewer, workspace_id
+from app.web.forms import typed_all
+from app.web.inbox import inbox_pages, newer_replies, snooze_times
+
+FIELDS = (
+    *("kind", "text", "template", "language", "parameters"),
+    *("later", "later_choice", "cancel_on_reply", "zone", "seen", "saved_reply_id"),
+)
+# What the button says that sends at the time which was typed.
+TYPED = "typed"
+_MENTION = re.compile(r"(?<![\w.@+-])@([\w.+-]*[\w+-])")
+
+
+def send(conversation: Conversation, given: Mapping[str, str]) -> dict[str, Any]:
+    """Queues or schedules the message of the form, and returns it as the API shows it. Raises Invalid, Conflict."""
+    body: dict[str, Any] = {"conversation_id": conversation.id, "contact_id": conversation.contact_id}
+    if given["template"]:
+        body["template"] = _template(given)
+    if send_at := _send_at(given):
+        body |= {"send_at": send_at, "cancel_on_reply": given["cancel_on_reply"] == "true"}
+    files, saved = uploads.given("files"), upload_ids()
+    if given["text"].strip() or not (files or saved or given["template"]):
+        messages.check(given["text"])
+        body["text"] = given["text"]
+    body["attachments"] = [{"upload_id": upload_id} for upload_id in saved]
+    recipients.check(workspace_id(), body)
+    if files:
+        body["attachments"] += [{"upload_id": upload_id} for upload_id in uploads.stored(files)]
+
+    def check() -> None:
+        recipients.check(workspace_id(), body)
+        if "seen" in request.form and send_at is None:
+            seen = given["seen"][: newer_replies.LONGEST_SEEN].split()
+            newer_replies.check(conversation, seen, viewer().actor_id)
+
+    kind = "messages.create" if send_at is None else "scheduled_messages.create"
+    job = writes.submit(kind, body, ids.new("msg"), _then_empty_draft(conversation, check))
+    made = Message.get_or_none(Message.id == job.resource_id)
+    return messages.represent(made) if made else {"id": job.resource_id}
+
+
+def add_note(conversation: Conversation, given: Mapping[str, str]) -> dict[str, Any]:
+    """Adds the note of the form; @name mentions the members of that name. Raises Invalid, Conflict."""
+    try:
+        text = notes.read_text(given["text"])
+    except ValueError as error:
+        raise Invalid(Fault("/text", str(error))) from error
+    named = {name.lower() for name in _MENTION.findall(text)}
+    mentions = [member_id for member_id, name in inbox_pages.people().items() if name.lower() in named]
+    mentions = mentions[: notes.MOST_MENTIONS]
+    body = {"text": text, "mentions": mentions}
+    body |= {"conversation_id": conversation.id, "contact_id": conversation.contact_id}
+    check = _then_empty_draft(conversation, partial(notes.check, conversation, mentions))
+    job = writes.submit("notes.create", body, ids.new("nte"), check)
+    return {"id": job.resource_id}
+
+
+def upload_ids() -> list[str]:
+    """The files of saved replies that go with the message, each once."""
+    return list(dict.fromkeys(typed_all("upload_id")))[: media.MOST_FILES + 1]
+
+
+def _then_empty_draft(conversation: Conversation, check: Callable[[], object]) -> Callable[[], None]:
+    """The check, after which the draft is emptied: before the message is accepted, so that no sent text comes back."""
+
+    def checked() -> None:
+        check()
+        membership = viewer().membership
+        if membership is None:
+            return
+        try:
+            key = idempotency_keys.parse(request.form.get("once", ""))
+        except Invalid:
+            return
+        drafts.note_sent(conversation, membership.member_id, key)
+
+    return checked
+
+
+def _send_at(given: Mapping[str, str]) -> datetime | None:
+    """When the message is to be sent; None: now. Raises Invalid."""
+    chosen, words = given["later_choice"], given["later"].strip()
+    if not (chosen or words):
+        return None
+    if chosen not in ("", TYPED):
+        words = chosen
+    zone = snooze_times.zone_of(given["zone"], workspaces.find(workspace_id()).timezone)
+    send_at = snooze_times.parse(words, zone, clock.now())
+    scheduled_messages.check(send_at)
+    return send_at
+
+
+def _template(given: Mapping[str, str]) -> dict[str, Any]:
+    """The template in the provider's form: its name, its language, and a parameter of its text for each line."""
+    parameters = [{"type": "text", "text": line} for line in given["parameters"].split("\n") if line.strip()]
+    components = [{"type": "body", "parameters": parameters}] if parameters else []
+    language = {"code": given["language"].strip() or "en"}
+    return {"name": given["template"].strip(), "language": language, "components": components}

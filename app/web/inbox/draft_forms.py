@@ -1,0 +1,31 @@
+"""What the script keeps of what is being typed, so that it is there on another machine."""
+
+from __future__ import annotations
+
+from flask import Blueprint, jsonify
+from werkzeug.wrappers import Response
+
+from app.domain.macros import drafts
+from app.errors import Invalid
+from app.models.conversations import Conversation
+from app.web.access import page, viewer, workspace_id
+from app.web.forms import errors_of, typed
+from app.web.inbox.form_answers import refused
+
+blueprint = Blueprint("draft_forms", __name__, url_prefix="/workspaces/<workspace>/inbox/<conversation_id>")
+
+
+@blueprint.post("/draft")
+@page("conversations.answer")
+def save(conversation_id: str) -> Response:
+    """Keeps the draft of the form with the key, and says whether it did. Support staff have no drafts."""
+    conversation = Conversation.find(workspace_id(), conversation_id)
+    given = typed("kind", "text", "key")
+    membership = viewer().membership
+    if membership is None:
+        return jsonify(is_kept=False)
+    try:
+        is_kept = drafts.save(conversation, membership.member_id, given["kind"], given["text"], given["key"])
+    except Invalid as error:
+        return refused(error, errors_of(error))
+    return jsonify(is_kept=is_kept)

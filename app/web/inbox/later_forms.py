@@ -1,0 +1,88 @@
+"""Messages of a conversation that are sent later: shown behind it, changed, sent at once, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from flask import Blueprint, flash, jsonify, render_template
+from werkzeug.wrappers import Response
+
+from app.domain.conversations import messages, scheduled_messages
+from app.domain.people import workspaces
+from app.errors import Conflict, Fault, Invalid
+from app.lib import clock
+from app.models.conversations import Conversation, Message
+from app.web import writes
+from app.web.access import page, workspace_id
+from app.web.forms import errors_of, typed
+from app.web.inbox import composers, inbox_pages, snooze_times
+from app.web.inbox.form_answers import back, is_script, refused
+
+blueprint = Blueprint("later_forms", __name__, url_prefix="/workspaces/<workspace>/inbox/<conversation_id>")
+
+ANSWER = "conversations.answer"
+# A time that is to come when the write is accepted. The scheduler looks every second.
+_AT_ONCE = timedelta(seconds=2)
+_DONE = {"change": "It is changed.", "now": "It is being sent.", "delete": "It is deleted, and will not be sent."}
+
+
+@blueprint.get("/later")
+@page(ANSWER)
+def show(conversation_id: str) -> str:
+    """The scheduled messages, which the script puts into the page when they change."""
+    conversation = Conversation.find(workspace_id(), conversation_id)
+    return render_template(
+        "inbox/later.html",
+        conversation=conversation,
+        later=composers.later(conversation),
+        people=inbox_pages.people(),
+        most_characters=messages.MOST_CHARACTERS,
+    )
+
+
+@blueprint.post("/messages/<message_id>/later")
+@page(ANSWER)
+def change(conversation_id: str, message_id: str) -> Response:
+    """Changes a scheduled message, sends it at once or deletes it, as the pressed button says."""
+    conversation = Conversation.find(workspace_id(), conversation_id)
+    message = Message.find(workspace_id(), message_id)
+    given = typed("do", "text", "until", "zone")
+    names = {"contact_id": message.contact_id, "conversation_id": message.conversation_id}
+    try:
+        body = _body(message, given)
+        kind = "delete" if given["do"] == "delete" else "update"
+        check = partial(scheduled_messages.check_change, message, body)
+        job = writes.submit(f"scheduled_messages.{kind}", names | body, message.id, check)
+    except (Invalid, Conflict) as error:
+        [said, *_] = errors_of(error).values()
+        if is_script():
+            return refused(error, {"": said})
+        flash(said, "error")
+        return back(conversation)
+    done = _DONE[given["do"]] if job.is_finished else ""
+    if is_script():
+        return jsonify(done=done)
+    if done:
+        flash(done, "good")
+    return back(conversation)
+
+
+def _body(message: Message, given: Mapping[str, str]) -> dict[str, Any]:
+    """What the pressed button changes. Raises Invalid."""
+    if given["do"] == "delete":
+        return {}
+    if given["do"] not in ("change", "now"):
+        raise Invalid(Fault("/do", "There is no such change."))
+    body: dict[str, Any] = {}
+    if given["text"].strip() or not (message.attachments or message.template):
+        messages.check(given["text"])
+        body["text"] = given["text"]
+    if given["do"] == "now":
+        body["send_at"] = clock.now() + _AT_ONCE
+    elif given["until"].strip():
+        zone = snooze_times.zone_of(given["zone"], workspaces.find(workspace_id()).timezone)
+        body["send_at"] = snooze_times.parse(given["until"], zone, clock.now())
+    return body

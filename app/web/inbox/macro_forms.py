@@ -1,0 +1,48 @@
+"""Macros in a conversation: one press takes all of their actions."""
+
+from __future__ import annotations
+
+from flask import Blueprint, flash, jsonify
+from werkzeug.wrappers import Response
+
+from app.errors import Conflict, Fault, Invalid, NotFound
+from app.models.conversations import Conversation
+from app.models.macros import Macro
+from app.web import writes
+from app.web.access import page, workspace_id
+from app.web.forms import errors_of, typed
+from app.web.inbox.form_answers import back, is_script, refused
+
+blueprint = Blueprint("macro_forms", __name__, url_prefix="/workspaces/<workspace>/inbox/<conversation_id>")
+
+
+@blueprint.post("/macro")
+@page("conversations.answer")
+def apply(conversation_id: str) -> Response:
+    """Takes all actions of the macro, or none, and says which."""
+    conversation = Conversation.find(workspace_id(), conversation_id)
+    try:
+        macro = _chosen()
+        payload = {"macro_id": macro.id, "contact_id": conversation.contact_id}
+        job = writes.submit("macros.apply", payload, conversation.id)
+    except (Invalid, Conflict) as error:
+        [said, *_] = errors_of(error).values()
+        said = f"Nothing was done. {said}"
+        if is_script():
+            return refused(error, {"": said})
+        flash(said, "error")
+        return back(conversation)
+    done = f"{macro.name} is applied." if job.is_finished else ""
+    if is_script():
+        return jsonify(done=done)
+    if done:
+        flash(done, "good")
+    return back(conversation)
+
+
+def _chosen() -> Macro:
+    """The macro of the pressed button. Raises Invalid."""
+    try:
+        return Macro.find(workspace_id(), typed("macro_id")["macro_id"])
+    except NotFound as error:
+        raise Invalid(Fault("/macro_id", "There is no such macro. It may have been deleted.")) from error

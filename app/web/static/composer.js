@@ -1,0 +1,377 @@
+// The form below a conversation: sending at once, what is kept until it is sent, files, and messages for later. It uses
+// what inbox.js defines, which comes after it.
+"use strict";
+
+// What somebody writes: in the thread at once, and back in the box if it is refused. Forms are kept in the browser until
+// the server has answered, so that neither a lost network nor a closed window loses one; the key makes each count once.
+const outbox = () => `outbox ${me}`;
+const unsent = () => JSON.parse(localStorage.getItem(outbox()) ?? "[]");
+const store = (entries) => localStorage.setItem(outbox(), JSON.stringify(entries));
+const sending = []; // of this page, those that the server has not answered
+const fieldOf = (entry, name) => entry.fields.find((each) => each[0] === name)?.[1] ?? "";
+const pendingOf = (entry) =>
+  made("li", { class: `message ${fieldOf(entry, "kind") === "note" ? "note" : "out"}`, "data-status": "sending", "data-pending": entry.once },
+    made("p", { class: "by" }, made("bdi", { class: "author" }, people[me] ?? "Support")),
+    made("div", { class: "bubble", dir: "auto" }, made("p", { class: "text" }, fieldOf(entry, "text") || "Files")),
+    made("p", { class: "status" }, "Sending"));
+const showPending = (entry) => {
+  byId("thread").querySelector(".nothing")?.remove();
+  byId("thread").append(pendingOf(entry));
+  toEnd();
+};
+const removePending = (entry) => document.querySelector(`[data-pending="${entry.once}"]`)?.remove();
+const send = (form, button) => {
+  const { text, once } = form.elements;
+  if (!form.dataset.began) noteSeen(form);
+  const data = new FormData(form, button);
+  const fields = [...data].filter(([name]) => !["csrf_token", "files"].includes(name));
+  const files = [...form.elements.files.files];
+  const entry = { id: talk().id, address: form.action, once: once.value, fields };
+  if (!files.length) store([...unsent(), entry]);
+  showPending(entry);
+  empty(form);
+  text.focus();
+  deliver({ ...entry, files, uploads: [...byId("uploads").children] });
+  byId("uploads").replaceChildren();
+};
+// The form as it is once its text was sent.
+const empty = (form) => {
+  const { text, files, once, later } = form.elements;
+  clearTimeout(typing);
+  text.value = files.value = later.value = byId("chosen").textContent = "";
+  once.value = crypto.randomUUID();
+  delete form.dataset.began;
+  form.querySelector(".later-menu").open = false;
+  for (const id of ["refused", "missing"]) byId(id).hidden = true;
+  forget(talk().id);
+  isKept = true;
+  mark(talk().id, false);
+  nameSend(form);
+};
+// One after the other, in the order in which they were written.
+let delivered = Promise.resolve();
+const deliver = (entry) => {
+  sending.push(entry);
+  delivered = delivered.then(() => settle(entry));
+};
+const settle = async (entry) => {
+  while (sending.includes(entry)) {
+    const answer = await posted(entry.address, dataOf(entry));
+    if (answer.body.newer?.length && (await isSentAnyway(entry, answer.body.newer))) continue;
+    if (!sending.includes(entry)) return; // it is back in the box
+    done(entry);
+    const isHere = talk().id === entry.id;
+    if (answer.status >= 300) giveBack([entry], answer.body);
+    else if (isHere && answer.body.created_at) put(answer.body);
+    else if (isHere) await reload();
+    removePending(entry);
+  }
+};
+const done = (entry) => {
+  sending.splice(sending.indexOf(entry), 1);
+  store(unsent().filter((each) => each.once !== entry.once));
+};
+const dataOf = (entry) => {
+  const data = new FormData();
+  data.set("csrf_token", document.querySelector("[name=csrf_token]").value);
+  for (const [name, value] of entry.fields) data.append(name, value);
+  for (const file of entry.files ?? []) data.append("files", file);
+  return data;
+};
+const giveBack = (entries, problem) => {
+  const [{ id }] = entries;
+  const box = talk().id === id && byId("f-text");
+  const texts = entries.map((each) => fieldOf(each, "text"));
+  if (!box) {
+    const there = draftHere(id)?.text;
+    keep(id, { text: [...texts, there].filter(Boolean).join("\n"), kind: "reply", key: crypto.randomUUID() });
+    mark(id, true);
+    return;
+  }
+  const form = byId("composer");
+  box.value = [...texts, box.value].filter(Boolean).join("\n");
+  form.elements.kind.value = fieldOf(entries[0], "kind");
+  form.elements.later.value ||= fieldOf(entries[0], "later");
+  for (const entry of entries) {
+    attach(form, entry.files ?? []);
+    byId("uploads").append(...(entry.uploads ?? []));
+  }
+  noteSeen(form);
+  nameSend(form);
+  keepSoon(form);
+  refuse(Object.values(problem.errors ?? { "": problem.detail ?? "It could not be sent." }).join(" "));
+};
+const refuse = (said) => {
+  byId("refused").textContent = said;
+  byId("refused").hidden = !said;
+};
+
+// What the reader had seen when they began to write. If somebody else has answered since, the server sends nothing and
+// tells what, and the reader decides.
+const noteSeen = (form) => {
+  const shown = all("#thread > .message:not([data-pending], .note)");
+  form.elements.seen.value = shown.map((each) => each.id).slice(-20).join(" ");
+  form.dataset.began = "true";
+};
+let decide = null;
+const isSentAnyway = (entry, replies) =>
+  new Promise((decided) => {
+    const theirs = () => sending.filter((each) => each.id === entry.id);
+    const takeBack = () => {
+      const those = theirs();
+      those.forEach(done);
+      those.forEach(removePending);
+      giveBack(those, { errors: {} });
+      decided(false);
+    };
+    if (talk().id !== entry.id || !byId("newer")) return takeBack();
+    for (const each of replies) put(each);
+    const pending = document.querySelector(`[data-pending="${entry.once}"] .status`);
+    if (pending) pending.textContent = "Not sent yet";
+    const [latest] = replies.slice(-1);
+    const button = (said, isAnyway) => {
+      const element = made("button", { type: "button", class: "small" }, said);
+      element.addEventListener("click", () => decide(isAnyway));
+      return element;
+    };
+    byId("newer").replaceChildren(
+      made("p", {}, made("bdi", {}, author(latest.author)), " has answered since you began to write: ", made("bdi", {}, (latest.text ?? "a file").slice(0, 200))),
+      made("p", { class: "actions" }, button("Send anyway", true), " ", button("Edit", false)));
+    byId("newer").hidden = false;
+    decide = (isAnyway) => {
+      decide = null;
+      if (byId("newer")) byId("newer").hidden = true;
+      if (!isAnyway) {
+        takeBack();
+        byId("f-text")?.focus();
+        return;
+      }
+      for (const each of theirs()) seeToo(each, replies);
+      if (pending) pending.textContent = "Sending";
+      decided(true);
+    };
+  });
+const seeToo = (entry, replies) => {
+  const ids = replies.map((each) => each.id).join(" ");
+  for (const each of entry.fields) if (each[0] === "seen") each[1] = `${each[1]} ${ids}`.trim().split(" ").slice(-20).join(" ");
+  const { files, uploads, ...kept } = entry;
+  store(unsent().map((each) => (each.once === entry.once ? kept : each)));
+};
+
+// Drafts: kept on the server about a second after somebody stops typing, for another machine; and here until the server
+// has said that it has it. `key` is that of the form, by which a draft that was sent is known.
+const draftOf = (id) => `draft ${me} ${id}`;
+const draftHere = (id) => JSON.parse(localStorage.getItem(draftOf(id)));
+const keep = (id, draft) => localStorage.setItem(draftOf(id), JSON.stringify(draft));
+const forget = (id) => localStorage.removeItem(draftOf(id));
+const mark = (id, hasDraft) => {
+  const gist = byId(`row-${id}`)?.querySelector(".gist");
+  const there = gist?.parentElement.querySelector(".draft");
+  if (hasDraft && gist && !there) gist.before(made("span", { class: "draft" }, "Draft"));
+  else if (!hasDraft) there?.remove();
+};
+let typing = 0;
+let isKept = true; // whether the server has what is in the box
+const keepSoon = (form) => {
+  const { text, kind, once } = form.elements;
+  keep(talk().id, { text: text.value, kind: kind.value, key: once.value });
+  isKept = false;
+  clearTimeout(typing);
+  typing = setTimeout(keepNow, 1000);
+};
+const keepNow = async () => {
+  clearTimeout(typing);
+  const form = byId("composer");
+  const { id } = talk();
+  const draft = form && draftHere(id);
+  if (isKept || !draft) return;
+  isKept = true;
+  const { text, once } = form.elements;
+  try {
+    const response = await fetch(form.dataset.draft, { method: "POST", body: fieldsOf(draft), keepalive: true });
+    if (!response.ok) return; // it stays here, and is kept with the next letter or at the next look
+    const answer = await response.json();
+    if (localStorage.getItem(draftOf(id)) === JSON.stringify(draft)) forget(id);
+    if (once.value !== draft.key) return; // it was sent meanwhile
+    if (answer.is_kept) mark(id, Boolean(draft.text));
+    else if (form.isConnected && text.value) {
+      once.value = crypto.randomUUID(); // what is in the box now is another message
+      refuse("What you began here was sent from another window. Look at it before you send more.");
+    }
+  } catch {
+    // The network is away.
+  }
+};
+const showDraft = (form) => {
+  const { text, kind, once } = form.elements;
+  const isSent = (key) => form.dataset.sent.split(" ").includes(key) || unsent().some((each) => each.once === key);
+  if (isSent(once.value)) {
+    text.value = "";
+    once.value = crypto.randomUUID();
+  }
+  const here = draftHere(talk().id);
+  isKept = true;
+  if (!here || isSent(here.key)) {
+    forget(talk().id);
+  } else {
+    text.value = here.key === once.value ? here.text : [text.value, here.text].filter(Boolean).join("\n");
+    kind.value = here.kind;
+    once.value = here.key;
+    keepSoon(form);
+  }
+  if (text.value) form.dataset.began = "true"; // with what the page shows
+};
+addEventListener("pagehide", keepNow);
+document.addEventListener("visibilitychange", () => document.hidden && keepNow());
+
+// The form while the panes are read anew.
+const kept = () => {
+  decide?.(false);
+  const form = byId("composer");
+  if (!form) return null;
+  const { text, kind, once, seen, later, files } = form.elements;
+  return { id: talk().id, values: { text: text.value, kind: kind.value, once: once.value, seen: seen.value, later: later.value },
+    files: files.files, began: form.dataset.began, uploads: [...byId("uploads").children] };
+};
+const restore = (state) => {
+  const form = byId("composer");
+  if (!form || state?.id !== talk().id || !(state.values.text || state.files.length || state.uploads.length)) return;
+  for (const [name, value] of Object.entries(state.values)) form.elements[name].value = value;
+  form.elements.files.files = state.files;
+  byId("uploads").replaceChildren(...state.uploads);
+  if (state.began) form.dataset.began = state.began;
+  nameFiles(form);
+  nameSend(form);
+};
+
+// The form of a conversation that has just been shown.
+const beginComposer = (composer) => {
+  const box = composer.elements.text;
+  decide?.(false);
+  showDraft(composer);
+  let told = 0;
+  box.addEventListener("input", () => {
+    if (!box.value) delete composer.dataset.began;
+    else if (!composer.dataset.began) noteSeen(composer);
+    keepSoon(composer);
+    if (composer.elements.kind.value !== "reply" || Date.now() - told < 4000) return;
+    told = Date.now();
+    fetch(composer.dataset.typing, { method: "POST", body: fieldsOf({}) }).catch(() => {});
+  });
+  box.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      composer.requestSubmit();
+    } else if (event.key === "Escape") {
+      scrolled().focus();
+    }
+  });
+  box.addEventListener("paste", (event) => attach(composer, event.clipboardData.files));
+  composer.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    composer.classList.add("drop");
+  });
+  composer.addEventListener("dragleave", () => composer.classList.remove("drop"));
+  composer.addEventListener("drop", (event) => {
+    event.preventDefault();
+    composer.classList.remove("drop");
+    attach(composer, event.dataTransfer.files);
+  });
+  composer.elements.files.addEventListener("change", () => nameFiles(composer));
+  composer.elements.later.addEventListener("input", () => nameSend(composer));
+  byId("uploads").addEventListener("change", (event) => event.target.closest("label").remove());
+  for (const kind of composer.elements.kind) {
+    kind.addEventListener("change", () => {
+      box.placeholder = kind.value === "note" ? "A note, which the contact never sees. @name tells somebody." : "Your answer";
+      keepSoon(composer);
+    });
+    // By its key, `r` or `n`.
+    kind.addEventListener("click", () => setTimeout(() => box.focus()));
+  }
+  offerReplies(composer);
+};
+const attach = (composer, files) => {
+  if (!files.length) return;
+  const chosen = new DataTransfer();
+  for (const file of [...composer.elements.files.files, ...files]) chosen.items.add(file);
+  composer.elements.files.files = chosen.files;
+  nameFiles(composer);
+};
+const nameFiles = (composer) => {
+  const names = [...composer.elements.files.files].map((file) => file.name);
+  byId("chosen").textContent = names.join(", ");
+};
+// A time that was typed counts, whichever button sends.
+const nameSend = (composer) => {
+  composer.querySelector("button.main").textContent = composer.elements.later.value.trim() ? "Send then" : "Send";
+};
+addEventListener("submit", (event) => {
+  const composer = event.target;
+  if (composer.id !== "composer") return;
+  event.preventDefault();
+  const { text, files, template, later } = composer.elements;
+  if (event.submitter?.id === "send-later" && !later.value.trim()) return later.focus();
+  if (text.value.trim() || files.files.length || template?.value.trim() || byId("uploads").children.length) send(composer, event.submitter);
+});
+
+// What is sent later stands behind the thread, as the server draws it.
+let isAsking = false;
+let hasChanged = false;
+const showLater = async () => {
+  const section = byId("later");
+  hasChanged = isAsking;
+  if (!section || isAsking) return;
+  isAsking = true;
+  try {
+    const fresh = (await page(section.dataset.address)).getElementById("later");
+    const isUsed = section.contains(document.activeElement) && document.activeElement.matches("input, textarea");
+    if (section.isConnected && !isUsed) {
+      localize(fresh);
+      section.replaceWith(fresh);
+      nameZones();
+    }
+  } catch {
+    // The next change asks again.
+  }
+  isAsking = false;
+  if (hasChanged) showLater();
+};
+// Whether the message is one of these, and not one of the thread.
+const isForLater = (message) => {
+  const isLater = message.status === "scheduled";
+  if (isLater || document.querySelector(`[data-later="${message.id}"]`)) showLater();
+  return isLater;
+};
+const nameZones = () => {
+  for (const each of all("[data-zone]")) each.value = Intl.DateTimeFormat().resolvedOptions().timeZone;
+};
+
+// What opens is seen as a whole.
+document.addEventListener("toggle", (event) => {
+  if (event.target.open && event.target.matches(".later .change, .later-menu")) event.target.scrollIntoView({ block: "nearest" });
+}, true);
+
+// form.in-place: sent without leaving the page, which says what came of it.
+addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!form.matches("form.in-place")) return;
+  event.preventDefault();
+  if (form.ariaBusy) return;
+  form.ariaBusy = "true";
+  const { status, body } = await posted(form.action, new FormData(form, event.submitter));
+  form.ariaBusy = null;
+  form.elements.once.value = crypto.randomUUID();
+  const refusal = status < 300 ? "" : Object.values(body.errors ?? { "": body.detail ?? "This could not be done." }).join(" ");
+  if (form.isConnected) form.closest("details").open = Boolean(refusal) && form.closest("#later") !== null;
+  if (!refusal) await reload();
+  tell(refusal || body.done || "This is accepted, and done in a moment.", refusal ? "error" : "good");
+}, true);
+const tell = (said, tone) => {
+  const line = byId("told");
+  if (!line) return;
+  line.textContent = said;
+  line.className = `flash ${tone}`;
+  line.hidden = false;
+  hear(said);
+  setTimeout(() => (line.hidden = true), 8000);
+};
