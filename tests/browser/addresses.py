@@ -18,7 +18,7 @@ Query = Callable[[str], list[tuple[Any, ...]]]
 # What is no page: assets, files, raw bodies, parts that a script asks for.
 NO_PAGES = {
     *("show_asset", "export_pages.show", "delivery_pages.show_body", "event_pages.show_body"),
-    *("inbox_pages.show_counts", "inbox_pages.show_row"),
+    *("inbox_pages.show_counts", "inbox_pages.show_row", "notification_pages.show_bell"),
 }
 # Which row a page shows, where any would do but some show more.
 ORDER = {
