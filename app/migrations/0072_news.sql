@@ -35,13 +35,13 @@ CREATE TRIGGER note_changed AFTER UPDATE ON notifications
     REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT
     EXECUTE FUNCTION note_repeated_notifications();
 
--- What nobody has to look at any more: of a closed conversation all, of one that somebody else has now what the former
--- assignee was told, and that it is new once it is assigned or somebody has read or answered it.
+-- What nobody has to look at any more: of a closed conversation all but mentions, of one that somebody else has now what
+-- the former assignee was told, and that it is new once it is assigned or somebody has read or answered it.
 CREATE FUNCTION end_notifications() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    DELETE FROM notifications WHERE conversation_id = NEW.id AND (
+    DELETE FROM notifications WHERE conversation_id = NEW.id AND kind <> 'mentioned' AND (
         NEW.status = 'closed'
-        OR kind IN ('assigned', 'contact_wrote', 'woken') AND member_id IS DISTINCT FROM NEW.assignee_id
+        OR kind <> 'new_conversation' AND member_id IS DISTINCT FROM NEW.assignee_id
         OR kind = 'new_conversation' AND (NEW.assignee_id IS NOT NULL OR NEW.unread = 0 OR NEW.waiting_since IS NULL));
     RETURN NULL;
 END $$;

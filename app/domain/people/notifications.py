@@ -108,10 +108,10 @@ class Bell:
 def bell(member_id: str) -> Bell:
     """The bell of a member; one statement, whose cost does not grow with the notifications."""
     preferences = {"roles": list(notification_kinds.seeing_roles()), "defaults": list(DEFAULTS)}
-    [(number, heard)] = rows(_UNREAD, {"member_id": member_id, "most": MOST_UNREAD + 1, **preferences})
-    ways = [[f"{name}:{way}" for way in ("page", "browser")] for name in notification_kinds.NAMES]
-    ignored = (name for name, each in zip(notification_kinds.NAMES, ways, strict=True) if not {*each} & {*(heard or ())})
-    return Bell(min(int(number), MOST_UNREAD + 1), tuple(ignored))
+    [(number, chosen)] = rows(_UNREAD, {"member_id": member_id, "most": MOST_UNREAD + 1, **preferences})
+    heard = {choice.partition(":")[0] for choice in chosen or () if not choice.endswith(":email")}
+    ignored = tuple(name for name in notification_kinds.NAMES if name not in heard)
+    return Bell(min(int(number), MOST_UNREAD + 1), ignored)
 
 
 def mark_read(member_id: str, until: str) -> None:
