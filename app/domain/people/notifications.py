@@ -106,7 +106,7 @@ class Bell:
 
 
 def bell(member_id: str) -> Bell:
-    """The bell of a member; one statement, whose cost does not grow with the notifications."""
+    """The bell of a member; one statement."""
     preferences = {"roles": list(notification_kinds.seeing_roles()), "defaults": list(DEFAULTS)}
     [(number, chosen)] = rows(_UNREAD, {"member_id": member_id, "most": MOST_UNREAD + 1, **preferences})
     heard = {choice.partition(":")[0] for choice in chosen or () if not choice.endswith(":email")}
@@ -162,7 +162,7 @@ def forget_old(limit: int = 1_000) -> int:
     return int(Notification.delete().where(Notification.id.in_(oldest)).execute())
 
 
-# Each branch reads by an index of its own, and no further than its limit.
+# Each branch reads by an index of its own; that of new conversations only where the member wants them.
 _UNREAD = """
     WITH reader AS (
         SELECT id, workspace_id, read_until, role = ANY(%(roles)s) AS sees, coalesce(notices, %(defaults)s) AS notices
