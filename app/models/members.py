@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from peewee import IntegerField, TextField
+from peewee import BooleanField, IntegerField, TextField
 
-from app.models.base import OwnedModel, TimeField
+from app.models.base import OwnedModel, TimeField, text_array
 
 
 class Member(OwnedModel):
-    FIXED: ClassVar[frozenset[str]] = frozenset({"account_id", "created_at"})
+    FIXED: ClassVar[frozenset[str]] = frozenset({"account_id", "notices", "shows_texts", "created_at"})
 
     account_id = TextField()
     role = TextField()
@@ -19,4 +19,6 @@ class Member(OwnedModel):
     assigned_at = TimeField(null=True)
     read_until = TextField(default="")
     mailed_until = TextField(default="")
+    notices = text_array(null=True)
+    shows_texts = BooleanField(default=True)
     created_at = TimeField()

@@ -2,29 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from peewee import BooleanField, IntegerField, TextField
 
+from app import sql
+from app.database import rows
+from app.lib import json
 from app.models.base import BaseModel, OwnedModel, TimeField, json_field, page_before
+
+NEW = "new_conversation"
 
 
 class Notification(OwnedModel):
-    """`member_id`: whom it is for; None: all members."""
+    """`member_id`: whom it is for; None: all members. `amount`: how often it has happened since it was read."""
 
     member_id = TextField(null=True)
     kind = TextField()
     once = TextField()
     detail = json_field()
+    conversation_id = TextField(null=True)
+    amount = IntegerField(default=1)
     is_announced = BooleanField(default=False)
     created_at = TimeField()
 
     @classmethod
-    def newest(cls, workspace_id: str, member_id: str | None, last_id: str | None, limit: int) -> list[Notification]:
-        """The first `limit` notifications after `last_id` for all members, and for this one if given, newest first."""
-        of_all = cls.in_workspace(workspace_id).where(cls.member_id.is_null())
-        own = cls.in_workspace(workspace_id).where(cls.member_id == member_id)
-        queries = [of_all] if member_id is None else [of_all, own]
+    def newest(
+        cls,
+        workspace_id: str,
+        member_id: str | None,
+        last_id: str | None,
+        limit: int,
+        *,
+        kinds: Collection[str],
+        since: str = "",
+    ) -> list[Notification]:
+        """The first `limit` notifications after `last_id` for all members, and for this one if given, newest first.
+
+        Of those about conversations only these `kinds`, and only those made after `since`.
+        """
+        of_all = cls.in_workspace(workspace_id).where(cls.id > since)
+        queries = [of_all.where(cls.member_id.is_null(), cls.kind != NEW)]
+        if NEW in kinds:
+            queries.append(of_all.where(cls.kind == NEW))
+        if member_id is not None:
+            queries.append(of_all.where(cls.member_id == member_id, cls.kind.in_(list(kinds))))
         found = [row for query in queries for row in page_before(query, cls, [last_id], limit)]
         return sorted(found, key=lambda row: str(row.id), reverse=True)[:limit]
+
+    @classmethod
+    def add(cls, new: Iterable[Notification]) -> None:
+        """Writes them with one statement. Several about the same are one, which counts them and is the newest again."""
+        gathered: dict[tuple[str, str, str], Notification] = {}
+        for row in new:
+            before = gathered.get(about := (row.workspace_id, row.kind, row.once))
+            row.amount = (before.amount if before else 0) + 1
+            gathered[about] = row
+        if gathered:
+            told = json.dumps([row.__data__ for row in gathered.values()]).decode()
+            rows(sql.load("add_notifications"), {"rows": told})
 
 
 class Email(BaseModel):

@@ -177,7 +177,9 @@ def _declare(view: View, **access: Any) -> View:
 
 def _load(token: str) -> Viewer | None:
     asked_for = str((request.view_args or {}).get("workspace"))
-    signed = sessions.find(token, asked_for if ids.is_id(asked_for, "ws") else None)
+    # What a page asks that nobody looks at keeps no session, and nobody here.
+    is_use = "background" not in request.args
+    signed = sessions.find(token, asked_for if ids.is_id(asked_for, "ws") else None, is_use=is_use)
     return Viewer(signed) if signed else None
 
 

@@ -19,6 +19,7 @@ Query = Callable[[str], list[tuple[Any, ...]]]
 NO_PAGES = {
     *("show_asset", "export_pages.show", "delivery_pages.show_body", "event_pages.show_body"),
     *("inbox_pages.show_counts", "inbox_pages.show_row", "later_forms.show", "reply_pages.index", "reply_pages.show"),
+    "notification_pages.show_bell",
 }
 # Which row a page shows, where any would do but some show more.
 ORDER = {

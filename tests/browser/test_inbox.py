@@ -92,9 +92,10 @@ def test_colleagues_see_each_others_answers_and_notes(talk: Inbox, visit: Visit,
     talk.expect_sent()
 
     expect(other.thread).to_have_text(["Do you have tulips?", "Yes, red ones."], timeout=30_000)
+    expect(other.page.get_by_role("link", name="Notifications: 1 unread")).to_be_visible(timeout=30_000)
     other.page.reload()
     expect(other.thread).to_contain_text(["Do you have tulips?", "Yes, red ones.", "are there yellow ones too?"])
-    expect(other.page.get_by_role("link", name="Notifications: 1 unread")).to_be_visible()
+    expect(other.page.get_by_role("link", name="Notifications", exact=True)).to_be_visible()
 
 
 def test_an_hour_of_an_agent_by_keyboard_alone(talk: Inbox, chat: Chat) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from app.domain.conversations import conversation_labels, conversations, read_receipts, snoozes
-from app.domain.people import members
+from app.domain.people import members, news
 from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Busy
 from app.errors import Invalid
@@ -40,8 +40,11 @@ def update(change: Change) -> Effect:
     if payload.get("snoozed_until") is not None:
         until = datetime.fromisoformat(payload["snoozed_until"])
         conversation = snoozes.snooze(change, contact, conversation, until)
-    elif "snoozed_until" in payload:
+    elif conversation.snoozed_until is not None and "snoozed_until" in payload:
         conversation = snoozes.wake(change, contact, conversation)
+        news.woken(change.unit, conversation, change.author["id"])
+    if payload.get("read"):
+        news.read(conversation.id, change.author["id"])
     if payload.get("read") and conversation.unread:
         read_receipts.add(change.unit, conversation)
         conversations.alter(change.unit, conversation, unread=0)

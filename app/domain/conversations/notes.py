@@ -14,7 +14,7 @@ from marshmallow import fields
 from app.database import rows
 from app.domain.conversations import conversations
 from app.domain.conversations.messages import AuthorSchema
-from app.domain.people import members, notifications
+from app.domain.people import members, news
 from app.domain.work import quotas
 from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Unit
@@ -87,7 +87,7 @@ def add(
     unit.notes[_number_of(conversation.id)] = _number(unit, conversation.id) + 1
     unit.put(note)
     for member_id in sorted(members.existing(note.workspace_id, mentions) - {author["id"]}):
-        notifications.mention(unit, note, member_id)
+        news.mentioned(unit, note, member_id)
     return note
 
 

@@ -37,8 +37,8 @@ class Use:
         return found
 
     def update(self, **payload: Any) -> None:
-        """Changes the conversation, as `PATCH` does."""
-        conversation_changes.update(replace(self.change, payload=payload))
+        """Changes the conversation, as `PATCH` does, on behalf of the member."""
+        conversation_changes.update(replace(self.change, payload=payload | {"member_id": self.member_id}))
 
     def as_new(self, prefix: str, **payload: Any) -> Change:
         """The change that makes something in the conversation."""

@@ -2,5 +2,6 @@
 
 Pages and the API call `sessions` and `tokens` to find out who asks, `roles` what that person may do, `message_access`
 who may read messages, and `members`, `links` and `visits` to change it. `rate_limits` counts the requests of tokens;
-`notifications` tells members what they should know, and `emails` sends it to owners.
+`news` and `notifications` tell members what they should know, as `notification_kinds` says that they want it; `emails`
+sends it, of which `digests` chooses what is still news.
 """

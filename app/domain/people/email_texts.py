@@ -52,8 +52,8 @@ def notifications(account: Account, found: Sequence[Notification]) -> EmailMessa
         lines.append("There is more; see the pages.\n")
     base = settings().base_url
     unsubscribe = f"{base}/unsubscribe/{notices.unsubscribe_token(account.id)}"
-    lines.append(f"You get this because you own a workspace or were mentioned. To unsubscribe, open\n{unsubscribe}\n")
-    subject = notices.headline(told[0].kind, told[0].detail) if len(found) == 1 else _subject(len(told), more)
+    lines.append(f"You get this as a member of a workspace. To unsubscribe, open\n{unsubscribe}\n")
+    subject = _headline(told[0]) if len(found) == 1 else _subject(len(told), more)
     letter = _letter(account, _short(subject), "\n".join(lines))
     # RFC 8058: the recipient's program posts to the address by itself.
     letter["List-Unsubscribe"] = f"<{unsubscribe}>"
@@ -62,8 +62,11 @@ def notifications(account: Account, found: Sequence[Notification]) -> EmailMessa
 
 
 def _told(notification: Notification) -> str:
-    headline = notices.headline(notification.kind, notification.detail)
-    return f"{headline}\n{settings().base_url}{notices.path(notification)}"
+    return f"{_headline(notification)}\n{settings().base_url}{notices.path(notification)}"
+
+
+def _headline(notification: Notification) -> str:
+    return notices.headline(notification.kind, notification.detail, notification.amount)
 
 
 def _subject(number: int, more: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime, timedelta
+from datetime import timedelta
 from email.message import EmailMessage
 
 import structlog
@@ -11,12 +11,11 @@ import structlog
 from app import metrics
 from app.config import settings
 from app.database import rows, transaction
-from app.domain.people import accounts, email_texts, links
-from app.domain.people.notifications import EMAIL_EVERY
+from app.domain.people import accounts, digests, email_texts, links
 from app.lib import clock, ids
 from app.models.accounts import Account
 from app.models.members import Member
-from app.models.notifications import Email, Notification
+from app.models.notifications import Email
 from app.outbound import smtp
 from app.outbound.smtp import Away, Postponed, Refused
 
@@ -117,7 +116,8 @@ def _compose(email: Email) -> tuple[EmailMessage | None, str]:
         made = _reset(email)
         return (email_texts.reset(made) if made else None), ""
     account = Account.get_by_id(email.subject_id)
-    found = _untold(account) if account.wants_email else []
+    most = email_texts.MOST_NOTIFICATIONS + 1
+    found = digests.untold(account.id, clock.now(), most) if account.wants_email else []
     if not found:
         return None, ""
     return email_texts.notifications(account, found), max(each.id for each in found)
@@ -131,35 +131,8 @@ def _reset(email: Email) -> links.Made | None:
     return links.reset(account)
 
 
-def _untold(account: Account) -> list[Notification]:
-    """The notifications that the account has not been sent yet, newest first."""
-    found = rows(_UNTOLD, _untold_bounds(account.id, clock.now()) | {"limit": email_texts.MOST_NOTIFICATIONS + 1})
-    return list(
-        Notification.select().where(Notification.id.in_([id for (id,) in found])).order_by(Notification.id.desc())
-    )
-
-
-# Only the last day's: a new owner is not sent the past.
-_UNTOLD = """
-    SELECT notifications.id FROM members JOIN notifications USING (workspace_id)
-    WHERE account_id = %(account_id)s AND role = 'owner' AND member_id IS NULL
-        AND notifications.id > greatest(mailed_until, %(since)s) AND notifications.id < %(until)s
-    UNION ALL
-    SELECT notifications.id FROM members JOIN notifications ON member_id = members.id
-    WHERE account_id = %(account_id)s
-        AND notifications.id > greatest(mailed_until, %(since)s) AND notifications.id < %(until)s
-    ORDER BY id DESC LIMIT %(limit)s
-"""
-
-
-def _untold_bounds(account_id: str, now: datetime) -> dict[str, object]:
-    # Identifiers are made before they are committed: what is younger waits for the next e-mail.
-    since, until = ids.bound("ntf", now - timedelta(days=1)), ids.bound("ntf", now - timedelta(seconds=30))
-    return {"account_id": account_id, "since": since, "until": until}
-
-
 def _finish(email: Email, until: str) -> None:
-    """Forgets an e-mail that was sent, or keeps it for the next hour if there is more to say."""
+    """Forgets an e-mail that was sent, or keeps it for later if there is more to say."""
     now = clock.now()
     with transaction():
         rows("SELECT 1 FROM emails WHERE id = %s FOR UPDATE", (email.id,))
@@ -167,17 +140,12 @@ def _finish(email: Email, until: str) -> None:
             Account.update(mailed_at=now).where(Account.id == email.subject_id).execute()
             theirs = Member.account_id == email.subject_id
             Member.update(mailed_until=until).where(theirs, Member.mailed_until < until).execute()
-        if email.kind == "notifications" and _is_more(str(email.subject_id), now):
-            Email.update(due_at=now + EMAIL_EVERY, attempts=0).where(Email.id == email.id).execute()
+        account = Account.get_by_id(email.subject_id) if email.kind == "notifications" else None
+        due_at = digests.next_at(account.id, now, is_sent=bool(until)) if account and account.wants_email else None
+        if due_at is not None:
+            Email.update(due_at=due_at, attempts=0).where(Email.id == email.id).execute()
         else:
             Email.delete().where(Email.id == email.id).execute()
-
-
-def _is_more(account_id: str, now: datetime) -> bool:
-    if not Account.get_by_id(account_id).wants_email:
-        return False
-    bounds = _untold_bounds(account_id, now) | {"until": "ntf_~", "limit": 1}
-    return bool(rows(_UNTOLD, bounds))
 
 
 def _retry(email: Email) -> None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import base64
 import hmac
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from app import sql
 from app.config import settings
 from app.database import count, rows
-from app.domain.work.units import Unit
+from app.domain.people import notification_kinds
+from app.domain.people.notification_kinds import DEFAULTS
 from app.lib import clock, ids, json, keys
 from app.models.accounts import Account
 from app.models.members import Member
-from app.models.notes import Note
 from app.models.notifications import Notification
 
 # An account gets at most one e-mail in that time, with all that has happened meanwhile.
@@ -23,6 +24,19 @@ EMAIL_EVERY = timedelta(hours=1)
 # After an hour without notifications, the first one waits this long for others.
 EMAIL_AFTER = timedelta(minutes=1)
 MOST_UNREAD = 99
+# The page about what happened to a workspace; conversations have theirs in the inbox.
+_PAGES = {
+    "endpoint_stopped": "dashboard/endpoints/{endpoint_id}",
+    "channel_refused": "settings/channels/{channel_id}",
+    "import_ended": "contacts/imports/{import_id}",
+    "usage_high": "settings/billing",
+}
+_HEADLINES = {
+    "mentioned": "You were mentioned in a note on a conversation.",
+    "assigned": "A conversation was assigned to you.",
+    "woken": "A snoozed conversation of yours is awake.",
+    "new_conversation": "Somebody has written, and nobody has the conversation.",
+}
 
 
 def note(workspace_id: str, kind: str, once: str, detail: Mapping[str, Any]) -> bool:
@@ -40,23 +54,8 @@ def note(workspace_id: str, kind: str, once: str, detail: Mapping[str, Any]) -> 
     return made > 0
 
 
-def mention(unit: Unit, note: Note, member_id: str) -> None:
-    """Notifies one member that the note mentions them, when the unit writes the note."""
-    unit.append(
-        Notification(
-            id=ids.new("ntf"),
-            workspace_id=note.workspace_id,
-            member_id=member_id,
-            kind="mentioned",
-            once=f"{note.id} {member_id}",
-            detail={"note_id": note.id, "conversation_id": note.conversation_id},
-            created_at=unit.now,
-        )
-    )
-
-
-def headline(kind: str, detail: Mapping[str, Any]) -> str:
-    """The notification in a sentence."""
+def headline(kind: str, detail: Mapping[str, Any], amount: int = 1) -> str:
+    """The notification in a sentence, without data of contacts. `amount`: how often it has happened."""
     if kind == "endpoint_stopped":
         return f"The webhook endpoint {detail['address']} was stopped. {detail['reason']}"
     if kind == "channel_refused":
@@ -64,8 +63,10 @@ def headline(kind: str, detail: Mapping[str, Any]) -> str:
     if kind == "import_ended":
         failed = f"; {detail['failed']:,} failed" if detail["failed"] else ""
         return f"An import of contacts ended: {detail['done']:,} of {detail['total']:,} lines were imported{failed}."
-    if kind == "mentioned":
-        return "You were mentioned in a note on a conversation."
+    if kind == "contact_wrote":
+        return f"A contact has written {_messages(amount)} in a conversation of yours."
+    if kind in _HEADLINES:
+        return _HEADLINES[kind]
     meter = str(detail["meter"]).replace("_", " ")
     return (
         f"The workspace has used {detail['used']:,} {meter} this month, {detail['percent']} % of the "
@@ -76,14 +77,7 @@ def headline(kind: str, detail: Mapping[str, Any]) -> str:
 def path(notification: Notification) -> str:
     """The page about what happened."""
     detail = notification.detail
-    below = {
-        "endpoint_stopped": "dashboard/endpoints/{endpoint_id}",
-        "channel_refused": "settings/channels/{channel_id}",
-        "import_ended": "contacts/imports/{import_id}",
-        "usage_high": "settings/billing",
-        # Finds the contact that has the conversation now: contacts are merged.
-        "mentioned": "dashboard/search?q={conversation_id}",
-    }[notification.kind]
+    below = "inbox/{conversation_id}" if "conversation_id" in detail else _PAGES[notification.kind]
     return f"/workspaces/{notification.workspace_id}/{below.format(**detail)}"
 
 
@@ -92,16 +86,32 @@ def represent(notification: Notification) -> dict[str, Any]:
     return {
         "id": notification.id,
         "kind": notification.kind,
-        "text": headline(notification.kind, notification.detail),
+        "text": headline(notification.kind, notification.detail, notification.amount),
         "path": path(notification),
+        "conversation_id": notification.conversation_id,
+        "count": notification.amount,
         "created_at": notification.created_at,
     }
 
 
-def unread(member_id: str) -> int:
-    """How many notifications the member has not read, at most MOST_UNREAD + 1."""
-    [(number,)] = rows(_UNREAD, {"member_id": member_id, "most": MOST_UNREAD + 1})
-    return min(int(number), MOST_UNREAD + 1)
+@dataclass(frozen=True, slots=True)
+class Bell:
+    """What a member has not read of what they want in the page, at most MOST_UNREAD + 1; and what they never hear of.
+
+    `ignored`: kinds that they want neither in the page nor in the browser.
+    """
+
+    unread: int
+    ignored: tuple[str, ...]
+
+
+def bell(member_id: str) -> Bell:
+    """The bell of a member; one statement."""
+    preferences = {"roles": list(notification_kinds.seeing_roles()), "defaults": list(DEFAULTS)}
+    [(number, chosen)] = rows(_UNREAD, {"member_id": member_id, "most": MOST_UNREAD + 1, **preferences})
+    heard = {choice.partition(":")[0] for choice in chosen or () if not choice.endswith(":email")}
+    ignored = tuple(name for name in notification_kinds.NAMES if name not in heard)
+    return Bell(min(int(number), MOST_UNREAD + 1), ignored)
 
 
 def mark_read(member_id: str, until: str) -> None:
@@ -130,7 +140,7 @@ def want_email(account_id: str, wanted: bool) -> None:
 def announce(limit: int = 5_000) -> int:
     """Arranges e-mail about up to `limit` new notifications; returns how many. Safe to run concurrently.
 
-    Owners get those for all members, and a member their own.
+    Owners get those for all members, and a member their own and those of new conversations, where they want them.
     Without SMTP_URL it arranges none, and setting it later sends nothing about earlier notifications.
     """
     now = clock.now()
@@ -139,6 +149,8 @@ def announce(limit: int = 5_000) -> int:
         "is_sent": settings().smtp_url is not None,
         "due_at": now + EMAIL_AFTER,
         "every": EMAIL_EVERY,
+        "roles": list(notification_kinds.seeing_roles()),
+        "defaults": list(DEFAULTS),
     }
     return int(rows(sql.load("announce_notifications"), parameters)[0][0])
 
@@ -150,14 +162,27 @@ def forget_old(limit: int = 1_000) -> int:
     return int(Notification.delete().where(Notification.id.in_(oldest)).execute())
 
 
+# Each branch reads by an index of its own; that of new conversations only where the member wants them.
 _UNREAD = """
-    SELECT count(*) FROM (
-        (SELECT FROM members JOIN notifications USING (workspace_id)
-            WHERE members.id = %(member_id)s AND member_id IS NULL AND notifications.id > read_until LIMIT %(most)s)
+    WITH reader AS (
+        SELECT id, workspace_id, read_until, role = ANY(%(roles)s) AS sees, coalesce(notices, %(defaults)s) AS notices
+        FROM members WHERE id = %(member_id)s
+    )
+    SELECT count(*), (SELECT CASE WHEN sees THEN notices ELSE '{}' END FROM reader) FROM (
+        (SELECT FROM reader JOIN notifications USING (workspace_id)
+            WHERE member_id IS NULL AND kind <> 'new_conversation' AND notifications.id > read_until LIMIT %(most)s)
         UNION ALL
-        (SELECT FROM members JOIN notifications ON member_id = members.id
-            WHERE members.id = %(member_id)s AND notifications.id > read_until LIMIT %(most)s)) AS unread
+        (SELECT FROM reader JOIN notifications USING (workspace_id)
+            WHERE kind = 'new_conversation' AND notifications.id > read_until
+                AND sees AND 'new_conversation:page' = ANY(notices) LIMIT %(most)s)
+        UNION ALL
+        (SELECT FROM reader JOIN notifications ON member_id = reader.id
+            WHERE notifications.id > read_until AND sees AND kind || ':page' = ANY(notices) LIMIT %(most)s)) AS unread
 """
+
+
+def _messages(amount: int) -> str:
+    return "a message" if amount == 1 else f"{amount:,} messages"
 
 
 def _signature(secret: bytes, account_id: str) -> str:

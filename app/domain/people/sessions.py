@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
+
+from peewee import fn
 
 from app import realtime, sql
 from app.database import database, delete_some, rows
@@ -118,6 +120,16 @@ def of(account_id: str) -> list[Session]:
     is_live = Session.ended_at.is_null() & (Session.expires_at > now) & (Session.seen_at > now - IDLE)
     found = Session.select().where(Session.account_id == account_id, is_live)
     return list(found.order_by(Session.id.desc()).limit(MOST_SESSIONS))
+
+
+def last_use(account_id: str) -> datetime | None:
+    """Until when somebody has had a page in view with a session of the account, at the latest: accurate to a minute.
+
+    None if there is no session.
+    """
+    newest = Session.select(fn.MAX(Session.seen_at)).where(Session.account_id == account_id, Session.ended_at.is_null())
+    seen_at: datetime | None = newest.scalar()
+    return seen_at and seen_at + _SEEN_EVERY
 
 
 def visit_in(account_id: str, workspace_id: str) -> Visit | None:

@@ -44,9 +44,7 @@ _MODELS: tuple[type[OwnedModel], ...] = (
 _READ: tuple[type[OwnedModel], ...] = (
     *(Booking, Sale, Identity, Contact, Conversation, Message, Note, Upload, Enrolment, Run, WaitingStart, Member),
 )
-_APPENDED: tuple[type[OwnedModel], ...] = (
-    *(RunStep, RunRequest, ReadReceipt, SuggestedMerge, PendingMerge, Notification),
-)
+_APPENDED: tuple[type[OwnedModel], ...] = (*(RunStep, RunRequest, ReadReceipt, SuggestedMerge, PendingMerge),)
 
 
 # A unit whose tasks compute for longer commits, which unlocks its rows. PostgreSQL ends a transaction that is idle for
@@ -219,6 +217,7 @@ class Unit:
         for model in _APPENDED:
             if appended := [row for row in self._appended if type(row) is model]:
                 sets.insert(model, appended)
+        Notification.add(row for row in self._appended if type(row) is Notification)
         if deltas := AutomationDelta.summed(self._counted):
             sets.insert(AutomationDelta, deltas)
 

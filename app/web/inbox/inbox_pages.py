@@ -12,7 +12,7 @@ from app.channels.kinds import KINDS
 from app.domain.conversations import conversation_counts, conversation_labels, conversations, notes
 from app.domain.conversations.messages import MOST_CHARACTERS
 from app.domain.inbox import saved_views
-from app.domain.people import members, message_access
+from app.domain.people import members, message_access, news
 from app.lib import clock
 from app.models.automations import Automation
 from app.models.channels import Channel
@@ -47,8 +47,11 @@ def show_counts() -> Response:
 @blueprint.get("/<conversation_id>")
 @page(message_access.SEE)
 def show(conversation_id: str) -> str:
-    """A conversation beside the list."""
-    return page_of(Conversation.find(workspace_id(), conversation_id))
+    """A conversation beside the list. Its member has then read what they were told of it."""
+    conversation = Conversation.find(workspace_id(), conversation_id)
+    if (membership := viewer().membership) is not None:
+        news.read(conversation.id, membership.member_id)
+    return page_of(conversation)
 
 
 @blueprint.get("/<conversation_id>/row")

@@ -217,7 +217,6 @@ const count = () => {
     if (!response?.ok) return;
     const counts = await response.json();
     for (const each of all("[data-count]")) each.textContent = counts[each.dataset.count]?.toLocaleString("en") ?? "";
-    document.title = document.title.replace(/^(\(\d+\) )?/, counts.mine ? `(${counts.mine}) ` : "");
   }, 1000 + Math.random() * 2000);
 };
 
@@ -317,6 +316,9 @@ const listen = () => {
   const stream = new EventSource(view.live + since, { withCredentials: true });
   const keepPlace = (event) => (place = event.lastEventId || place);
   for (const kind of ["message", "conversation", "reset"]) stream.addEventListener(kind, keepPlace);
+  for (const kind of ["notification", "conversation"]) {
+    stream.addEventListener(kind, ({ data }) => dispatchEvent(new CustomEvent("live", { detail: { kind, data } })));
+  }
   stream.addEventListener("message", (event) => {
     const message = JSON.parse(event.data);
     raise(message);

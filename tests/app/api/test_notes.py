@@ -137,7 +137,7 @@ def test_only_members_of_the_workspace_can_be_mentioned(api: Api, others: Api, c
 
         assert refused.status_code == 422
         assert [each["pointer"] for each in refused.get_json(force=True)["errors"]] == ["/mentions/1"]
-    assert one("SELECT count(*) FROM notifications") == 0
+    assert one("SELECT count(*) FROM notifications WHERE kind = 'mentioned'") == 0
 
 
 def test_a_full_conversation_takes_no_more(api: Api, conversation_id: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,7 @@ def fill(conversation_id: str, number: int) -> None:
 
 
 def notified() -> set[str | None]:
-    return set(all_of("SELECT member_id FROM notifications"))
+    return set(all_of("SELECT member_id FROM notifications WHERE kind = 'mentioned'"))
 
 
 def test_a_note_is_kept_with_its_author(workspace_id: str, contact_id: str, conversation_id: str) -> None:
@@ -85,7 +85,7 @@ def test_who_is_mentioned_is_notified_once_but_never_the_author(api: Api, conver
     assert one("SELECT mentions FROM notes") == [bob, ada]
     assert one("SELECT author FROM notes") == {"type": "member", "id": ada}
     assert notified() == {bob}
-    assert [notifications.unread(each) for each in (ada, bob, eve)] == [0, 1, 0]
+    assert [notifications.bell(each).unread for each in (ada, bob, eve)] == [0, 1, 0]
 
 
 def test_a_mention_leads_to_the_conversation_and_says_nothing_of_the_contact(api: Api, conversation_id: str) -> None:
@@ -93,10 +93,10 @@ def test_a_mention_leads_to_the_conversation_and_says_nothing_of_the_contact(api
 
     write(api, conversation_id, None, [bob.id])
 
-    found = Notification.get()
+    found = Notification.get(kind="mentioned")
     assert found.detail == {"note_id": one("SELECT id FROM notes"), "conversation_id": conversation_id}
     assert notifications.represent(found)["text"] == "You were mentioned in a note on a conversation."
-    path = f"/workspaces/{api.workspace_id}/dashboard/search?q={conversation_id}"
+    path = f"/workspaces/{api.workspace_id}/inbox/{conversation_id}"
     assert notifications.represent(found)["path"] == path
 
 

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
 from app.database import rows
-from app.domain.people import accounts, emails, links, members, notifications
+from app.domain.people import accounts, digests, emails, links, members, notifications
 from app.lib import clock, ids
 from tests.cast import Api, everything_stored, in_threads, one
 from tests.mail_server import MailServer
@@ -152,7 +153,7 @@ def test_somebody_is_told_of_their_own_mentions_alone(server: MailServer, api: A
     texts = {message["To"]: message.get_content() for message in server.received}
     told = {address: ("import" in text, "mentioned in a note" in text) for address, text in texts.items()}
     assert told == {"ada@example.com": (True, False), agent.email: (False, True)}
-    path = f"/workspaces/{api.workspace_id}/dashboard/search?q=cnv_1"
+    path = f"/workspaces/{api.workspace_id}/inbox/cnv_1"
     assert f"https://bellhop.test{path}\r\n" in texts[agent.email]
     assert (waiting(), send_soon()) == (0, 0)
 
@@ -188,17 +189,17 @@ def test_what_happens_while_an_email_is_sent_is_told_an_hour_later(
 ) -> None:
     make_member(api.workspace_id)
     note(api.workspace_id, "one")
-    untold = emails._untold
+    untold = digests.untold
 
-    def meanwhile(account: object) -> object:
-        found = untold(account)  # type: ignore[arg-type]
+    def meanwhile(*asked: Any) -> object:
+        found = untold(*asked)
         detail = {"import_id": "imp_2", "total": 1, "done": 1, "failed": 0}
         notifications.note(api.workspace_id, "import_ended", "two", detail)
         notifications.announce()
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(emails, "_untold", meanwhile)
+        patch.setattr(digests, "untold", meanwhile)
         assert send_soon() == 1
 
     assert waiting() == 1

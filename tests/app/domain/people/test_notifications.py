@@ -8,7 +8,7 @@ from app.config import settings
 from app.database import rows, transaction
 from app.domain.billing import usage_warnings
 from app.domain.billing.months import Month
-from app.domain.people import members, notifications, workspaces
+from app.domain.people import members, news, notification_kinds, notifications, workspaces
 from app.domain.work.units import Unit
 from app.lib import clock, ids
 from app.models import sets
@@ -75,6 +75,10 @@ def test_an_import_that_ended_is_notified_of(api: Api) -> None:
     )
 
 
+def newest_of(api: Api, member_id: str | None, last_id: str | None = None, limit: int = 10) -> list[Notification]:
+    return Notification.newest(api.workspace_id, member_id, last_id, limit, kinds=notification_kinds.NAMES)
+
+
 def mention(member: Member, number: int = 1) -> None:
     """A note mentions the member."""
     made = {"workspace_id": member.workspace_id, "conversation_id": "cnv_1", "contact_id": "con_1"}
@@ -82,7 +86,7 @@ def mention(member: Member, number: int = 1) -> None:
     with transaction():
         unit = Unit()
         unit.read([sets.key(Note, member.workspace_id, "id", note.id)])
-        notifications.mention(unit, note, member.id)
+        news.mentioned(unit, note, member.id)
         unit.write()
 
 
@@ -126,13 +130,13 @@ def test_a_member_reads_up_to_what_they_have_seen(api: Api) -> None:
     note(api.workspace_id, "two")
     first, second = all_of("SELECT id FROM notifications ORDER BY id")
 
-    assert notifications.unread(ada.id) == 2
+    assert notifications.bell(ada.id).unread == 2
     notifications.mark_read(ada.id, first)
-    assert notifications.unread(ada.id) == 1
+    assert notifications.bell(ada.id).unread == 1
     notifications.mark_read(ada.id, second)
     notifications.mark_read(ada.id, first)
 
-    assert (notifications.unread(ada.id), notifications.unread(bob.id)) == (0, 2)
+    assert (notifications.bell(ada.id).unread, notifications.bell(bob.id).unread) == (0, 2)
 
 
 def test_what_was_before_a_member_is_not_new_to_them(api: Api) -> None:
@@ -141,7 +145,7 @@ def test_what_was_before_a_member_is_not_new_to_them(api: Api) -> None:
     with clock.moved_by(seconds=1):
         _, member = make_member(api.workspace_id)
 
-    assert notifications.unread(member.id) == 0
+    assert notifications.bell(member.id).unread == 0
 
 
 def test_a_mention_is_new_to_whom_it_mentions_alone(api: Api) -> None:
@@ -150,13 +154,13 @@ def test_a_mention_is_new_to_whom_it_mentions_alone(api: Api) -> None:
     note(api.workspace_id)
     mention(bob)
 
-    assert (notifications.unread(ada.id), notifications.unread(bob.id)) == (1, 2)
-    newest = [[each.kind for each in Notification.newest(api.workspace_id, id, None, 10)] for id in (None, ada.id)]
+    assert (notifications.bell(ada.id).unread, notifications.bell(bob.id).unread) == (1, 2)
+    newest = [[each.kind for each in newest_of(api, id)] for id in (None, ada.id)]
     assert newest == [["import_ended"], ["import_ended"]]
-    [last, first] = Notification.newest(api.workspace_id, bob.id, None, 10)
+    [last, first] = newest_of(api, bob.id)
     assert (last.kind, first.kind) == ("mentioned", "import_ended")
-    assert [each.id for each in Notification.newest(api.workspace_id, bob.id, None, 1)] == [last.id]
-    assert [each.id for each in Notification.newest(api.workspace_id, bob.id, last.id, 10)] == [first.id]
+    assert [each.id for each in newest_of(api, bob.id, limit=1)] == [last.id]
+    assert [each.id for each in newest_of(api, bob.id, last.id)] == [first.id]
 
 
 def test_very_many_are_counted_no_further(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,10 +169,10 @@ def test_very_many_are_counted_no_further(api: Api, monkeypatch: pytest.MonkeyPa
     for number in range(10):
         note(api.workspace_id, str(number))
 
-    assert notifications.unread(member.id) == 4
+    assert notifications.bell(member.id).unread == 4
     for number in range(10):
         mention(member, number)
-    assert notifications.unread(member.id) == 4
+    assert notifications.bell(member.id).unread == 4
 
 
 @pytest.mark.usefixtures("smtp")

@@ -57,7 +57,7 @@ def test_signing_in_and_looking_around(api: Api, statements: list[Statement]) ->
     sessions.end_all(account.id, except_="ses_1")
     sessions.end("ses_1")
     members.of_workspace(api.workspace_id)
-    notifications.unread(member.id)
+    notifications.bell(member.id)
     notifications.mark_read(member.id, "ntf_1")
     audit.names_of(api.workspace_id, [member.id])
 

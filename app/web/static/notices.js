@@ -1,0 +1,156 @@
+// What is new, live: the bell, the number in the title, and notifications of the browser. Every page works without it.
+// Each page hears the news, from its own stream or from the page that leads; only that one shows them in the browser.
+
+const bell = document.getElementById("bell");
+const { home, live, me } = bell.dataset;
+const inbox = document.getElementById("inbox");
+const link = bell.querySelector(".bell");
+
+const read = async (address) => {
+  const response = await fetch(address, { headers: { Accept: "text/html" } });
+  if (!response.ok || response.redirected) throw new Error(`${response.status}`);
+  return new DOMParser().parseFromString(await response.text(), "text/html").getElementById("bell");
+};
+
+// The title.
+const entitle = () => {
+  const unread = bell.dataset.unread;
+  const wanted = (unread === "0" ? "" : `(${unread}) `) + document.title.replace(/^\(\d+\+?\) /, "");
+  if (document.title !== wanted) document.title = wanted;
+};
+new MutationObserver(entitle).observe(document.querySelector("title"), { childList: true });
+
+// Notifications of the browser, after somebody has turned them on in this one.
+const WANTED = `browser notifications ${me}`;
+const SHOWN = `last shown ${me}`;
+const isSupported = "Notification" in window;
+const isOn = () => isSupported && Notification.permission === "granted" && localStorage.getItem(WANTED) === "on";
+const isInView = (conversation) => document.hasFocus() && document.getElementById("talk")?.dataset.id === conversation;
+const show = (each) => {
+  const { conversation, path, title, text } = each.dataset;
+  if (isInView(conversation)) return;
+  const shown = new Notification(title, { body: text, tag: conversation });
+  shown.addEventListener("click", () => {
+    shown.close();
+    focus();
+    location.assign(path);
+  });
+};
+const showNew = (fresh) => {
+  const last = localStorage.getItem(SHOWN) ?? "";
+  const found = all("data", fresh).filter((each) => each.value > last).reverse();
+  if (!found.length) return;
+  localStorage.setItem(SHOWN, found.at(-1).value);
+  found.forEach(show);
+};
+const showState = () => {
+  const state = !isSupported ? "unsupported" : Notification.permission === "denied" ? "denied" : isOn() ? "on" : "off";
+  for (const each of all("#desktop [data-state]")) each.hidden = each.dataset.state !== state;
+};
+const turn = async (way) => {
+  if (way === "on") {
+    await Notification.requestPermission();
+    // What there is already is no news.
+    const told = all("data", await read(`${home}/bell`));
+    localStorage.setItem(SHOWN, told[0]?.value ?? "");
+  }
+  localStorage.setItem(WANTED, way);
+  showState();
+};
+addEventListener("click", (event) => {
+  const button = event.target.closest("[data-desktop]");
+  if (button) turn(button.dataset.desktop).catch(showState);
+});
+showState();
+
+// The bell and its list.
+const isOpen = () => link.ariaExpanded === "true";
+const open = (isWanted) => {
+  link.ariaExpanded = String(isWanted);
+  const list = bell.querySelector(".bell-list");
+  if (list) list.hidden = !isWanted;
+};
+const refresh = async (isSeen) => {
+  const fresh = await read(`${home}/bell${isSeen ? "" : "?background=true"}`);
+  localize(fresh);
+  bell.dataset.unread = fresh.dataset.unread;
+  entitle();
+  link.ariaLabel = fresh.querySelector(".bell").ariaLabel;
+  link.replaceChildren(...fresh.querySelector(".bell").childNodes);
+  const list = bell.querySelector(".bell-list");
+  if (!list?.contains(document.activeElement)) {
+    list?.remove();
+    bell.append(fresh.querySelector(".bell-list"));
+    open(isOpen());
+  }
+  if (isLeading && isOn()) showNew(fresh);
+};
+addEventListener("click", async (event) => {
+  if (!bell.contains(event.target)) return open(false);
+  if (!link.contains(event.target) || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  if (isOpen()) return open(false);
+  link.ariaExpanded = "true";
+  await refresh(true).catch(() => (location.href = link.href));
+});
+bell.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || !isOpen()) return;
+  event.stopPropagation();
+  open(false);
+  link.focus();
+});
+
+// Asked soon after something has happened, and in a flood every five seconds. A page that nobody sees waits until it is
+// seen, but for the one that shows notifications of the browser.
+const PAUSE_MS = 5000;
+let isLeading = false;
+let isStale = false;
+let asked = 0;
+let timer = 0;
+const ask = () => {
+  isStale = document.hidden;
+  if (timer || (document.hidden && !(isLeading && isOn()))) return;
+  timer = setTimeout(async () => {
+    timer = 0;
+    asked = Date.now();
+    // If the server is away, the next news asks again.
+    await refresh(!document.hidden).catch(() => (isStale = true));
+  }, Math.max(asked + PAUSE_MS - Date.now(), 700 + Math.random() * 800));
+};
+document.addEventListener("visibilitychange", () => !document.hidden && isStale && ask());
+
+const others = new BroadcastChannel(`notices ${me}`);
+others.addEventListener("message", ask);
+const hear = (kind, data) => {
+  const about = JSON.parse(data);
+  const isNew = kind === "notification" && !bell.dataset.ignored.split(" ").includes(about.kind);
+  const isRead = kind === "conversation" && !about.unread && isInView(about.id);
+  if (!isNew && !isRead) return;
+  ask();
+  if (isLeading || isRead) others.postMessage(kind);
+};
+const listen = () => {
+  const stream = new EventSource(live, { withCredentials: true });
+  stream.addEventListener("notification", (event) => hear("notification", event.data));
+  stream.addEventListener("error", () => {
+    if (stream.readyState === EventSource.CLOSED) setTimeout(listen, 5000 + Math.random() * 5000);
+  });
+};
+if (inbox) {
+  // The inbox has a stream of its own.
+  addEventListener("live", (event) => hear(event.detail.kind, event.detail.data));
+  // Another conversation was opened, which reads what was told of it.
+  new MutationObserver(() => {
+    ask();
+    others.postMessage("read");
+  }).observe(inbox, { childList: true });
+}
+// For as long as this page is there. Where there are no locks, each page leads.
+const lead = () => {
+  isLeading = true;
+  if (!inbox) listen();
+  return new Promise(() => {});
+};
+if (navigator.locks) navigator.locks.request(`notices ${me}`, lead);
+else lead();
+entitle();
