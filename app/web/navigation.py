@@ -31,6 +31,7 @@ WORKSPACE: Sequence[Group] = (
         "Customers",
         (
             Place("Inbox", "inbox_pages.index", "i", ("conversation_forms",)),
+            Place("Reports", "report_pages.show", "p"),
             Place("Contacts", "contact_pages.index", "c", ("import_pages", "timeline_pages")),
         ),
     ),

@@ -8,7 +8,7 @@ from typing import Any
 from marshmallow import fields
 
 from app.domain.reports import reports
-from app.domain.reports.openings import COUNTS_OF, DIMENSIONS
+from app.domain.reports.openings import COUNTS, COUNTS_OF, DIMENSIONS
 from app.domain.reports.periods import Period
 from app.domain.reports.reports import OF_WEEK, Figures
 from app.lib.schemas import ResponseBody, about, time
@@ -113,7 +113,7 @@ def represent(workspace_id: str, period: Period, dimension: str | None) -> dict[
 
 
 def _figures(figures: Figures, dimension: str | None = None) -> dict[str, Any]:
-    counts = COUNTS_OF.get(dimension or "", reports.COUNTS)
+    counts = COUNTS_OF.get(dimension or "", COUNTS)
     durations = {"first_answer": "answer_time", "resolution": "resolution_time"}
     return {
         **{name: figures.counts[name] for name in counts},
