@@ -90,6 +90,7 @@ def chart(
 
     y_ticks = [Tick(y_of(number * tick), shown(number * tick)) for number in range(round(ceiling / tick) + 1)]
     named = _every_few(labels) if labels else _round_moments(steps)
+    called: Sequence[datetime | str] = labels or steps
     return Chart(
         id=id,
         title=title,
