@@ -99,9 +99,7 @@ def chart(
         y_ticks=y_ticks,
         x_ticks=[Tick(x_of(place), label) for place, label in named],
         names=[each.name for each in series],
-        rows=[(step, [shown(each.values[place]) for each in series]) for place, step in enumerate(labels or steps)][
-            ::-1
-        ],
+        rows=[(step, [shown(each.values[place]) for each in series]) for place, step in enumerate(called)][::-1],
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from marshmallow import fields
@@ -12,8 +11,6 @@ from app.domain.reports.openings import COUNTS, COUNTS_OF, DIMENSIONS
 from app.domain.reports.periods import Period
 from app.domain.reports.reports import OF_WEEK, Figures
 from app.lib.schemas import ResponseBody, about, time
-
-_HOURS_OF_WEEK = [(day, hour) for day in range(1, 8) for hour in range(24)]
 
 
 class DurationsSchema(ResponseBody):
@@ -77,7 +74,9 @@ class ConversationReportSchema(ResponseBody):
         metadata=about("How long each of `steps` is: `hour`, `day`, `week` or `month`.", example="day")
     )
     steps = fields.List(fields.Nested(ReportStepSchema), metadata=about("The figures over time."))
-    hours_of_week = fields.List(fields.Nested(ReportHourSchema), metadata=about("All 168, from Monday at 0 on."))
+    hours_of_week = fields.List(
+        fields.Nested(ReportHourSchema), metadata=about("The hours in which anything happened.")
+    )
     groups = fields.List(
         fields.Nested(ReportGroupSchema),
         allow_none=True,
@@ -105,9 +104,12 @@ def represent(workspace_id: str, period: Period, dimension: str | None) -> dict[
         "step": period.step,
         "steps": [{"starts_at": starts_at, **_figures(figures)} for starts_at, figures in report.steps],
         "hours_of_week": [
-            {"weekday": day, "hour": hour, **_of_hour(week.get((day, hour), Counter()))} for day, hour in _HOURS_OF_WEEK
+            {"weekday": day, "hour": hour, **{name: counts[name] for name in OF_WEEK}}
+            for (day, hour), counts in sorted(week.items())
         ],
-        "groups": groups and [{"value": value, **_figures(figures, dimension)} for value, figures in groups.items()],
+        "groups": None
+        if groups is None
+        else [{"value": value, **_figures(figures, dimension)} for value, figures in groups.items()],
         "others": others and _figures(others, dimension),
     }
 
@@ -124,7 +126,3 @@ def _figures(figures: Figures, dimension: str | None = None) -> dict[str, Any]:
 def _durations(figures: Figures, measure: str) -> dict[str, float | None]:
     found = {"median": figures.seconds(measure, 0.5), "p90": figures.seconds(measure, 0.9)}
     return {name: None if seconds is None else round(seconds, 1) for name, seconds in found.items()}
-
-
-def _of_hour(counts: Counter[str]) -> dict[str, int]:
-    return {name: counts[name] for name in OF_WEEK}
