@@ -19,6 +19,7 @@ from bench import (
     pages,
     rates,
     reads,
+    reports,
     sustained,
     waiting,
 )
@@ -40,12 +41,13 @@ SECTIONS = {
     "rates": rates.run,
     "inbound": inbound.run,
     "pages": pages.run,
+    "reports": reports.run,
     "live": live.run,
 }
 # Sections with a small variant, which only shows whether they work.
 QUICK = {"fairness": fairness.quick, "waiting": waiting.quick, "runs": automations.quick}
 QUICK |= {"messages": messages.quick, "pages": pages.quick, "live": live.quick, "rates": rates.quick}
-QUICK |= {"inbound": inbound.quick}
+QUICK |= {"inbound": inbound.quick, "reports": reports.quick}
 Run = Callable[[Site, Callable[[str], None]], list[Row]]
 COUNTS = {"deliveries": deliveries.COUNTS, "waiting": waiting.COUNTS, "runs": automations.COUNTS}
 COUNTS |= {"rates": rates.COUNTS}
