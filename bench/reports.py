@@ -84,7 +84,12 @@ def _run(site: Site, conversations: int, tell: Tell) -> list[Row]:
     _seed(site, conversations)
     tell(f"{conversations:,} conversations made in {time.monotonic() - began:.0f} s")
     counted = subprocess.run(
-        [sys.executable, "-c", COUNT], cwd=ROOT, env=site.stack.environment, check=True, capture_output=True, text=True
+        [sys.executable, "-c", COUNT],
+        cwd=ROOT,
+        env=site.stack.environment,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     number, seconds = counted.stdout.split()[-2:]
     [(figures, size)] = site.query("SELECT count(*), pg_total_relation_size('inbox_figures') / 1e6 FROM inbox_figures")
