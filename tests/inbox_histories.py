@@ -7,14 +7,19 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
 from app.database import rows
+from app.domain.reports import counting, reports
+from app.domain.reports.periods import Period
 from app.lib import ids
+from tests.cast import Api
 
 PEOPLE = ("member", "provider")
+# When histories begin: a week before the night in which clocks in Berlin skip an hour.
+BEGIN = datetime(2026, 3, 22, tzinfo=UTC)
 
 
 @dataclass
@@ -178,3 +183,11 @@ def _answered(
 def exact_quantile(durations: Sequence[float], share: float) -> float | None:
     """The smallest of the sorted durations that has this share at or below it."""
     return durations[math.ceil(share * len(durations)) - 1] if durations else None
+
+
+def total(api: Api, period: Period) -> dict[str, int]:
+    """What is counted of the period by now, without what there was none of."""
+    counting.count_up()
+    found = reports.read(api.workspace_id, period).total
+    durations = {name: sum(histogram.values()) for name, histogram in found.histograms.items()}
+    return {name: number for name, number in {**found.counts, **durations}.items() if number}

@@ -17,18 +17,11 @@ from app.domain.reports import counting, reports
 from app.domain.reports.periods import Period
 from app.domain.reports.reports import Figures
 from tests.cast import Api, all_of, elsewhere, in_threads, one
-from tests.inbox_histories import Cast, Counted, Said, Talk, drawn, exact_quantile, recount, store
-from tests.talks import close, make_channel, make_member, receive, write
+from tests.inbox_histories import BEGIN, Cast, Counted, Said, Talk, drawn, exact_quantile, recount, store, total
+from tests.talks import close, make_channel, receive
 
-DAYS, FIRST = 12, date(2026, 3, 22)  # with the night in which Berlin's clocks skip an hour
-BEGIN = datetime(2026, 3, 22, tzinfo=UTC)
+DAYS, FIRST = 12, date(2026, 3, 22)
 ZONES = ("UTC", "Europe/Berlin", "America/St_Johns", "Asia/Kathmandu", "Pacific/Apia")
-
-
-@pytest.fixture(autouse=True)
-def from_the_beginning(empty: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "LAG_SECONDS", 0.0)
-    rows("INSERT INTO inbox_figure_progress VALUES (true, %s, %s)", (BEGIN - timedelta(days=100), BEGIN))
 
 
 def cast_of(name: str) -> Cast:
@@ -94,10 +87,10 @@ def count_in_parts(random: Random, monkeypatch: pytest.MonkeyPatch) -> None:
     for moment in [*sorted(BEGIN + random.random() * (end - BEGIN) for _ in range(12)), end]:
         monkeypatch.setattr(figures, "settled", lambda moment=moment: moment)
         monkeypatch.setattr(counting, "PART", random.choice([1, 5, 1_000]))
-        yield_all(counting.count_up)
+        count_all(counting.count_up)
 
 
-def yield_all(count_up: Callable[[], int]) -> None:
+def count_all(count_up: Callable[[], int]) -> None:
     while count_up():
         pass
 
@@ -159,94 +152,10 @@ def test_counting_again_or_side_by_side_changes_nothing(monkeypatch: pytest.Monk
     monkeypatch.setattr(figures, "settled", lambda: BEGIN + timedelta(days=DAYS + 1))
     monkeypatch.setattr(counting, "PART", 30)
 
-    in_threads([lambda: yield_all(counting.count_up)] * 4)
-    yield_all(counting.count_up)
+    in_threads([lambda: count_all(counting.count_up)] * 4)
+    count_all(counting.count_up)
 
     agree_in_all(cast, talks, Period(FIRST, FIRST + timedelta(days=DAYS), ZoneInfo("UTC")))
-
-
-@pytest.fixture
-def today(from_the_beginning: None) -> Period:
-    rows("UPDATE inbox_figure_progress SET counted_until = now()")
-    day = datetime.now(UTC).date()
-    return Period(day - timedelta(days=1), day + timedelta(days=1), ZoneInfo("UTC"))
-
-
-@pytest.fixture
-def talk(api: Api, today: Period) -> tuple[str, str]:
-    """A contact who has written, and the channel."""
-    contact_id, channel_id = api.contact(external_id="ada")["id"], make_channel(api.workspace_id)
-    receive(api.workspace_id, contact_id, channel_id)
-    return contact_id, channel_id
-
-
-def total(api: Api, period: Period) -> dict[str, int]:
-    counting.count_up()
-    found = reports.read(api.workspace_id, period).total
-    durations = {name: sum(histogram.values()) for name, histogram in found.histograms.items()}
-    return {name: number for name, number in {**found.counts, **durations}.items() if number}
-
-
-def test_a_conversation_counts_as_people_and_programs_write(api: Api, talk: tuple[str, str], today: Period) -> None:
-    contact_id, _channel_id = talk
-    conversation_id = one("SELECT id FROM conversations")
-    api.done(api.post(f"conversations/{conversation_id}/messages", {"text": "We read it."}))
-    assert total(api, today) == {"received": 1, "opened": 1}
-
-    rows("UPDATE messages SET status = 'sent' WHERE direction = 'out'")
-    assert total(api, today) == {"received": 1, "opened": 1, "sent_by_programs": 1}
-
-    write(api.workspace_id, contact_id, make_member(api.workspace_id))
-    rows("UPDATE messages SET status = 'delivered' WHERE direction = 'out'")
-    close(api.workspace_id, contact_id)
-
-    answered = {"received": 1, "opened": 1, "sent_by_programs": 1, "sent": 1, "answered": 1, "answer_time": 1}
-    assert total(api, today) == answered | {"closed": 1, "resolution_time": 1}
-
-
-def test_a_conversation_that_is_opened_again_counts_anew(api: Api, talk: tuple[str, str], today: Period) -> None:
-    contact_id, channel_id = talk
-    member_id = make_member(api.workspace_id)
-    for _ in range(2):
-        receive(api.workspace_id, contact_id, channel_id)
-        write(api.workspace_id, contact_id, member_id)
-        rows("UPDATE messages SET status = 'sent' WHERE direction = 'out'")
-        close(api.workspace_id, contact_id)
-
-    found = total(api, today)
-
-    assert (found["opened"], found["reopened"], found["answered"], found["closed"]) == (2, 1, 2, 2)
-
-
-def test_an_answer_that_is_sent_after_the_closing_is_one(api: Api, talk: tuple[str, str], today: Period) -> None:
-    write(api.workspace_id, talk[0], make_member(api.workspace_id))
-    close(api.workspace_id, talk[0])
-    assert "answered" not in total(api, today)
-
-    rows("UPDATE messages SET status = 'sent' WHERE direction = 'out'")
-
-    assert total(api, today)["answered"] == 1
-
-
-def test_erasing_the_contact_keeps_the_figures_and_is_no_closing(
-    api: Api, talk: tuple[str, str], today: Period
-) -> None:
-    before = total(api, today)
-
-    api.done(api.delete(f"contacts/{talk[0]}"))
-
-    assert total(api, today) == before
-    assert one("SELECT status FROM conversations") == "closed"
-    assert one("SELECT count(*) FROM conversation_openings") == 0
-
-
-def test_a_merge_counts_nothing_again(api: Api, talk: tuple[str, str], today: Period) -> None:
-    before = total(api, today)
-    kept = api.contact(external_id="grace")["id"]
-
-    api.done(api.post(f"contacts/{kept}/merge", {"contact_id": talk[0]}))
-
-    assert total(api, today) == before
 
 
 def test_what_commits_late_is_not_missed(api: Api, today: Period) -> None:
@@ -262,17 +171,6 @@ def test_what_commits_late_is_not_missed(api: Api, today: Period) -> None:
             counting.count_up()
 
     assert total(api, today)["received"] == 2
-
-
-def test_conversations_older_than_the_figures_have_no_times(api: Api, talk: tuple[str, str], today: Period) -> None:
-    rows("DELETE FROM conversation_transitions")
-    rows("UPDATE inbox_figure_progress SET counted_until = now()")
-
-    write(api.workspace_id, talk[0], make_member(api.workspace_id))
-    rows("UPDATE messages SET status = 'sent' WHERE direction = 'out'")
-    close(api.workspace_id, talk[0])
-
-    assert total(api, today) == {"sent": 1, "closed": 1}
 
 
 def test_a_month_has_a_bounded_number_of_values(api: Api, today: Period, monkeypatch: pytest.MonkeyPatch) -> None:
