@@ -24,7 +24,7 @@ OF_WEEK = {
 }
 # Cells have as many shades, besides none.
 SHADES = 7
-_LABELS = {"hour": "%a %H:%M", "day": "%a %d %b", "week": "%d %b", "month": "%b %Y"}
+_LABELS = {"hour": "%a %H:%M", "day": "%d %b", "week": "%d %b", "month": "%b %Y"}
 
 
 @dataclass(frozen=True, slots=True)
