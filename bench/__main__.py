@@ -20,6 +20,7 @@ from bench import (
     pages,
     rates,
     reads,
+    reports,
     sustained,
     waiting,
 )
@@ -42,12 +43,13 @@ SECTIONS = {
     "inbound": inbound.run,
     "inbox": inbox.run,
     "pages": pages.run,
+    "reports": reports.run,
     "live": live.run,
 }
 # Sections with a small variant, which only shows whether they work.
 QUICK = {"fairness": fairness.quick, "waiting": waiting.quick, "runs": automations.quick}
 QUICK |= {"messages": messages.quick, "pages": pages.quick, "live": live.quick, "rates": rates.quick}
-QUICK |= {"inbound": inbound.quick, "inbox": inbox.quick}
+QUICK |= {"inbound": inbound.quick, "inbox": inbox.quick, "reports": reports.quick}
 Run = Callable[[Site, Callable[[str], None]], list[Row]]
 COUNTS = {"deliveries": deliveries.COUNTS, "waiting": waiting.COUNTS, "runs": automations.COUNTS}
 COUNTS |= {"rates": rates.COUNTS}

@@ -32,6 +32,7 @@ from app.domain.insight import checks, figures, queues, updates
 from app.domain.jobs import idempotency_keys, jobs
 from app.domain.lifecycle import imports
 from app.domain.people import links, notifications, sessions, sign_ins
+from app.domain.reports import counting
 from app.domain.segments import schedules
 from app.domain.triggers import due_starts, run_states, start_scans
 from app.domain.webhooks import endpoints
@@ -147,7 +148,9 @@ class Timetable:
             Pass("figures_of_outcomes", 5, figures.count_outcomes),
             Pass("figures_of_writes", 20, figures.count_writes),
             Pass("figures_of_queues", 15, queues.sample),
+            Pass("figures_of_inbox", 10, counting.count_up),
             Pass("old_figures", 60, figures.forget_old),
+            Pass("old_figures_of_inbox", 60, counting.forget_old),
             Pass("old_updates", 10, updates.forget_old),
             Pass("checks", 60, _check),
             Pass("old_runs", 60, run_history.forget_old),

@@ -37,6 +37,7 @@ from app.api import (
     problems,
     rate_limits,
     replays,
+    reports,
     request_ids,
     runs,
     sales,
@@ -60,7 +61,7 @@ def install(app: Flask, base_url: str) -> None:
     rate_limits.install(app)
     documented = openapi.install(app, base_url)
     modules = (me, contacts, segments, imports, sales, bookings, jobs, event_kinds, endpoints, events, deliveries)
-    inbox = (channels, conversations, messages, notes, saved_replies, macros, uploads, members)
+    inbox = (channels, conversations, messages, notes, saved_replies, macros, uploads, members, reports)
     further = (sweeps, replays, audit_entries, billing, invoices)
     for module in (*modules, *inbox, automations, runs, workspaces, *further):
         documented.register_blueprint(module.blueprint, url_prefix="/api/v1")

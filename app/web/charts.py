@@ -18,11 +18,15 @@ _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A line: its name, its values by step (None: nothing to show), and whether it shows something bad."""
+    """A line: its name, its values by step (None: nothing to show), and whether it shows something bad.
+
+    `is_second`: it is drawn so that it can be told from the one before.
+    """
 
     name: str
     values: Sequence[float | None]
     is_bad: bool = False
+    is_second: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,7 @@ class Line:
     path: str
     area: str
     is_bad: bool
+    is_second: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """The data of the macro `chart`. `rows`: the time of each step with the values of all series, as text."""
+    """The data of the macro `chart`. `rows`: the time or label of each step, with the values of all series as text."""
 
     id: str
     title: str
@@ -54,7 +59,7 @@ class Chart:
     y_ticks: Sequence[Tick]
     x_ticks: Sequence[Tick]
     names: Sequence[str]
-    rows: Sequence[tuple[datetime, Sequence[str]]]
+    rows: Sequence[tuple[datetime | str, Sequence[str]]]
     width: int = WIDTH
     height: int = HEIGHT
     left: int = _LEFT
@@ -63,9 +68,17 @@ class Chart:
 
 
 def chart(
-    id: str, title: str, steps: Sequence[datetime], series: Sequence[Series], shown: Callable[[float | None], str]
+    id: str,
+    title: str,
+    steps: Sequence[datetime],
+    series: Sequence[Series],
+    shown: Callable[[float | None], str],
+    labels: Sequence[str] = (),
 ) -> Chart:
-    """A chart of one or more series over the same steps. `shown` writes a value, for the axis and the table."""
+    """A chart of one or more series over the same steps. `shown` writes a value, for the axis and the table.
+
+    `labels`: what to call the steps, instead of times in UTC.
+    """
     highest = max((value for each in series for value in each.values if value is not None), default=0)
     ceiling, tick = _scale(highest)
 
@@ -76,21 +89,17 @@ def chart(
         return HEIGHT - _BOTTOM - value * (HEIGHT - _TOP - _BOTTOM) / ceiling
 
     y_ticks = [Tick(y_of(number * tick), shown(number * tick)) for number in range(round(ceiling / tick) + 1)]
-    distance = next((each for each in _DISTANCES if (steps[-1] - steps[0]) / each < _MOST_LABELS), _DISTANCES[-1])
-    x_ticks = [
-        Tick(x_of(place), step.strftime("%d %b" if distance >= timedelta(days=1) else "%H:%M"))
-        for place, step in enumerate(steps)
-        if not (step - _EPOCH) % distance
-    ]
+    named = _every_few(labels) if labels else _round_moments(steps)
+    called: Sequence[datetime | str] = labels or steps
     return Chart(
         id=id,
         title=title,
         summary=_summary(series, shown),
         lines=[_line(each, x_of, y_of) for each in series],
         y_ticks=y_ticks,
-        x_ticks=x_ticks,
+        x_ticks=[Tick(x_of(place), label) for place, label in named],
         names=[each.name for each in series],
-        rows=[(step, [shown(each.values[place]) for each in series]) for place, step in enumerate(steps)][::-1],
+        rows=[(step, [shown(each.values[place]) for each in series]) for place, step in enumerate(called)][::-1],
     )
 
 
@@ -107,6 +116,19 @@ def spark(values: Sequence[float]) -> str:
         for place, value in enumerate(values)
     ]
     return _path([points])
+
+
+def _round_moments(steps: Sequence[datetime]) -> list[tuple[int, str]]:
+    """The places of steps at round times of UTC, with what to write there."""
+    distance = next((each for each in _DISTANCES if (steps[-1] - steps[0]) / each < _MOST_LABELS), _DISTANCES[-1])
+    written = "%d %b" if distance >= timedelta(days=1) else "%H:%M"
+    return [(place, step.strftime(written)) for place, step in enumerate(steps) if not (step - _EPOCH) % distance]
+
+
+def _every_few(labels: Sequence[str]) -> list[tuple[int, str]]:
+    """The places of as many labels as there is room for, at equal distances."""
+    distance = -(-len(labels) // _MOST_LABELS)
+    return list(enumerate(labels))[::distance]
 
 
 def _scale(highest: float) -> tuple[float, float]:
@@ -141,7 +163,7 @@ def _line(series: Series, x_of: Callable[[int], float], y_of: Callable[[float], 
     drawn = [piece for piece in pieces if piece]
     floor = y_of(0)
     closed = " ".join(f"{_path([piece])}V{floor:.1f}H{piece[0][0]:.1f}Z" for piece in drawn)
-    return Line(series.name, _path(drawn), closed, series.is_bad)
+    return Line(series.name, _path(drawn), closed, series.is_bad, series.is_second)
 
 
 def _path(pieces: Sequence[Sequence[tuple[float, float]]]) -> str:

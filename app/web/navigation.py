@@ -33,6 +33,7 @@ WORKSPACE: Sequence[Group] = (
             Place("Inbox", "inbox_pages.index", "i", ("conversation_forms", "selection_pages", "saved_view_forms")),
             Place("Saved replies", "saved_reply_pages.index", "s"),
             Place("Macros", "macro_pages.index", "x"),
+            Place("Reports", "report_pages.show", "p"),
             Place("Contacts", "contact_pages.index", "c", ("import_pages", "timeline_pages")),
         ),
     ),

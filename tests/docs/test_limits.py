@@ -21,6 +21,7 @@ from app.domain.conversations import conversation_counts, conversation_labels, n
 from app.domain.lifecycle import import_lines
 from app.domain.macros import macros, saved_replies
 from app.domain.people import links, members, sign_ins
+from app.domain.reports import counting, periods
 from app.domain.segments import scans, segments
 from app.domain.triggers import awaited_events, concerned_runs, run_states, start_scans
 from app.domain.webhooks import endpoints
@@ -54,6 +55,8 @@ CONSTANTS = {
     "custom fields of a contact": contacts.MOST_FIELDS,
     "labels of a conversation": conversation_labels.MOST_LABELS,
     "labels that counts of conversations show": conversation_counts.MOST_LABELS,
+    "days of a report": periods.MOST_DAYS,
+    "channels, members and labels, each, with figures of their own in a month": counting.MOST_VALUES,
     "notes of a conversation": notes.MOST_NOTES,
     "characters of a note": notes.MOST_CHARACTERS,
     "mentions of a note": notes.MOST_MENTIONS,

@@ -44,13 +44,19 @@ def count_outcomes() -> int:
     _begin(_OUTCOMES)
     ends, length, counted = time.monotonic() + SLICE_SECONDS, MINUTE, 0
     # Once, before any rows are read: what was running then is not counted, what was not is visible.
-    [(settled,)] = rows(_SETTLED, (LAG_SECONDS,))
-    while (found := _count_slice(length, settled)) is not None:
+    until = settled()
+    while (found := _count_slice(length, until)) is not None:
         counted += found
         length = max(length / 2, SHORTEST_SLICE) if found > MANY_IN_A_SLICE else min(length * 2, LONGEST_SLICE)
         if time.monotonic() > ends:
             break
     return counted
+
+
+def settled() -> datetime:
+    """A moment before which everything is committed, whatever has not begun yet: figures count up to it."""
+    [(found,)] = rows(_SETTLED, (LAG_SECONDS,))
+    return found  # type: ignore[no-any-return]
 
 
 def count_writes() -> int:

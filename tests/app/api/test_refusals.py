@@ -91,7 +91,7 @@ LISTS = [
 ]
 CATALOGUE = both("webhooks/events", None)
 BILLING = both("billing", "billing")
-COUNTS = both("conversations/counts", "inbox")
+COUNTS = [*both("conversations/counts", "inbox"), *both("reports/conversations", "inbox")]
 ITEMS = [
     Route("GET", "contacts/{contact}", "contacts"),
     Route("GET", "sales/{sale}", "contacts"),
@@ -604,6 +604,7 @@ BELOW_A_WORKSPACE = [
     ("members", "GET"),
     ("members/{member}", "GET PATCH"),
     ("uploads", "POST"),
+    ("reports/conversations", "GET"),
 ]
 ADDRESSES = [
     ("/api/v1/auth/me", "GET"),

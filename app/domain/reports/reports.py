@@ -1,0 +1,148 @@
+"""Reports of the inbox, read from its figures: sums of a period, of its steps, by what, and by hour of the week.
+
+A read costs the same however many conversations and messages there are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from app.database import rows
+from app.domain.reports import periods
+from app.domain.reports.histograms import quantile
+from app.domain.reports.openings import COUNTS, DURATIONS
+from app.domain.reports.periods import Period
+
+# As many values of a dimension are shown: those with the most messages and conversations. The others are summed up.
+MOST_SHOWN = 200
+# What the hours of the week count.
+OF_WEEK = ("received", "sent", "opened", "closed")
+
+
+@dataclass(slots=True)
+class Figures:
+    """Sums: `counts` by the names in COUNTS, `histograms` by those in DURATIONS."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    histograms: Mapping[str, Counter[int]] = field(default_factory=lambda: {name: Counter() for name in DURATIONS})
+
+    def count(self, measure: str, bucket: int, amount: int) -> None:
+        """Adds an amount of a measure."""
+        if measure in self.histograms:
+            self.histograms[measure][bucket] += amount
+        else:
+            self.counts[measure] += amount
+
+    def add(self, other: Figures) -> None:
+        """Adds all of the other."""
+        self.counts.update(other.counts)
+        for name, histogram in other.histograms.items():
+            self.histograms[name].update(histogram)
+
+    def seconds(self, duration: str, share: float) -> float | None:
+        """The seconds that this share of the durations did not exceed; None if there are none."""
+        return quantile(self.histograms[duration], share)
+
+    @property
+    def activity(self) -> int:
+        """How much there was, by which values are ranked."""
+        return sum(self.counts[name] for name in COUNTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`steps`: the beginning of each with its figures, in order; `before`: of the period before, or None.
+
+    There is no `before` if figures do not reach back so far. `since`: when the figures of the installation begin, or
+    None if there are none yet.
+    """
+
+    period: Period
+    total: Figures
+    before: Figures | None
+    steps: Sequence[tuple[datetime, Figures]]
+    since: datetime | None
+
+
+def read(workspace_id: str, period: Period) -> Report:
+    """The report of the workspace's whole inbox. Three statements."""
+    progress = rows("SELECT begun_at FROM inbox_figure_progress")
+    since = progress[0][0] if progress else None
+    steps = period.steps()
+    found = _sums(workspace_id, "", steps)
+    of_steps = [found.get((number, ""), Figures()) for number in range(len(steps))]
+    total = Figures()
+    for each in of_steps:
+        total.add(each)
+    before = None
+    if since is not None and since <= period.before.since:
+        earlier = _sums(workspace_id, "", [(period.before.since, period.before.until)])
+        before = earlier.get((0, ""), Figures())
+    return Report(period, total, before, [(step[0], each) for step, each in zip(steps, of_steps, strict=True)], since)
+
+
+def by(workspace_id: str, dimension: str, period: Period) -> tuple[dict[str, Figures], Figures | None]:
+    """The figures of the period by the values of the dimension, the most active first; and the sum of the others.
+
+    At most MOST_SHOWN values. One statement.
+    """
+    sums = _sums(workspace_id, dimension, [(period.since, period.until)])
+    found = {value: figures for (_, value), figures in sums.items()}
+    others = [found.pop("")] if "" in found else []
+    ranked = sorted(found, key=lambda value: (-found[value].activity, value))
+    others += [found[value] for value in ranked[MOST_SHOWN:]]
+    rest = Figures()
+    for each in others:
+        rest.add(each)
+    return {value: found[value] for value in ranked[:MOST_SHOWN]}, rest if others else None
+
+
+def of_week(workspace_id: str, period: Period) -> dict[tuple[int, int], Counter[str]]:
+    """What OF_WEEK counts, by the day of the week (Monday is 1) and the hour in the period's zone. One statement."""
+    found: dict[tuple[int, int], Counter[str]] = {}
+    values = {"workspace_id": workspace_id, "zone": period.zone.key, "measures": list(OF_WEEK)}
+    for day, hour, measure, amount in rows(_OF_WEEK, {**values, "since": period.since, "until": period.until}):
+        found.setdefault((day, hour), Counter())[measure] = amount
+    return found
+
+
+def _sums(
+    workspace_id: str, dimension: str, spans: Sequence[tuple[datetime, datetime]]
+) -> dict[tuple[int, str], Figures]:
+    """The figures of each of these spans of time, by its place and the value."""
+    pieces = [(number, *piece) for number, span in enumerate(spans) for piece in periods.pieces(*span)]
+    numbers, grains, starts, ends = (list(column) for column in zip(*pieces, strict=True))
+    values = {"workspace_id": workspace_id, "dimension": dimension, "measures": [*COUNTS, *DURATIONS]}
+    found: dict[tuple[int, str], Figures] = {}
+    query = {**values, "numbers": numbers, "grains": grains, "starts": starts, "ends": ends}
+    for number, value, measure, bucket, amount in rows(_SUMS, query):
+        found.setdefault((number, value), Figures()).count(measure, bucket, amount)
+    return found
+
+
+# Each piece of each measure is a range of the primary key, which the planner would not see in a join.
+_SUMS = """
+    SELECT piece.number, counted.value, measure, counted.bucket, sum(counted.amount)::bigint
+    FROM unnest(%(numbers)s::int[], %(grains)s::text[], %(starts)s::timestamptz[], %(ends)s::timestamptz[])
+        AS piece(number, grain, since, until)
+    CROSS JOIN unnest(%(measures)s::text[]) AS measure
+    CROSS JOIN LATERAL (
+        SELECT value, bucket, sum(amount) AS amount FROM inbox_figures
+        WHERE workspace_id = %(workspace_id)s AND dimension = %(dimension)s AND grain = piece.grain
+            AND inbox_figures.measure = measure.measure AND starts_at >= piece.since AND starts_at < piece.until
+        GROUP BY value, bucket) AS counted
+    GROUP BY 1, 2, 3, 4
+"""
+
+_OF_WEEK = """
+    SELECT extract(isodow FROM local)::int, extract(hour FROM local)::int, measure, sum(amount)::bigint
+    FROM unnest(%(measures)s::text[]) AS wanted(name)
+    CROSS JOIN LATERAL (
+        SELECT starts_at AT TIME ZONE %(zone)s AS local, measure, amount FROM inbox_figures
+        WHERE workspace_id = %(workspace_id)s AND dimension = '' AND grain = 'hour' AND measure = wanted.name
+            AND starts_at >= %(since)s AND starts_at < %(until)s) AS counted
+    GROUP BY 1, 2, 3
+"""

@@ -1,0 +1,24 @@
+"""Durations of minutes to weeks, as reports write them."""
+
+from __future__ import annotations
+
+from app.web.formats import NOTHING
+
+# The units in which a chart counts, by the longest duration in seconds for which they are used.
+_UNITS = ((180, "seconds", 1), (3 * 3_600, "minutes", 60), (4 * 86_400, "hours", 3_600), (float("inf"), "days", 86_400))
+
+
+def spelled(seconds: float | None) -> str:
+    """The duration in its two largest units: 45 s, 3 min 20 s, 1 h 12 min, 2 d 3 h; an en dash for nothing."""
+    if seconds is None:
+        return NOTHING
+    whole = round(seconds)
+    parts = ((whole // 86_400, "d"), (whole // 3_600 % 24, "h"), (whole // 60 % 60, "min"), (whole % 60, "s"))
+    first = next((place for place, (number, _) in enumerate(parts) if number), len(parts) - 1)
+    shown = [f"{number} {unit}" for number, unit in parts[first : first + 2] if number]
+    return " ".join(shown) or "under 1 s"
+
+
+def unit_for(longest: float) -> tuple[str, int]:
+    """The unit for durations up to that many seconds, and how many seconds it has."""
+    return next((name, seconds) for limit, name, seconds in _UNITS if longest <= limit)

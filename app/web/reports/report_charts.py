@@ -1,0 +1,101 @@
+"""Charts of reports: messages, conversations and durations over time, and the hours of the week."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.domain.reports.periods import Period
+from app.domain.reports.reports import Report
+from app.web import charts
+from app.web.charts import Chart, Series
+from app.web.formats import NOTHING, number
+from app.web.reports.durations import unit_for
+
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+# What the hours of the week can show.
+OF_WEEK = {
+    "received": "Messages in",
+    "sent": "Messages out",
+    "opened": "Conversations opened",
+    "closed": "Conversations closed",
+}
+# Cells have as many shades, besides none.
+SHADES = 7
+_LABELS = {"hour": "%a %H:%M", "day": "%d %b", "week": "%d %b", "month": "%b %Y"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """An hour of the week: the exact number, how it is written in a narrow cell, and its shade from 0 to SHADES."""
+
+    number: int
+    text: str
+    shade: int
+
+
+def labels_of(period: Period, starts: Sequence[datetime]) -> list[str]:
+    """What to call the steps of the period, in its zone."""
+    written = _LABELS[period.step]
+    return [start.astimezone(period.zone).strftime(written) for start in starts]
+
+
+def over_time(report: Report) -> list[Chart]:
+    """The charts of the report."""
+    return [
+        _counts(report, "messages", "Messages", {"from contacts": "received", "written by people": "sent"}),
+        _counts(report, "conversations", "Conversations", {"opened": "opened", "closed": "closed"}),
+        _durations(report, "answers", "First answer", "answer_time"),
+        _durations(report, "resolutions", "Resolution", "resolution_time"),
+    ]
+
+
+def week(found: Mapping[tuple[int, int], Counter[str]], measure: str) -> list[tuple[str, list[Cell]]]:
+    """For each day of the week: its name, and its 24 hours."""
+    highest = max((counts[measure] for counts in found.values()), default=0)
+
+    def cell(day: int, hour: int) -> Cell:
+        amount = found.get((day, hour), Counter())[measure]
+        return Cell(amount, _compact(amount), -(-amount * SHADES // highest) if highest else 0)
+
+    return [(name, [cell(day, hour) for hour in range(24)]) for day, name in enumerate(WEEKDAYS, 1)]
+
+
+def _counts(report: Report, id: str, title: str, measures: Mapping[str, str]) -> Chart:
+    series = [
+        Series(name, [figures.counts[measure] for _, figures in report.steps], is_second=place > 0)
+        for place, (name, measure) in enumerate(measures.items())
+    ]
+    return _chart(report, id, f"{title} per {report.period.step}", series)
+
+
+def _durations(report: Report, id: str, title: str, measure: str) -> Chart:
+    shares = {"median": 0.5, "90 %": 0.9}
+    values = {name: [figures.seconds(measure, share) for _, figures in report.steps] for name, share in shares.items()}
+    longest = max((value for each in values.values() for value in each if value is not None), default=0)
+    unit, length = unit_for(longest)
+    series = [
+        Series(name, [None if value is None else value / length for value in each], is_second=name != "median")
+        for name, each in values.items()
+    ]
+    return _chart(report, id, f"{title}, in {unit}", series)
+
+
+def _chart(report: Report, id: str, title: str, series: Sequence[Series]) -> Chart:
+    starts = [start for start, _ in report.steps]
+    return charts.chart(id, title, starts, series, _shown, labels_of(report.period, starts))
+
+
+def _shown(value: float | None) -> str:
+    if value is None:
+        return NOTHING
+    return number(round(value)) if value == round(value) else f"{value:,.1f}"
+
+
+def _compact(amount: int) -> str:
+    if amount < 1_000:
+        return str(amount)
+    divided, unit = (amount / 1_000, "k") if amount < 1_000_000 else (amount / 1_000_000, "M")
+    return f"{divided:.1f}{unit}" if divided < 10 else f"{divided:.0f}{unit}"

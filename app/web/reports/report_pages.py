@@ -1,0 +1,110 @@
+"""Reports: how much was written in the inbox, and how fast people answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from flask import Blueprint, render_template, request
+from werkzeug.wrappers import Response
+
+from app.domain.people import message_access
+from app.domain.reports import reports
+from app.domain.reports.reports import Figures, Report
+from app.web import lists
+from app.web.access import page, workspace_id
+from app.web.formats import number
+from app.web.reports import ranges, report_charts, tables
+from app.web.reports.durations import spelled
+
+blueprint = Blueprint("report_pages", __name__, url_prefix="/workspaces/<workspace>/reports")
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A figure at the top: `further` says more about it, `change` how it was in the period before, if that is known."""
+
+    label: str
+    value: str
+    further: str
+    change: str | None
+
+
+@blueprint.get("")
+@page(message_access.SEE)
+def show() -> str | Response:
+    """The report of the days that the address asks for, or one of its tables as a file."""
+    chosen = ranges.asked_for()
+    if lists.wanted_format():
+        return _file(chosen)
+    measure, dimension = _one_of("count", report_charts.OF_WEEK), _one_of("by", tables.DIMENSIONS)
+    report = reports.read(workspace_id(), chosen.period)
+    return render_template(
+        "reports/show.html",
+        chosen=chosen,
+        report=report,
+        cards=_cards(report),
+        charts=report_charts.over_time(report),
+        week=report_charts.week(reports.of_week(workspace_id(), chosen.period), measure),
+        week_choices=report_charts.OF_WEEK,
+        measure=measure,
+        table=tables.by(dimension, chosen.period),
+        dimensions=tables.DIMENSIONS,
+        address=lists.address,
+        spelled=spelled,
+    )
+
+
+def _file(chosen: ranges.Range) -> Response:
+    """The table that `table` names: by hour of the week, or what `by` names; else the figures over time."""
+    days = f"{chosen.period.first}-{chosen.period.last}"
+    asked = request.args.get("table")
+    if asked == "week":
+        return lists.file_of(tables.file_of_week(reports.of_week(workspace_id(), chosen.period)), f"week-{days}")
+    if asked == "by":
+        dimension = _one_of("by", tables.DIMENSIONS)
+        return lists.file_of(tables.file_by(tables.by(dimension, chosen.period)), f"{dimension}s-{days}")
+    return lists.file_of(tables.file_over_time(reports.read(workspace_id(), chosen.period)), f"report-{days}")
+
+
+def _one_of(name: str, choices: dict[str, str]) -> str:
+    """The choice that the address names; the first if it names none."""
+    asked = request.args.get(name, "")
+    return asked if asked in choices else next(iter(choices))
+
+
+def _cards(report: Report) -> Sequence[Card]:
+    total, before = report.total, report.before
+    counts = total.counts
+    return (
+        _count_card("Messages in", "received", "from contacts", report),
+        _count_card("Messages out", "sent", f"by people; {number(counts['sent_by_programs'])} by programs", report),
+        _count_card("Conversations opened", "opened", f"{number(counts['reopened'])} of them again", report),
+        _count_card("Conversations closed", "closed", f"{number(counts['answered'])} first answers", report),
+        _duration_card("First answer", "answer_time", total, before),
+        _duration_card("Resolution", "resolution_time", total, before),
+    )
+
+
+def _count_card(label: str, name: str, further: str, report: Report) -> Card:
+    before = None if report.before is None else report.before.counts[name]
+    return Card(
+        label, number(report.total.counts[name]), further, _change(report.total.counts[name], before, ("more", "less"))
+    )
+
+
+def _duration_card(label: str, name: str, total: Figures, before: Figures | None) -> Card:
+    median = total.seconds(name, 0.5)
+    change = _change(median, before.seconds(name, 0.5) if before else None, ("slower", "faster"))
+    further = "no figures" if median is None else f"median; 90 % within {spelled(total.seconds(name, 0.9))}"
+    return Card(label, spelled(median), further, change)
+
+
+def _change(now: float | None, before: float | None, words: tuple[str, str]) -> str | None:
+    """In words, how it differs from before. None: there is nothing to compare."""
+    if before is None or now is None:
+        return None
+    if not before:
+        return "none before" if now else "none before either"
+    percent = round(100 * (now - before) / before)
+    return f"{abs(percent):,} % {words[0] if percent > 0 else words[1]} than before" if percent else "as before"

@@ -1,0 +1,140 @@
+"""Reports of the inbox over a year with 200,000 conversations and 600,000 messages, inserted directly.
+
+How long counting them takes, and the report's page and answer of the API: time and statements, for 30 days and for a
+year. Targets: 100 ms at the median and 200 ms for 95 %, 12 statements.
+"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+
+import psycopg2
+
+from bench import sites
+from bench.figures import Row, at_most, milliseconds, percentile
+from bench.pages import PASSWORD, Browser
+from bench.sites import Site
+from bench.statements import logged_since, logging
+from tests.stack.processes import ROOT
+
+CONVERSATIONS, DAYS = 200_000, 365
+MOST_MEDIAN_MS, MOST_P95_MS, MOST_STATEMENTS = 100, 200, 12
+EMAIL = "owner@bench.example"
+ASKED = 30
+QUERIES = ("", "?by=label", "?by=member", "?range=90d&by=label", "?first_day={year}", "?first_day={year}&by=label")
+# Prints how many things were counted, and how long it took.
+COUNT = """
+import time
+from app import database
+from app.domain.reports import counting
+
+database.connect()
+began, total = time.monotonic(), 0
+while found := counting.count_up():
+    total += found
+print(total, time.monotonic() - began)
+"""
+_AT = "now() - interval '{days} days' + n * interval '{days} days' / {conversations}"
+_ID = "_0' || lpad(({})::text, 25, '0')"
+_CONVERSATIONS = f"""
+    INSERT INTO conversations (id, workspace_id, contact_id, channel_id, status, assignee_id, labels, created_at)
+    SELECT 'cnv{_ID.format("n")}, '{{workspace}}', 'con{_ID.format("n")}, 'chn{_ID.format("n % 10")},
+        CASE WHEN n % 5 = 0 THEN 'open' ELSE 'closed' END, 'mem{_ID.format("n % 100")},
+        ARRAY['label ' || n % 50, 'label ' || n * 7 % 50], {_AT}
+    FROM generate_series(1, {{conversations}}) AS n
+"""
+_MESSAGES = f"""
+    INSERT INTO messages (id, workspace_id, conversation_id, contact_id, channel_id, direction, status, author,
+        created_at, sent_at)
+    SELECT 'msg{_ID.format("n * 10 + part")}, '{{workspace}}', 'cnv{_ID.format("n")}, 'con{_ID.format("n")},
+        'chn{_ID.format("n % 10")}, CASE part WHEN 1 THEN 'out' ELSE 'in' END,
+        CASE part WHEN 1 THEN 'sent' ELSE 'received' END,
+        json_build_object('type', CASE part WHEN 1 THEN 'member' ELSE 'contact' END,
+            'id', 'mem{_ID.format("n % 100")}), at, CASE part WHEN 1 THEN at END
+    FROM generate_series(1, {{conversations}}) AS n CROSS JOIN generate_series(0, 2) AS part
+    CROSS JOIN LATERAL (SELECT {_AT} + part * (60 + n % 20000) * interval '1 second' AS at) AS moment
+"""
+_TRANSITIONS = """
+    INSERT INTO conversation_transitions (workspace_id, conversation_id, channel_id, assignee_id, labels, kind, at)
+    SELECT workspace_id, id, channel_id, assignee_id, labels, kind,
+        created_at + CASE kind WHEN 'closed' THEN n % 100000 * interval '1 second' ELSE interval '0' END
+    FROM (SELECT *, row_number() OVER (ORDER BY id) AS n FROM conversations WHERE workspace_id = '{workspace}') AS talk
+    CROSS JOIN (VALUES ('began'), ('closed')) AS kinds(kind) WHERE kind = 'began' OR status = 'closed'
+"""
+_PROGRESS = """
+    INSERT INTO inbox_figure_progress VALUES (true, now() - interval '800 days', now() - interval '{days} days')
+    ON CONFLICT (is_only) DO UPDATE SET begun_at = excluded.begun_at, counted_until = excluded.counted_until
+"""
+Tell = Callable[[str], None]
+
+
+def run(site: Site, tell: Tell) -> list[Row]:
+    return _run(site, CONVERSATIONS, tell)
+
+
+def quick(site: Site, tell: Tell) -> list[Row]:
+    """A small run that shows whether the benchmark works; its figures mean little."""
+    return _run(site, 2_000, tell)
+
+
+def _run(site: Site, conversations: int, tell: Tell) -> list[Row]:
+    began = time.monotonic()
+    _seed(site, conversations)
+    tell(f"{conversations:,} conversations made in {time.monotonic() - began:.0f} s")
+    counted = subprocess.run(
+        [sys.executable, "-c", COUNT],
+        cwd=ROOT,
+        env=site.stack.environment,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    number, seconds = counted.stdout.split()[-2:]
+    [(figures, size)] = site.query("SELECT count(*), pg_total_relation_size('inbox_figures') / 1e6 FROM inbox_figures")
+    each = f"{float(seconds) / int(number) * 1e6:.0f} us each"
+    rows = [Row("reports", f"{int(number):,} things counted: {figures:,} figures, {size:.0f} MB", each)]
+    site.query("ANALYZE")
+    site.stack.command("member", "create", site.workspace, EMAIL, "--role", "owner", input=f"{PASSWORD}\n")
+    sites.start_types(site, "web")
+    [(year,)] = site.query(f"SELECT (now() - interval '{DAYS - 1} days')::date")
+    paths = [f"/workspaces/{site.workspace}/reports{query.format(year=year)}" for query in QUERIES]
+    browser = Browser(site, EMAIL)
+    for path in paths:
+        browser.get(path)
+        times = [browser.get(path)[0] for _ in range(ASKED)]
+        tell(f"{path}: p50 {milliseconds(percentile(times, 0.5))}, p95 {milliseconds(percentile(times, 0.95))}")
+        for share, most in ((0.5, MOST_MEDIAN_MS), (0.95, MOST_P95_MS)):
+            what = f"{path.rpartition('/')[2]}, p{share * 100:.0f}"
+            rows.append(at_most("reports", what, 1000 * percentile(times, share), most, " ms"))
+    return rows + _statements(site, paths)
+
+
+def _seed(site: Site, conversations: int) -> None:
+    values = {"workspace": site.workspace, "conversations": conversations, "days": DAYS}
+    with closing(psycopg2.connect(site.stack.postgres.url)) as connection:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            # Without triggers: what they note is inserted here, with the times of the past.
+            cursor.execute("SET session_replication_role = replica; SET synchronous_commit = off")
+            for statement in (_CONVERSATIONS, _MESSAGES, _TRANSITIONS, _PROGRESS):
+                cursor.execute(statement.format(**values))
+            cursor.execute("VACUUM ANALYZE")
+
+
+def _statements(site: Site, paths: list[str]) -> list[Row]:
+    """How many statements each page takes: the least of some requests, since connecting takes some of its own."""
+    rows = []
+    with logging(site):
+        browser = Browser(site, EMAIL)
+        for path in paths:
+            counts = []
+            for _ in range(3):
+                begin = site.stack.postgres.log.stat().st_size
+                browser.get(path)
+                statements = logged_since(site, begin)
+                counts.append(sum(number for (kind, _), number in statements.items() if kind == "web"))
+            what = f"{path.rpartition('/')[2]}, statements"
+            rows.append(at_most("reports", what, min(counts), MOST_STATEMENTS, places=0))
+    return rows
