@@ -231,3 +231,18 @@ def test_agents_see_channels_and_change_nothing(app: Flask, owner: Person) -> No
     assert agent.get(f"{CHANNELS}/new").status_code == 403
     assert agent.post(f"{CHANNELS}/{channel_id}/delete").status_code == 403
     assert "Ask an owner or admin" not in agent.page(CHANNELS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("telegram", ["@BotFather", "/newbot", "token", "The webhook is set by itself"]),
+        ("whatsapp", ["Phone number ID", "System users", "App secret", "Callback URL", "verify token", "messages"]),
+        ("web_chat", ["https://shop.example", "shown once", "before </body>"]),
+    ],
+)
+def test_the_form_says_step_by_step_what_to_do(owner: Person, kind: str, said: list[str]) -> None:
+    page = owner.page(f"settings/channels/new/{kind}")
+
+    steps = page[page.index("step by step") : page.index("</ol>")]
+    assert [each for each in said if each not in steps] == []
