@@ -57,7 +57,8 @@ class Group:
 class Groups:
     """The groups of a window that began at `since`, of which the counts have a value for each of `steps`.
 
-    `until`: when the last step ends. `has_more`: there are others, which failed earlier. A number now that exceeds `counted_to` stands for any such.
+    `until`: when the last step ends. `has_more`: there are others, which failed earlier. A number now that exceeds
+    `counted_to` stands for any such.
     """
 
     since: datetime
@@ -109,6 +110,7 @@ def groups(
     conditions += ["failure_groups.workspace_id = %(workspace_id)s"] if workspace_id is not None else []
     conditions += ["failure_groups.kind = %(kind)s"] if kind is not None else []
     values = {"since": since, "until": until, "workspace_id": workspace_id, "kind": kind, "limit": MOST_GROUPS + 1}
+    values["looked_at"] = MOST_LOOKED_AT
     newest_groups = _NEWEST_IN.format(grain=window.grain) if is_past else _NEWEST
     found = rows(_NAMED.format(newest=newest_groups.format(conditions=" AND ".join(conditions))), values)
     if not found:
@@ -118,7 +120,9 @@ def groups(
     most = min(MOST_COUNTED, MOST_COUNTED_TOGETHER // len(newest))
     present = _now([row for row in newest if row[1] == "delivery"], most)
     present_time = now() if is_past else at
-    made = [_group(row, present_time, counted.get(row[0], _Counted()), steps, present.get(row[0], {})) for row in newest]
+    made = [
+        _group(row, present_time, counted.get(row[0], _Counted()), steps, present.get(row[0], {})) for row in newest
+    ]
     made.sort(key=lambda group: (group.goes_on, group.failed if order == "largest" else 0, group.last_seen_at))
     return Groups(since, until, steps, made[::-1], len(found) > MOST_GROUPS, most)
 
@@ -187,7 +191,7 @@ _NEWEST = "SELECT * FROM failure_groups WHERE {conditions} ORDER BY last_seen_at
 # Those of the same that failed before the range was over, too.
 _NEWEST_IN = """
     SELECT * FROM (
-        SELECT * FROM failure_groups WHERE {{conditions}} ORDER BY last_seen_at DESC LIMIT """ + f"{MOST_LOOKED_AT}" + """
+        SELECT * FROM failure_groups WHERE {{conditions}} ORDER BY last_seen_at DESC LIMIT %(looked_at)s
     ) AS looked_at
     WHERE first_seen_at < %(until)s AND EXISTS (
         SELECT 1 FROM failure_{grain} AS counted

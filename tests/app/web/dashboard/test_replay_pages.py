@@ -128,7 +128,9 @@ def test_several_endpoints_are_chosen_or_left_out(api: Api, owner: Person, endpo
         assert (f'value="{each.id}" checked' in others) is is_ticked
     replay_id = begun(owner, endpoint_id=[endpoint.id, third.id], endpoints="without")
     assert one("SELECT count FROM replays") == 2
-    assert re.search(r"All endpoints but</dt><dd[^>]*>https://shop.example", owner.page(f"dashboard/replays/{replay_id}"))
+    assert re.search(
+        r"All endpoints but</dt><dd[^>]*>https://shop.example", owner.page(f"dashboard/replays/{replay_id}")
+    )
 
 
 def test_with_many_endpoints_their_identifiers_are_typed(api: Api, owner: Person, endpoint: Endpoint) -> None:
