@@ -69,7 +69,9 @@ def read(values: MultiDict[str, str]) -> Asked:
     names = {**NAMES, "endpoint_id": "except_endpoint_ids"} if given.get("endpoints") == [WITHOUT] else NAMES
     body: dict[str, Any] = {}
     errors: dict[str, str] = {}
-    for name in given.keys() & names.keys():
+    for name in names:
+        if name not in given:
+            continue
         try:
             found = [readers.get(name, str)(text) for text in given[name]]
         except ValueError as error:

@@ -9,6 +9,7 @@ if (readersZone) {
   for (const each of document.querySelectorAll("input[data-zone]")) {
     each.value = readersZone;
     // Without times, no zone stands in the address.
-    each.form.addEventListener("submit", () => (each.disabled = !each.form.querySelector("[type=datetime-local]:enabled")));
+    const times = [...each.form.querySelectorAll("[type=datetime-local]")];
+    each.form.addEventListener("submit", () => (each.disabled = times.every((time) => !time.value)));
   }
 }
