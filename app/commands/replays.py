@@ -41,6 +41,9 @@ class _Time(click.ParamType[str]):
 @click.argument("workspace_id", metavar="WORKSPACE")
 @click.option("--endpoint", "endpoint_ids", multiple=True, metavar="ENDPOINT_ID", help="Only of these endpoints.")
 @click.option(
+    "--except-endpoint", "except_endpoint_ids", multiple=True, metavar="ENDPOINT_ID", help="Of all endpoints but these."
+)
+@click.option(
     "--status",
     "statuses",
     multiple=True,

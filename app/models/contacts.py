@@ -27,7 +27,7 @@ _CONDITIONS = {
     "tag": "tags @> ARRAY[%(tag)s]",
     "updated_since": "updated_at >= %(updated_since)s",
     "q": "search LIKE lower(%(pattern)s)",  # a generated column
-    "words": "search LIKE ALL(%(patterns)s::text[])",
+    "words": "search LIKE ALL (SELECT lower(pattern) FROM unnest(%(patterns)s::text[]) AS pattern)",
 }
 
 
@@ -62,8 +62,8 @@ class Contact(OwnedModel):
     def newest(cls, workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int) -> list[Contact]:
         """The first `limit` contacts after `last_id` that match every filter, newest first.
 
-        Filters: `email`, `phone`, `external_id`, `tag`, `updated_since`, `q`, and `words`: parts of words in small
-        letters, all of which it has in any order.
+        Filters: `email`, `phone`, `external_id`, `tag`, `updated_since`, `q`, and `words`, each of which is somewhere
+        in what `q` looks through.
         """
         given = _given(filters)
         if not given:
@@ -130,11 +130,11 @@ def _matching(workspace_id: str, given: Mapping[str, Any], last_id: str | None, 
 def _values(given: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **given,
-        # Of several words the index looks up the longest.
-        "text": given.get("q", max(given.get("words", ("",)), key=len)),
+        "text": given.get("q", ""),
         "pattern": f"%{_escaped(given.get('q', ''))}%",
         "patterns": [f"%{_escaped(word)}%" for word in given.get("words", ())],
         "tags": [given["tag"]] if "tag" in given else [],
+        **{f"word{number}": word for number, word in enumerate(given.get("words", ()))},
     }
 
 
@@ -154,9 +154,9 @@ def _among_newest(given: Mapping[str, Any]) -> str:
 def _by_segment(given: Mapping[str, Any]) -> str:
     """Looks each segment up by index, newest first, until the page is full."""
     indexed = []
-    if given.keys() & {"q", "words", "tag"}:
-        sought = "contact_keys_sought(%(workspace_id)s, segments.number, lower(%(text)s), %(tags)s::text[])"
-        indexed.append(f"contact_keys(workspace_id, segment, search, tags) @> {sought}")
+    if given.keys() & {"q", "tag"}:
+        indexed.append(_has_keys_of("text", "%(tags)s::text[]"))
+    indexed += [_has_keys_of(f"word{number}", "'{}'") for number in range(len(given.get("words", ())))]
     if "updated_since" in given:
         indexed.append("workspace_id = %(workspace_id)s AND segment = segments.number")
     # OFFSET 0 keeps the planner from using any other index, however wrong its estimates: for the order of the page, the
@@ -175,6 +175,11 @@ def _by_segment(given: Mapping[str, Any]) -> str:
             ORDER BY id DESC LIMIT %(limit)s) AS found
         LIMIT %(limit)s
     """
+
+
+def _has_keys_of(text: str, tags: str) -> str:
+    sought = f"contact_keys_sought(%(workspace_id)s, segments.number, lower(%({text})s), {tags})"
+    return f"contact_keys(workspace_id, segment, search, tags) @> {sought}"
 
 
 def _all_of(given: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from app.lib import ids
@@ -77,11 +77,11 @@ def status_code(text: str) -> int:
     return int(text)
 
 
-def time(text: str) -> datetime:
-    """Reads a time; without a zone it is one of UTC."""
+def time(text: str, zone: tzinfo = UTC) -> datetime:
+    """Reads a time; one that names no zone is of this one."""
     try:
         read_time = datetime.fromisoformat(text)
-        moment = read_time.astimezone(UTC) if read_time.tzinfo else read_time.replace(tzinfo=UTC)
+        moment = (read_time if read_time.tzinfo else read_time.replace(tzinfo=zone)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError("Give a time such as 2026-11-21T10:00. This filter is left out.") from None
     if not _FIRST <= moment <= _LAST:
@@ -89,6 +89,6 @@ def time(text: str) -> datetime:
     return moment
 
 
-def local_time(moment: datetime | None) -> str:
-    """The time, in UTC, as a field for times has it."""
-    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") if moment else ""
+def local_time(moment: datetime | None, zone: tzinfo = UTC) -> str:
+    """The time, in that zone, as a field for times has it."""
+    return moment.astimezone(zone).replace(tzinfo=None).isoformat(timespec="milliseconds") if moment else ""

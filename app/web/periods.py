@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
 from flask import request
 
+from app.domain.insight import trends
 from app.domain.insight.trends import DEFAULT, WINDOWS, Window
+from app.lib import clock, time_zones
+from app.web import filters
 from app.web.lists import address
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A window and a time in its last step; `until` is when it ends, None: now. The rest is for the form.
+
+    `moments`: each time, None where there is none, and as its field has it.
+    """
+
+    window: Window
+    at: datetime
+    until: datetime | None
+    zone: ZoneInfo
+    moments: Mapping[str, tuple[datetime | None, str]]
+    errors: Mapping[str, str]
 
 
 def chosen() -> Window:
@@ -15,4 +38,37 @@ def chosen() -> Window:
 
 def links() -> list[tuple[Window, str]]:
     """Every window with the address of this page for it."""
-    return [(window, address(window=None if window is DEFAULT else window.name)) for window in WINDOWS.values()]
+    others: dict[str, str | None] = {"since": None, "until": None, "zone": None}
+    return [
+        (window, address(window=None if window is DEFAULT else window.name, **others)) for window in WINDOWS.values()
+    ]
+
+
+def chosen_range() -> Range:
+    """The range that the address asks for with `since` and `until`; without them, the window that it asks for.
+
+    One of them alone begins or ends a day. What makes no sense is left out, and `errors` says so.
+    """
+    zone = time_zones.first_known(request.args.get("zone"))
+
+    def time(text: str) -> datetime:
+        return filters.time(text, zone)
+
+    asked = filters.read({"since": time, "until": time})
+    since, until = asked.values.get("since"), asked.values.get("until")
+    errors, now = dict(asked.errors), clock.now()
+    moments = {
+        name: (asked.values.get(name), _typed(asked.values.get(name), zone) or asked.given.get(name, ""))
+        for name in ("since", "until")
+    }
+    if since and since >= (until or now):
+        errors["since"] = "This must be before the end. This filter is left out."
+    if errors or not (since or until):
+        return Range(chosen(), now, None, zone, moments, errors)
+    ends = until or now
+    window, at = trends.between(since or ends - timedelta(days=1), ends)
+    return Range(window, at, ends, zone, moments, errors)
+
+
+def _typed(moment: datetime | None, zone: ZoneInfo) -> str:
+    return filters.local_time(moment, zone)

@@ -889,6 +889,9 @@ def test_what_overviews_and_failures_show_is_found_by_index(world: World) -> Non
     for workspace_id in (ours, None):
         with explained() as plans:
             found = failures.groups(workspace_id, WINDOWS["30d"])
+            range_of_time, at = trends.between(START - timedelta(days=20), START + timedelta(days=1))
+            failures.groups(workspace_id, range_of_time, at=at, is_past=True)
+            failures.last_failure(workspace_id, "run")
             failures.stopped(workspace_id)
             trends.attempts(WINDOWS["7d"], workspace_id or "")
             trends.writes(WINDOWS["7d"], workspace_id or "")

@@ -22,6 +22,9 @@ class ReplayFilter(Period):
     """Which deliveries: those that match all the fields that are given, of which there must be one."""
 
     endpoint_ids = _any_of(fields.String(metadata={"example": "whe_01kaj5bd40e6rr3f5y2kq0w9xz"}), "Their endpoints.")
+    except_endpoint_ids = _any_of(
+        fields.String(metadata={"example": "whe_01kaj5bd40e6rr3f5y2kq0w9xz"}), "All endpoints but these."
+    )
     statuses = _any_of(
         fields.String(validate=validate.OneOf(replay_choices.STATUSES)),
         "By default failed and held. Of pending ones, those that wait for their retry become due. Delivered ones go "

@@ -112,6 +112,7 @@ def _chosen(workspace_id: str, given: Mapping[str, Any]) -> tuple[str, list[Any]
 
 _CONDITIONS = {
     "endpoint_ids": "deliveries.endpoint_id = ANY(%s)",
+    "except_endpoint_ids": "deliveries.endpoint_id <> ALL(%s)",
     "statuses": "deliveries.status = ANY(%s)",
     "kinds": "deliveries.kind = ANY(%s)",
     "error_codes": "deliveries.last_error_code = ANY(%s)",

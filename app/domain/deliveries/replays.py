@@ -134,6 +134,7 @@ class ChosenSchema(ResponseBody):
     """The filter of a replay with all its members."""
 
     endpoint_ids = fields.List(fields.String(), allow_none=True)
+    except_endpoint_ids = fields.List(fields.String(), allow_none=True)
     statuses = fields.List(fields.String())
     kinds = fields.List(fields.String(), allow_none=True)
     error_codes = fields.List(fields.String(), allow_none=True)

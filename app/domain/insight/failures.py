@@ -16,6 +16,8 @@ Order = Literal["largest", "newest"]
 
 # The groups that failed last; more are not looked at.
 MOST_GROUPS = 100
+# Of a range of one's own, the groups that failed after it began, and last: more are not looked at.
+MOST_LOOKED_AT = 2_000
 # Counting what a group has now stops here ("10,000+"), and earlier if there are many groups.
 MOST_COUNTED = 10_000
 MOST_COUNTED_TOGETHER = 500_000
@@ -55,10 +57,12 @@ class Group:
 class Groups:
     """The groups of a window that began at `since`, of which the counts have a value for each of `steps`.
 
-    `has_more`: there are others, which failed earlier. A number now that exceeds `counted_to` stands for any such.
+    `until`: when the last step ends. `has_more`: there are others, which failed earlier. A number now that exceeds
+    `counted_to` stands for any such.
     """
 
     since: datetime
+    until: datetime
     steps: Sequence[datetime]
     groups: Sequence[Group]
     has_more: bool
@@ -92,28 +96,43 @@ def groups(
     kind: Kind | None = None,
     order: Order = "largest",
     at: datetime | None = None,
+    is_past: bool = False,
 ) -> Groups:
     """The failures in a window, of a workspace or (None) of all, grouped; the MOST_GROUPS that failed last.
 
-    What goes on comes first; then the largest, or that which failed last. Takes at most four statements, whose costs
-    are those of the groups, however many failures they have.
+    `at` is in its last step; `is_past`: that is over, or may be. What goes on comes first; then the largest, or that
+    which failed last. Takes a few statements, whose costs are those of the groups, however many failures they have.
     """
     at = at or now()
     since, steps = window.since(at), window.steps(at)
+    until = steps[-1] + window.step
     conditions = ["last_seen_at >= %(since)s"]
     conditions += ["failure_groups.workspace_id = %(workspace_id)s"] if workspace_id is not None else []
     conditions += ["failure_groups.kind = %(kind)s"] if kind is not None else []
-    values = {"since": since, "workspace_id": workspace_id, "kind": kind, "limit": MOST_GROUPS + 1}
-    found = rows(_NEWEST.format(conditions=" AND ".join(conditions)), values)
+    values = {"since": since, "until": until, "workspace_id": workspace_id, "kind": kind, "limit": MOST_GROUPS + 1}
+    values["looked_at"] = MOST_LOOKED_AT
+    newest_groups = _NEWEST_IN.format(grain=window.grain) if is_past else _NEWEST
+    found = rows(_NAMED.format(newest=newest_groups.format(conditions=" AND ".join(conditions))), values)
     if not found:
-        return Groups(since, steps, [], False)
+        return Groups(since, until, steps, [], False)
     newest = found[:MOST_GROUPS]
-    counted = _counted([id for id, *_ in newest], window, since)
+    counted = _counted([id for id, *_ in newest], window, since, until)
     most = min(MOST_COUNTED, MOST_COUNTED_TOGETHER // len(newest))
     present = _now([row for row in newest if row[1] == "delivery"], most)
-    made = [_group(row, at, counted.get(row[0], _Counted()), steps, present.get(row[0], {})) for row in newest]
+    present_time = now() if is_past else at
+    made = [
+        _group(row, present_time, counted.get(row[0], _Counted()), steps, present.get(row[0], {})) for row in newest
+    ]
     made.sort(key=lambda group: (group.goes_on, group.failed if order == "largest" else 0, group.last_seen_at))
-    return Groups(since, steps, made[::-1], len(found) > MOST_GROUPS, most)
+    return Groups(since, until, steps, made[::-1], len(found) > MOST_GROUPS, most)
+
+
+def last_failure(workspace_id: str | None = None, kind: Kind | None = None) -> datetime | None:
+    """When something failed last, of a workspace or of all, as far as it is kept. With a kind, of the newest causes."""
+    conditions = ["workspace_id = %(workspace_id)s"] if workspace_id is not None else []
+    values = {"workspace_id": workspace_id, "kind": kind, "most": MOST_LOOKED_AT}
+    [(found,)] = rows(_LAST.format(where=f"WHERE {' AND '.join(conditions)}" if conditions else ""), values)
+    return found  # type: ignore[no-any-return]
 
 
 def stopped(workspace_id: str | None = None, limit: int = 50) -> list[Stopped]:
@@ -140,9 +159,9 @@ def _group(
     )
 
 
-def _counted(group_ids: Sequence[int], window: Window, since: datetime) -> dict[int, _Counted]:
+def _counted(group_ids: Sequence[int], window: Window, since: datetime, until: datetime) -> dict[int, _Counted]:
     counted: dict[int, _Counted] = {id: _Counted() for id in group_ids}
-    values = {"step": window.step, "ids": list(group_ids), "since": since}
+    values = {"step": window.step, "ids": list(group_ids), "since": since, "until": until}
     for id, step, failed, final in rows(_COUNTS.format(grain=window.grain), values):
         each = counted[id]
         each.failed, each.final = each.failed + failed, each.final + final
@@ -167,9 +186,27 @@ def _now(groups: Collection[Sequence[Any]], most: int) -> dict[int, dict[str, in
     return found
 
 
-_NEWEST = """
-    WITH newest AS (
-        SELECT * FROM failure_groups WHERE {conditions} ORDER BY last_seen_at DESC LIMIT %(limit)s)
+_NEWEST = "SELECT * FROM failure_groups WHERE {conditions} ORDER BY last_seen_at DESC LIMIT %(limit)s"
+
+# Those of the same that failed before the range was over, too.
+_NEWEST_IN = """
+    SELECT * FROM (
+        SELECT * FROM failure_groups WHERE {{conditions}} ORDER BY last_seen_at DESC LIMIT %(looked_at)s
+    ) AS looked_at
+    WHERE first_seen_at < %(until)s AND EXISTS (
+        SELECT 1 FROM failure_{grain} AS counted
+        WHERE group_id = looked_at.id AND starts_at >= %(since)s AND starts_at < %(until)s)
+    ORDER BY last_seen_at DESC LIMIT %(limit)s
+"""
+
+_LAST = """
+    SELECT max(last_seen_at) FROM (
+        SELECT kind, last_seen_at FROM failure_groups {where} ORDER BY last_seen_at DESC LIMIT %(most)s) AS newest
+    WHERE %(kind)s::text IS NULL OR kind = %(kind)s
+"""
+
+_NAMED = """
+    WITH newest AS ({newest})
     SELECT newest.id, newest.kind, newest.workspace_id, coalesce(workspaces.name, newest.workspace_id), subject,
         coalesce(address, automations.name), code, nullif(newest.status, 0), first_seen_at, last_seen_at
     FROM newest
@@ -182,7 +219,8 @@ _NEWEST = """
 _COUNTS = """
     SELECT group_id, date_bin(%(step)s, starts_at, timestamptz '2000-01-01 00:00:00+00') AS step,
         sum(failed)::int, sum(final)::int
-    FROM failure_{grain} WHERE group_id = ANY(%(ids)s) AND starts_at >= %(since)s GROUP BY group_id, step
+    FROM failure_{grain} WHERE group_id = ANY(%(ids)s) AND starts_at >= %(since)s AND starts_at < %(until)s
+    GROUP BY group_id, step
 """
 
 # The condition is that of the index `deliveries_failures`, which has all that is read here; PostgreSQL uses the index

@@ -49,6 +49,7 @@ TYPES: Mapping[str, Type] = {
     "inv": Type("invoice", "invoices", "'No. ' || number"),
     "tok": Type("token", "tokens", "name"),
     "mem": Type("member", "members", "role"),
+    "seg": Type("segment", "segments", "name"),
     "ws": Type("workspace", "workspaces", "name", workspace="id"),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -44,6 +44,27 @@ WINDOWS: Mapping[str, Window] = {
     )
 }
 DEFAULT = WINDOWS["24h"]
+# Steps of a range of one's own: the first that makes no more than MOST_STEPS of it. The minutes of thirty days would
+# be read from 43,200 rows for each cause.
+MOST_STEPS = 75
+_STEPS = (
+    *((timedelta(minutes=minutes), "minutes") for minutes in (1, 5)),
+    *((timedelta(hours=hours), "hours") for hours in (1, 3, 12)),
+)
+
+
+def between(since: datetime, until: datetime) -> tuple[Window, datetime]:
+    """A window with all steps in which a part of that range is, and a time in its last step.
+
+    `until` is later than `since`. A range that is longer than figures are kept begins so much later.
+    """
+    since = max(since, until - WINDOWS["30d"].length)
+    for step, grain in _STEPS:
+        window = Window("own", "this time", timedelta(0), step, grain)
+        first, last = window.since(since), window.since(until - timedelta(microseconds=1))
+        if (last - first) // step < MOST_STEPS:
+            break
+    return replace(window, length=last - first), last
 
 
 @dataclass(frozen=True, slots=True)

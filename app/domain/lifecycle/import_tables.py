@@ -10,24 +10,24 @@ from functools import partial
 from typing import IO, Any
 
 from app.domain.bodies.pointers import refuse_bad_text
+from app.domain.lifecycle import import_columns
+from app.domain.lifecycle.import_columns import CUSTOM, PLAIN
 from app.domain.lifecycle.import_lines import LONGEST_LINE_BYTES, MOST_LINES, Lines, sort_out
 from app.errors import Fault, Invalid, Malformed, TooLarge, pointer_to
 
-PLAIN = ("external_id", "email", "phone", "first_name", "last_name", "locale", "timezone")
-CUSTOM = "custom_fields."
-_DELIMITERS = ",;\t"
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def read(file: IO[bytes]) -> Lines:
+def read(file: IO[bytes], mapping: import_columns.Mapping | None = None) -> Lines:
     """The good and the bad rows below the header, numbered as the lines of the file.
 
-    Columns: those of PLAIN, `opted_out`, `tags` (separated by semicolons or commas) and `custom_fields.<name>`. An
-    empty cell counts as not given. Raises Invalid for a file that is not UTF-8, unknown columns, no rows or too many.
+    Columns: those of PLAIN, `opted_out`, `tags` (separated by semicolons or commas) and `custom_fields.<name>`; with a
+    mapping, any, as it says. An empty cell counts as not given. Raises Invalid for a file that is not UTF-8, columns
+    that are unknown or not those of the mapping, no rows or too many.
     """
     text = io.TextIOWrapper(file, "utf-8-sig", newline="")
     try:
-        good, bad = _read(text)
+        good, bad = _read(text, mapping)
     except UnicodeDecodeError as error:
         raise Invalid(Fault("", "The file is not text in UTF-8. Save it as 'CSV UTF-8'.")) from error
     finally:
@@ -37,14 +37,12 @@ def read(file: IO[bytes]) -> Lines:
     return good, bad
 
 
-def _read(text: IO[str]) -> Lines:
-    head = text.readline(LONGEST_LINE_BYTES)
-    delimiter = max(_DELIMITERS, key=head.count)
-    try:
-        columns = [name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])]
-    except csv.Error as error:
-        raise Invalid(Fault("", f"The line with the names of the columns cannot be read: {error}.")) from error
-    _check(columns)
+def _read(text: IO[str], mapping: import_columns.Mapping | None) -> Lines:
+    columns, delimiter = import_columns.header(text)
+    if mapping is not None:
+        columns = mapping.names_for(columns)
+    else:
+        _check(columns)
     return sort_out(_rows(csv.reader(text, delimiter=delimiter), columns))
 
 
@@ -88,10 +86,13 @@ def _contact(columns: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:
         raise TooLarge(f"The line is larger than {LONGEST_LINE_BYTES // 1024} KiB.")
     contact: dict[str, Any] = {}
     for name, cell in zip(columns, cells, strict=False):
-        if not cell.strip():
+        if not cell.strip() or not name:
             continue
         if name == "tags":
-            contact[name] = [tag for tag in cell.replace(",", ";").split(";") if tag.strip()]
+            contact.setdefault(name, []).extend(tag for tag in cell.replace(",", ";").split(";") if tag.strip())
+        elif name == import_columns.NAME:
+            first, _, last = cell.strip().partition(" ")
+            contact |= {"first_name": first} | ({"last_name": last.strip()} if last else {})
         elif name == "opted_out":
             contact[name] = _boolean(cell)
         elif name.startswith(CUSTOM):

@@ -162,6 +162,17 @@ def renew(invitation_id: str) -> Made | None:
     return None
 
 
+def replace(workspace_id: str, link_id: str, actor_id: str | None) -> Made:
+    """The same for an invitation of the workspace, at the wish of a member. Raises NotFound if it has no open one."""
+    is_theirs = (PasswordLink.id == link_id) & (PasswordLink.workspace_id == workspace_id)
+    with transaction():
+        made = renew(link_id) if PasswordLink.select().where(is_theirs).exists() else None
+        if made is None:
+            raise NotFound(_GONE)
+        audit.note(workspace_id, actor_id, "members.renew_invitation", "invitation", link_id)
+    return made
+
+
 def withdraw(workspace_id: str, link_id: str, actor_id: str | None) -> None:
     """Makes an invitation of the workspace useless. Safe to repeat. Raises NotFound if it has none of that kind."""
     is_it = (PasswordLink.id == link_id) & (PasswordLink.workspace_id == workspace_id)

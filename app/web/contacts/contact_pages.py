@@ -11,18 +11,20 @@ from werkzeug.wrappers import Response
 from app.domain.bodies.contacts import ContactPatch, ContactUpsert, TagBody
 from app.domain.contacts import contacts
 from app.domain.contacts.contacts import IDENTIFIERS, LONGEST_SEARCH, SHORTEST_SEARCH
+from app.domain.insight import timelines
 from app.errors import Conflict, Fault, Invalid
 from app.lib import normalization
 from app.models.contacts import Contact
 from app.web import lists, writes
 from app.web.access import Forbidden, page, viewer, workspace_id
-from app.web.contacts import contact_forms
+from app.web.contacts import contact_forms, contact_talks
 from app.web.formats import MOST_COUNTED
 from app.web.forms import Answer, checked, errors_of, status_of, typed
 from app.web.redirects import to
 
 blueprint = Blueprint("contact_pages", __name__, url_prefix="/workspaces/<workspace>/contacts")
 
+MOST_HAPPENED = 10
 FILTERS = ("q", "email", "phone", "external_id", "tag")
 _STALE = "Somebody has changed this contact since you opened the form. Check what is below, then save it again."
 
@@ -194,7 +196,16 @@ def _list(given: dict[str, str], shown: lists.Page, count: int, errors: dict[str
 
 
 def _show(contact: Contact, tag: str = "", errors: dict[str, str] | None = None) -> str:
-    return render_template("contacts/show.html", contact=contact, tag=tag, errors=errors or {})
+    happened = timelines.newest(workspace_id(), contact.id, None, MOST_HAPPENED)
+    return render_template(
+        "contacts/show.html",
+        contact=contact,
+        tag=tag,
+        errors=errors or {},
+        talks=contact_talks.of_contact(contact),
+        happened=happened[:MOST_HAPPENED],
+        labels=timelines.labels(workspace_id(), happened),
+    )
 
 
 def _form(given: dict[str, Any], contact: Contact | None = None, error: Invalid | Conflict | None = None) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import IO, Any
 
 from flask import Blueprint, render_template, request
 
-from app.domain.lifecycle import import_lines, import_tables, imports
+from app.domain.lifecycle import import_columns, import_lines, import_tables, imports
+from app.domain.lifecycle.import_columns import Column, Mapping
 from app.domain.lifecycle.import_lines import MOST_BYTES, MOST_LINES, Lines
 from app.errors import Conflict, Fault, Invalid
 from app.lib import ids
@@ -16,12 +19,23 @@ from app.models.imports import Import, LineError
 from app.models.jobs import Job
 from app.web import lists, writes
 from app.web.access import page, workspace_id
-from app.web.forms import Answer, errors_of
+from app.web.forms import Answer, errors_of, typed_all
 from app.web.redirects import to
 
 blueprint = Blueprint("import_pages", __name__, url_prefix="/workspaces/<workspace>/contacts")
 
 MOST_RECENT = 10
+_LABELS = {
+    "": "do not import",
+    "external_id": "external ID",
+    "email": "e-mail",
+    "name": "full name",
+    "locale": "language",
+    "timezone": "time zone",
+    "opted_out": "opted out (true or false)",
+    "custom_field": "custom field of this name",
+}
+_TARGETS = [(target, _LABELS.get(target, target.replace("_", " "))) for target in import_columns.TARGETS]
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -35,12 +49,15 @@ def new() -> str:
 @blueprint.post("/import")
 @page("contacts.import", most_bytes=2 * MOST_BYTES)  # a file that is too large gets a sentence at its field
 def create() -> Answer:
-    """Accepts the file as one job, and leads to its progress."""
+    """Accepts the file as one job, and leads to its progress; or only shows its columns, to choose what they are."""
+    if request.form.get("look") == "columns":
+        return _form({}, _columns())
+    mapping = _mapping()
     try:
-        job = _accept(_file())
+        job = _accept(_file(), mapping)
     except Invalid as error:
         # Whatever is wrong with the file as a whole belongs to its field.
-        return _form({"file": next(iter(errors_of(error).values()))}), 422
+        return _form({"file": next(iter(errors_of(error).values()))}, _columns(mapping)), 422
     except Conflict as error:
         return _form({"file": error.detail}), 409
     return to("import_pages.show", import_id=job.resource_id)
@@ -70,30 +87,53 @@ def _file() -> IO[bytes]:
     return found.stream
 
 
-def _accept(file: IO[bytes]) -> Job:
+def _mapping() -> Mapping | None:
+    """What the form says about the columns; None if it does not know them."""
+    headers, targets = typed_all("header"), typed_all("column")
+    return Mapping(headers, targets) if headers else None
+
+
+def _columns(mapping: Mapping | None = None) -> list[Column]:
+    """The columns of the file that was sent, with what was chosen for them; none of a file that is no table."""
+    try:
+        columns = import_columns.read(_at_beginning(_file())[0])
+    except Invalid:
+        return []
+    if mapping is None or [column.header for column in columns] != mapping.headers:
+        return columns
+    return [replace(column, target=target) for column, target in zip(columns, mapping.targets, strict=False)]
+
+
+def _accept(file: IO[bytes], mapping: Mapping | None) -> Job:
     size = file.seek(0, 2)
     if size > MOST_BYTES:
         raise Invalid(Fault("/file", f"The file is larger than {MOST_BYTES // 1024**2} MiB. Split it."))
     file.seek(0)
     digest = hashlib.file_digest(file, "sha256").digest()  # type: ignore[arg-type]
     with import_lines.memory_for(size):
-        good, bad = _read(file)
+        good, bad = _read(file, mapping)
         import_id = ids.new("imp")
         store = partial(imports.store, workspace_id(), import_id, good=good, bad=bad)
         return writes.begin("contacts.import", import_id, store, digest)
 
 
-def _read(file: IO[bytes]) -> Lines:
+def _read(file: IO[bytes], mapping: Mapping | None) -> Lines:
     """JSON lines begin with an object; anything else is a table."""
+    file, first = _at_beginning(file)
+    if first == b"[":
+        raise Invalid(Fault("/file", "This is a list in JSON. Write one object a line, without a list around them."))
+    return import_lines.read(file) if first == b"{" else import_tables.read(file, mapping)
+
+
+def _at_beginning(file: IO[bytes]) -> tuple[IO[bytes], bytes]:
+    """The file at its text, and the first sign of that."""
     file.seek(0)
     begins_with = file.read(len(_BOM))
     after_bom = len(_BOM) if begins_with == _BOM else 0
     file.seek(after_bom)
     first = file.read(1024).lstrip()[:1]
-    if first == b"[":
-        raise Invalid(Fault("/file", "This is a list in JSON. Write one object a line, without a list around them."))
     file.seek(after_bom)
-    return import_lines.read(file) if first == b"{" else import_tables.read(file)
+    return file, first
 
 
 def _errors(import_id: str, after: str | None, limit: int) -> list[LineError]:
@@ -111,12 +151,14 @@ def _faults(error: LineError) -> list[dict[str, Any]]:
     ]
 
 
-def _form(errors: dict[str, str]) -> str:
+def _form(errors: dict[str, str], found: Sequence[Column] = ()) -> str:
     return render_template(
         "contacts/new_import.html",
         errors=errors,
         most_lines=MOST_LINES,
         most_mib=MOST_BYTES // 1024**2,
-        columns=import_tables.PLAIN,
+        columns=import_columns.PLAIN,
+        found=found,
+        targets=_TARGETS,
         recent=Job.newest(workspace_id(), ["contacts.import"], None, None, MOST_RECENT),
     )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from app.models.endpoints import Endpoint
 from app.web.access import workspace_id
 
 # With more, a form asks for the identifier instead: a list of a thousand is neither small nor quick to read.
 MOST = 50
+MOST_TICKED = 100
 LONGEST_LABEL = 60
 
 Choices = list[tuple[str, str]]
@@ -14,14 +17,30 @@ Choices = list[tuple[str, str]]
 
 def offered(first_label: str, chosen: str | None) -> Choices | None:
     """Values and labels for a select, with the one that is chosen; None if there are more than a select can offer."""
-    columns = (Endpoint.id, Endpoint.address, Endpoint.state)
-    found = list(Endpoint.in_workspace(workspace_id()).select(*columns).order_by(Endpoint.id.desc()).limit(MOST + 1))
+    found = _newest(MOST + 1)
     if len(found) > MOST:
         return None
     choices = [("", first_label), *((endpoint.id, _label(endpoint)) for endpoint in found)]
     if chosen and chosen not in dict(choices):
         choices.append((chosen, chosen))  # a deleted one
     return choices
+
+
+def ticked(chosen: Sequence[str]) -> list[tuple[str, str, bool]] | None:
+    """A box for each endpoint: its value, its label and whether it is ticked; None if there are more than MOST_TICKED.
+
+    Those that are ticked come first.
+    """
+    found = {endpoint.id: _label(endpoint) for endpoint in _newest(MOST_TICKED + 1)}
+    if len(found) > MOST_TICKED:
+        return None
+    boxes = [(id, found.get(id, id), True) for id in dict.fromkeys(chosen)]  # a deleted one has no label
+    return [*boxes, *((id, label, False) for id, label in found.items() if id not in chosen)]
+
+
+def _newest(limit: int) -> list[Endpoint]:
+    columns = (Endpoint.id, Endpoint.address, Endpoint.state)
+    return list(Endpoint.in_workspace(workspace_id()).select(*columns).order_by(Endpoint.id.desc()).limit(limit))
 
 
 def _label(endpoint: Endpoint) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from http.client import responses as phrases
 from typing import Any, cast, get_args
 
@@ -12,7 +13,7 @@ from flask import Blueprint, Response, render_template, request, url_for
 from app.domain.deliveries import causes
 from app.domain.insight import failures
 from app.domain.insight.failures import Group, Groups, Kind, Order
-from app.lib import clock
+from app.lib.json import timestamp
 from app.problems import PROBLEMS
 from app.web import charts, periods
 from app.web.access import page, staff, viewer, workspace_id
@@ -68,8 +69,9 @@ def show_all() -> str | Response:
 def _show(id: str | None) -> str | Response:
     kind = cast(Kind | None, _chosen("kind", failures.KINDS))
     order = cast(Order, _chosen("order", get_args(Order)) or "largest")
-    window = periods.chosen()
-    found = failures.groups(id, window, kind=kind, order=order, at=clock.now())
+    period = periods.chosen_range()
+    is_own = period.until is not None
+    found = failures.groups(id, period.window, kind=kind, order=order, at=period.at, is_past=is_own)
     if wanted_format():
         return file_of([_exported(group) for group in found.groups], "failures")
     return render_template(
@@ -77,8 +79,10 @@ def _show(id: str | None) -> str | Response:
         found=found,
         rows=[_row(group) for group in found.groups],
         is_all=id is None,
-        window=window,
+        period=period,
+        window=period.window,
         windows=periods.links(),
+        last=_last(id, kind) if not found.groups else None,
         kinds=[(label, address(kind=each), each == kind) for each, label in _KINDS.items()],
         orders=[
             ("Largest first", address(order=None), order == "largest"),
@@ -87,6 +91,15 @@ def _show(id: str | None) -> str | Response:
         capped=_capped(found),
         address=address,
     )
+
+
+def _last(id: str | None, kind: Kind | None) -> tuple[datetime, str] | None:
+    """When something failed last, and the address of what failed around that time; None if nothing is known to have."""
+    at = failures.last_failure(id, kind)
+    if at is None:
+        return None
+    around = {"since": at - timedelta(hours=1), "until": at + timedelta(hours=1)}
+    return at, address(window=None, zone=None, **{name: timestamp(moment) for name, moment in around.items()})
 
 
 def _chosen(name: str, choices: tuple[str, ...]) -> str | None:

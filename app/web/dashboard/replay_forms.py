@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from werkzeug.datastructures import MultiDict
 
 from app.domain.bodies.replays import ReplayFilter
 from app.domain.deliveries import replay_choices
 from app.errors import Invalid
+from app.lib import time_zones
 from app.web import filters
 from app.web.forms import checked, errors_of
 
@@ -24,12 +28,10 @@ NAMES: Mapping[str, str] = {
     "since": "since",
     "until": "until",
 }
-_READERS: Mapping[str, Callable[[str], Any]] = {
-    "status_code": filters.status_code,
-    "since": filters.time,
-    "until": filters.time,
-}
+# Beside them: whether the endpoints are left out instead, and the zone of the times.
+WITHOUT = "without"
 _SINGLE = ("since", "until")
+_SEPARATED = ("endpoint_id",)  # a field that takes several values has them behind each other
 MOST_VALUES = 100  # of a name in an address
 
 
@@ -40,6 +42,19 @@ class Asked:
     given: Mapping[str, list[str]]
     chosen: dict[str, Any] | None
     errors: Mapping[str, str]
+    zone: ZoneInfo
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether it is about all endpoints but those given."""
+        return self.one("endpoints") == WITHOUT
+
+    def time(self, name: str) -> datetime | None:
+        """The time of that name; None if there is none, or what was typed is no time."""
+        try:
+            return filters.time(self.one(name), self.zone) if self.one(name) else None
+        except ValueError:
+            return None
 
     def one(self, name: str) -> str:
         """The only value of that name, or the first."""
@@ -48,24 +63,29 @@ class Asked:
 
 def read(values: MultiDict[str, str]) -> Asked:
     """The request in the address or form. An empty field stands for none."""
-    given = {name: texts for name in NAMES if (texts := _texts(values, name))}
+    given = {name: texts for name in (*NAMES, "endpoints", "zone") if (texts := _texts(values, name))}
+    zone = time_zones.first_known(*given.get("zone", ()))
+    readers = _readers(zone)
+    names = {**NAMES, "endpoint_id": "except_endpoint_ids"} if given.get("endpoints") == [WITHOUT] else NAMES
     body: dict[str, Any] = {}
     errors: dict[str, str] = {}
-    for name, texts in given.items():
+    for name in names:
+        if name not in given:
+            continue
         try:
-            found = [_READERS.get(name, str)(text) for text in texts]
+            found = [readers.get(name, str)(text) for text in given[name]]
         except ValueError as error:
             errors[name] = str(error).removesuffix(" This filter is left out.").removesuffix(" The filter is left out.")
             continue
-        body[NAMES[name]] = found[0].isoformat() if name in _SINGLE else found
+        body[names[name]] = found[0].isoformat() if name in _SINGLE else found
     if errors or not body:
-        return Asked(given, None, errors)
+        return Asked(given, None, errors, zone)
     try:
         checked(ReplayFilter(), body)
     except Invalid as error:
-        names = {of_filter: name for name, of_filter in NAMES.items()}
-        return Asked(given, None, {names.get(field, field): said for field, said in errors_of(error).items()})
-    return Asked(given, body, {})
+        fields = {of_filter: name for name, of_filter in names.items()}
+        return Asked(given, None, {fields.get(field, field): said for field, said in errors_of(error).items()}, zone)
+    return Asked(given, body, {}, zone)
 
 
 def described(chosen: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
@@ -73,6 +93,7 @@ def described(chosen: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     labels = {
         "statuses": "State",
         "endpoint_ids": "Endpoint",
+        "except_endpoint_ids": "All endpoints but",
         "kinds": "Kind",
         "error_codes": "Cause",
         "status_codes": "Status received",
@@ -85,6 +106,13 @@ def reason(code: str) -> str:
     return replay_choices.REASONS.get(code, code)
 
 
+def _readers(zone: ZoneInfo) -> Mapping[str, Callable[[str], Any]]:
+    time = partial(filters.time, zone=zone)
+    return {"status_code": filters.status_code, "since": time, "until": time}
+
+
 def _texts(values: MultiDict[str, str], name: str) -> list[str]:
     found = [text.strip() for text in values.getlist(name)[:MOST_VALUES]]
+    if name in _SEPARATED:
+        found = [part for text in found for part in text.replace(",", " ").split()][:MOST_VALUES]
     return [text for text in found if text and len(text) <= 200 and text.isprintable()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
@@ -100,7 +101,9 @@ def show(replay_id: str) -> str | Response:
         replay=replay,
         chosen=represented["filter"],
         described=replay_forms.described(replay.filter),
-        addresses=Endpoint.addresses(workspace_id(), represented["filter"]["endpoint_ids"] or ()),
+        addresses=Endpoint.addresses(
+            workspace_id(), represented["filter"]["endpoint_ids"] or represented["filter"]["except_endpoint_ids"] or ()
+        ),
         canary=deliveries.get(str(canary.sent_as)) if canary else None,
         page=listed,
         deliveries=deliveries,
@@ -157,20 +160,17 @@ def _new(asked: Asked, given: Mapping[str, str], errors: Mapping[str, str]) -> s
         all_statuses=replay_choices.STATUSES,
         reason=replay_forms.reason,
         choices=_CHOICES,
-        endpoints=endpoint_choices.offered("All endpoints", asked.one("endpoint_id")),
+        endpoints=endpoint_choices.ticked(asked.given.get("endpoint_id", ())),
         addresses=Endpoint.addresses(workspace_id(), {*endpoint_ids, *asked.given.get("endpoint_id", ())}),
         most_per_second=replays.MOST_PER_SECOND,
-        since=_local(asked, "since"),
-        until=_local(asked, "until"),
+        moments={name: _moment(asked, name) for name in ("since", "until")},
     )
 
 
-def _local(asked: Asked, name: str) -> str:
-    """The time as the field for it has it; what was typed, where that is no time."""
-    try:
-        return filters.local_time(filters.time(asked.one(name))) if asked.one(name) else ""
-    except ValueError:
-        return asked.one(name)
+def _moment(asked: Asked, name: str) -> tuple[datetime | None, str]:
+    """The time, and as the field for it has it; what was typed, where that is no time."""
+    at = asked.time(name)
+    return at, filters.local_time(at, asked.zone) if at else asked.one(name)
 
 
 def _flat(replay: Replay) -> dict[str, Any]:

@@ -1,18 +1,24 @@
-"""The search box: says what a text is, and leads to its page."""
+"""The search box: says what a text is, and leads to its page, or finds contacts and messages with its words."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 from flask import Blueprint, redirect, render_template, request
 from werkzeug.wrappers import Response
 
-from app.domain.insight import searches
-from app.domain.insight.searches import Found
-from app.web.access import page, staff, workspace_id
+from app.domain.insight import searches, word_searches
+from app.domain.insight.searches import Findings, Found
+from app.domain.people import message_access
+from app.web.access import page, staff, viewer, workspace_id
+from app.web.contacts import contact_names
 
 blueprint = Blueprint("searches", __name__)
 
+BEFORE_WORD, LONGEST_EXCERPT = 30, 200
 # By type; after the path of the workspace.
-_PAGES = {
+_PAGES: Mapping[str, str | None] = {
     "delivery": "dashboard/deliveries/{id}",
     "event": "dashboard/events/{id}",
     "job": "dashboard/jobs/{id}",
@@ -23,7 +29,7 @@ _PAGES = {
     "sweep": "dashboard/endpoints/{parent}",
     "replay": "dashboard/replays/{id}",
     "import": "contacts/imports/{id}",
-    "conversation": "dashboard/contacts/{parent}",
+    "conversation": "inbox/{id}",
     "message": "dashboard/contacts/{parent}",
     "note": "dashboard/contacts/{parent}",
     "sale": "dashboard/contacts/{parent}",
@@ -31,14 +37,15 @@ _PAGES = {
     "invoice": "settings/billing/invoices/{id}",
     "token": "settings/developers/tokens",
     "member": "settings/members",
+    "segment": None,
     "workspace": "dashboard",
 }
 
 
 def path_of(found: Found) -> str | None:
-    """The path of the page that shows it; None if none does any more."""
+    """The path of the page that shows it; None if none does, or none any more."""
     path = _PAGES[found.type]
-    if found.parent is None and "{parent}" in path:
+    if path is None or (found.parent is None and "{parent}" in path):
         return None
     return f"/workspaces/{found.workspace_id}/{path.format(id=found.id, parent=found.parent)}"
 
@@ -63,4 +70,25 @@ def _show(id: str | None) -> str | Response:
     match findings.found:
         case [only] if only.matched == "id" and (path := path_of(only)):
             return redirect(path, 303)  # nothing else has this identifier
-    return render_template("searches/results.html", findings=findings, path_of=path_of, is_all=id is None)
+    by_words = _by_words(findings, id) if id is not None and not findings.found else None
+    return render_template(
+        "searches/results.html",
+        findings=findings,
+        by_words=by_words,
+        names=contact_names.names_of(id, {each.contact_id for each in by_words.messages}) if id and by_words else {},
+        name_of=contact_names.name_of,
+        excerpt=partial(_excerpt, words=word_searches.words_of(findings.text)),
+        path_of=path_of,
+        is_all=id is None,
+    )
+
+
+def _by_words(findings: Findings, id: str) -> word_searches.Findings:
+    return word_searches.find(findings.text, id, with_messages=viewer().may(message_access.SEE))
+
+
+def _excerpt(text: str, words: Sequence[str]) -> str:
+    """The part of the text around the first of the words that it has."""
+    places = [place for word in words if (place := text.lower().find(word.lower())) >= 0]
+    begins = max(min(places, default=0) - BEFORE_WORD, 0)
+    return ("… " if begins else "") + text[begins : begins + LONGEST_EXCERPT]

@@ -26,7 +26,6 @@ _CHOICES = [
     ("deliveries", "Deliveries"),
     ("runs", "Runs and steps"),
 ]
-_TONES = {"failed": "bad", "delivered": "good", "succeeded": "good", "completed": "good"}
 
 
 @blueprint.get("/<contact_id>")
@@ -56,7 +55,6 @@ def show(contact_id: str) -> str | Response:
         labels=timelines.labels(workspace_id(), listed.rows),
         chosen=chosen,
         choices=_CHOICES,
-        tones=_TONES,
         address=address,
     )
 

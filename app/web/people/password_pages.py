@@ -57,6 +57,8 @@ def use_link(token: str) -> Response | str | tuple[str, int]:
         link = links.find(token)
         if link.sets_password and password != repeated:
             return _again(link, {"repeated": "This is not the same as above."})
+        if not link.sets_password and (refusal := _must_sign_in(link)):
+            return refusal
         link = links.use(token, password)
     except NotFound as error:
         return _gone(error)
@@ -70,6 +72,19 @@ def use_link(token: str) -> Response | str | tuple[str, int]:
     access.sign_in(sessions.begin(link.account_id, request.remote_addr or "", request.user_agent.string))
     flash("Your password is set, and you are signed in.", "good")
     return redirect(url_for("start.show"), 303)
+
+
+def _must_sign_in(link: links.Open) -> Response | tuple[str, int] | None:
+    """Where no e-mail is sent: only who signs in with an account joins with it.
+
+    Nobody has checked there that whoever chose its password reads the address; that may have been another workspace.
+    """
+    who = access.viewer()
+    if emails.can_be_sent() or (who is not None and who.signed.account_id == link.account_id):
+        return None
+    if who is None:
+        return redirect(url_for("sign_ins.show", next=request.path), 303)
+    return _again(link, {"password": f"You are signed in as {who.signed.email}. Sign out, and open the link again."})
 
 
 def _again(link: links.Open, errors: dict[str, str]) -> tuple[str, int]:

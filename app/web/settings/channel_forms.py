@@ -28,12 +28,16 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The texts about a kind: its fields, and the instructions before and after it is connected."""
+    """The texts about a kind: its fields, and the instructions before and after it is connected.
+
+    `steps` are what to do at the provider, in their order; the form of `fields` is one of them.
+    """
 
     label: str
     what: str
     fields: Sequence[Field]
     afterwards: str
+    steps: Sequence[str] = ()
 
 
 FORMS: Mapping[str, Form] = {
@@ -59,6 +63,13 @@ FORMS: Mapping[str, Form] = {
             ),
         ),
         "Paste this line into your pages, before </body>:",
+        (
+            "Enter below which pages may show the chat: scheme and host, such as https://shop.example, and the port if "
+            "the address has one. Leave the path out, and give a line to www.shop.example, too, if your shop has both.",
+            "Choose Connect. The chat has no provider that has to accept it.",
+            "Copy the secret from the next page if your server is to say who a visitor is. It is shown once.",
+            "Copy the line with the script from the channel's page, and paste it into your pages before </body>.",
+        ),
     ),
     "telegram": Form(
         "Telegram",
@@ -71,7 +82,15 @@ FORMS: Mapping[str, Form] = {
                 "This is not a bot's token. @BotFather shows it.",
             ),
         ),
-        "Telegram sends messages to this address as soon as it accepts the bot:",
+        "Telegram sends messages to this address as soon as it accepts the bot. There is nothing to enter anywhere:",
+        (
+            "Open a chat with @BotFather in Telegram, and send /newbot. For a bot that you have, send /mybots, choose "
+            "it, and press API Token; its present webhook is replaced.",
+            "Choose a name, which people see, and a username that ends in “bot”.",
+            "Copy the token from the answer into the field below. Who has it controls the bot.",
+            "Choose Connect. The webhook is set by itself.",
+            "Write to your bot to try it. A bot cannot write first, so give people the link t.me/ and its username.",
+        ),
     ),
     "whatsapp": Form(
         "WhatsApp",
@@ -105,6 +124,19 @@ FORMS: Mapping[str, Form] = {
         ),
         "Enter this address as the callback URL of your app's webhooks, with the verify token that you made up, and "
         "subscribe to the field messages:",
+        (
+            "Open your app at developers.facebook.com, or create one with WhatsApp. The number must be on the WhatsApp "
+            "Business Platform.",
+            "In WhatsApp → API Setup, copy the Phone number ID. It is not the phone number.",
+            "In the business settings, under System users, add one, give it access to the app and to the WhatsApp "
+            "account, and generate a token that never expires, with whatsapp_business_messaging and "
+            "whatsapp_business_management. The token in the API Setup ends after a day.",
+            "In App settings → Basic, show and copy the App secret.",
+            "Make up a verify token, fill in the form, and choose Connect.",
+            "The next page shows the address of the webhook. In WhatsApp → Configuration enter it as Callback URL, "
+            "with the verify token, choose Verify and save, and subscribe to the field messages. Without that nothing "
+            "comes in.",
+        ),
     ),
 }
 

@@ -24,7 +24,7 @@ from app.web.settings.channel_forms import Form
 
 blueprint = Blueprint("channel_pages", __name__, url_prefix="/workspaces/<workspace>/settings/channels")
 
-_ASKED = "The provider is being asked. Reload the page in a moment."
+_ASKED = "The provider is being asked. This page shows what it answers."
 
 
 @blueprint.get("")

@@ -13,6 +13,7 @@ from app.domain.assignment import departures, member_changes
 from app.domain.bodies.members import MemberPatch
 from app.domain.conversations import conversation_counts
 from app.domain.people import emails, links, members
+from app.domain.people.links import Made
 from app.domain.people.roles import ROLES
 from app.errors import Conflict, Fault, Invalid
 from app.web import writes
@@ -39,20 +40,28 @@ def index() -> str:
 
 @blueprint.post("/invite")
 @page("members.manage")
-def invite() -> Response | tuple[str, int]:
-    """Invites somebody by e-mail."""
+def invite() -> Answer:
+    """Invites somebody by e-mail; where none is sent, shows the link, in this response only."""
     email, role = request.form.get("email", "").strip(), request.form.get("role", "")
-    if not emails.can_be_sent():
-        return _page(email, role, {"email": "This installation sends no e-mail. Ask your operator for the link."}), 409
     try:
         with transaction():
             made = links.invite(workspace_id(), email, role, viewer().actor_id)
-            emails.arrange_invitation(made.link_id)
+            if emails.can_be_sent():
+                emails.arrange_invitation(made.link_id)
     except Invalid as error:
         return _page(email, role, errors_of(error)), 422
     except Conflict as error:
         return _page(email, role, {"email": error.detail}), 409
+    if not emails.can_be_sent():
+        return _link(made)
     return _done(f"An invitation is on its way to {made.account.email}. It is valid for 7 days.")
+
+
+@blueprint.post("/invitations/<link_id>/renew")
+@page("members.manage")
+def renew(link_id: str) -> Answer:
+    """Gives an invitation another link, in place of the one it has, and shows that."""
+    return _link(links.replace(workspace_id(), link_id, viewer().actor_id))
 
 
 @blueprint.post("/invitations/<link_id>/withdraw")
@@ -135,6 +144,10 @@ def _page(email: str, role: str, errors: dict[str, str], refused: dict[str, str]
         role=role,
         errors=errors,
     )
+
+
+def _link(made: Made) -> str:
+    return render_template("members/link.html", email=made.account.email, address=made.address)
 
 
 def _done(said: str, category: str = "good") -> Response:

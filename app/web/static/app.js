@@ -58,27 +58,6 @@ addEventListener("click", async (event) => {
   for (const menu of all("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
 });
 
-// [data-refresh="seconds"] with an id: fetched again and replaced, until the server leaves the attribute out.
-const refresh = async (id) => {
-  const now = document.getElementById(id);
-  if (!now?.dataset.refresh) return;
-  const seconds = Number(now.dataset.refresh);
-  if (!document.hidden && !now.contains(document.activeElement)) {
-    try {
-      const response = await fetch(location.href, { headers: { Accept: "text/html" } });
-      const fresh = new DOMParser().parseFromString(await response.text(), "text/html").getElementById(id);
-      if (fresh) {
-        now.replaceWith(fresh);
-        localize(fresh);
-      }
-    } catch {
-      // The server is away for a moment; the next round tries again.
-    }
-  }
-  setTimeout(refresh, seconds * 1000, id);
-};
-for (const each of all("[data-refresh]")) setTimeout(refresh, Number(each.dataset.refresh) * 1000, each.id);
-
 // Keys. `g` waits a second for the letter of a place.
 const rows = () => all("table[data-rows] tbody tr, ol[data-rows] > li");
 const step = (by) => {

@@ -42,6 +42,7 @@ def test_a_replay_is_a_job_whose_resource_shows_the_progress(api: Api, endpoint:
         "state": "running",
         "filter": {
             "endpoint_ids": [endpoint.id],
+            "except_endpoint_ids": None,
             "statuses": ["failed", "held"],
             "kinds": None,
             "error_codes": None,
@@ -94,6 +95,7 @@ def test_a_dry_run_counts_and_leaves_no_trace(api: Api, endpoint: Endpoint) -> N
         ({"filter": None}, "/filter"),
         ({"filter": {"statuses": []}}, "/filter/statuses"),
         ({"filter": {"endpoint_ids": []}}, "/filter/endpoint_ids"),
+        ({"filter": {"except_endpoint_ids": []}}, "/filter/except_endpoint_ids"),
         ({"filter": {"kinds": []}}, "/filter/kinds"),
         ({"filter": {"error_codes": []}}, "/filter/error_codes"),
         ({"filter": {"endpoint_ids": None}}, "/filter/endpoint_ids"),

@@ -76,3 +76,27 @@ def test_writes_are_summed_by_step(api: Api) -> None:
     assert [(step.accepted, step.succeeded, step.failed) for step in hour] == [(5, 3, 1)] * 61
     assert sum(step.accepted for step in trends.writes(WINDOWS["24h"])) == 0
     assert hour[0].starts_at == hour[-1].starts_at - timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("hours", "step", "grain"),
+    [(1, 1, "minutes"), (6, 5, "minutes"), (32, 60, "hours"), (200, 180, "hours"), (720, 720, "hours")],
+)
+def test_a_range_has_all_steps_that_it_touches(hours: int, step: int, grain: str) -> None:
+    until = datetime(2026, 11, 25, 22, 31, 12, tzinfo=UTC)
+
+    window, at = trends.between(until - timedelta(hours=hours), until)
+
+    steps = window.steps(at)
+    assert (window.step, window.grain) == (timedelta(minutes=step), grain)
+    assert steps[0] <= until - timedelta(hours=hours) < steps[1]
+    assert steps[-1] < until <= steps[-1] + window.step
+    assert len(steps) <= trends.MOST_STEPS
+
+
+def test_a_range_is_no_longer_than_figures_are_kept() -> None:
+    until = datetime(2026, 11, 25, tzinfo=UTC)
+
+    window, at = trends.between(until - timedelta(days=400), until)
+
+    assert window.since(at) == until - timedelta(days=30)

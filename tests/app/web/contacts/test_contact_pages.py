@@ -13,6 +13,8 @@ import pytest
 from app.database import Database, rows
 from app.lib import ids
 from app.web import formats, lists
+from tests import talks
+from tests.app.web.counting import counted_statements
 from tests.cast import Api, all_of, one
 from tests.pages import Person
 
@@ -336,3 +338,34 @@ def statements(who: Person, path: str, monkeypatch: pytest.MonkeyPatch) -> int:
     who.page(path)
     monkeypatch.undo()
     return len(count)
+
+
+def test_a_contact_begins_with_its_conversation_and_folds_technical_events(owner: Person, api: Api) -> None:
+    api.endpoint()  # without any, no events are kept
+    contact_id = api.contact(first_name="Ada", email="ada@example.com")["id"]
+    empty = owner.page(f"contacts/{contact_id}")
+    assert "No conversation yet" in empty
+    channel_id = talks.make_channel(api.workspace_id)
+    for number in range(10):
+        message = talks.receive(api.workspace_id, contact_id, channel_id, f"Hello <b>{number}</b>")
+
+    page = owner.page(f"contacts/{contact_id}")
+
+    assert f"/inbox/{message.conversation_id}" in page
+    assert page.index("Hello <b>2") < page.index("Hello <b>9") < page.index("ada@example.com")
+    assert "Hello <b>1</b>" not in page
+    assert "<b>9" not in owner.get(f"contacts/{contact_id}").text
+    assert re.search(r"<details>\s*<summary>Technical events</summary>.*message\.received", page, re.DOTALL)
+
+
+def test_the_page_of_a_contact_takes_as_many_statements_however_much_was_said(owner: Person, api: Api) -> None:
+    contact_id = api.contact(external_id="ada")["id"]
+    channel_id = talks.make_channel(api.workspace_id)
+    taken = []
+    for _ in range(2):
+        for number in range(10):
+            talks.receive(api.workspace_id, contact_id, channel_id, f"Hello {number}")
+        with counted_statements() as seen:
+            owner.page(f"contacts/{contact_id}")
+        taken.append(len(seen))
+    assert taken[0] == taken[1] <= 18

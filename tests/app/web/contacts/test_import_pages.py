@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import time
 import uuid
 from typing import Any
@@ -202,3 +203,61 @@ def test_staff_import_in_a_visit_only(support: Person) -> None:
     assert send(support, CSV).status_code == 403
     support.visit()
     assert send(support, CSV).status_code == 303
+
+
+SHOP = (
+    "E-Mail;Name;Handy;Group;Shoe size;Notes\nada@example.com;Ada King Lovelace;+4930123456;vip;41;\neve;Eve;;;;<b>x\n"
+)
+SHOP_HEADERS = ["E-Mail", "Name", "Handy", "Group", "Shoe size", "Notes"]
+
+
+def test_the_columns_of_a_file_are_shown_with_first_values_and_guesses(owner: Person) -> None:
+    answer = send(owner, SHOP, look="columns")
+
+    assert answer.status_code == 200
+    shown = re.findall(r'name="header" value="([^"]*)".*?<option value="(\w*)" selected>', answer.text, re.DOTALL)
+    assert shown == list(zip(SHOP_HEADERS, ["email", "name", "phone", "", "", ""], strict=True))
+    assert "ada@example.com" in answer.text
+    assert "<b>x" not in answer.text
+    assert one("SELECT count(*) FROM jobs WHERE kind = 'contacts.import'") == 0
+
+
+def test_columns_are_imported_as_chosen(owner: Person) -> None:
+    chosen = {"header": SHOP_HEADERS, "column": ["email", "name", "phone", "tags", "custom_field", ""]}
+
+    answer = send(owner, SHOP, **chosen)
+    apply(owner.workspace_id)
+
+    [ada] = contacts()
+    assert (ada["first_name"], ada["last_name"], ada["phone"]) == ("Ada", "King Lovelace", "+4930123456")
+    assert (ada["tags"], ada["custom_fields"]) == (["vip"], {"Shoe size": "41"})
+    refused = owner.page(answer.headers["Location"])
+    assert re.search(r'class="number">3</td><td[^>]*><bdi>email</bdi>', refused)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        ({"column": ["email", "email", "", "", "", ""]}, "Two columns are imported as email"),
+        ({"column": ["", "", "", "", "", ""]}, "at least one column"),
+        ({"column": ["email", "name", "first_name", "", "", ""]}, "and not both"),
+        ({"column": ["email", "password", "", "", "", ""]}, "no such choice"),
+        ({"column": ["email"]}, "not the columns of the file"),
+        ({"header": ["other"], "column": ["email"]}, "not the columns of the file"),
+    ],
+)
+def test_choices_that_make_no_sense_are_told_and_kept(owner: Person, chosen: dict[str, Any], said: str) -> None:
+    answer = send(owner, SHOP, **{"header": SHOP_HEADERS} | chosen)
+
+    assert answer.status_code == 422
+    assert said in answer.text
+    assert "What the columns are" in answer.text
+    assert contacts() == []
+
+
+def test_unknown_names_lead_to_the_choice_without_a_script(owner: Person) -> None:
+    answer = send(owner, SHOP)
+
+    assert answer.status_code == 422
+    assert "What the columns are" in answer.text
+    assert "Choose the file once more" in answer.text

@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import re
-from urllib.parse import parse_qs, urlsplit
+from datetime import timedelta
+from urllib.parse import parse_qs, urlencode, urlsplit
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from app.database import now
+from app.database import now, rows
 from tests.app.web.counting import MOST_STATEMENTS, counted_statements
 from tests.automations import make_automation
 from tests.cast import Api
@@ -134,3 +136,84 @@ def test_the_page_takes_few_statements(support: Person, api: Api, endpoint_id: s
         support.page("/dashboard/failures")
 
     assert len(statements) <= 2 * MOST_STATEMENTS
+
+
+def counted_long_ago() -> None:
+    """Counts what has failed, as if it had been 27 hours earlier; older attempts are never counted anew."""
+    counted()
+    for table, names in (
+        ("failure_groups", ("first_seen_at", "last_seen_at")),
+        ("failure_minutes", ("starts_at",)),
+        ("failure_hours", ("starts_at",)),
+    ):
+        rows(f"UPDATE {table} SET " + ", ".join(f"{name} = {name} - interval '27 hours'" for name in names))
+
+
+def test_a_range_of_ones_own_shows_an_outage_that_the_day_no_longer_does(owner: Person, api: Api) -> None:
+    endpoint_id = api.endpoint()
+    attempted(api.workspace_id, endpoint_id, ago(hours=5), "refused", None, times=4)
+    attempted(api.workspace_id, endpoint_id, ago(hours=1), "timeout", None, times=2)
+    counted_long_ago()
+    times = {"since": f"{ago(hours=33):%Y-%m-%dT%H:%M}", "until": f"{ago(hours=31):%Y-%m-%dT%H:%M}"}
+
+    page = owner.page(f"dashboard/failures?{urlencode(times)}")
+
+    assert "No connection" in page
+    assert "No answer in time" not in page
+    assert '<td class="number">4</td>' in page
+    assert "ongoing" not in page
+    assert f'data-at="{times["since"]}:00.000Z"' in page
+    for name, value in times.items():
+        assert asked(links(page, "order=newest")[0])[name] == [value]
+    assert "since" not in asked(links(page, "window=7d")[0])
+
+
+def test_an_empty_range_says_when_something_failed_last_and_leads_there(owner: Person, api: Api) -> None:
+    attempted(api.workspace_id, api.endpoint(), ago(hours=5), "refused", None, times=4)
+    counted_long_ago()
+
+    page = owner.page("dashboard/failures?kind=delivery")
+
+    assert "Nothing has failed" in page
+    [there] = [link for link in links(page, "since=") if "until=" in link]
+    assert "No connection" in owner.page(there)
+    assert "Something failed last" not in owner.page("dashboard/failures?kind=run")
+
+
+def test_a_range_is_read_in_the_zone_of_the_address(owner: Person, api: Api) -> None:
+    attempted(api.workspace_id, api.endpoint(), ago(hours=5), "refused", None)
+    counted_long_ago()
+    local = ago(hours=33).astimezone(ZoneInfo("Pacific/Kiritimati"))
+    times = {"since": f"{local:%Y-%m-%dT%H:%M}", "until": f"{local + timedelta(hours=2):%Y-%m-%dT%H:%M}"}
+
+    assert "No connection" in owner.page(f"dashboard/failures?{urlencode(times | {'zone': 'Pacific/Kiritimati'})}")
+    assert "Nothing has failed" in owner.page(f"dashboard/failures?{urlencode(times)}")
+
+
+@pytest.mark.parametrize("query", ["since=x", "until=yesterday", "since=2026-02-01T00:00&until=2026-01-01T00:00"])
+def test_a_range_that_makes_no_sense_is_left_out_and_the_page_says_so(
+    owner: Person, endpoint_id: str, query: str
+) -> None:
+    page = owner.page(f"dashboard/failures?{query}")
+
+    assert "left out" in page
+    assert "Answered 503" in page
+
+
+def test_a_range_of_all_workspaces_is_for_staff(owner: Person, support: Person, api: Api) -> None:
+    attempted(api.workspace_id, api.endpoint(), ago(hours=5), "refused", None)
+    counted_long_ago()
+    times = urlencode({"since": f"{ago(days=40):%Y-%m-%dT%H:%M}"})
+
+    page = support.page(f"/dashboard/failures?{times}")
+
+    assert "No connection" in page
+    assert asked(links(page, f"{api.workspace_id}/dashboard/failures")[0])["since"]
+    assert owner.get(f"/dashboard/failures?{times}").status_code == 404
+
+
+def test_a_range_takes_few_statements(owner: Person, endpoint_id: str) -> None:
+    times = urlencode({"since": f"{ago(days=2):%Y-%m-%dT%H:%M}"})
+    with counted_statements() as seen:
+        assert "Answered 503" in owner.page(f"dashboard/failures?{times}")
+    assert len(seen) <= MOST_STATEMENTS

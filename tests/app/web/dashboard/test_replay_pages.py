@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from app import database
+from app.lib import clock, ids
+from app.lib.json import timestamp
 from app.models.endpoints import Endpoint
+from app.web.dashboard import endpoint_choices
 from tests.cast import Api, all_of, one, replay
 from tests.logs import MOST_STATEMENTS, NASTY
 from tests.pages import Person
@@ -32,6 +37,16 @@ def begun(person: Person, **fields: Any) -> str:
     replay_id = answer.location.rpartition("/")[2]
     replay(replay_id)
     return str(replay_id)
+
+
+def many(workspace_id: str, number: int) -> None:
+    """So many endpoints more."""
+    made = [ids.new("whe") for _ in range(number)]
+    database.rows(
+        "INSERT INTO endpoints (id, workspace_id, address, events, state, secret)"
+        " SELECT id, %s, 'https://shop.example/' || id, '{*}', 'active', 'sealed' FROM unnest(%s) AS id",
+        (workspace_id, made),
+    )
 
 
 def state_of(replay_id: str) -> str:
@@ -94,6 +109,56 @@ def test_the_filter_is_in_the_address(owner: Person, endpoint: Endpoint, query: 
     for name, values in query.items():
         for value in values if isinstance(values, list) else [values]:
             assert not found or f'type="hidden" name="{name}" value="{value}"' in shown
+
+
+def test_several_endpoints_are_chosen_or_left_out(api: Api, owner: Person, endpoint: Endpoint) -> None:
+    second, third = (Endpoint.get_by_id(api.endpoint(f"https://shop.example/{name}")) for name in ("second", "third"))
+    for number, each in enumerate((endpoint, second, third), start=1):
+        make(each, number)
+    ticked = [("endpoint_id", endpoint.id), ("endpoint_id", third.id)]
+
+    chosen = owner.page(f"dashboard/replays/new?{urlencode(ticked)}")
+    others = owner.page(f"dashboard/replays/new?{urlencode([*ticked, ('endpoints', 'without')])}")
+
+    assert "Endpoints: only 2" in chosen
+    assert 'Would go out</strong><span class="big">4<' in chosen
+    assert "Endpoints: all but 2" in others
+    assert 'Would go out</strong><span class="big">2<' in others
+    for each, is_ticked in ((endpoint, True), (second, False), (third, True)):
+        assert (f'value="{each.id}" checked' in others) is is_ticked
+    replay_id = begun(owner, endpoint_id=[endpoint.id, third.id], endpoints="without")
+    assert one("SELECT count FROM replays") == 2
+    assert re.search(
+        r"All endpoints but</dt><dd[^>]*>https://shop.example", owner.page(f"dashboard/replays/{replay_id}")
+    )
+
+
+def test_with_many_endpoints_their_identifiers_are_typed(api: Api, owner: Person, endpoint: Endpoint) -> None:
+    second = Endpoint.get_by_id(api.endpoint("https://shop.example/second"))
+    many(api.workspace_id, endpoint_choices.MOST_TICKED)
+    for each in (endpoint, second):
+        make(each, 2)
+
+    shown = owner.page(f"dashboard/replays/new?endpoint_id={endpoint.id}, {second.id}")
+
+    assert f'name="endpoint_id" type="text" value="{endpoint.id} {second.id}"' in shown
+    assert 'Would go out</strong><span class="big">4<' in shown
+
+
+def test_times_are_read_in_the_zone_of_the_address(owner: Person, endpoint: Endpoint) -> None:
+    make(endpoint, 1)
+    began = clock.now().replace(microsecond=0) - timedelta(hours=1)
+    local = began.astimezone(ZoneInfo("Pacific/Kiritimati")).replace(tzinfo=None)  # 14 hours before UTC
+    times = {"since": local.isoformat(), "until": (local + timedelta(hours=2)).isoformat()}
+
+    here = owner.page(f"dashboard/replays/new?{urlencode(times | {'zone': 'Pacific/Kiritimati'})}")
+    without = owner.page(f"dashboard/replays/new?{urlencode(times)}")
+
+    assert 'Would go out</strong><span class="big">1<' in here
+    assert "From (<span data-zone-name>Pacific/Kiritimati</span>)" in here
+    assert f'value="{local.isoformat()}.000" step="any" data-at="{timestamp(began)}"' in here
+    assert 'Would go out</strong><span class="big">0<' in without
+    assert "From (<span data-zone-name>UTC</span>)" in without
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import html
 
+import pytest
+
 from app.database import rows
+from app.lib import ids
+from tests import talks
+from tests.app.web.counting import MOST_STATEMENTS, counted_statements
 from tests.cast import Api
 from tests.pages import Person
 
@@ -33,9 +38,8 @@ def test_what_is_not_there_says_where_else_to_look(owner: Person, support: Perso
     page = owner.page("dashboard/search?q=nobody@example.com")
 
     assert "Nothing found" in page
-    assert "/contacts?q=nobody" in page
-    assert "search all workspaces" not in page
-    assert "search all workspaces" in support.page("dashboard/search?q=nobody@example.com")
+    assert "Search all workspaces" not in page
+    assert "Search all workspaces" in support.page("dashboard/search?q=nobody@example.com")
     assert "No workspace has" in support.page("/dashboard/search?q=nobody@example.com")
 
 
@@ -68,4 +72,78 @@ def test_a_sale_without_its_contact_has_no_link(owner: Person, api: Api) -> None
     sale = api.sale(api.contact(external_id="ada")["id"])
     rows("UPDATE sales SET contact_id = NULL")
 
-    assert "It no longer has a page." in owner.page(f"dashboard/search?q={sale['id']}")
+    assert "It has no page." in owner.page(f"dashboard/search?q={sale['id']}")
+
+
+@pytest.mark.parametrize("text", ["Claire Moreau", "moreau claire", "more clai", "MOREAU", "shop.example claire"])
+def test_a_contact_is_found_by_parts_of_words_in_any_order(owner: Person, api: Api, text: str) -> None:
+    contact_id = api.contact(first_name="Claire", last_name="Moreau", email="c@shop.example")["id"]
+    api.contact(first_name="Claire", last_name="Lemaire", external_id="2")
+
+    page = owner.page(f"dashboard/search?q={text}")
+
+    assert f"/contacts/{contact_id}" in page
+    assert "Lemaire" not in page
+
+
+def test_a_message_is_found_and_leads_into_the_inbox(owner: Person, api: Api, others: Api) -> None:
+    contact_id = api.contact(first_name="Ada", external_id="1")["id"]
+    said = "Ask <b>Moreau</b> today"
+    message = talks.receive(api.workspace_id, contact_id, talks.make_channel(api.workspace_id), said)
+    theirs = others.contact(first_name="Eve", external_id="1")["id"]
+    talks.receive(others.workspace_id, theirs, talks.make_channel(others.workspace_id), "Their Moreau")
+
+    long = "x " * 300 + "the street of Moreau"
+    talks.receive(api.workspace_id, contact_id, talks.make_channel(api.workspace_id), long)
+
+    page = owner.page("dashboard/search?q=today moreau")
+
+    assert f"/inbox/{message.conversation_id}" in page
+    assert "Ada" in page
+    assert "… x x x x x x x x the street of Moreau<" in owner.page("dashboard/search?q=moreau")
+    assert "Their Moreau" not in owner.page("dashboard/search?q=moreau")
+    assert "<b>Moreau" not in owner.get("dashboard/search?q=moreau").text
+
+
+def test_a_frequent_word_shows_the_newest_and_says_that_there_are_more(owner: Person, api: Api) -> None:
+    for number in range(21):
+        api.contact(first_name=f"Claire {number}", external_id=f"c-{number}")
+
+    with counted_statements() as seen:
+        page = owner.page("dashboard/search?q=claire")
+
+    assert "There are more" in page
+    assert "Claire 0<" not in page
+    assert len(seen) <= MOST_STATEMENTS
+
+
+@pytest.mark.parametrize("text", ["m", "%%%", "a b c", "x" * 300, "_ %"])
+def test_strange_words_find_nothing_and_break_nothing(owner: Person, api: Api, text: str) -> None:
+    api.contact(first_name="Claire", external_id="1")
+
+    answer = owner.get("dashboard/search", query_string={"q": text})
+
+    assert answer.status_code == 200
+    assert "Nothing found" in answer.text
+
+
+def test_words_are_not_searched_in_all_workspaces(support: Person, api: Api) -> None:
+    api.contact(first_name="Claire", external_id="1")
+
+    assert "Nothing found" in support.page("/dashboard/search?q=claire")
+    assert "Claire" in support.page("dashboard/search?q=claire")
+
+
+def test_a_segment_is_found_by_its_identifier(owner: Person, api: Api, others: Api) -> None:
+    made = {each.workspace_id: ids.new("seg") for each in (api, others)}
+    for workspace_id, segment_id in made.items():
+        rows(
+            "INSERT INTO segments (id, workspace_id, name, filter) VALUES (%s, %s, 'Regulars', '{}')",
+            (segment_id, workspace_id),
+        )
+
+    page = owner.page(f"dashboard/search?q={made[api.workspace_id]}")
+
+    assert "Segment" in page
+    assert "Regulars" in page
+    assert "Regulars" not in owner.page(f"dashboard/search?q={made[others.workspace_id]}")

@@ -70,7 +70,7 @@ def test_a_password_that_is_refused_leaves_the_link(
     assert send(browser, path, password=NEW, repeated=NEW).status_code == 303
 
 
-def test_who_has_a_password_joins_with_it(browser: FlaskClient, api: Api) -> None:
+def test_who_has_a_password_joins_with_it(browser: FlaskClient, api: Api, mail_server: MailServer) -> None:
     make_account()
     path = path_of(links.invite(api.workspace_id, "ada@example.com", "agent"))
     assert 'name="password"' not in browser.get(path).text

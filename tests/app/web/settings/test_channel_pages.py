@@ -299,3 +299,18 @@ def test_the_page_says_who_is_next_or_why_nobody_is(owner: Person, agent: Person
     owner.post(f"settings/members/{member_id}/remove")
 
     assert "None of the chosen members is in the workspace any more" in says()
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("telegram", ["@BotFather", "/newbot", "token", "The webhook is set by itself"]),
+        ("whatsapp", ["Phone number ID", "System users", "App secret", "Callback URL", "verify token", "messages"]),
+        ("web_chat", ["https://shop.example", "shown once", "before </body>"]),
+    ],
+)
+def test_the_form_says_step_by_step_what_to_do(owner: Person, kind: str, said: list[str]) -> None:
+    page = owner.page(f"settings/channels/new/{kind}")
+
+    steps = page[page.index("step by step") : page.index("</ol>")]
+    assert [each for each in said if each not in steps] == []

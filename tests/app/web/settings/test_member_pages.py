@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import urlsplit
 
 import pytest
 from flask import Flask
@@ -10,6 +11,7 @@ from werkzeug.test import TestResponse
 
 from app.database import rows
 from app.domain.people import emails, links, members
+from app.errors import NotFound
 from app.lib import ids
 from app.models.audit_entries import AuditEntry
 from tests import pages
@@ -80,12 +82,79 @@ def test_an_invitation_that_is_refused_keeps_what_was_typed(
     assert one("SELECT count(*) FROM emails") == 0
 
 
-def test_without_a_mail_server_the_page_shows_the_command(owner: Person, api: Api) -> None:
-    assert f"python -m app member invite {api.workspace_id}" in owner.page("settings/members")
+def link_in(page: str) -> str:
+    """The token of the one link on the page."""
+    found = set(re.findall(r"/links/([\w-]+)", page))
+    assert len(found) == 1
+    return found.pop()
 
-    assert owner.post("settings/members/invite", INVITATION).status_code == 409
 
-    assert one("SELECT count(*) FROM password_links") == 0
+def test_without_a_mail_server_the_link_is_shown_once(
+    owner: Person, api: Api, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert "No e-mail is sent" in owner.page("settings/members")
+
+    answer = owner.post("settings/members/invite", INVITATION)
+
+    assert answer.status_code == 200
+    assert "Nobody got an e-mail" in answer.text
+    token = link_in(answer.text)
+    assert f'data-copy="https://bellhop.test/links/{token}"' in answer.text
+    assert token not in owner.page("settings/members")
+    assert "ada@example.com" in owner.page("settings/members")
+    assert one("SELECT count(*) FROM emails") == 0
+    assert token not in str(rows("SELECT * FROM audit_entries"))
+    assert token not in "".join(capfd.readouterr())
+    links.use(token, "a new password")
+    assert roles(api.workspace_id)["ada@example.com"] == "agent"
+
+
+def test_a_lost_link_is_replaced(owner: Person, api: Api) -> None:
+    first = link_in(owner.post("settings/members/invite", INVITATION).text)
+    link_id = one("SELECT id FROM password_links")
+
+    second = link_in(owner.post(f"settings/members/invitations/{link_id}/renew").text)
+
+    with pytest.raises(NotFound):
+        links.find(first)
+    assert links.find(second).email == "ada@example.com"
+    assert one("SELECT count(*) FROM audit_entries WHERE action = 'members.renew_invitation'") == 1
+    links.withdraw(api.workspace_id, link_id, None)
+    assert owner.post(f"settings/members/invitations/{link_id}/renew").status_code == 404
+
+
+def test_only_owners_make_links_and_only_of_their_workspace(
+    app: Flask, owner: Person, agent: Person, others: Api, stranger: Person
+) -> None:
+    admin = pages.member(app, owner.workspace_id, "admin")
+    theirs = links.invite(others.workspace_id, "eve@example.com", "agent").link_id
+    owner.post("settings/members/invite", INVITATION)
+    link_id = one("SELECT id FROM password_links WHERE workspace_id = %s", owner.workspace_id)
+
+    for person in (admin, agent):
+        assert person.post("settings/members/invite", INVITATION).status_code == 403
+        assert person.post(f"settings/members/invitations/{link_id}/renew").status_code == 403
+    assert owner.post(f"settings/members/invitations/{theirs}/renew").status_code == 404
+    assert owner.post("settings/members/invitations/lnk_x/renew").status_code == 404
+    assert stranger.post(f"settings/members/invitations/{link_id}/renew").status_code == 404
+
+
+def test_without_e_mail_nobody_joins_with_an_account_that_they_cannot_sign_in_to(
+    app: Flask, owner: Person, agent: Person, others: Api
+) -> None:
+    made = links.invite(others.workspace_id, agent.email, "admin")
+    path = urlsplit(made.address).path
+
+    signed_out = app.extensions["pages"].test_client()
+    token = re.search(r'name="csrf_token" value="([^"]+)"', signed_out.get(path).text)
+    assert token
+    answer = signed_out.post(path, data={"csrf_token": token[1]})
+    assert "/sign-in?next=" in answer.location
+    assert "Sign out" in owner.post(path).text
+    assert agent.email not in roles(others.workspace_id)
+
+    assert agent.post(path).status_code == 303
+    assert roles(others.workspace_id)[agent.email] == "admin"
 
 
 def test_an_invitation_is_withdrawn(owner: Person, mail_server: MailServer) -> None:

@@ -1,0 +1,49 @@
+"""Word searches: the contacts and messages of a workspace that have each word of a text, in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.domain.contacts.contacts import SHORTEST_SEARCH
+from app.models import message_searches
+from app.models.contacts import Contact
+from app.models.conversations import Message
+
+MOST_FOUND = 20
+LONGEST = 100
+# Of a text with more, the longest are looked for.
+MOST_WORDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The newest contacts and messages, MOST_FOUND of each at most; `has_more`: there are others."""
+
+    contacts: Sequence[Contact]
+    messages: Sequence[Message]
+    has_more: bool
+
+
+def find(text: str, workspace_id: str, with_messages: bool) -> Findings:
+    """Contacts that have each word somewhere in a name or an identifier, and messages with a word that begins with it.
+
+    Costs as much as a search in the list of contacts, and one in that of messages.
+    """
+    words = words_of(text)
+    if not words:
+        return Findings([], [], False)
+    contacts = Contact.newest(workspace_id, {"words": words}, None, MOST_FOUND + 1)
+    messages: Sequence[Message] = ()
+    if with_messages:
+        messages = message_searches.newest(workspace_id, {"q": " ".join(words)}, None, MOST_FOUND + 1)
+    has_more = max(len(contacts), len(messages)) > MOST_FOUND
+    return Findings(contacts[:MOST_FOUND], messages[:MOST_FOUND], has_more)
+
+
+def words_of(text: str) -> list[str]:
+    """The words that are looked for; of one letter or digit alone, too much would be found."""
+    if "\0" in text:
+        return []
+    words = {word for word in text[:LONGEST].split() if len(word) >= SHORTEST_SEARCH}
+    return sorted(words, key=lambda word: (-len(word), word))[:MOST_WORDS]

@@ -1,0 +1,125 @@
+"""Import columns: what the columns of a table are imported as, where their names do not say it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import IO
+
+from app.domain.lifecycle.import_lines import LONGEST_LINE_BYTES
+from app.errors import Fault, Invalid
+
+PLAIN = ("external_id", "email", "phone", "first_name", "last_name", "locale", "timezone")
+CUSTOM = "custom_fields."
+# What a column can be imported as, besides: nothing, a full name, a custom field of the column's name.
+NOTHING, NAME, FIELD = "", "name", "custom_field"
+TARGETS: Sequence[str] = (
+    *(NOTHING, "email", "phone", "external_id", NAME, "first_name", "last_name", "locale", "timezone"),
+    *("tags", "opted_out", FIELD),
+)
+MOST_COLUMNS = 200
+SHOWN_VALUES = 3
+_LOOKED_AT = 20  # rows
+_DELIMITERS = ",;\t"
+# Names of columns, of letters and digits alone, that other programs write.
+_GUESSES = {
+    "email": "email emailaddress mail",
+    "phone": "phone phonenumber mobile mobilephone tel telephone telefon handy",
+    "external_id": "externalid id customerid customernumber",
+    NAME: "name fullname contact contactname",
+    "first_name": "firstname givenname forename vorname prenom",
+    "last_name": "lastname surname familyname nachname nom",
+    "locale": "locale language",
+    "timezone": "timezone",
+    "tags": "tags tag labels label",
+    "opted_out": "optedout unsubscribed",
+}
+_GUESSED = {name: target for target, names in _GUESSES.items() for name in names.split()}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table, with its first values, and what it is probably imported as."""
+
+    header: str
+    values: Sequence[str]
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """What each column is imported as: one of TARGETS for each header."""
+
+    headers: Sequence[str]
+    targets: Sequence[str]
+
+    def names_for(self, columns: Sequence[str]) -> list[str]:
+        """The names that these columns would have in a table that needs no mapping; "" for one that is left out.
+
+        Raises Invalid if the mapping is for others, if it has unknown targets, or one twice.
+        """
+        if list(columns) != list(self.headers) or len(self.headers) != len(self.targets):
+            raise Invalid(Fault("", "These are not the columns of the file. Choose the file again, and check them."))
+        if any(target not in TARGETS for target in self.targets):
+            raise Invalid(Fault("", "There is no such choice for a column."))
+        names = [_name_of(header, target) for header, target in zip(self.headers, self.targets, strict=True)]
+        given = [name for name in names if name not in (NOTHING, "tags")]
+        if repeated := next((name for name in given if given.count(name) > 1), None):
+            raise Invalid(Fault("", f"Two columns are imported as {repeated.replace('_', ' ')[:100]}. Leave one out."))
+        if NAME in given and {"first_name", "last_name"} & {*given}:
+            raise Invalid(Fault("", "Import the full name, or the first and the last name, and not both."))
+        if not any(names):
+            raise Invalid(Fault("", "Choose what at least one column is imported as."))
+        return names
+
+
+def header(text: IO[str]) -> tuple[list[str], str]:
+    """The names of the columns, which the first line has, and what separates them. Raises Invalid."""
+    head = text.readline(LONGEST_LINE_BYTES)
+    delimiter = max(_DELIMITERS, key=head.count)
+    try:
+        return [name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])], delimiter
+    except csv.Error as error:
+        raise Invalid(Fault("", f"The line with the names of the columns cannot be read: {error}.")) from error
+
+
+def read(file: IO[bytes]) -> list[Column]:
+    """The columns of a table, or of the beginning of one. Raises Invalid if it has none, or too many."""
+    text = io.TextIOWrapper(file, "utf-8-sig", errors="replace", newline="")
+    try:
+        headers, delimiter = header(text)
+        if not any(headers) or len(headers) > MOST_COLUMNS:
+            raise Invalid(Fault("", f"The first line must name the columns, at most {MOST_COLUMNS}."))
+        cells = _first_rows(text, delimiter)
+    finally:
+        text.detach()  # it would close the file
+    columns: list[Column] = []
+    for place, name in enumerate(headers):
+        values = [row[place] for row in cells if len(row) > place and row[place].strip()]
+        target = _guess(name)
+        if target not in ("tags", FIELD) and any(column.target == target for column in columns):
+            target = NOTHING
+        columns.append(Column(name, values[:SHOWN_VALUES], target))
+    return columns
+
+
+def _first_rows(text: IO[str], delimiter: str) -> list[list[str]]:
+    try:
+        return list(islice(csv.reader(text, delimiter=delimiter), _LOOKED_AT))
+    except csv.Error:
+        return []  # the import says what is wrong with which line
+
+
+def _guess(name: str) -> str:
+    if name.startswith(CUSTOM):
+        return FIELD
+    return _GUESSED.get("".join(character for character in name.lower() if character.isalnum()), NOTHING)
+
+
+def _name_of(header: str, target: str) -> str:
+    if target != FIELD:
+        return target
+    return header if header.startswith(CUSTOM) else CUSTOM + header

@@ -1,0 +1,20 @@
+// The columns of the file that was chosen: the server says from its beginning what they probably are.
+"use strict";
+
+const chosenFile = document.getElementById("f-file");
+chosenFile.addEventListener("change", async () => {
+  const file = chosenFile.files[0];
+  if (!file) return;
+  const sent = new FormData(chosenFile.form);
+  for (const name of ["header", "column"]) sent.delete(name);
+  sent.set("look", "columns");
+  sent.set("file", file.slice(0, 65_536), file.name);
+  try {
+    const response = await fetch(location.href, { method: "POST", body: sent });
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    const fresh = page.getElementById("columns");
+    if (fresh && chosenFile.files[0] === file) document.getElementById("columns").replaceChildren(...fresh.childNodes);
+  } catch {
+    // The server is away. A file whose names are known needs no choices.
+  }
+});

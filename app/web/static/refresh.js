@@ -1,0 +1,94 @@
+// [data-refresh="seconds"] with an id: fetched again and replaced while something is under way, until the server leaves
+// the attribute out. What the reader has opened, typed, chosen and focused stays. The wait grows while nothing changes.
+"use strict";
+{
+  const LONGEST_WAIT = 30_000;
+  const regions = () => all("[id][data-refresh]");
+  const typedInto = "input:not([type=hidden]), select, textarea";
+
+  // The same element in the fresh part: of those that are named alike, the one with its number.
+  const named = (each) =>
+    [each.id, each.name, each.getAttribute("href"), each.matches("a, button, summary") && each.textContent.trim()].join("\n");
+  const alike = (each, within) => all(each.tagName, within).filter((other) => named(other) === named(each));
+  const twin = (each, now, fresh) => each && alike(each, fresh)[alike(each, now).indexOf(each)];
+
+  const isTyped = (field) => {
+    if (field.matches("select")) return !field.selectedOptions[0]?.defaultSelected;
+    return field.value !== field.defaultValue || field.checked !== field.defaultChecked;
+  };
+  const keep = (now, fresh) => {
+    for (const each of all("details > summary", now)) {
+      const other = twin(each, now, fresh);
+      if (other) other.parentElement.open = each.parentElement.open;
+    }
+    for (const each of all(typedInto, now)) {
+      const other = isTyped(each) && twin(each, now, fresh);
+      if (other) [other.value, other.checked] = [each.value, each.checked];
+    }
+    const row = twin(now.querySelector("[aria-selected=true] a"), now, fresh);
+    row?.closest("tr, li").setAttribute("aria-selected", "true");
+  };
+
+  const isInUse = (region) => {
+    const marked = getSelection();
+    return region.querySelector("form[aria-busy]") || (marked.type === "Range" && region.contains(marked.anchorNode));
+  };
+  const replace = (now, fresh) => {
+    const focused = now.contains(document.activeElement) ? document.activeElement : null;
+    const next = twin(focused, now, fresh);
+    const place = focused?.matches("textarea, input") ? [focused.selectionStart, focused.selectionEnd] : [null];
+    keep(now, fresh);
+    now.replaceWith(fresh);
+    if (focused) (next ?? document.getElementById("main")).focus({ preventScroll: true });
+    if (next && place[0] !== null) next.setSelectionRange(...place);
+  };
+
+  const status = document.createElement("p");
+  status.className = "unseen";
+  status.setAttribute("role", "status");
+  const state = (region) => region.querySelector(".state")?.textContent;
+
+  const update = (page) => {
+    let hasChanged = false;
+    for (const now of regions()) {
+      const fresh = page.getElementById(now.id);
+      if (!fresh || isInUse(now)) continue;
+      localize(fresh);
+      if (fresh.textContent === now.textContent && fresh.dataset.refresh === now.dataset.refresh) continue;
+      if (state(fresh) !== state(now)) status.textContent = `Now: ${state(fresh)}`;
+      replace(now, fresh);
+      hasChanged = true;
+    }
+    return hasChanged;
+  };
+
+  let wait = 0;
+  let timer;
+  const shortest = () => Math.min(...regions().map((each) => Number(each.dataset.refresh))) * 1000;
+  const later = () => {
+    clearTimeout(timer);
+    if (regions().length) timer = setTimeout(round, wait);
+  };
+  const round = async () => {
+    if (document.hidden) return;
+    let hasChanged = false;
+    try {
+      const response = await fetch(location.href, { headers: { Accept: "text/html" } });
+      if (response.ok) hasChanged = update(new DOMParser().parseFromString(await response.text(), "text/html"));
+    } catch {
+      // The server is away for a moment; the next round tries again.
+    }
+    wait = hasChanged ? shortest() : Math.min(wait * 1.5, LONGEST_WAIT);
+    later();
+  };
+  if (regions().length) {
+    document.body.append(status);
+    document.addEventListener("visibilitychange", () => {
+      if (document.hidden || !regions().length) return;
+      wait = shortest();
+      later();
+    });
+    wait = shortest();
+    later();
+  }
+}
