@@ -67,10 +67,11 @@ def words(value: Any) -> str:
     return str(value).replace("_", " ")
 
 
-def parted(address: str) -> tuple[str, str]:
-    """An endpoint's address as its host and the path, which tells it from others; ("", host) without a path."""
+def parted(address: str) -> tuple[str, str, str]:
+    """An endpoint's address as its host, its path, and the end of that, which tells it best from others."""
     host, slash, path = address.removeprefix("https://").partition("/")
-    return (host, slash + path) if path else ("", host)
+    folders, last_slash, end = (slash + path).rstrip("/").rpartition("/")
+    return (host, folders, last_slash + end) if end else ("", "", host)
 
 
 def indented(value: Any) -> str:

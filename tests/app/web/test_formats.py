@@ -39,13 +39,14 @@ def test_times_are_in_utc() -> None:
 @pytest.mark.parametrize(
     ("address", "parts"),
     [
-        ("https://shop.example/hooks/orders?a=/b", ("shop.example", "/hooks/orders?a=/b")),
-        ("https://shop.example", ("", "shop.example")),
-        ("https://shop.example/", ("", "shop.example")),
-        ("a deleted endpoint", ("", "a deleted endpoint")),
+        ("https://shop.example/hooks/orders?a=b", ("shop.example", "/hooks", "/orders?a=b")),
+        ("https://shop.example/hooks/", ("shop.example", "", "/hooks")),
+        ("https://shop.example", ("", "", "shop.example")),
+        ("https://shop.example/", ("", "", "shop.example")),
+        ("a deleted endpoint", ("", "", "a deleted endpoint")),
     ],
 )
-def test_an_address_is_its_host_and_its_path(address: str, parts: tuple[str, str]) -> None:
+def test_an_address_is_its_host_its_path_and_the_end_of_that(address: str, parts: tuple[str, str, str]) -> None:
     assert formats.parted(address) == parts
 
 
