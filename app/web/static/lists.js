@@ -9,7 +9,8 @@ const inZone = (at) => {
 const zoneName = (at) =>
   new Intl.DateTimeFormat(undefined, { timeZoneName: "short" }).formatToParts(at).find((each) => each.type === "timeZoneName").value;
 for (const field of all("input[data-moment]")) {
-  if (field.dataset.moment) field.value = inZone(new Date(field.dataset.moment));
+  const at = new Date(field.dataset.moment);
+  if (!isNaN(at)) field.value = inZone(at);
   field.labels[0].querySelector("[data-zone-name]").textContent = `(${zoneName(new Date())})`;
 }
 addEventListener("formdata", (event) => {
