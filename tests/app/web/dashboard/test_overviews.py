@@ -40,7 +40,7 @@ def test_an_empty_workspace_says_what_to_do_next(owner: Person) -> None:
 
     assert "Nothing has been sent yet" in page
     assert "settings/developers/tokens" in page
-    assert page.count("/dashboard/endpoints\"") == 2  # in the menu, and in the sentence
+    assert page.count('/dashboard/endpoints"') == 2  # in the menu, and in the sentence
 
 
 @pytest.mark.parametrize("window", WINDOWS)
