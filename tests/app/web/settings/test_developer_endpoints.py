@@ -227,13 +227,13 @@ def test_the_list_is_searched_by_address_and_state(owner: Person, api: Api) -> N
     stopped = api.endpoint("https://other.example/hooks")
     stop(stopped)
 
-    assert "shop.example" in owner.page(f"{ENDPOINTS}?q=SHOP")
-    assert "other.example" not in owner.page(f"{ENDPOINTS}?q=SHOP")
-    assert "shop.example" in owner.page(f"{ENDPOINTS}?q=100%25_")
-    assert "No endpoint matches" in owner.page(f"{ENDPOINTS}?q=1__%25sure")
-    assert "100%" not in owner.page(f"{ENDPOINTS}?state=stopped")
-    assert "No endpoint matches" in owner.page(f"{ENDPOINTS}?q=nowhere")
-    assert "2 endpoints" in owner.page(f"{ENDPOINTS}?state=broken")
+    assert "shop.example" in owner.page(f"{LIST}?q=SHOP")
+    assert "other.example" not in owner.page(f"{LIST}?q=SHOP")
+    assert "shop.example" in owner.page(f"{LIST}?q=100%25_")
+    assert "No endpoint matches" in owner.page(f"{LIST}?q=1__%25sure")
+    assert "100%" not in owner.page(f"{LIST}?state=stopped")
+    assert "No endpoint matches" in owner.page(f"{LIST}?q=nowhere")
+    assert "2 endpoints" in owner.page(f"{LIST}?state=broken")
 
 
 def test_a_thousand_endpoints_are_listed_page_by_page(owner: Person, api: Api) -> None:
