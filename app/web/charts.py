@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-WIDTH, HEIGHT = 640, 190
+WIDTH, HEIGHT = 420, 150
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 10, 10, 24
 _TICKS = 4  # grid lines, at most
 # The distances between two labels below a chart, and how many labels fit.

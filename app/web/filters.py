@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any
@@ -11,6 +11,7 @@ from app.lib import ids
 from app.web import lists
 
 Reader = Callable[[str], Any]
+Chip = tuple[str, str | datetime, str]
 # PostgreSQL and the calendars of all zones can represent these times.
 _FIRST, _LAST = datetime(2000, 1, 1, tzinfo=UTC), datetime(3000, 1, 1, tzinfo=UTC)
 
@@ -30,6 +31,20 @@ class Filters:
     def links(self) -> dict[str, str]:
         """Those that count, for another address with the same filters."""
         return {name: text for name, text in self.given.items() if name in self.values}
+
+    def chips(
+        self, labels: Mapping[str, str], choices: Mapping[str, Sequence[tuple[str, str]] | None] | None = None
+    ) -> list[Chip]:
+        """Of each filter that counts: its label, its value as `choices` or the address name it, and the way without."""
+        named = {name: dict(pairs) for name, pairs in (choices or {}).items() if pairs}
+        return [
+            (
+                labels[name],
+                value if isinstance(value, datetime) else named.get(name, {}).get(self.given[name], self.given[name]),
+                lists.address(**{name: None, "preset": None}),
+            )
+            for name, value in self.values.items()
+        ]
 
 
 def read(readers: Mapping[str, Reader]) -> Filters:

@@ -19,7 +19,7 @@ NOTHING = "\N{EN DASH}"
 def install(pages: Flask) -> None:
     """Gives templates the filters of this module, and `new_once()`, a key that makes a form count once."""
     pages.jinja_env.trim_blocks = pages.jinja_env.lstrip_blocks = True
-    for filter_ in (number, capped, duration, short_time, size, words, indented):
+    for filter_ in (number, capped, duration, short_time, size, words, parted, indented):
         pages.jinja_env.filters[filter_.__name__] = filter_
     pages.jinja_env.filters["exact_time"] = timestamp  # for machines, and for the reader who hovers
     pages.jinja_env.globals["new_once"] = lambda: str(uuid.uuid4())
@@ -65,6 +65,13 @@ def size(value: int) -> str:
 def words(value: Any) -> str:
     """A code as words: `private_address` as 'private address'."""
     return str(value).replace("_", " ")
+
+
+def parted(address: str) -> tuple[str, str, str]:
+    """An endpoint's address as its host, its path, and the end of that, which tells it best from others."""
+    host, slash, path = address.removeprefix("https://").partition("/")
+    folders, last_slash, end = (slash + path).rstrip("/").rpartition("/")
+    return (host, folders, last_slash + end) if end else ("", "", host)
 
 
 def indented(value: Any) -> str:

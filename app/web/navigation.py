@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from flask import Flask, request, url_for
+from lucide.jinja import lucide
 
 from app.web.access import Viewer, declared
 
@@ -15,50 +17,56 @@ from app.web.access import Viewer, declared
 class Place:
     """An entry of the menu: its label, the endpoint of its page, and the letter that goes there after `g`.
 
-    `parts` are the blueprints of further pages that belong to it.
+    `parts` are the blueprints of further pages that belong to it. `icon` is the name of one of lucide.dev.
     """
 
     label: str
     endpoint: str
     key: str
     parts: tuple[str, ...] = ()
+    icon: str = "circle"
 
 
+# A label, which may be empty, and the places below it.
 Group = tuple[str, Sequence[Place]]
+
+_OF_THE_INBOX = ("conversation_forms", "selection_pages", "saved_view_forms")
 
 WORKSPACE: Sequence[Group] = (
     (
-        "Customers",
+        "",
         (
-            Place("Inbox", "inbox_pages.index", "i", ("conversation_forms", "selection_pages", "saved_view_forms")),
-            Place("Saved replies", "saved_reply_pages.index", "s"),
-            Place("Macros", "macro_pages.index", "x"),
-            Place("Reports", "report_pages.show", "p"),
-            Place("Contacts", "contact_pages.index", "c", ("import_pages", "timeline_pages")),
+            Place("Inbox", "inbox_pages.index", "i", _OF_THE_INBOX, "inbox"),
+            Place("Contacts", "contact_pages.index", "c", ("import_pages", "timeline_pages"), "users"),
+            Place("Reports", "report_pages.show", "p", icon="chart-no-axes-column"),
         ),
     ),
     (
-        "Dashboard",
+        "Automations",
+        (Place("Runs", "run_pages.index", "u", icon="workflow"),),
+    ),
+    (
+        "Webhooks",
         (
-            Place("Overview", "overviews.show", "o"),
-            Place("Failures", "failures.show", "f"),
-            Place("Deliveries", "delivery_pages.index", "d"),
-            Place("Endpoints", "endpoint_pages.index", "e"),
-            Place("Replays", "replay_pages.index", "r"),
-            Place("Jobs", "job_pages.index", "j"),
-            Place("Runs", "run_pages.index", "u"),
+            Place("Overview", "overviews.show", "o", icon="chart-column"),
+            Place("Failures", "failures.show", "f", icon="triangle-alert"),
+            Place("Deliveries", "delivery_pages.index", "d", icon="send"),
+            Place("Endpoints", "endpoint_pages.index", "e", ("developer_endpoints",), "webhook"),
+            Place("Replays", "replay_pages.index", "r", icon="rotate-ccw"),
+            Place("Verify a webhook", "verify_pages.show", "v", icon="shield-check"),
         ),
     ),
     (
-        "Settings",
+        "Workspace",
         (
-            Place("Channels", "channel_pages.index", "h"),
-            Place("Tokens", "token_pages.index", "t"),
-            Place("Endpoints", "developer_endpoints.index", "w"),
-            Place("Verify a webhook", "verify_pages.show", "v"),
-            Place("Members", "member_pages.index", "m"),
-            Place("Billing", "billing_pages.show", "b", ("invoice_pages",)),
-            Place("Audit log", "audit_pages.index", "a"),
+            Place("Channels", "channel_pages.index", "h", icon="message-circle"),
+            Place("Members", "member_pages.index", "m", icon="user-plus"),
+            Place("Saved replies", "saved_reply_pages.index", "s", icon="message-square-quote"),
+            Place("Macros", "macro_pages.index", "x", icon="zap"),
+            Place("Tokens", "token_pages.index", "t", icon="key-round"),
+            Place("Billing", "billing_pages.show", "b", ("invoice_pages",), "credit-card"),
+            Place("Audit log", "audit_pages.index", "a", icon="scroll-text"),
+            Place("Jobs", "job_pages.index", "j", icon="list-checks"),
         ),
     ),
 )
@@ -66,17 +74,24 @@ STAFF: Sequence[Group] = (
     (
         "All workspaces",
         (
-            Place("Overview", "overviews.show_all", "o"),
-            Place("Failures", "failures.show_all", "f"),
-            Place("Workspaces", "workspace_pages.index", "w"),
+            Place("Overview", "overviews.show_all", "o", icon="chart-column"),
+            Place("Failures", "failures.show_all", "f", icon="triangle-alert"),
+            Place("Workspaces", "workspace_pages.index", "w", icon="building-2"),
         ),
     ),
 )
 
 
 def install(pages: Flask) -> None:
-    """Gives templates `menu(viewer)`: the groups of places that the viewer may see."""
+    """Gives templates `menu(viewer)`, the groups of places that the viewer may see, and `icon(name)`."""
     pages.jinja_env.globals["menu"] = _menu
+    pages.jinja_env.globals["icon"] = _icon
+
+
+@cache
+def _icon(name: str) -> str:
+    """A picture beside a word, as an SVG that screen readers pass over."""
+    return lucide(name, size=16, aria_hidden="true", focusable="false")
 
 
 def _menu(viewer: Viewer) -> Iterator[tuple[str, list[tuple[Place, str, bool]]]]:

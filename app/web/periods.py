@@ -15,6 +15,8 @@ from app.lib import clock, time_zones
 from app.web import filters
 from app.web.lists import address
 
+Preset = tuple[str, str, str, bool]
+
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -72,3 +74,28 @@ def chosen_range() -> Range:
 
 def _typed(moment: datetime | None, zone: ZoneInfo) -> str:
     return filters.local_time(moment, zone)
+
+
+def presets() -> list[Preset]:
+    """Ranges of time that lists are asked for: name, label, the address of this page for it, whether it is chosen.
+
+    Days are those of UTC here; the script makes them the reader's.
+    """
+    now = clock.now()
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    day = timedelta(days=1)
+    ranges = (
+        ("hour", "Last hour", now - timedelta(hours=1), None),
+        ("today", "Today", today, None),
+        ("yesterday", "Yesterday", today - day, today),
+        ("week", "Last 7 days", now - 7 * day, None),
+    )
+    return [
+        (
+            name,
+            label,
+            address(since=since.isoformat(), until=until.isoformat() if until else None, preset=name),
+            request.args.get("preset") == name,
+        )
+        for name, label, since, until in ranges
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 from flask import Blueprint, Response, flash, render_template
@@ -18,7 +19,7 @@ from app.models.deliveries import STATUSES, Attempt, Delivery
 from app.models.endpoints import Endpoint
 from app.models.events import Event
 from app.outbound.answers import ERROR_CODES
-from app.web import event_bodies, filters, writes
+from app.web import event_bodies, filters, periods, writes
 from app.web.access import page, workspace_id
 from app.web.dashboard import endpoint_choices
 from app.web.formats import MOST_COUNTED
@@ -41,6 +42,15 @@ _CHOICES = {
     "kind": filters.choices("All kinds", catalogue.KINDS),
     "error_code": filters.choices("Any cause", ERROR_CODES),
 }
+_LABELS = {
+    "endpoint_id": "Endpoint",
+    "status": "State",
+    "kind": "Kind",
+    "error_code": "Cause",
+    "status_code": "Status received",
+    "since": "From",
+    "until": "Before",
+}
 MOST_ATTEMPTS = 50
 # The longest part shown of a receiver's answer to one attempt.
 LONGEST_ANSWER = 2_000
@@ -55,13 +65,16 @@ def index() -> str | Response:
     if wanted_format():
         return file_of(_exported(list(page_before(found, Delivery, [None], MOST_EXPORTED))), "deliveries")
     listed = page_of(found, Delivery)
+    endpoints = endpoint_choices.offered("All endpoints", chosen.given.get("endpoint_id"))
     return render_template(
         "deliveries/index.html",
         page=listed,
         chosen=chosen,
         count=Delivery.counted(workspace_id(), chosen.values, MOST_COUNTED),
         addresses=Endpoint.addresses(workspace_id(), {delivery.endpoint_id for delivery in listed.rows}),
-        endpoints=endpoint_choices.offered("All endpoints", chosen.given.get("endpoint_id")),
+        endpoints=endpoints,
+        chips=chosen.chips(_LABELS, {**_CHOICES, "endpoint_id": endpoints}),
+        presets=periods.presets(),
         next_attempt=lambda delivery: deliveries.represent(delivery)["next_attempt_at"],
         choices=_CHOICES,
         local_time=filters.local_time,
@@ -85,7 +98,7 @@ def show(delivery_id: str) -> str:
         event=event,
         explanation=explanations.of(delivery, endpoint),
         cause=causes.explain(delivery.last_error_code, delivery.last_status) if delivery.last_error_code else None,
-        attempts=attempts[:MOST_ATTEMPTS],
+        attempts=_alike(attempts[:MOST_ATTEMPTS]),
         has_more_attempts=len(attempts) > MOST_ATTEMPTS,
         explain=causes.explain,
         longest_answer=LONGEST_ANSWER,
@@ -123,6 +136,14 @@ def resend(delivery_id: str) -> AnyResponse:
             sent_as = job.resource_id or sent_as
             flash("It is sent again." if sent_as == delivery.id else "It is sent again, as this new delivery.", "good")
     return to("delivery_pages.show", delivery_id=sent_as)
+
+
+def _alike(attempts: Sequence[Attempt]) -> list[list[Attempt]]:
+    """The attempts, with those together that follow each other and ended alike."""
+    return [
+        list(group)
+        for _, group in groupby(attempts, lambda each: (each.error_code, each.status, each.error, each.trigger))
+    ]
 
 
 def _exported(found: Sequence[Delivery]) -> list[dict[str, Any]]:

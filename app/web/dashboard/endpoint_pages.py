@@ -44,6 +44,7 @@ def index() -> str | Response:
         page=listed,
         attempts=trends.attempts_of_endpoints(workspace_id(), [endpoint.id for endpoint in listed.rows]),
         chosen=chosen,
+        chips=chosen.chips({"q": "Part of the address", "state": "State"}),
         count=found.count(),  # no more than the quota
         states=filters.choices("Any state", STATES),
         address=address,

@@ -29,6 +29,7 @@ _CHOICES = {
     "status": [("", "Any state"), (OPEN, "failed, still open"), *((status, status) for status in STATUSES)],
     "kind": filters.choices("All kinds", jobs.KINDS),
 }
+_LABELS = {"status": "State", "kind": "Kind"}
 
 
 @blueprint.get("")
@@ -40,7 +41,13 @@ def index() -> str | Response:
     if wanted_format():
         return file_of([_flat(job) for job in fetch(None, MOST_EXPORTED)], "jobs")
     return render_template(
-        "jobs/index.html", page=sliced(fetch), chosen=chosen, choices=_CHOICES, open=OPEN, address=address
+        "jobs/index.html",
+        page=sliced(fetch),
+        chosen=chosen,
+        chips=chosen.chips(_LABELS, _CHOICES),
+        choices=_CHOICES,
+        open=OPEN,
+        address=address,
     )
 
 

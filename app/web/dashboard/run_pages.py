@@ -37,6 +37,12 @@ _CHOICES = {
     "status": filters.choices("Any state", STATUSES),
     "failure": filters.choices("Any cause", FAILURE_CODES),
 }
+_LABELS = {
+    "automation_id": "Automation",
+    "contact_id": "Contact",
+    "status": "State",
+    "failure": "Failed because of",
+}
 MOST_STEPS = 200  # of a run's log
 MOST_AUTOMATIONS = 50  # that a select offers
 
@@ -49,12 +55,14 @@ def index() -> str | Response:
     if wanted_format():
         return file_of(_exported(Run.newest(workspace_id(), chosen.values, None, MOST_EXPORTED)), "runs")
     listed = sliced(lambda after, limit: Run.newest(workspace_id(), chosen.values, after, limit))
+    automations = _automation_choices(chosen.given.get("automation_id"))
     return render_template(
         "runs/index.html",
         page=listed,
         chosen=chosen,
         count=Run.counted(workspace_id(), chosen.values, MOST_COUNTED),
-        automations=_automation_choices(chosen.given.get("automation_id")),
+        automations=automations,
+        chips=chosen.chips(_LABELS, {**_CHOICES, "automation_id": automations}),
         names=_automation_names(listed.rows),
         contacts=contact_names.names_of(workspace_id(), {run.contact_id for run in listed.rows}),
         choices=_CHOICES,

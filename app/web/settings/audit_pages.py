@@ -28,6 +28,7 @@ def index() -> str | Response:
         "audit/index.html",
         page=shown,
         filters=filters,
+        chips=[(name.capitalize(), text, lists.address(**{name: None})) for name, text in filters.items()],
         names=audit.names_of(workspace_id(), [each.actor_id for each in shown.rows if each.actor_id]),
         address=lists.address,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 from flask import Blueprint, flash, render_template, request
@@ -15,7 +16,7 @@ from app.domain.webhooks import catalogue, endpoints
 from app.errors import Conflict, Invalid
 from app.lib import clock, ids
 from app.models.endpoints import Endpoint
-from app.web import lists, writes
+from app.web import writes
 from app.web.access import page, workspace_id
 from app.web.forms import Answer, checked, errors_of, status_of, typed, typed_all
 from app.web.redirects import to
@@ -24,23 +25,12 @@ blueprint = Blueprint(
     "developer_endpoints", __name__, url_prefix="/workspaces/<workspace>/settings/developers/endpoints"
 )
 
-STATES = ("active", "stopped")
-
 
 @blueprint.get("")
 @page("endpoints.see")
-def index() -> str:
-    """The endpoints, newest first."""
-    given = lists.filters("q", "state")
-    state = given.get("state")
-    found = Endpoint.with_address(workspace_id(), given.get("q"), state if state in STATES else None)
-    return render_template(
-        "developer_endpoints/index.html",
-        page=lists.page_of(found, Endpoint),
-        given=given,
-        count=lists.capped_count(found),
-        states=STATES,
-    )
+def index() -> Response:
+    """Where the list once was."""
+    return to("endpoint_pages.index")
 
 
 @blueprint.get("/new")
@@ -147,12 +137,19 @@ def delete(endpoint_id: str) -> Answer:
     done = "The endpoint was deleted. Its unfinished deliveries are cancelled."
     if not writes.tell(done, "endpoints.delete", {}, endpoint_id, exists):
         return to("developer_endpoints.show", endpoint_id=endpoint_id)
-    return to("developer_endpoints.index")
+    return to("endpoint_pages.index")
 
 
 def _given() -> dict[str, Any]:
     given: dict[str, Any] = typed("address", "description", "max_per_second")
-    return given | {"events": typed_all("events"), "ordered": request.form.get("ordered") == "true"}
+    chosen, groups = typed_all("events"), typed_all("group")
+    whole = [kind for kind in catalogue.KINDS if _group(kind) in groups and kind not in chosen]
+    return given | {"events": [*chosen, *whole], "ordered": request.form.get("ordered") == "true"}
+
+
+def _group(kind: str) -> str:
+    """What the kind is about: `contact` of `contact.created`."""
+    return kind.partition(".")[0]
 
 
 def _body(given: dict[str, Any]) -> dict[str, Any]:
@@ -175,7 +172,11 @@ def _form(given: dict[str, Any], errors: dict[str, str] | None = None, endpoint_
         for each in catalogue.represent(workspace_id())
     ]
     return render_template(
-        "developer_endpoints/form.html", given=given, errors=errors or {}, kinds=kinds, endpoint_id=endpoint_id
+        "developer_endpoints/form.html",
+        given=given,
+        errors=errors or {},
+        groups=[(name, list(kinds_of)) for name, kinds_of in groupby(kinds, lambda each: _group(each[0]))],
+        endpoint_id=endpoint_id,
     )
 
 

@@ -36,6 +36,20 @@ def test_times_are_in_utc() -> None:
     assert formats.short_time(at) == "23 Nov 2026, 06:40:01 UTC"
 
 
+@pytest.mark.parametrize(
+    ("address", "parts"),
+    [
+        ("https://shop.example/hooks/orders?a=b", ("shop.example", "/hooks", "/orders?a=b")),
+        ("https://shop.example/hooks/", ("shop.example", "", "/hooks")),
+        ("https://shop.example", ("", "", "shop.example")),
+        ("https://shop.example/", ("", "", "shop.example")),
+        ("a deleted endpoint", ("", "", "a deleted endpoint")),
+    ],
+)
+def test_an_address_is_its_host_its_path_and_the_end_of_that(address: str, parts: tuple[str, str, str]) -> None:
+    assert formats.parted(address) == parts
+
+
 @pytest.mark.parametrize(("count", "text"), [(512, "512 B"), (12_300, "12 kB"), (3_400_000, "3.4 MB")])
 def test_bytes_have_a_unit(count: int, text: str) -> None:
     assert formats.size(count) == text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import timedelta
+from html import unescape
 
 import pytest
 
@@ -89,6 +90,47 @@ def test_times_without_a_zone_are_of_utc(api: Api, owner: Person) -> None:
 
     assert delivery_id in owner.page(f"{LIST}?since={before:%Y-%m-%dT%H:%M:%S}&until={after:%Y-%m-%dT%H:%M:%S}")
     assert delivery_id not in owner.page(f"{LIST}?since={after:%Y-%m-%dT%H:%M:%S}")
+
+
+def test_a_time_may_have_a_zone_of_its_own(api: Api, owner: Person) -> None:
+    _, delivery_id = delivery(api)
+    hour_ago = (clock.now() - timedelta(hours=1)).replace(tzinfo=None)
+
+    assert delivery_id in owner.page(f"{LIST}?since={hour_ago.isoformat()}Z")
+    assert delivery_id not in owner.page(f"{LIST}?since={hour_ago.isoformat()}-03:00")
+
+
+def test_presets_are_links_and_what_is_chosen_can_be_removed(api: Api, owner: Person) -> None:
+    _, delivery_id = delivery(api)
+    preset = re.search(r'href="([^"]+)" data-preset="today">', owner.page(f"{LIST}?kind=contact.created"))
+    assert preset
+
+    shown = owner.page(unescape(preset[1]))
+
+    assert delivery_id in shown
+    assert 'data-preset="today" aria-current="true"' in shown
+    chips = {
+        label: unescape(href)
+        for href, label in re.findall(
+            r'href="([^"]+)">\s*<span class="unseen">[^<]*</span><span class="muted">([^<]+)<', shown
+        )
+    }
+    assert set(chips) == {"Kind", "From"}
+    assert "since" in chips["Kind"]
+    assert "kind=" not in chips["Kind"]
+    assert "since" not in chips["From"]
+
+
+def test_attempts_that_end_alike_are_folded(api: Api, owner: Person) -> None:
+    endpoint_id, delivery_id = delivery(api)
+    for status in (500, 503, 503, 503):
+        attempt(endpoint_id, answered(status, b"", 5))
+
+    shown = owner.page(f"{LIST}/{delivery_id}")
+
+    assert "Attempts 2 to 3: the same 503" in shown
+    assert "<strong>Attempt 1</strong>" in shown
+    assert "<strong>Attempt 3</strong>" not in shown
 
 
 def test_no_match_leads_to_all(api: Api, owner: Person) -> None:

@@ -1,0 +1,88 @@
+// Lists and their filters: times in the reader's zone, presets, what a phone shows, what is cut off.
+"use strict";
+
+// input[data-moment]: shown in the reader's zone, and sent as the moment that it means. Without the script it is UTC.
+const inZone = (at) => {
+  const text = new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 23);
+  return text.replace(/(:00)?\.000$/, "");
+};
+const zoneName = (at) =>
+  new Intl.DateTimeFormat(undefined, { timeZoneName: "short" }).formatToParts(at).find((each) => each.type === "timeZoneName").value;
+for (const field of all("input[data-moment]")) {
+  const at = new Date(field.dataset.moment);
+  if (!isNaN(at)) field.value = inZone(at);
+  field.labels[0].querySelector("[data-zone-name]").textContent = `(${zoneName(new Date())})`;
+}
+addEventListener("formdata", (event) => {
+  for (const field of all("input[data-moment]", event.target)) {
+    const at = new Date(field.value);
+    if (field.value && !isNaN(at)) event.formData.set(field.name, at.toISOString());
+  }
+});
+
+// a[data-preset]: its address has a range of time, of the reader's days.
+const ranges = {
+  hour: (now) => [new Date(now - 3_600_000)],
+  today: (now) => [midnight(now)],
+  yesterday: (now) => [new Date(now.getFullYear(), now.getMonth(), now.getDate() - 1), midnight(now)],
+  week: (now) => [new Date(now.getFullYear(), now.getMonth(), now.getDate() - 7, now.getHours(), now.getMinutes())],
+};
+const aim = (link) => {
+  const address = new URL(link.href);
+  const [from, before] = ranges[link.dataset.preset](new Date());
+  address.searchParams.set("since", from.toISOString());
+  if (before) address.searchParams.set("until", before.toISOString());
+  link.href = address.href;
+};
+all("a[data-preset]").forEach(aim);
+addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-preset]");
+  if (link) aim(link);
+});
+
+// Filters are folded on a phone.
+const narrow = matchMedia("(max-width: 50rem)");
+const fold = () => all(".filters > details").forEach((each) => (each.open = !narrow.matches));
+narrow.addEventListener("change", fold);
+fold();
+
+// As a card, a cell of a list says what it is, unless it has nothing to say.
+const arrange = (within) => {
+  for (const table of all("table[data-rows]", within)) {
+    const labels = all("thead th", table).map((each) => each.textContent.trim());
+    for (const row of all("tbody > tr", table)) {
+      [...row.children].forEach((cell, place) => {
+        const text = cell.textContent.trim();
+        cell.classList.toggle("nothing", text === "–" || (!text && !cell.firstElementChild));
+        const isClear = cell.matches(".lead, :has(.state), :has(form, .button, button, details)");
+        if (labels[place] && !isClear) cell.dataset.label = labels[place];
+      });
+    }
+  }
+};
+arrange(document);
+addEventListener("refreshed", (event) => arrange(event.detail));
+
+// What is cut off is whole in the title.
+addEventListener("pointerover", (event) => {
+  const cut = event.target.closest?.(":is(td, th).wide, .line, .clamped");
+  if (cut && !cut.title && cut.scrollWidth > cut.clientWidth) cut.title = cut.textContent.trim().replace(/\s+/g, " ");
+});
+
+// input[data-group]: stands for all checkboxes of its group, and shows what they are.
+const showGroup = (group) => {
+  const parts = all("input[type=checkbox]:not([data-group])", group);
+  const head = group.querySelector("[data-group]");
+  const chosen = parts.filter((each) => each.checked).length;
+  head.checked = chosen === parts.length;
+  head.indeterminate = chosen > 0 && chosen < parts.length;
+};
+addEventListener("change", (event) => {
+  const group = event.target.closest(".group");
+  if (!group?.querySelector("[data-group]")) return;
+  if (event.target.matches("[data-group]")) {
+    for (const each of all("input[type=checkbox]:not([data-group])", group)) each.checked = event.target.checked;
+  }
+  showGroup(group);
+});
+all(".group:has([data-group])").forEach(showGroup);
