@@ -39,6 +39,7 @@
     const place = focused?.matches("textarea, input") ? [focused.selectionStart, focused.selectionEnd] : [null];
     keep(now, fresh);
     now.replaceWith(fresh);
+    dispatchEvent(new CustomEvent("refreshed", { detail: fresh }));
     if (focused) (next ?? document.getElementById("main")).focus({ preventScroll: true });
     if (next && place[0] !== null) next.setSelectionRange(...place);
   };
