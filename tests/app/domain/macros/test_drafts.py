@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-
 import pytest
 
 from app.database import rows
@@ -16,7 +14,7 @@ from app.models.drafts import Draft
 from tests.cast import in_threads
 from tests.talks import make_channel, make_member, receive
 
-ONE, TWO = str(uuid.uuid4()), str(uuid.uuid4())
+ONE, TWO = "5220901b-b886-410f-bb63-b5a298c7a390", "e4a0d550-b67c-4fa6-8251-fbe476271f8f"
 
 
 @pytest.fixture
