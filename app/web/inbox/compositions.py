@@ -10,6 +10,7 @@ from typing import Any
 
 from flask import request
 
+from app.domain.bodies.pointers import refuse_bad_text
 from app.domain.channels import media
 from app.domain.conversations import messages, notes, recipients, scheduled_messages
 from app.domain.jobs import idempotency_keys
@@ -44,6 +45,7 @@ def send(conversation: Conversation, given: Mapping[str, str]) -> dict[str, Any]
         messages.check(given["text"])
         body["text"] = given["text"]
     body["attachments"] = [{"upload_id": upload_id} for upload_id in saved]
+    refuse_bad_text(body)
     recipients.check(workspace_id(), body)
     if files:
         body["attachments"] += [{"upload_id": upload_id} for upload_id in uploads.stored(files)]

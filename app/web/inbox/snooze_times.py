@@ -38,7 +38,10 @@ def parse(text: str, zone: str, now: datetime) -> datetime:
         "TIMEZONE": zone,
         "RETURN_AS_TIMEZONE_AWARE": True,
     }
-    found = dateparser.parse(wanted, languages=["en"], settings=settings)
+    try:
+        found = dateparser.parse(wanted, languages=["en"], settings=settings)
+    except OverflowError:  # the first or last day that there is, in another zone
+        found = None
     if found is None:
         raise Invalid(Fault("/until", _UNKNOWN))
     return found

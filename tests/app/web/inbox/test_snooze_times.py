@@ -44,6 +44,13 @@ def test_what_is_no_time_to_come_is_refused(words: str) -> None:
         snooze_times.read(words, "UTC", NOW)
 
 
+@pytest.mark.parametrize("words", ["0001-01-01 00:00", "9999-12-31 23:59"])
+def test_a_time_beyond_all_is_refused(words: str) -> None:
+    for zone in ("Asia/Tokyo", "America/New_York"):
+        with pytest.raises(Invalid):
+            snooze_times.read(words, zone, NOW)
+
+
 def test_a_zone_that_is_not_known_is_the_workspaces() -> None:
     assert snooze_times.zone_of("Europe/Berlin", "UTC") == "Europe/Berlin"
     assert [snooze_times.zone_of(name, "UTC") for name in ("", "../etc/passwd", "x" * 300)] == ["UTC"] * 3
