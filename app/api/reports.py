@@ -12,9 +12,9 @@ from app.api.lists import envelope
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.domain.people import workspaces
-from app.domain.reports import documents, periods
+from app.domain.reports import periods, report_schemas
 from app.domain.reports.openings import DIMENSIONS
-from app.domain.reports.documents import ConversationReportSchema
+from app.domain.reports.report_schemas import ConversationReportSchema
 from app.lib import normalization
 from app.lib.schemas import Formatted, Query, about
 from app.lib.time_zones import first_known
@@ -53,4 +53,4 @@ def report_conversations(query: dict[str, Any]) -> Response:
     workspace_id = caller().workspace_id
     zone = first_known(query.get("time_zone") or workspaces.find(workspace_id).timezone)
     period = periods.chosen(query.get("first_day"), query.get("last_day"), zone)
-    return respond(200, {"data": documents.represent(workspace_id, period, query.get("by"))})
+    return respond(200, {"data": report_schemas.represent(workspace_id, period, query.get("by"))})
