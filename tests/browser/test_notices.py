@@ -47,7 +47,8 @@ def test_one_tab_shows_what_is_new_and_looking_at_it_reads_it_in_all(
     widget.open().say("Do you have tulips?")
     widget.expect_sent()
     find = "SELECT id FROM conversations WHERE channel_id = %s"
-    [(conversation_id,)] = wait_until(lambda: chat.service.query(find, chat.id), 30, "the conversation begins")
+    wait_until(lambda: chat.service.query(find, chat.id), 30, "the conversation begins")
+    [(conversation_id,)] = chat.service.query(find, chat.id)
     [(member_id,)] = chat.service.query(
         "SELECT members.id FROM members JOIN accounts ON accounts.id = account_id WHERE email = %s",
         workspace.email("agent"),

@@ -64,6 +64,9 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
             for name in ("q", "since", "until"):
                 case.query.pop(name, None)
         _order(case.query, "since", "until")
+        # In order, and a year apart at most.
+        case.query.pop("first_day", None)
+        case.query.pop("last_day", None)
         if case.path.endswith("/counts"):
             # Full hours of the last days, or midnights.
             case.query.pop("since", None)
