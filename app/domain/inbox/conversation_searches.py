@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from app.domain.insight import searches
+from app.domain.insight import searches, word_searches
 from app.models import message_searches
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
@@ -99,8 +99,8 @@ def _of_contacts(workspace_id: str, text: str, words: Sequence[str]) -> tuple[li
     hits = [Hit(each, [(f"Conversation {each.id}", True)]) for each in _conversations(workspace_id, talks - {""})]
     contacts = [each.id for each in named if each.type == "contact"]
     contacts += [each.parent for each in named if each.parent and each.type not in ("conversation", "message")]
-    if words:
-        matching = Contact.newest(workspace_id, {"words": words}, None, CONTACTS_LOOKED_AT)
+    if sought := word_searches.words_of(text):
+        matching = Contact.newest(workspace_id, {"words": sought}, None, CONTACTS_LOOKED_AT)
         contacts += [contact.id for contact in matching]
     latest = Conversation.latest_of_contacts(workspace_id, list(dict.fromkeys(contacts)))
     shown = [each for each in dict.fromkeys(contacts) if each in latest]
