@@ -77,6 +77,10 @@ def make(service: Service) -> Workspace:
     seeds.make_invoice(service, workspace)
     service.query("UPDATE contacts SET phone = %s WHERE id = %s", TEXT, contact_id)
     _talk(service, workspace, contact_id)
+    # What it says in braces would be refused in a template.
+    text = TEXT.partition("{{")[0]
+    caller.apply("POST", "saved-replies", {"shortcut": "<script>ran()", "text": text})
+    caller.apply("POST", "macros", {"name": TEXT[:255], "actions": [{"kind": "note", "text": text}]})
     second = seeds.make_contact(caller, "Eve Second")
     caller.call("PATCH", f"contacts/{second}", {"email": "eve@example.com"})
     seeds.import_lines(workspace, service, [json.dumps({"email": TEXT}), TEXT])
@@ -90,14 +94,18 @@ def make(service: Service) -> Workspace:
 
 
 def _talk(service: Service, workspace: Workspace, contact_id: str) -> None:
-    """A conversation on the web chat, with a message that failed."""
+    """A conversation on the web chat, with a message that failed, and a change of several."""
     [(channel_id,)] = service.query("SELECT id FROM channels WHERE workspace_id = %s", workspace.id)
     ours = {"workspace_id": workspace.id, "contact_id": contact_id}
     talk = {**ours, "id": ids.new("cnv"), "channel_id": channel_id, "status": "open"}
     said = {**ours, "id": ids.new("msg"), "channel_id": channel_id, "direction": "out", "status": "failed"}
     said |= {"conversation_id": talk["id"], "author": json.dumps({"type": "member", "id": TEXT}), "text": TEXT}
     known = {**ours, "id": ids.new("idn"), "channel_kind": "web_chat", "external_id": TEXT, "address": TEXT}
-    for table, row in (("conversations", talk), ("messages", said), ("identities", known)):
+    choice = {"view": "all", "filters": {"label": TEXT}, "member_id": None}
+    chosen = {"id": ids.new("sel"), "workspace_id": workspace.id, "job_id": ids.new("job"), "total": 1, "changed": 1}
+    chosen |= {"choice": json.dumps(choice), "action": json.dumps({"do": "label", "label": TEXT})}
+    rows = (("conversations", talk), ("messages", said), ("identities", known), ("selections", chosen))
+    for table, row in rows:
         _insert(service, table, row)
 
 
