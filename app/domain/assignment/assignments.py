@@ -74,7 +74,7 @@ def balanced_channels(workspace_id: str) -> list[str]:
 
 
 def choose(settings: Mapping[str, Any], members: Sequence[Member], loads: Mapping[str, int]) -> Member | None:
-    """Who of the members gets the next conversation of a channel with these settings; None if nobody has room.
+    """The member who gets the next conversation of a channel with these settings; None if nobody has room.
 
     `loads`: how many open conversations each of the members has.
     """

@@ -1,4 +1,4 @@
-"""Outlooks: who gets the next conversation of a channel, or why nobody does."""
+"""Outlooks: which member gets the next conversation of a channel, or why none does."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_QUEUED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """`reason`: None, and the member who is next with how many open conversations they have; or why there is nobody.
+    """The next member and, as `load`, their number of open conversations; or the `reason` why there is no next member.
 
     `gone`: none of the chosen members is in the workspace any more. `queued`: how many wait, at most MOST_QUEUED + 1.
     """

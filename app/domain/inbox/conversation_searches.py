@@ -14,7 +14,7 @@ from app.models.conversations import Conversation, Message
 LONGEST = message_searches.LONGEST_SEARCH
 # The contacts that are looked at, the newest that match, and those of them that are shown.
 CONTACTS_LOOKED_AT, MOST_CONTACTS = 200, 20
-# Of a text that is shown, so much before the first word that was found, and so much in all.
+# How many characters of a text are shown before the first word that was found, and in all.
 _BEFORE, _LONGEST_LINE = 30, 160
 _FIELDS = ("first_name", "last_name", "email", "phone", "external_id")
 

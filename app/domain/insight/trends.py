@@ -56,7 +56,7 @@ _STEPS = (
 def between(since: datetime, until: datetime) -> tuple[Window, datetime]:
     """A window with all steps in which a part of that range is, and a time in its last step.
 
-    `until` is later than `since`. A range that is longer than figures are kept begins so much later.
+    `until` is later than `since`. Of a longer range than figures are kept for, only the end is covered.
     """
     since = max(since, until - WINDOWS["30d"].length)
     for step, grain in _STEPS:

@@ -1,7 +1,7 @@
 """News of conversations: whom a change notifies, for as long as there is something to look at.
 
 There is one notification of a kind for a member and a conversation, however often it happens, and one for all members
-of a conversation that nobody has. A trigger deletes them when the conversation is closed or has another assignee.
+of an unassigned conversation. A trigger deletes them when the conversation is closed or reassigned.
 Nobody is notified of what they do themselves.
 """
 

@@ -22,8 +22,8 @@ class Kind:
     ways: tuple[str, ...]
 
 
-# The first message of an assigned conversation is `assigned`, and only those after it are `contact_wrote`. A new
-# conversation is for everybody until somebody has it, so it calls nobody to the screen by itself.
+# The first message of an assigned conversation is `assigned`, and only those after it are `contact_wrote`. Everybody is
+# told of a new conversation, so by default that only appears on the page.
 KINDS = (
     Kind("assigned", "Assigned to me", "By somebody else, a macro, an automation or the rule of a channel.", WAYS),
     Kind("contact_wrote", "A contact writes in a conversation of mine", "One entry for each conversation.", WAYS),
@@ -31,7 +31,7 @@ KINDS = (
     Kind("woken", "A snoozed conversation of mine wakes", "Because its time has come, or somebody woke it.", WAYS),
     Kind(
         "new_conversation",
-        "A new conversation that nobody has",
+        "A new conversation that is unassigned",
         "Until somebody reads it, answers it or has it assigned.",
         ("page",),
     ),
@@ -62,5 +62,5 @@ def choose(member_id: str, chosen: Iterable[str], *, shows_texts: bool) -> None:
 
 
 def seeing_roles() -> tuple[str, ...]:
-    """The roles that see conversations: nobody else is told of them."""
+    """The roles that may see conversations. Members with other roles are not notified of them."""
     return tuple(role for role in roles.ROLES if roles.may(role, message_access.SEE))

@@ -35,7 +35,7 @@ _HEADLINES = {
     "mentioned": "You were mentioned in a note on a conversation.",
     "assigned": "A conversation was assigned to you.",
     "woken": "A snoozed conversation of yours is awake.",
-    "new_conversation": "Somebody has written, and nobody has the conversation.",
+    "new_conversation": "Somebody has written, and the conversation is unassigned.",
 }
 
 

@@ -22,7 +22,7 @@ PART = 2_000
 # A pass stops after this long; the next one goes on.
 SLICE_SECONDS = 0.25
 KEPT = timedelta(days=400)
-# A message may be sent after its conversation was closed: so much later it can still be the first answer.
+# A message that is sent this long after its conversation was closed can still be the first answer.
 CLOSED_KEPT = timedelta(days=7)
 # In a month, as many values of each dimension have figures of their own: those that were there first.
 MOST_VALUES = 500
